@@ -1,0 +1,1 @@
+//! Token ids, token masks and the constraint contract every Palmette engine implements.

@@ -1,0 +1,1 @@
+//! Exact constrained beam search over any constraint.

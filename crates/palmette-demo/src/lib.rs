@@ -1,0 +1,1 @@
+//! A generated shop with a small trained checkpoint, for a demonstration that needs no files.

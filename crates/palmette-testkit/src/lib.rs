@@ -1,0 +1,1 @@
+//! Oracles, generators and law checks for Palmette's tests.

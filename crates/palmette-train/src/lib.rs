@@ -1,0 +1,1 @@
+//! Next-item training of the Transformers that Palmette serves.

@@ -1,0 +1,3 @@
+//! The training command.
+
+fn main() {}
