@@ -1,1 +1,24 @@
-//! Token ids, token masks and the constraint contract every Palmette engine implements.
+//! What every Palmette engine agrees on: token ids, token masks and the [`Constraint`] contract.
+//!
+//! A *constraint* is a set of token sequences: the semantic IDs of a catalog, the sentences of a
+//! grammar. At every decoding step it says which tokens keep a completion possible. The decoder
+//! knows only this crate's trait; catalogs and grammars do not know each other.
+//!
+//! ```
+//! use palmette_core::{TokenId, TokenMask};
+//!
+//! let mut mask = TokenMask::new(40);
+//! mask.insert(TokenId(3));
+//! mask.insert(TokenId(39));
+//! assert_eq!(mask.iter().collect::<Vec<_>>(), [TokenId(3), TokenId(39)]);
+//! assert_eq!(mask.as_words().len(), 2); // 40 bits in u32 words, bit t of the row is token t
+//! ```
+#![forbid(unsafe_code)]
+
+mod constraint;
+pub mod mask;
+mod token;
+
+pub use constraint::{CommitError, Constraint, RollbackError};
+pub use mask::TokenMask;
+pub use token::TokenId;

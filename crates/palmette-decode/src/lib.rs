@@ -1,1 +1,35 @@
-//! Exact constrained beam search over any constraint.
+//! Exact constrained beam search over any [`Constraint`](palmette_core::Constraint).
+//!
+//! [`BeamSearch`] holds all buffers of a search and is reused; [`LogitsSource`] is what it asks for
+//! logits, a model or a table. [`run`](BeamSearch::run) drives both to the end;
+//! [`start`](BeamSearch::start), [`select`](BeamSearch::select) and
+//! [`expand`](BeamSearch::expand) are the same steps one by one, for a caller that times or
+//! interleaves them.
+//!
+//! # What is computed
+//! A hypothesis is a token sequence from the constraint's start; its score is the sum of its
+//! tokens' log-probabilities, `logit − log Σ exp(logits)` over the **whole** vocabulary, as Hugging
+//! Face `generate` scores with `prefix_allowed_tokens_fn`: disallowed tokens are dropped after
+//! normalising, not before. At each step the best `width` extensions of all live hypotheses
+//! survive. Every survivor that the constraint accepts is a result; one that can go on also stays
+//! live. The results are the best `width` of all accepted ones.
+//!
+//! The search is exact: equal to scoring every allowed extension and sorting, in order and to the
+//! bit. Equal scores are ordered by the parent's place, then by token; results of different
+//! lengths with equal scores come in the order in which they were found, shorter ones first. Fewer
+//! allowed extensions than `width` give fewer hypotheses, never an invalid one, and with `width` at
+//! least the number of sequences in the set the results are those of an exhaustive search.
+#![forbid(unsafe_code)]
+
+mod beam_search;
+mod error;
+mod exp;
+mod log_softmax;
+mod logits_source;
+mod top_k;
+
+pub use beam_search::{BeamOptions, BeamSearch, Hypothesis};
+pub use error::DecodeError;
+pub use exp::exp;
+pub use log_softmax::log_sum_exp;
+pub use logits_source::LogitsSource;

@@ -1,1 +1,16 @@
-//! Oracles, generators and law checks for Palmette's tests.
+//! Oracles, generators and law checks: the slow, obvious versions that the fast ones are held to.
+//!
+//! - [`SequenceSet`]: a constraint as its definition, a plain set of sequences.
+//! - [`laws::check`]: the laws of `Constraint`, on random walks.
+//! - [`logits::TableLogits`]: logits as a pure function of the prefix, with many ties on request.
+//! - [`search`]: exhaustive search and naive beam search.
+//! - [`generate`]: proptest strategies for sets of semantic IDs.
+#![forbid(unsafe_code)]
+
+pub mod generate;
+pub mod laws;
+pub mod logits;
+pub mod search;
+mod sequence_set;
+
+pub use sequence_set::SequenceSet;

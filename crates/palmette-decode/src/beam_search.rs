@@ -1,0 +1,334 @@
+//! The search itself: live hypotheses, their masks, and the pool of results.
+
+use std::num::NonZeroUsize;
+
+use palmette_core::{Constraint, TokenId, mask};
+
+use crate::error::DecodeError;
+use crate::log_softmax::log_sum_exp;
+use crate::logits_source::LogitsSource;
+use crate::top_k::{Extension, TopK};
+
+/// How wide and how long a search may get; all its memory is planned from this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BeamOptions {
+    /// Hypotheses kept at each step, and results at most.
+    pub width: NonZeroUsize,
+    /// The longest sequence of the constraint. A longer one is an error, never cut.
+    pub max_tokens: usize,
+}
+
+/// One result: a sequence of the constraint's set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hypothesis<'a, S> {
+    /// The generated tokens.
+    pub tokens: &'a [TokenId],
+    /// Sum of the tokens' log-probabilities.
+    pub score: f32,
+    /// The constraint's position after the last token.
+    pub state: &'a S,
+}
+
+/// A beam search over constraint `C`: every buffer it needs, made once and reused.
+///
+/// Memory, W = width, N = `max_tokens`, V tokens: masks `W · V / 8` bytes, sequences
+/// `4 · W · (3 N + 2)` bytes, and `3 W` states. After the first search over a vocabulary no
+/// step allocates unless cloning a state does.
+#[derive(Debug)]
+pub struct BeamSearch<C: Constraint> {
+    options: BeamOptions,
+    scratch: C::Scratch,
+    num_tokens: usize,
+    step: usize,
+    live: Rows<C::State>,
+    /// The hypotheses of the step being built; swapped with `live`.
+    next: Rows<C::State>,
+    /// One mask row per live hypothesis, `words_per_row` words each.
+    masks: Vec<u32>,
+    words_per_row: usize,
+    top_k: TopK,
+    selected: Vec<Extension>,
+    results: Results<C::State>,
+}
+
+/// Hypotheses in rows, best first: structure of arrays, so that parents and tokens can be handed
+/// to the model as slices.
+#[derive(Debug)]
+struct Rows<S> {
+    states: Vec<S>,
+    scores: Vec<f32>,
+    /// Row this hypothesis had extended, in the step before.
+    parents: Vec<u32>,
+    /// Its last token.
+    tokens: Vec<TokenId>,
+    /// All its tokens, `max_tokens` places a row.
+    sequences: Vec<TokenId>,
+}
+
+#[derive(Debug)]
+struct Results<S> {
+    entries: Vec<ResultEntry<S>>,
+    /// `max_tokens` places a slot; slots are reused, so entries name theirs.
+    sequences: Vec<TokenId>,
+    places: usize,
+    free_slots: Vec<u32>,
+    found: u64,
+}
+
+#[derive(Debug)]
+struct ResultEntry<S> {
+    score: f32,
+    /// Order of discovery: the tie rule.
+    found: u64,
+    slot: u32,
+    len: u32,
+    state: S,
+}
+
+impl<C: Constraint> BeamSearch<C> {
+    /// Plans a search.
+    pub fn new(options: BeamOptions) -> Self {
+        let width = options.width.get();
+        Self {
+            options,
+            scratch: C::Scratch::default(),
+            num_tokens: 0,
+            step: 0,
+            live: Rows::new(&options),
+            next: Rows::new(&options),
+            masks: Vec::new(),
+            words_per_row: 0,
+            top_k: TopK::new(width),
+            selected: Vec::with_capacity(width),
+            results: Results::new(&options),
+        }
+    }
+
+    /// The options it was planned with.
+    pub fn options(&self) -> BeamOptions {
+        self.options
+    }
+
+    /// Runs to the end; [`results`](Self::results) then gives what was found.
+    ///
+    /// # Errors
+    /// A [`DecodeError`], or the source's own error.
+    pub fn run<L: LogitsSource>(
+        &mut self,
+        constraint: &C,
+        source: &mut L,
+    ) -> Result<(), L::Error>
+    where
+        L::Error: From<DecodeError>,
+    {
+        self.start(constraint);
+        let (model, constrained) = (source.num_tokens(), constraint.num_tokens());
+        if model != constrained {
+            return Err(DecodeError::VocabularyMismatch { model, constraint: constrained }.into());
+        }
+        while self.is_live() {
+            let logits = if self.step == 0 {
+                source.prompt_logits()?
+            } else {
+                source.next_logits(self.parents(), self.tokens())?
+            };
+            self.select(logits)?;
+            self.expand(constraint)?;
+        }
+        Ok(())
+    }
+
+    /// Begins anew at the constraint's start.
+    pub fn start(&mut self, constraint: &C) {
+        self.step = 0;
+        self.results.clear();
+        self.live.clear();
+        self.num_tokens = constraint.num_tokens();
+        self.words_per_row = mask::num_words(self.num_tokens);
+        self.masks.resize(self.options.width.get() * self.words_per_row, 0);
+
+        let start = constraint.start();
+        if constraint.is_accepting(&start) {
+            self.results.insert(0.0, &[], &start);
+        }
+        constraint.fill_mask(&start, &mut self.scratch, &mut self.masks[..self.words_per_row]);
+        if !mask::is_empty(&self.masks[..self.words_per_row]) {
+            self.live.push(start, 0.0, 0, TokenId(0));
+        }
+    }
+
+    /// Whether another step could change the results.
+    ///
+    /// Scores only fall, so the search ends once the best live hypothesis is no better than the
+    /// worst of `width` results.
+    pub fn is_live(&self) -> bool {
+        match (self.live.scores.first(), self.results.worst_if_full(self.options.width.get())) {
+            (None, _) => false,
+            (Some(&best), Some(worst)) => best > worst,
+            (Some(_), None) => true,
+        }
+    }
+
+    /// Row each live hypothesis had extended, in the rows of the step before.
+    pub fn parents(&self) -> &[u32] {
+        &self.live.parents
+    }
+
+    /// Last token of each live hypothesis.
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.live.tokens
+    }
+
+    /// Scores the allowed extensions of every live hypothesis and keeps the best `width`.
+    ///
+    /// `logits`: `[live hypotheses, V]`. Follow with [`expand`](Self::expand).
+    ///
+    /// # Errors
+    /// When the shape is wrong or a row has no distribution; the search must then be started anew.
+    pub fn select(&mut self, logits: &[f32]) -> Result<(), DecodeError> {
+        let beams = self.live.scores.len();
+        let num_tokens = self.num_tokens;
+        if beams * num_tokens != logits.len() {
+            return Err(DecodeError::ShapeMismatch { beams, num_tokens, got: logits.len() });
+        }
+        for (beam, row) in logits.chunks_exact(num_tokens.max(1)).enumerate() {
+            let normaliser = log_sum_exp(row);
+            if !normaliser.is_finite() {
+                return Err(DecodeError::BadLogits { beam, step: self.step });
+            }
+            let parent_score = self.live.scores[beam];
+            let words = &self.masks[beam * self.words_per_row..][..self.words_per_row];
+            for token in mask::iter(words) {
+                // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
+                let score = parent_score + (row[token.index()] - normaliser) + 0.0;
+                self.top_k.offer(Extension { score, parent: beam as u32, token });
+            }
+        }
+        self.top_k.drain_into(&mut self.selected);
+        Ok(())
+    }
+
+    /// Moves the selected hypotheses over their tokens: collects the accepted ones, fills the masks
+    /// of those that can go on.
+    ///
+    /// # Errors
+    /// When a hypothesis could grow past `max_tokens`.
+    pub fn expand(&mut self, constraint: &C) -> Result<(), DecodeError> {
+        let max_tokens = self.options.max_tokens;
+        self.next.clear();
+        for &Extension { score, parent, token } in &self.selected {
+            let parent_row = parent as usize;
+            let mut state = self.live.states[parent_row].clone();
+            if constraint.commit(&mut state, token).is_err() {
+                unreachable!("law 1: a token of the mask can be committed");
+            }
+            if self.step >= max_tokens {
+                return Err(DecodeError::TooLong { max_tokens });
+            }
+            let row = self.next.states.len();
+            let sequence = &mut self.next.sequences[row * max_tokens..][..=self.step];
+            sequence[..self.step].copy_from_slice(
+                &self.live.sequences[parent_row * max_tokens..][..self.step],
+            );
+            sequence[self.step] = token;
+            if constraint.is_accepting(&state) {
+                self.results.insert(score, sequence, &state);
+            }
+            let words = &mut self.masks[row * self.words_per_row..][..self.words_per_row];
+            constraint.fill_mask(&state, &mut self.scratch, words);
+            // One that cannot go on leaves its row to the next.
+            if !mask::is_empty(words) {
+                self.next.push(state, score, parent, token);
+            }
+        }
+        self.results.keep_best(self.options.width.get());
+        std::mem::swap(&mut self.live, &mut self.next);
+        self.step += 1;
+        Ok(())
+    }
+
+    /// The accepted hypotheses so far, best first; final once nothing is live.
+    pub fn results(&self) -> impl ExactSizeIterator<Item = Hypothesis<'_, C::State>> {
+        self.results.entries.iter().map(|entry| Hypothesis {
+            tokens: self.results.sequence(entry),
+            score: entry.score,
+            state: &entry.state,
+        })
+    }
+}
+
+impl<S> Rows<S> {
+    fn new(options: &BeamOptions) -> Self {
+        let width = options.width.get();
+        Self {
+            states: Vec::with_capacity(width),
+            scores: Vec::with_capacity(width),
+            parents: Vec::with_capacity(width),
+            tokens: Vec::with_capacity(width),
+            sequences: vec![TokenId(0); width * options.max_tokens],
+        }
+    }
+
+    fn clear(&mut self) {
+        self.states.clear();
+        self.scores.clear();
+        self.parents.clear();
+        self.tokens.clear();
+    }
+
+    fn push(&mut self, state: S, score: f32, parent: u32, token: TokenId) {
+        self.states.push(state);
+        self.scores.push(score);
+        self.parents.push(parent);
+        self.tokens.push(token);
+    }
+}
+
+impl<S: Clone> Results<S> {
+    /// A step adds at most `width` to the `width` kept.
+    fn new(options: &BeamOptions) -> Self {
+        let slots = 2 * options.width.get();
+        Self {
+            entries: Vec::with_capacity(slots),
+            sequences: vec![TokenId(0); slots * options.max_tokens],
+            places: options.max_tokens,
+            free_slots: (0..slots as u32).rev().collect(),
+            found: 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.free_slots.extend(self.entries.drain(..).map(|entry| entry.slot));
+        self.found = 0;
+    }
+
+    fn insert(&mut self, score: f32, sequence: &[TokenId], state: &S) {
+        let slot = self.free_slots.pop().expect("at most `width` per step, then `keep_best`");
+        let start = slot as usize * self.places;
+        self.sequences[start..start + sequence.len()].copy_from_slice(sequence);
+        self.entries.push(ResultEntry {
+            score,
+            found: self.found,
+            slot,
+            len: sequence.len() as u32,
+            state: state.clone(),
+        });
+        self.found += 1;
+    }
+
+    fn keep_best(&mut self, width: usize) {
+        self.entries.sort_unstable_by(|a, b| {
+            b.score.total_cmp(&a.score).then_with(|| a.found.cmp(&b.found))
+        });
+        let kept = width.min(self.entries.len());
+        self.free_slots.extend(self.entries.drain(kept..).map(|entry| entry.slot));
+    }
+
+    fn worst_if_full(&self, width: usize) -> Option<f32> {
+        self.entries.get(width - 1).map(|entry| entry.score)
+    }
+
+    fn sequence(&self, entry: &ResultEntry<S>) -> &[TokenId] {
+        &self.sequences[entry.slot as usize * self.places..][..entry.len as usize]
+    }
+}

@@ -1,0 +1,45 @@
+//! What can go wrong in a search.
+
+/// A search that cannot give the exact answer, and says so instead of giving another.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// A logits row has no distribution.
+    #[error(
+        "the logits of beam {beam} at step {step} have no distribution: a value is NaN or +infinity, or all are -infinity"
+    )]
+    BadLogits {
+        /// Row of the beam.
+        beam: usize,
+        /// Tokens generated before.
+        step: usize,
+    },
+    /// The source's rows are not as long as the constraint's vocabulary.
+    #[error(
+        "the model gives {model} logits a row, the constraint is over {constraint} tokens: they belong to different vocabularies"
+    )]
+    VocabularyMismatch {
+        /// Logits in a row.
+        model: usize,
+        /// Tokens the constraint knows.
+        constraint: usize,
+    },
+    /// The wrong number of logits was given for the live beams.
+    #[error("{beams} live beams need {beams} rows of {num_tokens} logits, not {got} values")]
+    ShapeMismatch {
+        /// Live beams.
+        beams: usize,
+        /// Vocabulary size.
+        num_tokens: usize,
+        /// Values given.
+        got: usize,
+    },
+    /// The constraint allows longer sequences than the search was told to plan for.
+    #[error(
+        "a sequence of the set is longer than the {max_tokens} tokens this search was made for; raise max_tokens"
+    )]
+    TooLong {
+        /// The limit given in the options.
+        max_tokens: usize,
+    },
+}

@@ -1,0 +1,147 @@
+//! The search against its definitions: results, order and scores, to the bit.
+
+use std::num::NonZeroUsize;
+
+use palmette_core::{Constraint, TokenId};
+use palmette_decode::{BeamOptions, BeamSearch, DecodeError, LogitsSource};
+use palmette_testkit::logits::TableLogits;
+use palmette_testkit::search::{Scored, exhaustive, naive_beam_search};
+use palmette_testkit::{SequenceSet, generate};
+use proptest::prelude::*;
+
+fn options(width: usize, max_tokens: usize) -> BeamOptions {
+    BeamOptions { width: NonZeroUsize::new(width).expect("positive"), max_tokens }
+}
+
+fn beam_search(set: &SequenceSet, logits: &TableLogits, width: usize) -> Vec<Scored> {
+    let mut search = BeamSearch::new(options(width, set.max_len()));
+    run(&mut search, set, logits)
+}
+
+fn run(
+    search: &mut BeamSearch<SequenceSet>,
+    set: &SequenceSet,
+    logits: &TableLogits,
+) -> Vec<Scored> {
+    search.run(set, &mut logits.source()).expect("tables have distributions");
+    search.results().map(|h| Scored { tokens: h.tokens.to_vec(), score: h.score }).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn equals_naive_beam_search_at_any_width(
+        set in generate::sequence_sets(),
+        seed: u64,
+        grades in prop_oneof![2_u32..6, 1000_u32..2000],
+        width in prop_oneof![1_usize..8, 1_usize..100],
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
+        prop_assert_eq!(
+            beam_search(&set, &logits, width),
+            naive_beam_search(&set, &logits, width)
+        );
+    }
+
+    #[test]
+    fn equals_brute_force_when_as_wide_as_the_set(
+        set in generate::sequence_sets(),
+        seed: u64,
+        grades in prop_oneof![2_u32..6, 1000_u32..2000],
+        extra in 0_usize..80,
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
+        let width = set.sequences().len().max(1) + extra;
+        prop_assert_eq!(beam_search(&set, &logits, width), exhaustive(&set, &logits));
+    }
+
+    #[test]
+    fn buffers_carry_nothing_from_one_search_to_the_next(
+        sets in prop::collection::vec((generate::sequence_sets(), any::<u64>()), 2..5),
+        width in 1_usize..20,
+    ) {
+        let mut reused = BeamSearch::new(options(width, 4));
+        for (set, seed) in &sets {
+            let logits = TableLogits { seed: *seed, num_tokens: set.num_tokens(), grades: 4 };
+            prop_assert_eq!(run(&mut reused, set, &logits), beam_search(set, &logits, width));
+        }
+    }
+}
+
+#[test]
+fn the_empty_set_has_no_results_and_asks_for_no_logits() {
+    let set = SequenceSet::new(9, Vec::<Vec<u32>>::new());
+    let mut source = TableLogits { seed: 1, num_tokens: 9, grades: 9 }.source();
+    let mut search = BeamSearch::new(options(4, 3));
+    search.run(&set, &mut source).unwrap();
+    assert_eq!(search.results().len(), 0);
+    assert_eq!(source.calls, 0);
+}
+
+#[test]
+fn levels_take_one_logits_call_each() {
+    let set = SequenceSet::new(9, [vec![1, 2, 3], vec![4, 5, 6]]);
+    let mut source = TableLogits { seed: 1, num_tokens: 9, grades: 9 }.source();
+    let mut search = BeamSearch::new(options(4, 3));
+    search.run(&set, &mut source).unwrap();
+    assert_eq!(search.results().len(), 2);
+    assert_eq!(source.calls, 3, "the prompt's and two decode passes");
+}
+
+#[test]
+fn one_item_and_a_width_beyond_the_vocabulary() {
+    let set = SequenceSet::new(3, [vec![2, 0]]);
+    let logits = TableLogits { seed: 5, num_tokens: 3, grades: 7 };
+    let results = beam_search(&set, &logits, 1000);
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0].tokens, [TokenId(2), TokenId(0)]);
+}
+
+/// One fixed row for the prompt and none after.
+struct OneRow(Vec<f32>);
+
+impl LogitsSource for OneRow {
+    type Error = DecodeError;
+    fn num_tokens(&self) -> usize {
+        self.0.len()
+    }
+    fn prompt_logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(&self.0)
+    }
+    fn next_logits(&mut self, _: &[u32], _: &[TokenId]) -> Result<&[f32], DecodeError> {
+        unreachable!("sequences of one token need one row")
+    }
+}
+
+fn search_one_row(row: Vec<f32>, set: &SequenceSet, max_tokens: usize) -> Result<usize, DecodeError> {
+    let mut search = BeamSearch::new(options(2, max_tokens));
+    search.run(set, &mut OneRow(row)).map(|()| search.results().len())
+}
+
+#[test]
+fn rows_without_a_distribution_are_errors() {
+    let set = SequenceSet::new(3, [vec![0], vec![2]]);
+    assert_eq!(search_one_row(vec![0.0, 1.0, f32::NEG_INFINITY], &set, 1), Ok(2));
+    for bad in [
+        vec![0.0, f32::NAN, 1.0],
+        vec![f32::NEG_INFINITY; 3],
+        vec![f32::INFINITY, 0.0, 0.0],
+    ] {
+        let error = DecodeError::BadLogits { beam: 0, step: 0 };
+        assert_eq!(search_one_row(bad, &set, 1), Err(error));
+    }
+}
+
+#[test]
+fn limits_are_errors_not_cuts() {
+    let set = SequenceSet::new(3, [vec![0], vec![2]]);
+    assert_eq!(search_one_row(vec![0.0; 3], &set, 0), Err(DecodeError::TooLong { max_tokens: 0 }));
+    let mismatch = DecodeError::VocabularyMismatch { model: 4, constraint: 3 };
+    assert_eq!(search_one_row(vec![0.0; 4], &set, 1), Err(mismatch));
+
+    let mut search = BeamSearch::<SequenceSet>::new(options(2, 1));
+    search.start(&set);
+    let shape = DecodeError::ShapeMismatch { beams: 1, num_tokens: 3, got: 2 };
+    assert_eq!(search.select(&[0.0; 2]), Err(shape));
+}

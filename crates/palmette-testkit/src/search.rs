@@ -1,0 +1,94 @@
+//! Searches as their definitions: exhaustive, and beam search by sorting everything.
+
+use std::cmp::Ordering;
+
+use palmette_core::TokenId;
+use palmette_decode::log_sum_exp;
+
+use crate::SequenceSet;
+use crate::logits::TableLogits;
+
+/// A sequence of the set with its score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// The tokens.
+    pub tokens: Vec<TokenId>,
+    /// Sum of their log-probabilities.
+    pub score: f32,
+}
+
+/// Scores every sequence of the set and sorts: by score, then the shorter, then by the place of
+/// the parent prefix among equals (the same rule, one token shorter), then by the last token.
+pub fn exhaustive(set: &SequenceSet, logits: &TableLogits) -> Vec<Scored> {
+    let mut scored: Vec<(Scored, Vec<f32>)> = set
+        .sequences()
+        .map(|tokens| {
+            let prefix_scores = prefix_scores(tokens, logits);
+            let score = prefix_scores.last().copied().unwrap_or(0.0);
+            (Scored { tokens: tokens.to_vec(), score }, prefix_scores)
+        })
+        .collect();
+    scored.sort_by(|(a, a_scores), (b, b_scores)| {
+        b.score
+            .total_cmp(&a.score)
+            .then(a.tokens.len().cmp(&b.tokens.len()))
+            .then_with(|| compare_prefixes(a_scores, &a.tokens, b_scores, &b.tokens))
+    });
+    scored.into_iter().map(|(scored, _)| scored).collect()
+}
+
+/// Order of two prefixes of one length within a beam: score, parents' order, token.
+fn compare_prefixes(a: &[f32], a_tokens: &[TokenId], b: &[f32], b_tokens: &[TokenId]) -> Ordering {
+    let Some(last) = a.len().checked_sub(1) else { return Ordering::Equal };
+    b[last]
+        .total_cmp(&a[last])
+        .then_with(|| {
+            compare_prefixes(&a[..last], &a_tokens[..last], &b[..last], &b_tokens[..last])
+        })
+        .then(a_tokens[last].cmp(&b_tokens[last]))
+}
+
+fn prefix_scores(tokens: &[TokenId], logits: &TableLogits) -> Vec<f32> {
+    let mut score = 0.0;
+    (0..tokens.len())
+        .map(|i| {
+            let row = logits.row(&tokens[..i]);
+            score = score + (row[tokens[i].index()] - log_sum_exp(&row)) + 0.0;
+            score
+        })
+        .collect()
+}
+
+/// Beam search without any shortcut: lists every allowed extension of every live prefix, sorts
+/// them all, keeps `width`; runs until no prefix can be extended.
+pub fn naive_beam_search(set: &SequenceSet, logits: &TableLogits, width: usize) -> Vec<Scored> {
+    let is_result = |tokens: &[TokenId]| set.sequences().any(|s| s == tokens);
+    let mut live = vec![Scored { tokens: Vec::new(), score: 0.0 }];
+    let mut results: Vec<Scored> = live.iter().filter(|s| is_result(&s.tokens)).cloned().collect();
+    while !live.is_empty() {
+        let mut extensions = Vec::new();
+        for (parent, hypothesis) in live.iter().enumerate() {
+            let row = logits.row(&hypothesis.tokens);
+            for token in set.allowed(&hypothesis.tokens) {
+                let score = hypothesis.score + (row[token.index()] - log_sum_exp(&row)) + 0.0;
+                extensions.push((score, parent, token));
+            }
+        }
+        extensions.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        extensions.truncate(width);
+        live = extensions
+            .into_iter()
+            .map(|(score, parent, token)| {
+                let tokens = [&live[parent].tokens[..], &[token]].concat();
+                Scored { tokens, score }
+            })
+            .collect();
+        results.extend(live.iter().filter(|s| is_result(&s.tokens)).cloned());
+        // Ended prefixes do not count as parents: drop them as rows, keeping the others' order.
+        live.retain(|s| !set.allowed(&s.tokens).is_empty());
+    }
+    // A stable sort keeps the order of discovery among equals.
+    results.sort_by(|a, b| b.score.total_cmp(&a.score));
+    results.truncate(width);
+    results
+}

@@ -1,0 +1,105 @@
+//! A constraint as its definition.
+
+use std::collections::BTreeSet;
+
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+
+/// A set of token sequences, kept as that; a position is the prefix itself.
+///
+/// A token is allowed if some sequence of the set starts with prefix + token: nothing else is
+/// computed, and every question walks the whole set.
+#[derive(Clone, Debug)]
+pub struct SequenceSet {
+    sequences: BTreeSet<Vec<TokenId>>,
+    num_tokens: usize,
+}
+
+impl SequenceSet {
+    /// The set of `sequences` over a vocabulary of `num_tokens`.
+    ///
+    /// # Panics
+    /// When a sequence holds a token outside the vocabulary.
+    pub fn new(
+        num_tokens: usize,
+        sequences: impl IntoIterator<Item = impl IntoIterator<Item = u32>>,
+    ) -> Self {
+        let sequences: BTreeSet<Vec<TokenId>> =
+            sequences.into_iter().map(|s| s.into_iter().map(TokenId).collect()).collect();
+        assert!(sequences.iter().flatten().all(|t| t.index() < num_tokens));
+        Self { sequences, num_tokens }
+    }
+
+    /// The sequences, in ascending order.
+    pub fn sequences(&self) -> impl ExactSizeIterator<Item = &[TokenId]> {
+        self.sequences.iter().map(Vec::as_slice)
+    }
+
+    /// Length of the longest sequence; 0 for the empty set.
+    pub fn max_len(&self) -> usize {
+        self.sequences.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// The tokens that continue `prefix` within the set, ascending.
+    pub fn allowed(&self, prefix: &[TokenId]) -> BTreeSet<TokenId> {
+        let rests = self.sequences.iter().filter_map(|s| s.strip_prefix(prefix));
+        rests.filter_map(|rest| rest.first().copied()).collect()
+    }
+}
+
+impl Constraint for SequenceSet {
+    type State = Vec<TokenId>;
+    type Scratch = ();
+
+    fn num_tokens(&self) -> usize {
+        self.num_tokens
+    }
+
+    fn start(&self) -> Vec<TokenId> {
+        Vec::new()
+    }
+
+    fn fill_mask(&self, state: &Vec<TokenId>, (): &mut (), words: &mut [u32]) {
+        assert_eq!(words.len(), mask::num_words(self.num_tokens));
+        words.fill(0);
+        self.allowed(state).into_iter().for_each(|token| mask::insert(words, token));
+    }
+
+    fn successors(
+        &self,
+        state: &Vec<TokenId>,
+        (): &mut (),
+        mut visit: impl FnMut(TokenId, Vec<TokenId>),
+    ) {
+        for token in self.allowed(state) {
+            visit(token, [state.as_slice(), &[token]].concat());
+        }
+    }
+
+    fn commit(&self, state: &mut Vec<TokenId>, token: TokenId) -> Result<(), CommitError> {
+        if token.index() >= self.num_tokens {
+            return Err(CommitError::UnknownToken { token, num_tokens: self.num_tokens });
+        }
+        if !self.allowed(state).contains(&token) {
+            return Err(CommitError::NotAllowed { token, position: state.len() });
+        }
+        state.push(token);
+        Ok(())
+    }
+
+    fn rollback(
+        &self,
+        state: &mut Vec<TokenId>,
+        num_tokens: usize,
+    ) -> Result<(), RollbackError> {
+        let committed = state.len();
+        let kept = committed
+            .checked_sub(num_tokens)
+            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        state.truncate(kept);
+        Ok(())
+    }
+
+    fn is_accepting(&self, state: &Vec<TokenId>) -> bool {
+        self.sequences.contains(state)
+    }
+}
