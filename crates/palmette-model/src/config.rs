@@ -217,8 +217,7 @@ mod tests {
     #[test]
     fn nested_rope_theta_wins() {
         let mut value = tiny();
-        value["rope_parameters"] =
-            serde_json::json!({"rope_type": "default", "rope_theta": 500.0});
+        value["rope_parameters"] = serde_json::json!({"rope_type": "default", "rope_theta": 500.0});
         assert_eq!(ModelConfig::from_json(&value).unwrap().rope_theta, 500.0);
     }
 

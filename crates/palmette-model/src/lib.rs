@@ -1,9 +1,23 @@
-//! Decoder-only Transformer inference on the CPU.
+//! Decoder-only Transformer inference on the CPU, for wide beam searches over short sequences.
+//!
+//! [`Model::load`] reads a Hugging Face directory of the Qwen3 architecture (RMS norms, rotary
+//! positions, grouped-query attention with query and key norms, SwiGLU). A [`Session`] holds the
+//! caches and buffers of one request and is a
+//! [`LogitsSource`](palmette_decode::LogitsSource): one pass over the prompt, whose keys and values
+//! all beams share, then one pass a level over all beams at once.
+//!
+//! Everything is computed in f32. Results do not depend on the number of threads.
 #![deny(unsafe_code)]
 
+mod attention;
 mod config;
 mod error;
 pub mod kernels;
+mod model;
+mod session;
+mod weights;
 
 pub use config::ModelConfig;
 pub use error::LoadError;
+pub use model::Model;
+pub use session::{Session, SessionError, SessionOptions};

@@ -1,5 +1,12 @@
 //! Arithmetic on plain f32 slices: what the layers are made of, shared with training.
 
+mod activation;
 mod matmul;
+mod norm;
+mod rope;
 
+pub use activation::{silu, softmax_in_place, swiglu};
 pub use matmul::{MatMut, MatRef, Write, matmul};
+pub use norm::{dot, rms_norm, rms_norm_in_place};
+pub use palmette_decode::exp;
+pub use rope::RopeTable;

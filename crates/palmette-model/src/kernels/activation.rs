@@ -1,0 +1,73 @@
+//! Softmax and the gated activation.
+
+use palmette_decode::exp;
+
+/// `row = softmax(row · scale)`. −∞ gives 0; at least one value must be finite.
+pub fn softmax_in_place(row: &mut [f32], scale: f32) {
+    const LANES: usize = 8;
+    let max = row.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+    let mut sums = [0.0_f32; LANES];
+    let mut chunks = row.chunks_exact_mut(LANES);
+    for chunk in &mut chunks {
+        for (sum, value) in sums.iter_mut().zip(chunk) {
+            *value = exp((*value - max) * scale);
+            *sum += *value;
+        }
+    }
+    let mut tail_sum = 0.0;
+    for value in chunks.into_remainder() {
+        *value = exp((*value - max) * scale);
+        tail_sum += *value;
+    }
+    let inverse = 1.0 / (sums.iter().sum::<f32>() + tail_sum);
+    row.iter_mut().for_each(|value| *value *= inverse);
+}
+
+/// `x · sigmoid(x)`
+#[inline(always)]
+pub fn silu(x: f32) -> f32 {
+    x / (1.0 + exp(-x))
+}
+
+/// SwiGLU: `out = silu(gate) · up`.
+///
+/// `gate_up`: `[rows, 2 F]`, a row's gate before its up part; `out`: `[rows, F]`.
+pub fn swiglu(out: &mut [f32], gate_up: &[f32], width: usize) {
+    for (out, gate_up) in out.chunks_exact_mut(width).zip(gate_up.chunks_exact(2 * width)) {
+        let (gate, up) = gate_up.split_at(width);
+        for ((out, &gate), &up) in out.iter_mut().zip(gate).zip(up) {
+            *out = silu(gate) * up;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn softmax_is_the_definition() {
+        for len in [1, 7, 8, 9, 33] {
+            let values: Vec<f32> = (0..len).map(|i| (i * 37 % 11) as f32 - 5.0).collect();
+            let mut row = values.clone();
+            row[len / 2] = f32::NEG_INFINITY;
+            if len == 1 {
+                row[0] = 2.0;
+            }
+            let weights: Vec<f64> = row.iter().map(|&v| (f64::from(v) * 0.3).exp()).collect();
+            let sum: f64 = weights.iter().sum();
+            softmax_in_place(&mut row, 0.3);
+            for (got, want) in row.iter().zip(weights) {
+                assert!((f64::from(*got) - want / sum).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn silu_is_the_definition_far_out_too() {
+        for x in [-200.0_f32, -20.0, -1.0, 0.0, 0.5, 30.0, 200.0] {
+            let want = f64::from(x) / (1.0 + (-f64::from(x)).exp());
+            assert!((f64::from(silu(x)) - want).abs() < 1e-5, "{x}");
+        }
+    }
+}

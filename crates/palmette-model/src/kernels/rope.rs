@@ -1,0 +1,80 @@
+//! Rotary positions.
+
+/// Cosines and sines for every position, in the "rotate half" arrangement of Hugging Face: value
+/// `i` of a head turns with value `i + C/2`, by the angle `position · theta^(−2i/C)`.
+#[derive(Clone, Debug)]
+pub struct RopeTable {
+    /// `[positions, C/2]`
+    cos: Vec<f32>,
+    /// `[positions, C/2]`
+    sin: Vec<f32>,
+    half: usize,
+}
+
+impl RopeTable {
+    /// Angles for positions below `num_positions`. Memory: 4 · C bytes a position.
+    pub fn new(head_dim: usize, num_positions: usize, theta: f64) -> Self {
+        let half = head_dim / 2;
+        let angle = |place: usize| {
+            let (position, i) = (place / half, place % half);
+            position as f64 * theta.powf(-((2 * i) as f64) / head_dim as f64)
+        };
+        let angles: Vec<f64> = (0..num_positions * half).map(angle).collect();
+        Self {
+            cos: angles.iter().map(|a| a.cos() as f32).collect(),
+            sin: angles.iter().map(|a| a.sin() as f32).collect(),
+            half,
+        }
+    }
+
+    /// Turns one head's values, `[C]`, to `position`.
+    ///
+    /// # Panics
+    /// When the table has no such position.
+    #[inline]
+    pub fn rotate(&self, head: &mut [f32], position: usize) {
+        self.turn(head, position, 1.0);
+    }
+
+    /// Turns back: the inverse of [`rotate`](Self::rotate), and its gradient.
+    #[inline]
+    pub fn rotate_back(&self, head: &mut [f32], position: usize) {
+        self.turn(head, position, -1.0);
+    }
+
+    #[inline]
+    fn turn(&self, head: &mut [f32], position: usize, direction: f32) {
+        let row = position * self.half..(position + 1) * self.half;
+        let (cos, sin) = (&self.cos[row.clone()], &self.sin[row]);
+        let (low, high) = head.split_at_mut(self.half);
+        for (((low, high), &cos), &sin) in low.iter_mut().zip(high).zip(cos).zip(sin) {
+            let (x, y, sin) = (*low, *high, sin * direction);
+            *low = x * cos - y * sin;
+            *high = y * cos + x * sin;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RopeTable;
+
+    #[test]
+    fn products_depend_on_the_distance_only_and_turning_back_undoes() {
+        let table = RopeTable::new(8, 64, 1e4);
+        let (q, k): (Vec<f32>, Vec<f32>) =
+            (0..8).map(|i| ((i as f32).sin(), (i as f32 * 0.7).cos())).unzip();
+        let product = |q_at: usize, k_at: usize| {
+            let (mut q, mut k) = (q.clone(), k.clone());
+            table.rotate(&mut q, q_at);
+            table.rotate(&mut k, k_at);
+            super::super::dot(&q, &k)
+        };
+        assert!((product(10, 3) - product(47, 40)).abs() < 1e-5);
+        assert!((product(10, 3) - product(10, 4)).abs() > 1e-3);
+        let mut turned = q.clone();
+        table.rotate(&mut turned, 33);
+        table.rotate_back(&mut turned, 33);
+        assert!(turned.iter().zip(&q).all(|(a, b)| (a - b).abs() < 1e-6));
+    }
+}

@@ -1,0 +1,58 @@
+//! A model as loaded: configuration, weights and position tables, frozen and shared.
+
+use std::path::Path;
+
+use crate::config::ModelConfig;
+use crate::error::LoadError;
+use crate::kernels::RopeTable;
+use crate::weights::Weights;
+
+/// A Qwen3-family decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
+/// reference.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub(crate) config: ModelConfig,
+    pub(crate) weights: Weights,
+    pub(crate) rope: RopeTable,
+}
+
+impl Model {
+    /// Loads a Hugging Face directory: `config.json` and `model.safetensors`, whole or in shards
+    /// with `model.safetensors.index.json`, stored as f32, bf16 or f16. Computes in f32.
+    ///
+    /// # Errors
+    /// When a file is missing or damaged, the configuration asks for something not computed here,
+    /// or a tensor is missing, left over, of another shape or type.
+    pub fn load(dir: &Path) -> Result<Self, LoadError> {
+        let config = ModelConfig::read(&dir.join("config.json"))?;
+        let weights = Weights::read(dir, &config)?;
+        Ok(Self::assemble(config, weights))
+    }
+
+    /// A model from the bytes of a safetensors file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn from_bytes(config: ModelConfig, safetensors: Vec<u8>) -> Result<Self, LoadError> {
+        let name = Path::new("model.safetensors");
+        config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
+        let weights = Weights::from_bytes(name, safetensors, &config)?;
+        Ok(Self::assemble(config, weights))
+    }
+
+    fn assemble(config: ModelConfig, weights: Weights) -> Self {
+        let rope =
+            RopeTable::new(config.head_dim, config.max_position_embeddings, config.rope_theta);
+        Self { config, weights, rope }
+    }
+
+    /// The model's shape.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Number of parameters, tied ones counted once.
+    pub fn num_parameters(&self) -> usize {
+        self.weights.num_parameters()
+    }
+}

@@ -1,0 +1,234 @@
+//! Weights from Hugging Face safetensors files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use half::{bf16, f16};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde::Deserialize;
+
+use crate::config::ModelConfig;
+use crate::error::LoadError;
+
+/// All weights of a model as f32, matrices as `[out, in]` row-major.
+#[derive(Clone, Debug)]
+pub(crate) struct Weights {
+    /// `[V, D]`
+    pub(crate) embedding: Vec<f32>,
+    pub(crate) layers: Vec<LayerWeights>,
+    /// `[D]`
+    pub(crate) final_norm: Vec<f32>,
+    /// `[V, D]`; `None` when the embedding serves as the head.
+    pub(crate) head: Option<Vec<f32>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct LayerWeights {
+    /// `[D]`
+    pub(crate) attention_norm: Vec<f32>,
+    /// Queries, keys and values in one matrix, so that they are one product: `[(H + 2 G) C, D]`
+    pub(crate) qkv: Vec<f32>,
+    /// `[C]`
+    pub(crate) query_norm: Vec<f32>,
+    /// `[C]`
+    pub(crate) key_norm: Vec<f32>,
+    /// `[D, H C]`
+    pub(crate) attention_out: Vec<f32>,
+    /// `[D]`
+    pub(crate) mlp_norm: Vec<f32>,
+    /// Gate and up parts in one matrix: `[2 F, D]`
+    pub(crate) gate_up: Vec<f32>,
+    /// `[D, F]`
+    pub(crate) down: Vec<f32>,
+}
+
+impl Weights {
+    /// Reads `model.safetensors`, or the shards that `model.safetensors.index.json` names.
+    pub(crate) fn read(dir: &Path, config: &ModelConfig) -> Result<Self, LoadError> {
+        Self::assemble(TensorFiles::open(dir)?, config)
+    }
+
+    /// Reads the bytes of one safetensors file; `name` stands for the path in errors.
+    pub(crate) fn from_bytes(
+        name: &Path,
+        bytes: Vec<u8>,
+        config: &ModelConfig,
+    ) -> Result<Self, LoadError> {
+        let shards = BTreeMap::from([(name.to_owned(), bytes)]);
+        Self::assemble(TensorFiles::index(name.to_owned(), shards)?, config)
+    }
+
+    fn assemble(mut files: TensorFiles, config: &ModelConfig) -> Result<Self, LoadError> {
+        let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
+        let (queries, keys) = (config.query_width(), config.key_value_width());
+        let embedding = files.take("model.embed_tokens.weight", &[config.vocab_size, d])?;
+        let mut layers = Vec::with_capacity(config.num_hidden_layers);
+        for layer in 0..config.num_hidden_layers {
+            let mut take = |name: &str, shape: &[usize]| {
+                files.take(&format!("model.layers.{layer}.{name}.weight"), shape)
+            };
+            layers.push(LayerWeights {
+                attention_norm: take("input_layernorm", &[d])?,
+                qkv: [
+                    take("self_attn.q_proj", &[queries, d])?,
+                    take("self_attn.k_proj", &[keys, d])?,
+                    take("self_attn.v_proj", &[keys, d])?,
+                ]
+                .concat(),
+                query_norm: take("self_attn.q_norm", &[c])?,
+                key_norm: take("self_attn.k_norm", &[c])?,
+                attention_out: take("self_attn.o_proj", &[d, queries])?,
+                mlp_norm: take("post_attention_layernorm", &[d])?,
+                gate_up: [take("mlp.gate_proj", &[f, d])?, take("mlp.up_proj", &[f, d])?].concat(),
+                down: take("mlp.down_proj", &[d, f])?,
+            });
+        }
+        let final_norm = files.take("model.norm.weight", &[d])?;
+        let head = if config.tie_word_embeddings {
+            files.skip("lm_head.weight");
+            None
+        } else {
+            Some(files.take("lm_head.weight", &[config.vocab_size, d])?)
+        };
+        files.finish()?;
+        Ok(Self { embedding, layers, final_norm, head })
+    }
+
+    /// The matrix that turns hidden states into logits: `[V, D]`.
+    pub(crate) fn head(&self) -> &[f32] {
+        self.head.as_deref().unwrap_or(&self.embedding)
+    }
+
+    /// Number of parameters, tied ones counted once.
+    pub(crate) fn num_parameters(&self) -> usize {
+        let layer = |l: &LayerWeights| {
+            let parts = [&l.attention_norm, &l.qkv, &l.query_norm, &l.key_norm];
+            let more = [&l.attention_out, &l.mlp_norm, &l.gate_up, &l.down];
+            parts.iter().chain(&more).map(|part| part.len()).sum::<usize>()
+        };
+        self.embedding.len()
+            + self.layers.iter().map(layer).sum::<usize>()
+            + self.final_norm.len()
+            + self.head.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// The tensors of one or several safetensors files, by name.
+struct TensorFiles {
+    /// What errors about the whole set name.
+    path: PathBuf,
+    /// File names and bytes.
+    shards: BTreeMap<PathBuf, Vec<u8>>,
+    /// Shard of each tensor not yet taken.
+    left: BTreeMap<String, PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct ShardIndex {
+    weight_map: BTreeMap<String, String>,
+}
+
+impl TensorFiles {
+    fn open(dir: &Path) -> Result<Self, LoadError> {
+        let read = |path: &Path| std::fs::read(path).map_err(|e| LoadError::io(path, e));
+        let (single, index) =
+            (dir.join("model.safetensors"), dir.join("model.safetensors.index.json"));
+        if single.exists() || !index.exists() {
+            let shards = BTreeMap::from([(single.clone(), read(&single)?)]);
+            return Self::index(single, shards);
+        }
+        let parsed: ShardIndex = serde_json::from_slice(&read(&index)?)
+            .map_err(|e| LoadError::weights(&index, format!("is no shard index: {e}")))?;
+        let names: BTreeSet<&String> = parsed.weight_map.values().collect();
+        let mut shards = BTreeMap::new();
+        for name in names {
+            if Path::new(name).components().count() != 1 {
+                let reason = format!("names the shard {name:?}, which is not a plain file name");
+                return Err(LoadError::weights(&index, reason));
+            }
+            let path = dir.join(name);
+            let bytes = read(&path)?;
+            shards.insert(path, bytes);
+        }
+        let files = Self::index(index, shards)?;
+        let absent = parsed.weight_map.keys().find(|name| !files.left.contains_key(*name));
+        match absent {
+            Some(name) => {
+                let reason = format!("names the tensor {name}, which no shard holds");
+                Err(LoadError::weights(&files.path, reason))
+            }
+            None => Ok(files),
+        }
+    }
+
+    fn index(path: PathBuf, shards: BTreeMap<PathBuf, Vec<u8>>) -> Result<Self, LoadError> {
+        let mut left = BTreeMap::new();
+        for (shard, bytes) in &shards {
+            for name in parse(shard, bytes)?.names() {
+                if left.insert(name.to_owned(), shard.clone()).is_some() {
+                    let reason = format!("holds the tensor {name}, as another shard does");
+                    return Err(LoadError::weights(shard, reason));
+                }
+            }
+        }
+        Ok(Self { path, shards, left })
+    }
+
+    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let Some(shard) = self.left.remove(name) else {
+            let reason = format!("lacks the tensor {name} {shape:?}");
+            return Err(LoadError::weights(&self.path, reason));
+        };
+        let tensors = parse(&shard, &self.shards[&shard])?;
+        let tensor = tensors
+            .tensor(name)
+            .map_err(|e| LoadError::weights(&shard, format!("tensor {name}: {e}")))?;
+        if tensor.shape() != shape {
+            let found = tensor.shape();
+            let reason = format!("tensor {name} is {found:?}; config.json makes it {shape:?}");
+            return Err(LoadError::weights(&shard, reason));
+        }
+        to_f32(&tensor).ok_or_else(|| {
+            let dtype = tensor.dtype();
+            let reason = format!("tensor {name} is {dtype:?}; F32, BF16 and F16 can be read");
+            LoadError::weights(&shard, reason)
+        })
+    }
+
+    fn skip(&mut self, name: &str) {
+        self.left.remove(name);
+    }
+
+    /// A tensor left over (a bias, say) means that the file is of another architecture, whose
+    /// logits would come out wrong.
+    fn finish(mut self) -> Result<(), LoadError> {
+        self.left.retain(|name, _| !name.ends_with("rotary_emb.inv_freq"));
+        match self.left.pop_first() {
+            Some((name, shard)) => {
+                let reason = format!("holds the tensor {name}, which this architecture lacks");
+                Err(LoadError::weights(&shard, reason))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, LoadError> {
+    SafeTensors::deserialize(bytes)
+        .map_err(|e| LoadError::weights(path, format!("is no safetensors file: {e}")))
+}
+
+/// The values as f32, exactly; `None` for a type that is not one of the three.
+fn to_f32(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
+    // By bytes: some files place tensors at odd offsets.
+    let data = tensor.data();
+    let pairs = || data.chunks_exact(2).map(|b| [b[0], b[1]]);
+    match tensor.dtype() {
+        Dtype::F32 => Some(
+            data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+        ),
+        Dtype::BF16 => Some(pairs().map(|b| bf16::from_le_bytes(b).to_f32()).collect()),
+        Dtype::F16 => Some(pairs().map(|b| f16::from_le_bytes(b).to_f32()).collect()),
+        _ => None,
+    }
+}
