@@ -18,7 +18,9 @@
 mod constraint;
 pub mod mask;
 mod token;
+mod unconstrained;
 
 pub use constraint::{CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;
 pub use token::TokenId;
+pub use unconstrained::Unconstrained;

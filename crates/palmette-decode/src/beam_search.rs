@@ -113,11 +113,7 @@ impl<C: Constraint> BeamSearch<C> {
     ///
     /// # Errors
     /// A [`DecodeError`], or the source's own error.
-    pub fn run<L: LogitsSource>(
-        &mut self,
-        constraint: &C,
-        source: &mut L,
-    ) -> Result<(), L::Error>
+    pub fn run<L: LogitsSource>(&mut self, constraint: &C, source: &mut L) -> Result<(), L::Error>
     where
         L::Error: From<DecodeError>,
     {
@@ -227,9 +223,8 @@ impl<C: Constraint> BeamSearch<C> {
             }
             let row = self.next.states.len();
             let sequence = &mut self.next.sequences[row * max_tokens..][..=self.step];
-            sequence[..self.step].copy_from_slice(
-                &self.live.sequences[parent_row * max_tokens..][..self.step],
-            );
+            sequence[..self.step]
+                .copy_from_slice(&self.live.sequences[parent_row * max_tokens..][..self.step]);
             sequence[self.step] = token;
             if constraint.is_accepting(&state) {
                 self.results.insert(score, sequence, &state);

@@ -114,7 +114,11 @@ impl LogitsSource for OneRow {
     }
 }
 
-fn search_one_row(row: Vec<f32>, set: &SequenceSet, max_tokens: usize) -> Result<usize, DecodeError> {
+fn search_one_row(
+    row: Vec<f32>,
+    set: &SequenceSet,
+    max_tokens: usize,
+) -> Result<usize, DecodeError> {
     let mut search = BeamSearch::new(options(2, max_tokens));
     search.run(set, &mut OneRow(row)).map(|()| search.results().len())
 }
@@ -123,11 +127,8 @@ fn search_one_row(row: Vec<f32>, set: &SequenceSet, max_tokens: usize) -> Result
 fn rows_without_a_distribution_are_errors() {
     let set = SequenceSet::new(3, [vec![0], vec![2]]);
     assert_eq!(search_one_row(vec![0.0, 1.0, f32::NEG_INFINITY], &set, 1), Ok(2));
-    for bad in [
-        vec![0.0, f32::NAN, 1.0],
-        vec![f32::NEG_INFINITY; 3],
-        vec![f32::INFINITY, 0.0, 0.0],
-    ] {
+    for bad in [vec![0.0, f32::NAN, 1.0], vec![f32::NEG_INFINITY; 3], vec![f32::INFINITY, 0.0, 0.0]]
+    {
         let error = DecodeError::BadLogits { beam: 0, step: 0 };
         assert_eq!(search_one_row(bad, &set, 1), Err(error));
     }

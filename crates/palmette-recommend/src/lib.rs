@@ -1,1 +1,18 @@
-//! From a history of items to recommended items: prompt, model, catalog and beam search put together.
+//! From a history of items to recommended items: prompt, model, catalog and beam search.
+//!
+//! A [`PromptFormat`] says by which tokens a model spells semantic IDs. A [`Recommender`] joins it
+//! with a model and a catalog, frozen and shared; a [`Worker`] holds the buffers of one request at
+//! a time. The life of a request, [`Worker::recommend`]: the history's semantic IDs become the
+//! prompt, the model reads it once, the search spells IDs that the catalog holds, and each becomes
+//! the items that have it.
+#![forbid(unsafe_code)]
+
+mod error;
+mod prompt_format;
+mod recommender;
+mod worker;
+
+pub use error::{FormatError, RecommendError};
+pub use prompt_format::{LevelFormat, PromptFormat};
+pub use recommender::Recommender;
+pub use worker::{Recommendations, Recommended, Request, Stage, Worker, WorkerOptions};

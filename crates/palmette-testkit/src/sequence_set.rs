@@ -86,11 +86,7 @@ impl Constraint for SequenceSet {
         Ok(())
     }
 
-    fn rollback(
-        &self,
-        state: &mut Vec<TokenId>,
-        num_tokens: usize,
-    ) -> Result<(), RollbackError> {
+    fn rollback(&self, state: &mut Vec<TokenId>, num_tokens: usize) -> Result<(), RollbackError> {
         let committed = state.len();
         let kept = committed
             .checked_sub(num_tokens)

@@ -1,6 +1,6 @@
 //! The oracles against each other and against deliberate mistakes: a check must be able to fail.
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId};
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Unconstrained};
 use palmette_testkit::logits::TableLogits;
 use palmette_testkit::{SequenceSet, generate, laws, search};
 use proptest::prelude::*;
@@ -96,4 +96,11 @@ fn lies_are_caught() {
     check_caught(Lie::MaskKeepsGarbage, "law 3");
     check_caught(Lie::DeadEnd, "law 2");
     check_caught(Lie::RollbackDoesNothing, "law 5");
+}
+
+#[test]
+fn no_constraint_but_the_length_obeys_the_laws() {
+    for (num_tokens, len) in [(1, 1), (5, 3), (32, 1), (33, 2), (7, 0)] {
+        laws::check(&Unconstrained::new(num_tokens, len), 3, 4, 5);
+    }
 }

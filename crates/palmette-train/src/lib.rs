@@ -1,1 +1,33 @@
-//! Next-item training of the Transformers that Palmette serves.
+//! Next-item training, from scratch, of the Qwen3-family decoders that Palmette serves.
+//!
+//! The backward pass is written by hand, one file per layer under [`network`], each checked against
+//! a plain f64 definition; the whole model is checked against one too. No machine-learning
+//! framework is involved: the products come from `palmette_model::kernels`.
+//!
+//! The types to meet, in the order a run uses them: [`TrainOptions`] says how to train, a
+//! [`Dataset`] gives the sequences, a [`Trainer`] takes steps and writes checkpoints, [`Params`] are
+//! the weights, and [`export()`] writes them as a Hugging Face directory.
+//!
+//! **Results do not depend on the number of threads.** A batch is cut into a fixed number of shards
+//! ([`TrainOptions::shards`]); a shard is computed by one thread, and the shards' gradients are
+//! added in their order.
+#![forbid(unsafe_code)]
+
+mod checkpoint;
+mod data;
+mod error;
+mod export;
+pub mod network;
+mod optimizer;
+mod options;
+mod params;
+mod schedule;
+mod tensor_file;
+mod trainer;
+
+pub use data::{Dataset, Example, VecDataset};
+pub use error::TrainError;
+pub use export::{ExportDtype, export};
+pub use options::{Duration, TrainOptions};
+pub use params::{Layout, NamedTensor, Params};
+pub use trainer::{StepReport, Trainer};

@@ -1,0 +1,116 @@
+//! From items in any order to a catalog.
+
+use crate::catalog::Catalog;
+use crate::items::{ItemTable, TextColumn};
+use crate::levels::{Levels, MAX_CODE, MAX_ITEMS, MAX_LEVELS};
+use crate::readers::SourceItems;
+
+/// What the items must keep to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildOptions {
+    /// Size of each level's codebook. With it, an ID has at most that many codes, each below its
+    /// level's size; without it, the sizes are what the items use.
+    pub codes_per_level: Option<Vec<u32>>,
+    /// Refuse IDs that do not have this many codes. Without it, IDs may differ in length and one
+    /// may be a prefix of another.
+    pub num_levels: Option<usize>,
+}
+
+/// An item that cannot be in a catalog; the message names its line, the value and the rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: item {id:?} {rule}")]
+pub struct BuildError {
+    line: u64,
+    id: String,
+    rule: String,
+}
+
+impl BuildError {
+    /// Line of the source the item came from; its number, from 1, when it came from no file.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The item's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Catalog {
+    /// Sorts and indexes items. They may come in any order; items with the same semantic ID keep
+    /// the order in which they came. No items make the empty catalog, which denies everything.
+    ///
+    /// Cost: one sort; memory for a second copy of the items' ids and attributes.
+    ///
+    /// # Errors
+    /// For the first item with an empty ID, more than [`MAX_LEVELS`] codes, a code over its level's
+    /// size or [`MAX_CODE`], the wrong number of codes, or an id seen before; and for more than
+    /// [`MAX_ITEMS`] items.
+    pub fn build(source: SourceItems, options: &BuildOptions) -> Result<Self, BuildError> {
+        let SourceItems { items, lines, level_prefixes } = source;
+        let error = |index: usize, rule: String| BuildError {
+            line: lines.get(index).copied().unwrap_or(index as u64 + 1),
+            id: items[index].id.clone(),
+            rule,
+        };
+        if items.len() > MAX_ITEMS {
+            return Err(error(
+                MAX_ITEMS,
+                format!("is one more than the {MAX_ITEMS} a catalog holds"),
+            ));
+        }
+        for (index, item) in items.iter().enumerate() {
+            check_codes(&item.codes, options).map_err(|rule| error(index, rule))?;
+        }
+
+        let mut order: Vec<u32> = (0..items.len() as u32).collect();
+        // Input order breaks ties, so the unstable sort has one outcome.
+        order.sort_unstable_by_key(|&index| (&items[index as usize].codes, index));
+        let sorted = || order.iter().map(|&index| &items[index as usize]);
+
+        let levels = Levels::of_sorted(sorted().map(|item| item.codes.as_slice()));
+        let ids = TextColumn::new(sorted().map(|item| &item.id));
+        let attributes = TextColumn::new(sorted().map(|item| {
+            serde_json::to_string(&item.attributes).expect("a JSON object can be written")
+        }));
+        let table = ItemTable::new(ids, attributes).map_err(|twice| {
+            let same = items.iter().enumerate().filter(|(_, item)| item.id == twice);
+            let places: Vec<usize> = same.map(|(index, _)| index).collect();
+            let first = lines.get(places[0]).copied().unwrap_or(places[0] as u64 + 1);
+            error(places[1], format!("stands twice, first in line {first}; ids must be unique"))
+        })?;
+        let codes_per_level = options.codes_per_level.clone().unwrap_or_else(|| {
+            let largest = |level| levels.prefix_codes(level).max().map_or(0, |code| code + 1);
+            (0..levels.num_levels()).map(largest).collect()
+        });
+        Ok(Self::from_parts(levels, table, codes_per_level, level_prefixes))
+    }
+}
+
+fn check_codes(codes: &[u32], options: &BuildOptions) -> Result<(), String> {
+    if codes.is_empty() {
+        return Err("has an empty semantic ID; it needs at least one code".into());
+    }
+    if codes.len() > MAX_LEVELS {
+        let len = codes.len();
+        return Err(format!("has {len} codes; a semantic ID has at most {MAX_LEVELS}"));
+    }
+    if let Some(wanted) = options.num_levels.filter(|&wanted| wanted != codes.len()) {
+        let len = codes.len();
+        return Err(format!("has {len} codes where every item must have {wanted}"));
+    }
+    if let Some(sizes) = &options.codes_per_level
+        && codes.len() > sizes.len()
+    {
+        let (len, levels) = (codes.len(), sizes.len());
+        return Err(format!("has {len} codes, but codebook sizes are given for {levels} levels"));
+    }
+    for (level, &code) in codes.iter().enumerate() {
+        let size = options.codes_per_level.as_ref().map_or(MAX_CODE + 1, |sizes| sizes[level]);
+        if code >= size.min(MAX_CODE + 1) {
+            return Err(format!("has code {code} at level {level}; codes there are below {size}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! What can be wrong with a source, and where.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::utf8::NotUtf8;
+
+/// Why a source could not be read.
+///
+/// The message names the source, the line, the value that is wrong and the rule it breaks.
+#[derive(Debug)]
+pub struct ReadError {
+    path: PathBuf,
+    problem: Problem,
+}
+
+impl ReadError {
+    pub(super) fn new(path: &Path, problem: Problem) -> ReadError {
+        ReadError { path: path.to_owned(), problem }
+    }
+
+    /// The file, or the name given to `parse_items`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The line, from 1. `None` when the source could not be opened or read.
+    pub fn line(&self) -> Option<u64> {
+        self.problem.line
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(line) = self.problem.line {
+            write!(f, ", line {line}")?;
+        }
+        if let Some(column) = self.problem.column {
+            write!(f, ", column {column}")?;
+        }
+        write!(f, ": {}", self.problem.kind)
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &*self.problem.kind {
+            Kind::Io(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+/// A [`ReadError`] that does not know its source yet.
+#[derive(Debug)]
+pub(super) struct Problem {
+    line: Option<u64>,
+    /// In bytes, from 1.
+    column: Option<u64>,
+    kind: Box<Kind>,
+}
+
+impl Problem {
+    pub(super) fn at(line: u64, kind: Kind) -> Problem {
+        Problem { line: Some(line), column: None, kind: Box::new(kind) }
+    }
+
+    /// `first_line` is the line at which what was parsed starts.
+    pub(super) fn json(first_line: u64, error: serde_json::Error) -> Problem {
+        if error.is_io() {
+            return io::Error::from(error).into();
+        }
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let text = error.to_string();
+        let message = text.strip_suffix(&place).unwrap_or(&text).to_owned();
+        let (line, column) = match (error.line() as u64, error.column() as u64) {
+            // A line end is the last byte read: it belongs to the line it ends.
+            (line @ 2.., 0) => (line - 1, None),
+            (line, column) => (line, Some(column.max(1))),
+        };
+        let line = Some(first_line - 1 + line);
+        Problem { line, column, kind: Box::new(Kind::Json { message }) }
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Problem {
+        let not_utf8 = error.get_ref().and_then(|inner| inner.downcast_ref::<NotUtf8>());
+        match not_utf8 {
+            Some(&NotUtf8 { line }) => Problem::at(line, Kind::NotUtf8),
+            None => Problem { line: None, column: None, kind: Box::new(Kind::Io(error)) },
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Kind {
+    #[error("cannot be read: {0}")]
+    Io(io::Error),
+    #[error("not UTF-8; convert the file to UTF-8 first")]
+    NotUtf8,
+    /// Not JSON, a key twice in one object, or JSON of another shape.
+    #[error("{message}")]
+    Json { message: String },
+    #[error(
+        "{found} tab-separated fields in {start}, expected 3: semantic ID, title, item ID",
+        start = shorten(.line_start)
+    )]
+    FieldCount { found: usize, line_start: String },
+    #[error("no field {}; the fields are {}", alternatives(.names), list(.found))]
+    MissingField { names: &'static [&'static str], found: Vec<String> },
+    #[error("both {first:?} and {second:?}, which mean the same; keep one of them")]
+    BothFields { first: String, second: String },
+    #[error("item ID {value}: expected text or a whole number that fits 64 bits")]
+    BadId { value: String },
+    #[error("the item ID is empty")]
+    EmptyId,
+    #[error("item ID {} appears twice, first at line {first_line}", shorten(.id))]
+    DuplicateId { id: String, first_line: u64 },
+    #[error("item {}: the semantic ID is empty; it needs at least one code", shorten(.item))]
+    EmptyCodes { item: String },
+    #[error(
+        "item {}: semantic ID {value}: expected a list of codes, or text such as <a_1><b_2> or 1 2",
+        shorten(.item)
+    )]
+    NotCodes { item: String, value: String },
+    #[error(
+        "item {}: code {value} at level {level}: expected a whole number from 0 to {} \
+         or <letter_number>",
+        shorten(.item), u32::MAX
+    )]
+    BadCode { item: String, value: String, level: usize },
+    #[error(
+        "item {}: code {value} at level {level}: a code has no leading zeros",
+        shorten(.item)
+    )]
+    LeadingZero { item: String, value: String, level: usize },
+    #[error(
+        "item {}: code {value} at level {level}: the codes of this level are spelled \
+         <{prefix}_number> since line {first_line}",
+        shorten(.item)
+    )]
+    OtherPrefix { item: String, value: String, level: usize, prefix: String, first_line: u64 },
+    #[error(
+        "item {}: code {value} at level {level}: the codes of this source are spelled {spelling} \
+         since line {first_line}",
+        shorten(.item)
+    )]
+    OtherSpelling {
+        item: String,
+        value: String,
+        level: usize,
+        spelling: &'static str,
+        first_line: u64,
+    },
+    #[error("{found} cells, but the header has {expected}")]
+    CellCount { found: usize, expected: usize },
+    #[error("column {name:?} appears twice in the header")]
+    DuplicateColumn { name: String },
+    #[error("column code_{missing} is missing: code columns are numbered from 0 without gaps")]
+    CodeColumnGap { missing: usize },
+    #[error(
+        "item {}: code_{level} is empty but code_{later} is not; only trailing codes \
+         may be left out",
+        shorten(.item)
+    )]
+    CodeCellGap { item: String, level: usize, later: usize },
+    #[error("text after a closing quote; write a quote inside a quoted cell twice (\"\")")]
+    TextAfterQuote,
+    #[error("the quote opened on this line is never closed")]
+    UnclosedQuote,
+}
+
+/// `text` in quotes, cut after 60 characters: a message stays readable whatever the file holds.
+pub(super) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+fn alternatives(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    names.join(" or ")
+}
+
+fn list(names: &[String]) -> String {
+    const MOST: usize = 8;
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let mut text: Vec<String> = names.iter().take(MOST).map(|name| shorten(name)).collect();
+    if names.len() > MOST {
+        text.push(format!("{} more", names.len() - MOST));
+    }
+    text.join(", ")
+}

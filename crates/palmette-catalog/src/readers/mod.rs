@@ -1,0 +1,113 @@
+//! Reads items and their semantic IDs from the files in which others publish them.
+//!
+//! [`read_items`] reads one file in one [`Format`] into [`SourceItems`]; [`read_attributes`] then
+//! adds titles, brands and prices from a second file. Items keep the order of the source, and
+//! nothing is sorted or dropped: what cannot be kept is a [`ReadError`] that names the line. A
+//! source without items is legal and gives no items.
+//!
+//! Every format may start with a byte order mark and may end its lines with `\n` or `\r\n`.
+//! Sources are streamed: besides the items, one line (of an index JSON one entry) is in memory.
+//!
+//! ```
+//! use palmette_catalog::readers::{Format, parse_items};
+//!
+//! let text = "<a_236><b_231>\tHard start kit\t0\n<a_42><b_80>\tStaples\t1\n";
+//! let source = parse_items("info.txt", text.as_bytes(), Format::InfoText)?;
+//! assert_eq!(source.items[1].codes, [42, 80]);
+//! assert_eq!(source.items[1].title(), Some("Staples"));
+//! assert_eq!(source.level_prefixes, Some(vec!["a".to_owned(), "b".to_owned()]));
+//!
+//! let error = parse_items("info.txt", "<a_x>\t\t0\n".as_bytes(), Format::InfoText).unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "info.txt, line 1: item \"0\": code \"<a_x>\" at level 0: expected a whole number \
+//!      from 0 to 4294967295 or <letter_number>"
+//! );
+//! # Ok::<(), palmette_catalog::readers::ReadError>(())
+//! ```
+
+mod attributes;
+mod codes;
+mod collector;
+mod csv_records;
+mod csv_table;
+mod error;
+mod format;
+mod index_json;
+mod info_text;
+mod json;
+mod json_lines;
+mod lines;
+mod utf8;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use crate::item::Item;
+use collector::Collector;
+use error::Problem;
+use utf8::Utf8Reader;
+
+pub use attributes::{AttributeReport, read_attributes};
+pub use error::ReadError;
+pub use format::{Format, UnknownFormat};
+
+/// The items of one source, in its order.
+///
+/// What a reader returns has distinct item IDs that are not empty, and at least one code an item;
+/// lengths of semantic IDs may differ. Items put together otherwise (`From<Vec<Item>>`) are not
+/// checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceItems {
+    /// The items.
+    pub items: Vec<Item>,
+    /// `lines[i]` is the line, from 1, where `items[i]` starts: for later errors. Empty
+    /// for items that came from no file.
+    pub lines: Vec<u64>,
+    /// The prefix of each level (`a` for codes spelled `<a_12>`), as many as the longest semantic
+    /// ID has codes. Two levels may have the same. `None` where the source spells codes as plain
+    /// numbers or has no items.
+    pub level_prefixes: Option<Vec<String>>,
+}
+
+impl From<Vec<Item>> for SourceItems {
+    fn from(items: Vec<Item>) -> SourceItems {
+        SourceItems { items, lines: Vec::new(), level_prefixes: None }
+    }
+}
+
+/// Reads the items of a file.
+///
+/// # Errors
+///
+/// When the file cannot be read, is not in `format`, or repeats an item ID.
+pub fn read_items(path: &Path, format: Format) -> Result<SourceItems, ReadError> {
+    let file = File::open(path).map_err(|error| ReadError::new(path, error.into()))?;
+    parse_items(path, BufReader::new(file), format)
+}
+
+/// Reads items from `reader`; `source_name` is what errors call it.
+///
+/// # Errors
+///
+/// When the input cannot be read, is not in `format`, or repeats an item ID.
+pub fn parse_items(
+    source_name: impl AsRef<Path>,
+    reader: impl BufRead,
+    format: Format,
+) -> Result<SourceItems, ReadError> {
+    collect_items(Utf8Reader::new(reader), format)
+        .map_err(|problem| ReadError::new(source_name.as_ref(), problem))
+}
+
+fn collect_items(input: impl BufRead, format: Format) -> Result<SourceItems, Problem> {
+    let mut collector = Collector::default();
+    match format {
+        Format::IndexJson => index_json::read(input, &mut collector)?,
+        Format::InfoText => info_text::read(input, &mut collector)?,
+        Format::JsonLines => json_lines::read(input, &mut collector)?,
+        Format::Csv => csv_table::read(input, &mut collector)?,
+    }
+    Ok(collector.finish())
+}

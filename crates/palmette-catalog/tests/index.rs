@@ -1,0 +1,235 @@
+//! Catalogs against plain sets, and the laws.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use palmette_catalog::{
+    BuildOptions, Catalog, CatalogConstraint, CodeTokens, Item, LevelTokens, TokensError,
+};
+use palmette_core::{Constraint, TokenId, TokenMask};
+use palmette_testkit::{SequenceSet, laws};
+use proptest::prelude::*;
+
+const NUM_CODES: u32 = 6;
+
+/// Items with short, colliding, ragged semantic IDs, in any order.
+fn items() -> impl Strategy<Value = Vec<Item>> {
+    let ragged = prop::collection::vec(0..NUM_CODES, 1..=4);
+    let fixed = prop::collection::vec(0..NUM_CODES, 3);
+    let ids =
+        prop_oneof![prop::collection::vec(fixed, 0..60), prop::collection::vec(ragged, 0..60),];
+    ids.prop_map(|ids| {
+        let numbered = ids.into_iter().enumerate();
+        numbered.map(|(n, codes)| item(&format!("item {n}"), &codes)).collect()
+    })
+}
+
+fn item(id: &str, codes: &[u32]) -> Item {
+    let mut attributes = serde_json::Map::new();
+    attributes.insert("title".into(), format!("Title of {id} „ü“").into());
+    Item { id: id.into(), codes: codes.into(), attributes }
+}
+
+fn build(items: &[Item]) -> Catalog {
+    Catalog::build(items.to_vec().into(), &BuildOptions::default()).expect("sound items")
+}
+
+/// Level `l` is spelled by tokens from `3 + 7 · l`.
+fn tokens() -> CodeTokens {
+    let level = |l: u32| LevelTokens { first_token: 3 + 7 * l, num_codes: NUM_CODES };
+    CodeTokens::new((0..4).map(level).collect(), 40).expect("within 40 tokens")
+}
+
+fn spelled(codes: &[u32]) -> Vec<u32> {
+    let tokens = tokens();
+    codes.iter().enumerate().map(|(l, &c)| tokens.token(l, c).expect("in range").0).collect()
+}
+
+proptest! {
+    #[test]
+    fn obeys_the_laws(items in items(), seed: u64) {
+        let constraint = CatalogConstraint::new(Arc::new(build(&items)), tokens()).unwrap();
+        laws::check(&constraint, seed, 4, 6);
+    }
+
+    #[test]
+    fn every_mask_equals_the_definition(items in items()) {
+        let constraint = CatalogConstraint::new(Arc::new(build(&items)), tokens()).unwrap();
+        let set = SequenceSet::new(40, items.iter().map(|item| spelled(&item.codes)));
+        let mut open = vec![(constraint.start(), set.start())];
+        while let Some((state, prefix)) = open.pop() {
+            let (mut got, mut want) = (TokenMask::new(40), TokenMask::new(40));
+            constraint.fill_mask(&state, &mut (), got.as_words_mut());
+            set.fill_mask(&prefix, &mut (), want.as_words_mut());
+            prop_assert_eq!(&got, &want, "after {:?}", prefix);
+            prop_assert_eq!(constraint.is_accepting(&state), set.is_accepting(&prefix));
+            let mut next = Vec::new();
+            constraint.successors(&state, &mut (), |token, state| next.push((token, state)));
+            for (token, state) in next {
+                let mut prefix = prefix.clone();
+                set.commit(&mut prefix, token).unwrap();
+                open.push((state, prefix));
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_and_items_equal_a_sorted_list(items in items()) {
+        let catalog = build(&items);
+        let mut sorted: Vec<&Item> = items.iter().collect();
+        sorted.sort_by_key(|item| &item.codes); // stable: collisions keep their order
+        prop_assert_eq!(catalog.num_items() as usize, items.len());
+        for (rank, item) in sorted.iter().enumerate() {
+            let rank = rank as u32;
+            prop_assert_eq!(catalog.id(rank), &item.id);
+            prop_assert_eq!(&catalog.codes(rank), &item.codes);
+            prop_assert_eq!(catalog.attributes(rank), item.attributes.clone());
+            prop_assert_eq!(catalog.rank_of(&item.id), Some(rank));
+        }
+        prop_assert_eq!(catalog.rank_of("nothing"), None);
+        let mut by_id: BTreeMap<&[u32], Vec<&str>> = BTreeMap::new();
+        for item in &items {
+            by_id.entry(&item.codes).or_default().push(&item.id);
+        }
+        for (codes, ids) in &by_id {
+            let found: Vec<&str> = catalog.find(codes).map(|rank| catalog.id(rank)).collect();
+            prop_assert_eq!(&found, ids);
+        }
+    }
+
+    #[test]
+    fn membership_equals_a_set(items in items(), asked in prop::collection::vec(0..NUM_CODES + 1, 0..5)) {
+        let set: BTreeSet<&[u32]> = items.iter().map(|item| item.codes.as_slice()).collect();
+        prop_assert_eq!(build(&items).contains(&asked), set.contains(asked.as_slice()));
+    }
+
+    #[test]
+    fn input_order_does_not_matter_without_collisions(items in items(), seed: u64) {
+        let mut unique: Vec<Item> =
+            items.iter().map(|i| (&i.codes, i)).collect::<BTreeMap<_, _>>().into_values().cloned().collect();
+        let catalog = build(&unique);
+        let places = unique.len().max(1);
+        unique.rotate_left(seed as usize % places);
+        unique.reverse();
+        prop_assert_eq!(build(&unique), catalog);
+    }
+
+    #[test]
+    fn files_give_back_the_catalog(items in items()) {
+        let catalog = build(&items);
+        let read = Catalog::from_bytes("test", &catalog.to_bytes()).unwrap();
+        prop_assert_eq!(read, catalog);
+    }
+
+    #[test]
+    fn damaged_files_are_errors(items in items(), at: prop::sample::Index, flip in 1_u8.., cut: prop::sample::Index) {
+        let bytes = build(&items).to_bytes();
+        let mut damaged = bytes.clone();
+        let at = at.index(bytes.len());
+        damaged[at] ^= flip;
+        let spare = (12..16).contains(&at) || (28..32).contains(&at);
+        prop_assert!(spare || Catalog::from_bytes("test", &damaged).is_err(), "byte {}", at);
+        prop_assert!(Catalog::from_bytes("test", &bytes[..cut.index(bytes.len())]).is_err());
+    }
+
+    /// Past the checksum: bodies that were never written by this crate are refused, not trusted.
+    #[test]
+    fn hostile_bodies_do_not_panic(items in items(), edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let mut bytes = build(&items).to_bytes();
+        for (at, value) in edits {
+            let at = 32 + at.index(bytes.len() - 32);
+            bytes[at] = value;
+        }
+        let checksum = crc32fast::hash(&bytes[32..]);
+        bytes[24..28].copy_from_slice(&checksum.to_le_bytes());
+        if let Ok(catalog) = Catalog::from_bytes("test", &bytes) {
+            catalog.stats();
+            prop_assert_eq!(Catalog::from_bytes("again", &catalog.to_bytes()).unwrap(), catalog);
+        }
+    }
+}
+
+#[test]
+fn the_empty_catalog_denies_all() {
+    let catalog = Arc::new(build(&[]));
+    assert_eq!(catalog.stats().num_ids, 0);
+    let constraint = CatalogConstraint::new(catalog, tokens()).unwrap();
+    laws::check(&constraint, 1, 1, 3);
+    let mut start = constraint.start();
+    assert!(!constraint.is_accepting(&start));
+    assert!(constraint.commit(&mut start, TokenId(3)).is_err());
+}
+
+#[test]
+fn stats_count_collisions_lengths_and_branching() {
+    let items = [[0, 1].as_slice(), &[0, 1], &[0, 1], &[0, 4], &[2], &[2, 5]];
+    let items: Vec<Item> =
+        items.iter().enumerate().map(|(n, codes)| item(&n.to_string(), codes)).collect();
+    let stats = build(&items).stats();
+    assert_eq!((stats.num_items, stats.num_ids), (6, 4));
+    assert_eq!((stats.items_in_collisions, stats.largest_collision), (3, 3));
+    assert_eq!(stats.lengths, [0, 1, 5]);
+    let per_level: Vec<_> =
+        stats.levels.iter().map(|l| (l.codes_used, l.num_prefixes, l.max_branching)).collect();
+    assert_eq!(per_level, [(2, 2, 2), (3, 3, 2)]);
+}
+
+#[track_caller]
+fn check_refused(items: &[Item], options: &BuildOptions, message: &str) {
+    let error = Catalog::build(items.to_vec().into(), options).unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn bad_items_are_named() {
+    let any = BuildOptions::default();
+    let sized = BuildOptions { codes_per_level: Some(vec![4, 4]), num_levels: None };
+    let uniform = BuildOptions { codes_per_level: None, num_levels: Some(2) };
+    let (good, short) = (item("good", &[1, 3]), item("short", &[1]));
+    check_refused(
+        &[good.clone(), item("x", &[])],
+        &any,
+        r#"line 2: item "x" has an empty semantic ID; it needs at least one code"#,
+    );
+    check_refused(
+        &[good.clone(), item("x", &[1, 4])],
+        &sized,
+        r#"line 2: item "x" has code 4 at level 1; codes there are below 4"#,
+    );
+    check_refused(
+        &[item("x", &[1, 1, 1])],
+        &sized,
+        r#"line 1: item "x" has 3 codes, but codebook sizes are given for 2 levels"#,
+    );
+    check_refused(
+        &[good.clone(), short],
+        &uniform,
+        r#"line 2: item "short" has 1 codes where every item must have 2"#,
+    );
+    check_refused(
+        &[good.clone(), item("x", &[2]), item("good", &[2, 2])],
+        &any,
+        r#"line 3: item "good" stands twice, first in line 1; ids must be unique"#,
+    );
+    check_refused(
+        &[item("x", &[u32::MAX])],
+        &any,
+        r#"line 1: item "x" has code 4294967295 at level 0; codes there are below 2147483648"#,
+    );
+}
+
+#[test]
+fn tokens_must_cover_the_catalog() {
+    let catalog = Arc::new(build(&[item("a", &[0, 5]), item("b", &[1, 2])]));
+    let level = |num_codes| LevelTokens { first_token: 0, num_codes };
+    let join = |levels: Vec<LevelTokens>| {
+        CatalogConstraint::new(Arc::clone(&catalog), CodeTokens::new(levels, 10).unwrap())
+    };
+    assert!(join(vec![level(2), level(6)]).is_ok());
+    let longer = TokensError::TooManyLevels { catalog: 2, model: 1 };
+    assert_eq!(join(vec![level(2)]).unwrap_err(), longer);
+    let missing =
+        TokensError::CodeWithoutToken { level: 1, code: 5, num_codes: 5, item: "a".into() };
+    assert_eq!(join(vec![level(2), level(5)]).unwrap_err(), missing);
+    assert!(CodeTokens::new(vec![level(11)], 10).is_err());
+}

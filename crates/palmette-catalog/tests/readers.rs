@@ -1,0 +1,620 @@
+//! The readers on small inputs, good and bad, on generated ones, and on published files where
+//! present.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use palmette_catalog::Item;
+use palmette_catalog::readers::{
+    AttributeReport, Format, ReadError, SourceItems, parse_items, read_attributes, read_items,
+};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+/// `expected` is what [`show`] prints, or the error without the source's name.
+#[track_caller]
+fn check(format: Format, input: impl AsRef<[u8]>, expected: &str) {
+    let input = input.as_ref();
+    assert_eq!(show(parse_items("in", input, format)), expected);
+
+    let with_mark = [b"\xef\xbb\xbf", input].concat();
+    assert_eq!(show(parse_items("in", &*with_mark, format)), expected, "after a byte order mark");
+}
+
+/// A line an item, `line: id codes attributes`, then the prefixes.
+fn show(result: Result<SourceItems, ReadError>) -> String {
+    let source = match result {
+        Ok(source) => source,
+        Err(error) => return error.to_string().strip_prefix("in").expect("the name").to_owned(),
+    };
+    assert_eq!(source.items.len(), source.lines.len());
+    let mut text = String::new();
+    for (item, line) in source.items.iter().zip(&source.lines) {
+        let attributes = Value::Object(item.attributes.clone());
+        writeln!(text, "{line}: {} {:?} {attributes}", item.id, item.codes).unwrap();
+    }
+    if let Some(prefixes) = source.level_prefixes {
+        writeln!(text, "<{}>", prefixes.join(" ")).unwrap();
+    }
+    text
+}
+
+#[test]
+fn nothing_is_a_legal_catalog() {
+    for format in Format::ALL {
+        check(format, "", "");
+        check(format, "\n", "");
+        check(format, "\r\n\r\n", "");
+    }
+    check(Format::IndexJson, "{}", "");
+    check(Format::IndexJson, " \n { } \n", "");
+    check(Format::Csv, "item_id,codes\n", "");
+}
+
+#[test]
+fn index_json() {
+    let check = |input: &str, expected: &str| check(Format::IndexJson, input, expected);
+    check(
+        r#"{"0": ["<a_183>", "<b_7>"], "P 1": ["<a_0>", "<b_7>"]}"#,
+        "1: 0 [183, 7] {}\n1: P 1 [0, 7] {}\n<a b>\n",
+    );
+    check("{\n \"1\":\n [1,\n2\n],\r\n\"0\": [3]}\n\n", "2: 1 [1, 2] {}\n6: 0 [3] {}\n");
+    check(r#"{"x": "<a_1><b_2>", "y": ["<a_1>"]}"#, "1: x [1, 2] {}\n1: y [1] {}\n<a b>\n");
+    check(r#"{"x": [4294967295, "7"]}"#, "1: x [4294967295, 7] {}\n");
+}
+
+#[test]
+fn index_json_errors() {
+    let check = |input: &str, expected: &str| check(Format::IndexJson, input, expected);
+    const NOT_A_CODE: &str = "expected a whole number from 0 to 4294967295 or <letter_number>";
+    for (value, code) in [
+        ("\"x9\"", "\"x9\" at level 1"),
+        ("-1", "-1 at level 1"),
+        ("1.5", "1.5 at level 1"),
+        ("1.0", "1.0 at level 1"),
+        ("4294967296", "4294967296 at level 1"),
+        ("null", "null at level 1"),
+        ("[2]", "of type list at level 1"),
+        ("\"<a_1><b_2>\"", "\"<a_1><b_2>\" at level 1"),
+    ] {
+        let input = format!("{{\n\"P1\": [7, \n{value}]}}");
+        check(&input, &format!(", line 2: item \"P1\": code {code}: {NOT_A_CODE}"));
+    }
+    check(
+        "{\"0\": [\"<a_1>\"],\n\"1\": [\"<b_1>\"]}",
+        ", line 2: item \"1\": code \"<b_1>\" at level 0: the codes of this level are spelled \
+         <a_number> since line 1",
+    );
+    check(
+        "{\"0\": [\"<a_1>\"],\n\"1\": [1]}",
+        ", line 2: item \"1\": code \"1\" at level 0: the codes of this source are spelled \
+         <letter_number> since line 1",
+    );
+    check(
+        "{\"0\": [0],\n\"1\": [3, \"<b_1>\"]}",
+        ", line 2: item \"1\": code \"<b_1>\" at level 1: the codes of this source are spelled \
+         as plain numbers since line 1",
+    );
+    check(
+        r#"{"0": ["<a_07>"]}"#,
+        ", line 1: item \"0\": code \"<a_07>\" at level 0: a code has no leading zeros",
+    );
+    check(
+        "{\"7\": [1],\n\n\"8\": [1], \"7\": [1]}",
+        ", line 3: item ID \"7\" appears twice, first at line 1",
+    );
+    check(
+        r#"{"0": []}"#,
+        ", line 1: item \"0\": the semantic ID is empty; it needs at least one code",
+    );
+    check(r#"{"": [1]}"#, ", line 1: the item ID is empty");
+    check(
+        r#"{"0": 17}"#,
+        ", line 1: item \"0\": semantic ID 17: expected a list of codes, or text such as \
+         <a_1><b_2> or 1 2",
+    );
+    check(
+        "[1]",
+        ", line 1, column 1: invalid type: sequence, expected one JSON object whose keys are item IDs",
+    );
+    check("{\"0\": [1],\n}", ", line 2, column 1: trailing comma");
+    check("{\"0\": [1]\n", ", line 1: EOF while parsing an object");
+    check("{\"0\": [1]}\n{}", ", line 2, column 1: trailing characters");
+    check("nonsense", ", line 1, column 2: expected ident");
+    check(
+        &"[".repeat(1000),
+        ", line 1, column 1: invalid type: sequence, expected one JSON object whose keys are item IDs",
+    );
+    check(
+        &format!("{{\"0\":{}", "[".repeat(1000)),
+        ", line 1, column 132: recursion limit exceeded",
+    );
+}
+
+#[test]
+fn info_text() {
+    let check = |input: &str, expected: &str| check(Format::InfoText, input, expected);
+    check(
+        "<a_236><b_231>\t5\" pipe, &amp; more\t0\r\n<a_42><b_80>\t\t17\r\n\r\n",
+        "1: 0 [236, 231] {\"title\":\"5\\\" pipe, &amp; more\"}\n2: 17 [42, 80] {}\n<a b>\n",
+    );
+    check("1 2\tt\tx", "1: x [1, 2] {\"title\":\"t\"}\n");
+}
+
+#[test]
+fn info_text_errors() {
+    let check = |input: &str, expected: &str| check(Format::InfoText, input, expected);
+    check(
+        "<a_1>\tone\t1\nno tabs\n",
+        ", line 2: 1 tab-separated fields in \"no tabs\", expected 3: semantic ID, title, item ID",
+    );
+    check(
+        "<a_1>\ta\ttab\t1",
+        ", line 1: 4 tab-separated fields in \"<a_1>\\ta\\ttab\\t1\", expected 3: semantic ID, title, \
+         item ID",
+    );
+    check("<a_1>\tt\t\n", ", line 1: the item ID is empty");
+    check("\tt\t5\n", ", line 1: item \"5\": the semantic ID is empty; it needs at least one code");
+    check("<a_1>\t\t5\n\n<a_1>\t\t5\n", ", line 3: item ID \"5\" appears twice, first at line 1");
+    check(
+        "<a_1>,<b_2>\t\t5\n",
+        ", line 1: item \"5\": code \",\" at level 1: expected a whole number from 0 to 4294967295 \
+         or <letter_number>",
+    );
+}
+
+#[test]
+fn json_lines() {
+    let check = |input: &str, expected: &str| check(Format::JsonLines, input, expected);
+    check(
+        "{\"title\": \"T\", \"item_id\": \"P1\", \"codes\": [1, 2], \"price\": 9.50, \"tags\": [\"a\"]}\n\n\
+         {\"sid\": [\"3\"], \"id\": 17, \"brand\": null}\r\n",
+        "1: P1 [1, 2] {\"title\":\"T\",\"price\":9.5,\"tags\":[\"a\"]}\n3: 17 [3] {\"brand\":null}\n",
+    );
+    check(
+        "{\"item_id\": -3, \"semantic_id\": \"<a_1><b_2>\"}\n{\"id\": \"x\", \"codes\": [\"<a_9>\"]}",
+        "1: -3 [1, 2] {}\n2: x [9] {}\n<a b>\n",
+    );
+}
+
+#[test]
+fn json_lines_errors() {
+    let check = |input: &str, expected: &str| check(Format::JsonLines, input, expected);
+    check(
+        "{\"item_id\": \"a\", \"codes\": [1]}\n{\"item_id\": \"b\", \"codes\": [1, 2, \"x9\"]}",
+        ", line 2: item \"b\": code \"x9\" at level 2: expected a whole number from 0 to 4294967295 \
+         or <letter_number>",
+    );
+    check(
+        "{\"codes\": [1], \"name\": 3}",
+        ", line 1: no field \"item_id\" or \"id\"; the fields are \"codes\", \"name\"",
+    );
+    check(
+        "{\"id\": 3}",
+        ", line 1: no field \"codes\" or \"semantic_id\" or \"sid\"; the fields are none",
+    );
+    check(
+        "{\"id\": 3, \"item_id\": 3}",
+        ", line 1: both \"item_id\" and \"id\", which mean the same; keep one of them",
+    );
+    check(
+        "{\"id\": 3, \"sid\": [1], \"codes\": [1]}",
+        ", line 1: both \"codes\" and \"sid\", which mean the same; keep one of them",
+    );
+    check("{\"id\": 3, \"p\": 1, \"p\": 1}", ", line 1, column 21: field \"p\" appears twice");
+    for value in ["1.5", "null", "true", "1e20"] {
+        let input = format!("{{\"id\": {value}, \"codes\": [1]}}");
+        let shown = if value == "1e20" { "1e+20" } else { value };
+        check(
+            &input,
+            &format!(
+                ", line 1: item ID {shown}: expected text or a whole number that fits 64 bits"
+            ),
+        );
+    }
+    check("\n[1]\n", ", line 2, column 1: invalid type: sequence, expected a JSON object");
+    check("{\"id\": 3\n}", ", line 1: EOF while parsing an object");
+    check("{\"id\": 1, \"codes\": [1]} {}", ", line 1, column 25: trailing characters");
+    check(
+        "{\"id\": 1, \"codes\": [1]}\n{\"id\": \"1\", \"codes\": [1]}",
+        ", line 2: item ID \"1\" appears twice, first at line 1",
+    );
+}
+
+#[test]
+fn csv() {
+    let check = |input: &str, expected: &str| check(Format::Csv, input, expected);
+    check(
+        "item_id,codes,title,price,sold_out\n\
+         007,1 2 3,\"two\nlines, \"\"quoted\"\"\",9.99,true\r\n\
+         \n\
+         8,1-2-3,,007,yes\n",
+        "2: 007 [1, 2, 3] {\"title\":\"two\\nlines, \\\"quoted\\\"\",\"price\":9.99,\"sold_out\":true}\n\
+         5: 8 [1, 2, 3] {\"price\":\"007\",\"sold_out\":\"yes\"}\n",
+    );
+    check(
+        "code_1,id,code_0,code_name,code_01\n2,x,1,n,\n,y,<3>,,",
+        ", line 3: item \"y\": code \"<3>\" at level 0: expected a whole number from 0 to 4294967295 \
+         or <letter_number>",
+    );
+    check(
+        "code_1,id,code_0,code_name,code_01\n2,x,1,n,\n,y, 3 ,,",
+        "2: x [1, 2] {\"code_name\":\"n\"}\n3: y [3] {}\n",
+    );
+    check("sid,id\n<a_1><b_2>,x", "2: x [1, 2] {}\n<a b>\n");
+}
+
+#[test]
+fn csv_errors() {
+    let check = |input: &str, expected: &str| check(Format::Csv, input, expected);
+    check(
+        "item_id;codes\n1;2\n",
+        ", line 1: no field \"item_id\" or \"id\"; the fields are \"item_id;codes\"",
+    );
+    check(
+        "item_id,title\n",
+        ", line 1: no field \"codes\" or \"semantic_id\" or \"sid\" or \"code_0\"; the fields are \
+         \"item_id\", \"title\"",
+    );
+    check(
+        "item_id,id,codes\n",
+        ", line 1: both \"item_id\" and \"id\", which mean the same; keep one of them",
+    );
+    check(
+        "item_id,codes,code_0\n",
+        ", line 1: both \"codes\" and \"code_0\", which mean the same; keep one of them",
+    );
+    check("id,codes,p,p\n", ", line 1: column \"p\" appears twice in the header");
+    check(
+        "id,code_0,code_2\n",
+        ", line 1: column code_1 is missing: code columns are numbered from 0 without gaps",
+    );
+    check("id,codes\n1,2\n3\n", ", line 3: 1 cells, but the header has 2");
+    check(
+        "id,code_0,code_1,code_2\n\"a\nb\",1,2,3\nx,1,,3\n",
+        ", line 4: item \"x\": code_1 is empty but code_2 is not; only trailing codes may be left out",
+    );
+    check(
+        "id,code_0,code_1\nx,,\n",
+        ", line 2: item \"x\": the semantic ID is empty; it needs at least one code",
+    );
+    check(
+        "id,codes\nx,-1\n",
+        ", line 2: item \"x\": code \"-1\" at level 0: expected a whole number from 0 to 4294967295 \
+         or <letter_number>",
+    );
+    check("id,codes\n,1\n", ", line 2: the item ID is empty");
+    check(
+        "id,codes,t\n1,1,\"a\nb\n\"\n1,2,\n",
+        ", line 5: item ID \"1\" appears twice, first at line 2",
+    );
+    check("id,codes\n1,2\n\"3,4\n5,6\n", ", line 3: the quote opened on this line is never closed");
+    check(
+        "id,codes\n\"1\"x,2\n",
+        ", line 2: text after a closing quote; write a quote inside a quoted cell twice (\"\")",
+    );
+}
+
+#[test]
+fn bytes_that_are_not_utf8() {
+    let check = |format, input: &[u8], line: u64| {
+        check(format, input, &format!(", line {line}: not UTF-8; convert the file to UTF-8 first"));
+    };
+    check(Format::IndexJson, b"{\"0\": [1],\n\"\xff\": [2]}", 2);
+    check(Format::InfoText, b"<a_1>\tt\t0\n<a_1>\t\xe9t\xe9\t1\n", 2);
+    check(Format::JsonLines, b"\n\n{\"id\": \"\xe9\"}", 3);
+    check(Format::Csv, b"id,codes,t\n0,1,\"a\n\xe9\"\n", 3);
+    check(Format::Csv, b"\xff\xfei\0d\0", 1);
+}
+
+#[test]
+fn format_names() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    assert_eq!(
+        "xml".parse::<Format>().unwrap_err().to_string(),
+        "unknown format \"xml\"; the formats are index-json, info-text, jsonl and csv"
+    );
+    for (path, format) in [
+        ("d/a.index.json", Some(Format::IndexJson)),
+        ("a.txt", Some(Format::InfoText)),
+        ("a.TSV", Some(Format::InfoText)),
+        ("a.jsonl", Some(Format::JsonLines)),
+        ("a.ndjson", Some(Format::JsonLines)),
+        ("a.csv", Some(Format::Csv)),
+        ("a.parquet", None),
+        ("json", None),
+    ] {
+        assert_eq!(Format::from_path(Path::new(path)), format, "{path}");
+    }
+}
+
+#[test]
+fn errors_know_path_and_line() {
+    let missing = Path::new("no-such-folder/items.csv");
+    let error = read_items(missing, Format::Csv).unwrap_err();
+    assert_eq!((error.path(), error.line()), (missing, None));
+    assert!(error.to_string().starts_with("no-such-folder/items.csv: cannot be read: "), "{error}");
+
+    let error = parse_items("in", "x".as_bytes(), Format::InfoText).unwrap_err();
+    assert_eq!((error.path(), error.line()), (Path::new("in"), Some(1)));
+}
+
+/// Reads attributes for the items `0`, `1`, …, `num_items - 1`; item 0 has the title `old`.
+fn with_attributes(
+    name: &str,
+    content: &str,
+    num_items: usize,
+) -> (SourceItems, Result<AttributeReport, String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    let mut info = String::from("1\told\t0\n");
+    (1..num_items).for_each(|id| writeln!(info, "1\t\t{id}").unwrap());
+    let mut source = parse_items("in", info.as_bytes(), Format::InfoText).unwrap();
+    let report = read_attributes(&path, &mut source).map_err(|error| {
+        assert_eq!(error.path(), path);
+        error.to_string().split_once(name).expect("the path").1.to_owned()
+    });
+    (source, report)
+}
+
+#[test]
+fn attributes_are_merged_by_id() {
+    for (name, content) in [
+        ("a.json", r#"{"1": {"b": 1}, "9": {}, "0": {"title": "new", "b": null}}"#),
+        (
+            "a.jsonl",
+            "{\"id\": 1, \"b\": 1}\n{\"item_id\": \"9\"}\n{\"title\": \"new\", \"id\": \"0\", \"b\": null}",
+        ),
+    ] {
+        let (source, report) = with_attributes(name, content, 8);
+        let strings = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
+        let expected = AttributeReport {
+            num_without_attributes: 6,
+            without_attributes: strings(&["2", "3", "4", "5", "6"]),
+            num_unknown: 1,
+            unknown: strings(&["9"]),
+            num_replaced: 1,
+        };
+        assert_eq!(report, Ok(expected));
+        assert_eq!(source.items[0].title(), Some("new"));
+        assert_eq!(
+            Value::from(source.items[0].attributes.clone()),
+            json!({"title": "new", "b": null})
+        );
+        assert_eq!(Value::from(source.items[1].attributes.clone()), json!({"b": 1}));
+    }
+}
+
+#[test]
+fn attribute_errors_change_nothing() {
+    for (name, content, expected) in [
+        (
+            "a.json",
+            "{\"0\": {\"title\": \"new\"},\n\"0\": {}}",
+            ", line 2: item ID \"0\" appears twice, first at line 1",
+        ),
+        (
+            "a.json",
+            "{\"0\": {\"title\": \"new\"},\n\"1\": 5\n}",
+            ", line 2: invalid type: integer `5`, expected a JSON object",
+        ),
+        (
+            "a.jsonl",
+            "{\"id\": 0, \"title\": \"new\"}\n{\"title\": 3}",
+            ", line 2: no field \"item_id\" or \"id\"; the fields are \"title\"",
+        ),
+    ] {
+        let (source, report) = with_attributes(name, content, 1);
+        assert_eq!(report, Err(expected.to_owned()));
+        assert_eq!(source.items[0].title(), Some("old"));
+    }
+}
+
+/// The `expected` of [`check`] cannot hold a whole file, so published ones are checked by count.
+/// The files are not part of this repository: `PALMETTE_DATA` names their folder.
+#[test]
+fn published_files() {
+    let folder = match std::env::var_os("PALMETTE_DATA") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+    };
+    let unpacked = tempfile::tempdir().unwrap();
+    for archive in ["scientific.tar.xz", "minionerec.tar.xz"] {
+        let archive = folder.join(archive);
+        if !archive.exists() {
+            // Not `eprintln!`: the test harness hides what that writes when a test passes.
+            let archive = archive.display();
+            writeln!(std::io::stderr(), "SKIPPED published_files: no {archive}; set PALMETTE_DATA")
+                .unwrap();
+            return;
+        }
+        let mut tar = Command::new("tar");
+        let status = tar.arg("xJf").arg(&archive).arg("-C").arg(unpacked.path()).status();
+        assert!(status.expect("tar runs").success());
+    }
+
+    let scientific = unpacked.path().join("data/Scientific");
+    for (index, num_distinct) in
+        [("rqvae_native", 3790), ("rkmeans_native", 3469), ("rqvae_zcr", 4344)]
+    {
+        let path = scientific.join(format!("indexes/{index}/Scientific.index.json"));
+        let mut source = read_items(&path, Format::IndexJson).unwrap();
+        assert_eq!(source.items.len(), 4344);
+        assert!(source.items.iter().all(|item| item.codes.len() == 4));
+        assert_eq!(
+            source.level_prefixes.as_deref(),
+            Some(&["a", "b", "c", "d"].map(String::from)[..])
+        );
+        let distinct: HashSet<&[u32]> = source.items.iter().map(|item| &*item.codes).collect();
+        assert_eq!(distinct.len(), num_distinct, "{index}");
+
+        let report = read_attributes(&scientific.join("Scientific.item.json"), &mut source);
+        assert_eq!(report.unwrap(), AttributeReport::default());
+        assert!(source.items.iter().all(|item| item.title().is_some()));
+    }
+
+    for (name, num_items, num_distinct) in
+        [("Industrial_and_Scientific", 3686, 3670), ("Office_Products", 3459, 3444)]
+    {
+        let folder = unpacked.path().join("minionerec");
+        let index =
+            read_items(&folder.join(format!("{name}.index.json")), Format::IndexJson).unwrap();
+        let info = folder.join(format!("{name}_5_2016-10-2018-11.txt"));
+        let info = read_items(&info, Format::InfoText).unwrap();
+        assert_eq!(index.items.len(), num_items);
+        let distinct: HashSet<&[u32]> = index.items.iter().map(|item| &*item.codes).collect();
+        assert_eq!(distinct.len(), num_distinct, "{name}");
+        let names = |source: &SourceItems| -> Vec<(String, Vec<u32>)> {
+            source.items.iter().map(|item| (item.id.clone(), item.codes.clone())).collect()
+        };
+        assert_eq!(names(&index), names(&info), "{name}: both files tell the same");
+        assert!(info.items.iter().all(|item| item.title().is_some()));
+    }
+}
+
+/// Items every format can hold: the title has no tab, no line end and is not read as a number.
+fn items() -> impl Strategy<Value = Vec<Item>> {
+    let item = (
+        prop::collection::vec(prop_oneof![0..300u32, any::<u32>()], 1..5),
+        prop::option::of("[a-zé\"',<>\\\\{}-][a-z0-9é\"',<>\\\\{} -]{0,12}"),
+        0..1000u32,
+    );
+    prop::collection::vec(item, 0..20).prop_map(|items| {
+        let item = |(index, (codes, title, salt)): (usize, (Vec<u32>, Option<String>, u32))| {
+            let mut attributes = Map::new();
+            // "true" and "false" alone would come back as truth values from CSV.
+            if let Some(title) = title {
+                attributes.insert("title".to_owned(), format!("{title}!").into());
+            }
+            Item { id: format!("P{index}-{salt}"), codes, attributes }
+        };
+        items.into_iter().enumerate().map(item).collect()
+    })
+}
+
+const PREFIXES: [&str; 4] = ["a", "b", "c2", "d"];
+
+fn tags(item: &Item) -> Vec<String> {
+    let levels = item.codes.iter().zip(PREFIXES);
+    levels.map(|(code, prefix)| format!("<{prefix}_{code}>")).collect()
+}
+
+/// Writes `items` as `format` in one of its spellings, `way`; the flag says whether with prefixes.
+fn write_items(items: &[Item], format: Format, way: usize) -> (String, bool) {
+    let title = |item: &Item| item.title().unwrap_or_default().to_owned();
+    let numbers = |item: &Item, separator| {
+        item.codes.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
+    };
+    let tagged = way == 0;
+    let mut text = String::new();
+    match format {
+        Format::IndexJson => {
+            let entries = items.iter().map(|item| {
+                let codes = if tagged { json!(tags(item)) } else { json!(item.codes) };
+                (item.id.clone(), codes)
+            });
+            let object = Value::Object(entries.collect());
+            text = if tagged { object.to_string() } else { format!("{object:#}") };
+        }
+        Format::InfoText => {
+            for item in items {
+                let codes = if tagged { tags(item).concat() } else { numbers(item, " ") };
+                writeln!(text, "{codes}\t{}\t{}", title(item), item.id).unwrap();
+            }
+        }
+        Format::JsonLines => {
+            for item in items {
+                let mut object = item.attributes.clone();
+                object.insert("item_id".to_owned(), json!(item.id));
+                let codes = match way {
+                    0 => json!(tags(item).concat()),
+                    1 => json!(item.codes),
+                    _ => json!(numbers(item, "-")),
+                };
+                object.insert("codes".to_owned(), codes);
+                writeln!(text, "{}", Value::Object(object)).unwrap();
+            }
+        }
+        Format::Csv => {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            if way == 2 {
+                writer
+                    .write_record(["id", "code_0", "code_1", "code_2", "code_3", "title"])
+                    .unwrap();
+            } else {
+                writer.write_record(["id", "codes", "title"]).unwrap();
+            }
+            for item in items {
+                let mut cells = vec![item.id.clone()];
+                match way {
+                    0 => cells.push(tags(item).concat()),
+                    1 => cells.push(numbers(item, " ")),
+                    _ => {
+                        cells.extend(item.codes.iter().map(u32::to_string));
+                        cells.resize(5, String::new());
+                    }
+                }
+                cells.push(title(item));
+                writer.write_record(cells).unwrap();
+            }
+            text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        }
+    }
+    (text, tagged)
+}
+
+proptest! {
+    #[test]
+    fn written_items_read_back(items in items(), way in 0..3usize) {
+        for format in Format::ALL {
+            let (text, tagged) = write_items(&items, format, way);
+            let source = parse_items("generated", text.as_bytes(), format).unwrap();
+            let mut expected = items.clone();
+            if format == Format::IndexJson {
+                expected.iter_mut().for_each(|item| item.attributes.clear());
+            }
+            prop_assert_eq!(&source.items, &expected);
+            let num_levels = items.iter().map(|item| item.codes.len()).max().unwrap_or(0);
+            let prefixes = (tagged && num_levels > 0)
+                .then(|| PREFIXES[..num_levels].iter().map(|&prefix| prefix.to_owned()).collect());
+            prop_assert_eq!(source.level_prefixes, prefixes);
+            prop_assert!(source.lines.is_sorted());
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for format in Format::ALL {
+            let _ = parse_items("noise", bytes.as_slice(), format);
+        }
+    }
+
+    /// Damage to well-formed input reaches deeper than noise.
+    #[test]
+    fn damaged_items_do_not_panic(
+        items in items(),
+        way in 0..3usize,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        for format in Format::ALL {
+            let mut bytes = write_items(&items, format, way).0.into_bytes();
+            for (place, byte) in &damage {
+                if !bytes.is_empty() {
+                    let place = place.index(bytes.len());
+                    bytes[place] = *byte;
+                }
+            }
+            match parse_items("damaged", bytes.as_slice(), format) {
+                Ok(source) => prop_assert_eq!(source.items.len(), source.lines.len()),
+                Err(error) => prop_assert!(error.line().is_some(), "{}", error),
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The frozen parts of a recommender.
+
+use std::sync::Arc;
+
+use palmette_catalog::{Catalog, CatalogConstraint};
+use palmette_model::Model;
+
+use crate::error::RecommendError;
+use crate::prompt_format::PromptFormat;
+use crate::worker::{Worker, WorkerOptions};
+
+/// A model, the catalog it may recommend from, and the tokens that join them. Shared by reference.
+#[derive(Debug)]
+pub struct Recommender {
+    model: Model,
+    constraint: CatalogConstraint,
+    format: PromptFormat,
+}
+
+impl Recommender {
+    /// Joins the parts.
+    ///
+    /// # Errors
+    /// When the model has no token for a code of the catalog, or its positions do not hold the
+    /// longest prompt and a recommendation.
+    pub fn new(
+        model: Model,
+        catalog: Arc<Catalog>,
+        format: PromptFormat,
+    ) -> Result<Self, RecommendError> {
+        let needed = format.max_prompt_tokens() + format.levels.len();
+        let max = model.config().max_position_embeddings;
+        if needed > max {
+            let max_history_items = format.max_history_items;
+            return Err(RecommendError::HistoryTooLong { max_history_items, needed, max });
+        }
+        let tokens = format.code_tokens(model.config().vocab_size)?;
+        let constraint = CatalogConstraint::new(catalog, tokens)?;
+        Ok(Self { model, constraint, format })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The catalog.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        self.constraint.catalog()
+    }
+
+    /// The catalog as a constraint over the model's tokens.
+    pub fn constraint(&self) -> &CatalogConstraint {
+        &self.constraint
+    }
+
+    /// How the model spells histories.
+    pub fn format(&self) -> &PromptFormat {
+        &self.format
+    }
+
+    /// Buffers for one request at a time.
+    ///
+    /// # Errors
+    /// When the beam width is 0 or too large.
+    pub fn worker(&self, options: WorkerOptions) -> Result<Worker<'_>, RecommendError> {
+        Worker::new(self, options)
+    }
+}

@@ -1,0 +1,195 @@
+//! A run on disk: one directory that is replaced as a whole.
+//!
+//! `state.json` holds the counters, the options and the model's shape; `weights.safetensors`,
+//! `adam_first.safetensors`, `adam_second.safetensors` and, when there is a moving average,
+//! `average.safetensors` hold the arrays in f32. The order of examples and what dropout drops are
+//! functions of seed and step, so nothing else is needed to go on bit for bit.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use palmette_model::ModelConfig;
+use safetensors::Dtype;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{TrainError, TrainErrorKind};
+use crate::optimizer::AdamW;
+use crate::options::TrainOptions;
+use crate::params::{Layout, Params};
+use crate::tensor_file;
+
+/// The layout of the directory; a reader refuses another.
+const FORMAT: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CheckpointState {
+    format: u32,
+    /// Steps taken.
+    pub(crate) step: u64,
+    /// The data's size, to notice other data.
+    pub(crate) num_examples: usize,
+    pub(crate) config: ModelConfig,
+    pub(crate) options: TrainOptions,
+}
+
+impl CheckpointState {
+    pub(crate) fn new(
+        step: u64,
+        num_examples: usize,
+        config: &ModelConfig,
+        options: &TrainOptions,
+    ) -> Self {
+        let (config, options) = (config.clone(), options.clone());
+        Self { format: FORMAT, step, num_examples, config, options }
+    }
+
+    /// # Errors
+    /// Naming the first field in which the saved run differs; `threads` may.
+    pub(crate) fn check_agrees(
+        &self,
+        dir: &Path,
+        config: &ModelConfig,
+        options: &TrainOptions,
+    ) -> Result<(), TrainError> {
+        let options = TrainOptions { threads: self.options.threads, ..options.clone() };
+        compare(dir, &self.config, config)?;
+        compare(dir, &self.options, &options)
+    }
+
+    /// # Errors
+    /// When the data has another number of examples.
+    pub(crate) fn check_data(&self, dir: &Path, num_examples: usize) -> Result<(), TrainError> {
+        if self.num_examples == num_examples {
+            return Ok(());
+        }
+        let saved = Value::from(self.num_examples);
+        Err(disagreement(dir, "num_examples", &saved, &Value::from(num_examples)))
+    }
+}
+
+/// Compares two structs field by field in their serialised form, which knows the fields' names.
+///
+/// Through text: there an f32 of 0.2 is "0.2", while as a JSON value it is 0.20000000298.
+fn compare<T: Serialize>(dir: &Path, saved: &T, wanted: &T) -> Result<(), TrainError> {
+    let fields = |value: &T| {
+        serde_json::to_string(value)
+            .and_then(|text| serde_json::from_str::<Value>(&text))
+            .map_err(|error| TrainError::file(dir, error.to_string()))
+    };
+    let (saved, wanted) = (fields(saved)?, fields(wanted)?);
+    for (name, saved) in saved.as_object().into_iter().flatten() {
+        if *saved != wanted[name] {
+            return Err(disagreement(dir, name, saved, &wanted[name]));
+        }
+    }
+    Ok(())
+}
+
+fn disagreement(dir: &Path, field: &str, saved: &Value, wanted: &Value) -> TrainError {
+    TrainErrorKind::Disagrees {
+        path: dir.to_owned(),
+        field: field.to_owned(),
+        saved: saved.to_string(),
+        wanted: wanted.to_string(),
+    }
+    .into()
+}
+
+/// The arrays of a run.
+#[derive(Debug)]
+pub(crate) struct CheckpointArrays {
+    pub(crate) params: Params,
+    pub(crate) adam: AdamW,
+    pub(crate) average: Option<Vec<f32>>,
+}
+
+/// Writes a neighbour of `dir` and puts it in `dir`'s place.
+///
+/// Should the process end between the two renames, the old checkpoint is at `.<name>.previous`,
+/// where [`read_state`] finds it.
+pub(crate) fn write(
+    dir: &Path,
+    state: &CheckpointState,
+    arrays: &CheckpointArrays,
+) -> Result<(), TrainError> {
+    let (partial, previous) =
+        (tensor_file::neighbour(dir, "partial"), tensor_file::neighbour(dir, "previous"));
+    remove_dir(&partial)?;
+    fs::create_dir_all(&partial).map_err(|error| TrainError::io(&partial, error))?;
+    let layout = arrays.params.layout();
+    for (path, values) in array_files(&partial, arrays) {
+        tensor_file::write(&path, layout, values, Dtype::F32)?;
+    }
+    let text = serde_json::to_string_pretty(state)
+        .map_err(|error| TrainError::file(&partial, error.to_string()))?;
+    tensor_file::write_text(&partial.join("state.json"), &text)?;
+    let rename =
+        |from: &Path, to: &Path| fs::rename(from, to).map_err(|error| TrainError::io(to, error));
+    if dir.exists() {
+        remove_dir(&previous)?;
+        rename(dir, &previous)?;
+    }
+    rename(&partial, dir)?;
+    remove_dir(&previous)
+}
+
+/// Reads the counters and options, and says where the checkpoint really is.
+pub(crate) fn read_state(dir: &Path) -> Result<(PathBuf, CheckpointState), TrainError> {
+    let previous = tensor_file::neighbour(dir, "previous");
+    let dir = if !dir.exists() && previous.exists() { previous } else { dir.to_owned() };
+    let path = dir.join("state.json");
+    let text = fs::read_to_string(&path).map_err(|error| TrainError::io(&path, error))?;
+    let state: CheckpointState = serde_json::from_str(&text).map_err(|error| {
+        TrainError::file(&path, format!("is not a checkpoint's state: {error}"))
+    })?;
+    if state.format != FORMAT {
+        let found = state.format;
+        return Err(TrainError::file(
+            &path,
+            format!("`format` is {found}; this program reads {FORMAT}: use the one that wrote it"),
+        ));
+    }
+    Ok((dir, state))
+}
+
+/// Reads the arrays that belong to `state`.
+pub(crate) fn read_arrays(
+    dir: &Path,
+    state: &CheckpointState,
+) -> Result<CheckpointArrays, TrainError> {
+    let layout = Arc::new(Layout::new(&state.config));
+    let read = |name: &str| tensor_file::read(&dir.join(name), &layout);
+    let adam = AdamW { first: read(FIRST)?, second: read(SECOND)? };
+    let average = if state.options.average_decay > 0.0 { Some(read(AVERAGE)?) } else { None };
+    let params = Params::from_values(Arc::clone(&layout), read(WEIGHTS)?);
+    Ok(CheckpointArrays { params, adam, average })
+}
+
+const WEIGHTS: &str = "weights.safetensors";
+const FIRST: &str = "adam_first.safetensors";
+const SECOND: &str = "adam_second.safetensors";
+const AVERAGE: &str = "average.safetensors";
+
+fn array_files<'a>(
+    dir: &'a Path,
+    arrays: &'a CheckpointArrays,
+) -> impl Iterator<Item = (PathBuf, &'a [f32])> {
+    let always = [
+        (WEIGHTS, arrays.params.values()),
+        (FIRST, &arrays.adam.first),
+        (SECOND, &arrays.adam.second),
+    ];
+    let average = arrays.average.as_deref().map(|values| (AVERAGE, values));
+    always.into_iter().chain(average).map(|(name, values)| (dir.join(name), values))
+}
+
+fn remove_dir(dir: &Path) -> Result<(), TrainError> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(TrainError::io(dir, error))
+        }
+        _ => Ok(()),
+    }
+}

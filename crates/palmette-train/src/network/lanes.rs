@@ -1,0 +1,94 @@
+//! Sums and maxima that the compiler can vectorise.
+//!
+//! The order of a floating-point sum is part of its result, so a plain `sum()` stays scalar. These
+//! fix another order: sixteen running values, then those sixteen, then the rest.
+
+const LANES: usize = 16;
+
+/// Σ a·b
+///
+/// # Panics
+/// When the lengths differ.
+#[inline]
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    total(sums) + rest
+}
+
+/// Σ a
+#[inline]
+pub(crate) fn sum(a: &[f32]) -> f32 {
+    let (chunks, rest) = a.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for a in chunks {
+        for lane in 0..LANES {
+            sums[lane] += a[lane];
+        }
+    }
+    total(sums) + rest.iter().sum::<f32>()
+}
+
+/// The largest of `a`; −∞ when empty. NaN may be passed over.
+#[inline]
+pub(crate) fn max(a: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let (chunks, rest) = a.as_chunks::<LANES>();
+    let mut maxima = [f32::NEG_INFINITY; LANES];
+    for a in chunks {
+        for lane in 0..LANES {
+            maxima[lane] = larger(maxima[lane], a[lane]);
+        }
+    }
+    maxima.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, larger)
+}
+
+/// `out += a`
+#[inline]
+pub(crate) fn add(out: &mut [f32], a: &[f32]) {
+    assert_eq!(out.len(), a.len());
+    for (out, a) in out.iter_mut().zip(a) {
+        *out += a;
+    }
+}
+
+/// Halves of the array are added until one value is left.
+#[inline]
+fn total(mut sums: [f32; LANES]) -> f32 {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            sums[lane] += sums[lane + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agree_with_plain_loops_at_every_length() {
+        for len in 0..70 {
+            // Small integers: every order of addition is exact.
+            let a: Vec<f32> = (0..len).map(|i| ((i * 7) % 11) as f32 - 5.0).collect();
+            let b: Vec<f32> = (0..len).map(|i| ((i * 5) % 13) as f32 - 6.0).collect();
+            assert_eq!(dot(&a, &b), a.iter().zip(&b).map(|(a, b)| a * b).sum::<f32>());
+            assert_eq!(sum(&a), a.iter().sum::<f32>());
+            assert_eq!(max(&a), a.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            let mut out = a.clone();
+            add(&mut out, &b);
+            assert!(out.iter().zip(a.iter().zip(&b)).all(|(o, (a, b))| *o == a + b));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The decoder's forward and backward pass over a packed batch.
+//!
+//! One file per layer; [`Network`] composes them. Letters used in shapes: N tokens of a batch or of
+//! its shard, all sequences one after another; T tokens of one sequence; D `hidden_size`; H query
+//! heads; G key/value heads; C `head_dim`; F `intermediate_size`; V `vocab_size`. Everything is f32
+//! and row-major. In a backward function `d_x` is the gradient of the loss with respect to `x`.
+//!
+//! Gradients of weights are added to what the buffer holds; gradients of activations say in each
+//! function whether they replace or add.
+
+mod attention;
+mod batch;
+mod cross_entropy;
+mod dropout;
+mod embedding;
+mod exp;
+mod lanes;
+mod linear;
+mod model;
+mod output_head;
+mod rms_norm;
+mod rope;
+mod swiglu;
+#[cfg(test)]
+pub(crate) mod testing;
+mod workspace;
+
+pub use batch::{BatchView, NO_TARGET, PackedBatch};
+pub use dropout::Dropout;
+pub use exp::fast_exp;
+pub use model::{Network, Objective};
+pub use workspace::Workspace;

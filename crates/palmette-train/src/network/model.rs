@@ -1,0 +1,527 @@
+//! The whole decoder: layers composed forward, then walked backward.
+
+use std::sync::Arc;
+
+use palmette_model::ModelConfig;
+
+use super::attention::{self, Heads};
+use super::batch::BatchView;
+use super::dropout::{Dropout, Site};
+use super::output_head::{self, HeadGradients, LossForm};
+use super::rope::RopeTable;
+use super::workspace::{LayerActivations, Scratch, Workspace};
+use super::{embedding, lanes, linear, rms_norm, swiglu};
+use crate::params::{LayerRanges, Layout};
+
+/// What is minimised: the mean cross-entropy over the targets of the whole batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Objective {
+    /// The share of the wanted distribution that is spread over the whole vocabulary, in [0, 1).
+    pub label_smoothing: f32,
+    /// Applied to the embedding, to attention weights, and to each residual branch.
+    pub dropout: Dropout,
+    /// Targets of the whole batch, of which the given part may be one shard.
+    pub num_targets: usize,
+}
+
+/// A decoder's arithmetic; the weights are passed in.
+///
+/// One call runs on one thread. Different calls may run at the same time, each with its own
+/// [`Workspace`].
+#[derive(Clone, Debug)]
+pub struct Network {
+    layout: Arc<Layout>,
+    rope: RopeTable,
+}
+
+impl Network {
+    /// The arithmetic of models with this layout.
+    pub fn new(layout: Arc<Layout>) -> Self {
+        let config = layout.config();
+        let rope =
+            RopeTable::new(config.head_dim, config.max_position_embeddings, config.rope_theta);
+        Self { layout, rope }
+    }
+
+    /// The shape of the model.
+    pub fn config(&self) -> &ModelConfig {
+        self.layout.config()
+    }
+
+    /// The **sum** of the losses of this part of the batch; adds to `gradient` the gradient of
+    /// that sum divided by [`Objective::num_targets`].
+    ///
+    /// # Panics
+    /// When `weights` or `gradient` is of another layout, a token or target is outside the
+    /// vocabulary, or a sequence is longer than `max_position_embeddings`.
+    pub fn loss_and_gradient(
+        &self,
+        weights: &[f32],
+        gradient: &mut [f32],
+        batch: BatchView<'_>,
+        objective: Objective,
+        workspace: &mut Workspace,
+    ) -> f64 {
+        self.forward(weights, batch, objective.dropout, workspace);
+        let Workspace { layers, last, target_rows, head, scratch } = workspace;
+        let last = &last[..batch.tokens.len() * self.config().hidden_size];
+        let d_stream = &mut scratch.d_stream[..last.len()];
+        d_stream.fill(0.0);
+        let gradients = HeadGradients { weights: gradient, d_last: d_stream };
+        let form = LossForm {
+            label_smoothing: objective.label_smoothing,
+            scale: 1.0 / objective.num_targets as f32,
+        };
+        let targets = batch.targets;
+        let loss = output_head::loss(
+            &self.layout,
+            weights,
+            last,
+            target_rows,
+            targets,
+            form,
+            Some(gradients),
+            head,
+        );
+        for (index, ranges) in self.layout.layers.iter().enumerate().rev() {
+            let pass =
+                LayerPass { network: self, ranges, index, batch, dropout: objective.dropout };
+            pass.backward_feed_forward(weights, gradient, &layers[index], scratch);
+            pass.backward_attention(weights, gradient, &layers[index], scratch);
+        }
+        let width = self.config().hidden_size;
+        let d_stream = &mut scratch.d_stream[..batch.tokens.len() * width];
+        drop_rows(d_stream, width, batch, objective.dropout, Site::Embedding);
+        let d_table = &mut gradient[self.layout.embedding.clone()];
+        embedding::backward(d_table, d_stream, batch.tokens, width);
+        loss
+    }
+
+    /// The sum of the losses of this part of the batch, nothing dropped.
+    ///
+    /// # Panics
+    /// As [`Network::loss_and_gradient`].
+    pub fn loss(
+        &self,
+        weights: &[f32],
+        batch: BatchView<'_>,
+        label_smoothing: f32,
+        workspace: &mut Workspace,
+    ) -> f64 {
+        self.forward(weights, batch, Dropout::OFF, workspace);
+        let Workspace { last, target_rows, head, .. } = workspace;
+        let form = LossForm { label_smoothing, scale: 0.0 };
+        output_head::loss(&self.layout, weights, last, target_rows, batch.targets, form, None, head)
+    }
+
+    /// The logits at every position of every sequence, `[N, V]`, nothing dropped.
+    ///
+    /// Meant for checks against inference: it computes all rows and allocates its answer.
+    ///
+    /// # Panics
+    /// As [`Network::loss_and_gradient`].
+    pub fn logits(
+        &self,
+        weights: &[f32],
+        batch: BatchView<'_>,
+        workspace: &mut Workspace,
+    ) -> Vec<f32> {
+        self.forward(weights, batch, Dropout::OFF, workspace);
+        let (rows, width) = (batch.tokens.len(), self.config().hidden_size);
+        let (mut normed, mut scales) = (vec![0.0; rows * width], vec![0.0; rows]);
+        let norm = &weights[self.layout.final_norm.clone()];
+        let last = &workspace.last[..rows * width];
+        rms_norm::forward(&mut normed, &mut scales, last, norm, self.config().rms_norm_eps);
+        let mut logits = vec![0.0; rows * self.config().vocab_size];
+        linear::forward(&mut logits, &normed, &weights[self.layout.head.clone()], rows);
+        logits
+    }
+
+    /// Leaves the residual stream in `workspace.last`, and each layer's activations.
+    fn forward(
+        &self,
+        weights: &[f32],
+        batch: BatchView<'_>,
+        dropout: Dropout,
+        workspace: &mut Workspace,
+    ) {
+        assert_eq!(weights.len(), self.layout.num_weights(), "weights of another layout");
+        workspace.prepare(&self.layout, batch);
+        output_head::find_target_rows(&mut workspace.target_rows, batch.targets);
+        let width = self.config().hidden_size;
+        let len = batch.tokens.len() * width;
+        let Workspace { layers, last, scratch, .. } = workspace;
+        let stream = &mut layers.first_mut().map_or(&mut *last, |layer| &mut layer.input)[..len];
+        embedding::forward(stream, batch.tokens, &weights[self.layout.embedding.clone()], width);
+        drop_rows(stream, width, batch, dropout, Site::Embedding);
+        for (index, ranges) in self.layout.layers.iter().enumerate() {
+            let (done, next) = layers.split_at_mut(index + 1);
+            let output = next.first_mut().map_or(&mut *last, |layer| &mut layer.input);
+            let pass = LayerPass { network: self, ranges, index, batch, dropout };
+            pass.forward(weights, &mut done[index], scratch, &mut output[..len]);
+        }
+    }
+}
+
+/// One layer's work on one batch.
+struct LayerPass<'a> {
+    network: &'a Network,
+    ranges: &'a LayerRanges,
+    index: usize,
+    batch: BatchView<'a>,
+    dropout: Dropout,
+}
+
+impl LayerPass<'_> {
+    fn rows(&self) -> usize {
+        self.batch.tokens.len()
+    }
+
+    fn forward(
+        &self,
+        weights: &[f32],
+        kept: &mut LayerActivations,
+        scratch: &mut Scratch,
+        output: &mut [f32],
+    ) {
+        let (config, ranges, rows) = (self.network.config(), self.ranges, self.rows());
+        let (heads, eps, width) = (Heads::new(config), config.rms_norm_eps, config.hidden_size);
+        let inner = config.intermediate_size;
+
+        let input = &kept.input[..rows * width];
+        let normed = &mut kept.normed[..rows * width];
+        let norm = &weights[ranges.input_norm.clone()];
+        rms_norm::forward(normed, &mut kept.norm_scale[..rows], input, norm, eps);
+        let projected = &mut kept.projected[..rows * heads.projected_width()];
+        linear::forward(projected, normed, &weights[ranges.query_key_value.clone()], rows);
+        self.norm_and_turn(weights, &mut kept.queries_keys, &mut kept.head_norm_scale, projected);
+        let attended = &mut kept.attended[..rows * heads.output_width()];
+        attention::forward(
+            attended,
+            &mut kept.attention_weights,
+            &mut scratch.attention[0],
+            &kept.queries_keys,
+            projected,
+            heads,
+            self.batch,
+            self.dropout,
+            self.index,
+        );
+        let middle = &mut kept.middle[..rows * width];
+        linear::forward(middle, attended, &weights[ranges.output.clone()], rows);
+        drop_rows(middle, width, self.batch, self.dropout, Site::AttentionBranch(self.index));
+        lanes::add(middle, input);
+
+        let normed = &mut kept.middle_normed[..rows * width];
+        let norm = &weights[ranges.feed_forward_norm.clone()];
+        rms_norm::forward(normed, &mut kept.middle_norm_scale[..rows], middle, norm, eps);
+        let gate_up = &mut kept.gate_up[..rows * 2 * inner];
+        linear::forward(gate_up, normed, &weights[ranges.gate_up.clone()], rows);
+        let activated = &mut kept.activated[..rows * inner];
+        swiglu::forward(activated, gate_up, inner);
+        linear::forward(output, activated, &weights[ranges.down.clone()], rows);
+        drop_rows(output, width, self.batch, self.dropout, Site::FeedForwardBranch(self.index));
+        lanes::add(output, middle);
+    }
+
+    /// From the gradient of the layer's output, in `d_stream`, to that of `middle`.
+    fn backward_feed_forward(
+        &self,
+        weights: &[f32],
+        gradient: &mut [f32],
+        kept: &LayerActivations,
+        scratch: &mut Scratch,
+    ) {
+        let (config, ranges, rows) = (self.network.config(), self.ranges, self.rows());
+        let (width, inner) = (config.hidden_size, config.intermediate_size);
+        let d_stream = &mut scratch.d_stream[..rows * width];
+        let d_branch = &mut scratch.d_branch[..rows * width];
+        d_branch.copy_from_slice(d_stream);
+        drop_rows(d_branch, width, self.batch, self.dropout, Site::FeedForwardBranch(self.index));
+        let activated = &kept.activated[..rows * inner];
+        linear::backward_weight(&mut gradient[ranges.down.clone()], d_branch, activated, rows);
+        let d_activated = &mut scratch.d_activated[..rows * inner];
+        linear::backward_input(d_activated, d_branch, &weights[ranges.down.clone()], rows);
+        let d_gate_up = &mut scratch.d_gate_up[..rows * 2 * inner];
+        swiglu::backward(d_gate_up, d_activated, &kept.gate_up[..rows * 2 * inner], inner);
+        let normed = &kept.middle_normed[..rows * width];
+        linear::backward_weight(&mut gradient[ranges.gate_up.clone()], d_gate_up, normed, rows);
+        let d_normed = &mut scratch.d_normed[..rows * width];
+        linear::backward_input(d_normed, d_gate_up, &weights[ranges.gate_up.clone()], rows);
+        rms_norm::backward(
+            d_stream,
+            &mut gradient[ranges.feed_forward_norm.clone()],
+            &mut scratch.row[..width],
+            d_normed,
+            &kept.middle[..rows * width],
+            &weights[ranges.feed_forward_norm.clone()],
+            &kept.middle_norm_scale[..rows],
+        );
+    }
+
+    /// From the gradient of `middle`, in `d_stream`, to that of the layer's input.
+    fn backward_attention(
+        &self,
+        weights: &[f32],
+        gradient: &mut [f32],
+        kept: &LayerActivations,
+        scratch: &mut Scratch,
+    ) {
+        let (config, ranges, rows) = (self.network.config(), self.ranges, self.rows());
+        let (heads, width) = (Heads::new(config), config.hidden_size);
+        let d_stream = &scratch.d_stream[..rows * width];
+        let d_branch = &mut scratch.d_branch[..rows * width];
+        d_branch.copy_from_slice(d_stream);
+        drop_rows(d_branch, width, self.batch, self.dropout, Site::AttentionBranch(self.index));
+        let attended = &kept.attended[..rows * heads.output_width()];
+        linear::backward_weight(&mut gradient[ranges.output.clone()], d_branch, attended, rows);
+        let d_attended = &mut scratch.d_attended[..rows * heads.output_width()];
+        linear::backward_input(d_attended, d_branch, &weights[ranges.output.clone()], rows);
+        let d_queries_keys = &mut scratch.d_queries_keys[..rows * heads.queries_keys_width()];
+        let d_projected = &mut scratch.d_projected[..rows * heads.projected_width()];
+        d_queries_keys.fill(0.0);
+        d_projected.fill(0.0);
+        let [block, other_block] = &mut scratch.attention;
+        attention::backward(
+            d_queries_keys,
+            d_projected,
+            [block, other_block],
+            d_attended,
+            &kept.attention_weights,
+            &kept.queries_keys,
+            &kept.projected,
+            heads,
+            self.batch,
+            self.dropout,
+            self.index,
+        );
+        self.norm_and_turn_backward(weights, gradient, kept, scratch);
+        let d_stream = &mut scratch.d_stream[..rows * width];
+        let d_projected = &scratch.d_projected[..rows * heads.projected_width()];
+        let normed = &kept.normed[..rows * width];
+        let projection = ranges.query_key_value.clone();
+        linear::backward_weight(&mut gradient[projection.clone()], d_projected, normed, rows);
+        let d_normed = &mut scratch.d_normed[..rows * width];
+        linear::backward_input(d_normed, d_projected, &weights[projection], rows);
+        rms_norm::backward(
+            d_stream,
+            &mut gradient[ranges.input_norm.clone()],
+            &mut scratch.row[..width],
+            d_normed,
+            &kept.input[..rows * width],
+            &weights[ranges.input_norm.clone()],
+            &kept.norm_scale[..rows],
+        );
+    }
+
+    /// Norms each head of the projected queries and keys, then turns it to its position.
+    fn norm_and_turn(
+        &self,
+        weights: &[f32],
+        queries_keys: &mut [f32],
+        scales: &mut [f32],
+        projected: &[f32],
+    ) {
+        let (config, heads) = (self.network.config(), Heads::new(self.network.config()));
+        let (dim, count) = (heads.dim, heads.query + heads.key_value);
+        for (_, at) in self.batch.sequences() {
+            for (position, row) in at.enumerate() {
+                let x = &projected[row * heads.projected_width()..];
+                let y = &mut queries_keys[row * count * dim..][..count * dim];
+                for head in 0..count {
+                    let norm = &weights[self.head_norm(heads, head)];
+                    let (x, y) = (&x[head * dim..][..dim], &mut y[head * dim..][..dim]);
+                    scales[row * count + head] =
+                        rms_norm::forward_row(y, x, norm, config.rms_norm_eps);
+                    self.network.rope.rotate(y, position);
+                }
+            }
+        }
+    }
+
+    /// Adds to the query and key columns of `d_projected`; turns `d_queries_keys` back in place.
+    fn norm_and_turn_backward(
+        &self,
+        weights: &[f32],
+        gradient: &mut [f32],
+        kept: &LayerActivations,
+        scratch: &mut Scratch,
+    ) {
+        let heads = Heads::new(self.network.config());
+        let (dim, count) = (heads.dim, heads.query + heads.key_value);
+        for (_, at) in self.batch.sequences() {
+            for (position, row) in at.enumerate() {
+                let x = &kept.projected[row * heads.projected_width()..];
+                let d_x = &mut scratch.d_projected[row * heads.projected_width()..];
+                let d_y = &mut scratch.d_queries_keys[row * count * dim..][..count * dim];
+                for head in 0..count {
+                    let norm = self.head_norm(heads, head);
+                    let d_y = &mut d_y[head * dim..][..dim];
+                    self.network.rope.rotate_back(d_y, position);
+                    rms_norm::backward_row(
+                        &mut d_x[head * dim..][..dim],
+                        &mut gradient[norm.clone()],
+                        &mut scratch.row,
+                        d_y,
+                        &x[head * dim..][..dim],
+                        &weights[norm],
+                        kept.head_norm_scale[row * count + head],
+                    );
+                }
+            }
+        }
+    }
+
+    /// The norm of a head, counted over queries, then keys.
+    fn head_norm(&self, heads: Heads, head: usize) -> std::ops::Range<usize> {
+        let is_query = head < heads.query;
+        if is_query { self.ranges.query_norm.clone() } else { self.ranges.key_norm.clone() }
+    }
+}
+
+/// Applies a site's dropout to `[N, width]`; its own backward pass.
+fn drop_rows(values: &mut [f32], width: usize, batch: BatchView<'_>, dropout: Dropout, site: Site) {
+    if dropout.is_off() {
+        return;
+    }
+    for (sequence, at) in batch.sequences() {
+        let stream = dropout.stream(site, sequence);
+        stream.apply(&mut values[at.start * width..at.end * width], 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::batch::{NO_TARGET, PackedBatch};
+    use crate::network::testing::{assert_close, check_gradient, reference, tiny_config, to_f64};
+    use crate::params::Params;
+
+    /// Weights far from their initial values, so that every path carries a visible gradient.
+    fn weights(config: &ModelConfig) -> Params {
+        let mut params = Params::init(config, 5);
+        let noise = crate::network::testing::floats(params.values().len(), 11);
+        params.values_mut().iter_mut().zip(noise).for_each(|(w, noise)| *w += 0.4 * noise);
+        params
+    }
+
+    fn batch() -> PackedBatch {
+        let mut batch = PackedBatch::default();
+        batch.push(&[3, 1, 4, 1, 5], &[1, 4, 1, 5, 9]);
+        batch.push(&[2], &[7]);
+        batch.push(&[6, 5, 3], &[NO_TARGET, 3, NO_TARGET]);
+        batch
+    }
+
+    #[track_caller]
+    fn check(tied: bool, rate: f32, label_smoothing: f32) {
+        let config = tiny_config(tied);
+        let params = weights(&config);
+        let network = Network::new(Arc::clone(params.layout()));
+        let batch = batch();
+        let objective = Objective {
+            label_smoothing,
+            dropout: Dropout { rate, seed: 9, step: 2 },
+            num_targets: batch.num_targets(),
+        };
+        let mut gradient = vec![0.0; params.values().len()];
+        let mut workspace = Workspace::default();
+        let loss = network.loss_and_gradient(
+            params.values(),
+            &mut gradient,
+            batch.view(),
+            objective,
+            &mut workspace,
+        );
+        let exact = |weights: &[f64]| {
+            reference::mean_loss(params.layout(), weights, batch.view(), objective)
+        };
+        let weights = to_f64(params.values());
+        let wanted = exact(&weights);
+        let found = loss / objective.num_targets as f64;
+        assert!((found - wanted).abs() < 1e-5 * wanted, "loss {found}, not {wanted}");
+        for tensor in params.layout().tensors() {
+            let range = tensor.range();
+            let mut moved = weights.clone();
+            let name = format!("{} (tied {tied}, rate {rate})", tensor.name);
+            check_gradient(&name, &gradient[range.clone()], &weights[range.clone()], |part| {
+                moved[range.clone()].copy_from_slice(part);
+                exact(&moved)
+            });
+        }
+    }
+
+    #[test]
+    fn every_tensor_of_a_tied_model() {
+        check(true, 0.0, 0.0);
+        check(true, 0.3, 0.1);
+    }
+
+    #[test]
+    fn every_tensor_of_an_untied_model() {
+        check(false, 0.3, 0.1);
+    }
+
+    #[test]
+    #[should_panic(expected = "up_proj")]
+    fn a_wrong_gradient_is_found() {
+        let config = tiny_config(true);
+        let params = weights(&config);
+        let network = Network::new(Arc::clone(params.layout()));
+        let batch = batch();
+        let num_targets = batch.num_targets();
+        let objective = Objective { label_smoothing: 0.0, dropout: Dropout::OFF, num_targets };
+        let mut gradient = vec![0.0; params.values().len()];
+        network.loss_and_gradient(
+            params.values(),
+            &mut gradient,
+            batch.view(),
+            objective,
+            &mut Workspace::default(),
+        );
+        let tensors = params.layout().tensors();
+        let tensor =
+            tensors.iter().find(|t| t.name == "model.layers.1.mlp.up_proj.weight").unwrap();
+        let range = tensor.range();
+        gradient[range.start + 3] *= 1.02;
+        let weights = to_f64(params.values());
+        let mut moved = weights.clone();
+        check_gradient(&tensor.name, &gradient[range.clone()], &weights[range.clone()], |part| {
+            moved[range.clone()].copy_from_slice(part);
+            reference::mean_loss(params.layout(), &moved, batch.view(), objective)
+        });
+    }
+
+    #[test]
+    fn logits_do_not_depend_on_the_neighbours() {
+        let config = tiny_config(true);
+        let params = weights(&config);
+        let network = Network::new(Arc::clone(params.layout()));
+        let mut workspace = Workspace::default();
+        let packed = network.logits(params.values(), batch().view(), &mut workspace);
+        let mut alone = PackedBatch::default();
+        alone.push(&[6, 5, 3], &[NO_TARGET; 3]);
+        // The same workspace: what the larger batch left behind must not show.
+        let alone = network.logits(params.values(), alone.view(), &mut workspace);
+        assert_close("logits", &alone, &to_f64(&packed[6 * config.vocab_size..]));
+    }
+
+    #[test]
+    fn loss_alone_equals_loss_with_gradient() {
+        let params = weights(&tiny_config(false));
+        let network = Network::new(Arc::clone(params.layout()));
+        let batch = batch();
+        let num_targets = batch.num_targets();
+        let objective = Objective { label_smoothing: 0.2, dropout: Dropout::OFF, num_targets };
+        let (mut gradient, mut workspace) =
+            (vec![0.0; params.values().len()], Workspace::default());
+        let both = network.loss_and_gradient(
+            params.values(),
+            &mut gradient,
+            batch.view(),
+            objective,
+            &mut workspace,
+        );
+        assert_eq!(both, network.loss(params.values(), batch.view(), 0.2, &mut workspace));
+    }
+}

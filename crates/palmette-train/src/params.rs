@@ -1,0 +1,296 @@
+//! The weights: one flat array and a table of names.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use palmette_model::ModelConfig;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// Standard deviation of freshly drawn weights.
+const INIT_DEVIATION: f64 = 0.02;
+
+/// One weight tensor's place in the flat array, under its Hugging Face name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedTensor {
+    /// The name in `model.safetensors`, such as `model.layers.0.mlp.up_proj.weight`.
+    pub name: String,
+    /// Row-major; `[out, in]` for a projection, `[width]` for a norm.
+    pub shape: Vec<usize>,
+    /// Where its first value is.
+    pub offset: usize,
+    /// What the tensor is for, which decides how it is drawn and whether it decays.
+    pub(crate) role: Role,
+}
+
+impl NamedTensor {
+    /// The places of its values.
+    pub fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.shape.iter().product::<usize>()
+    }
+}
+
+/// What a tensor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The token embedding; when tied, the output head as well.
+    Embedding,
+    /// A projection inside a layer, or the untied output head.
+    Projection,
+    /// A projection whose output is added to the residual stream.
+    ResidualProjection,
+    /// The weight of an RMS norm.
+    Norm,
+}
+
+/// The places of one decoder layer's tensors.
+///
+/// `q_proj`, `k_proj` and `v_proj` lie one after another, and so do `gate_proj` and `up_proj`: each
+/// group is one matrix, and one product computes it.
+#[derive(Clone, Debug)]
+pub(crate) struct LayerRanges {
+    pub(crate) input_norm: Range<usize>,
+    /// `[(H + 2G)·C, D]`
+    pub(crate) query_key_value: Range<usize>,
+    pub(crate) query_norm: Range<usize>,
+    pub(crate) key_norm: Range<usize>,
+    /// `[D, H·C]`
+    pub(crate) output: Range<usize>,
+    pub(crate) feed_forward_norm: Range<usize>,
+    /// `[2F, D]`
+    pub(crate) gate_up: Range<usize>,
+    /// `[D, F]`
+    pub(crate) down: Range<usize>,
+}
+
+/// Where each tensor of a model lies in the flat arrays of weights, gradients and moments.
+///
+/// Tensors lie one after another without gaps, in the order of [`Layout::tensors`].
+#[derive(Clone, Debug)]
+pub struct Layout {
+    config: ModelConfig,
+    tensors: Vec<NamedTensor>,
+    pub(crate) layers: Vec<LayerRanges>,
+    pub(crate) embedding: Range<usize>,
+    pub(crate) final_norm: Range<usize>,
+    /// `[V, D]`; equal to `embedding` when tied.
+    pub(crate) head: Range<usize>,
+    len: usize,
+}
+
+impl Layout {
+    /// The layout of a model of this shape.
+    pub fn new(config: &ModelConfig) -> Self {
+        let mut table = Table::default();
+        let (width, vocab) = (config.hidden_size, config.vocab_size);
+        let (query, key_value) = (config.query_width(), config.key_value_width());
+        let inner = config.intermediate_size;
+        let embedding = table.push("model.embed_tokens.weight", &[vocab, width], Role::Embedding);
+        let mut layers = Vec::with_capacity(config.num_hidden_layers);
+        for layer in 0..config.num_hidden_layers {
+            let mut push = |name: &str, shape: &[usize], role| {
+                table.push(&format!("model.layers.{layer}.{name}.weight"), shape, role)
+            };
+            let input_norm = push("input_layernorm", &[width], Role::Norm);
+            let q = push("self_attn.q_proj", &[query, width], Role::Projection);
+            push("self_attn.k_proj", &[key_value, width], Role::Projection);
+            let v = push("self_attn.v_proj", &[key_value, width], Role::Projection);
+            let query_norm = push("self_attn.q_norm", &[config.head_dim], Role::Norm);
+            let key_norm = push("self_attn.k_norm", &[config.head_dim], Role::Norm);
+            let output = push("self_attn.o_proj", &[width, query], Role::ResidualProjection);
+            let feed_forward_norm = push("post_attention_layernorm", &[width], Role::Norm);
+            let gate = push("mlp.gate_proj", &[inner, width], Role::Projection);
+            let up = push("mlp.up_proj", &[inner, width], Role::Projection);
+            let down = push("mlp.down_proj", &[width, inner], Role::ResidualProjection);
+            layers.push(LayerRanges {
+                input_norm,
+                query_key_value: q.start..v.end,
+                query_norm,
+                key_norm,
+                output,
+                feed_forward_norm,
+                gate_up: gate.start..up.end,
+                down,
+            });
+        }
+        let final_norm = table.push("model.norm.weight", &[width], Role::Norm);
+        let head = if config.tie_word_embeddings {
+            embedding.clone()
+        } else {
+            table.push("lm_head.weight", &[vocab, width], Role::Projection)
+        };
+        let Table { tensors, len } = table;
+        Self { config: config.clone(), tensors, layers, embedding, final_norm, head, len }
+    }
+
+    /// The shape of the model.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Every tensor, in the order of the flat array.
+    pub fn tensors(&self) -> &[NamedTensor] {
+        &self.tensors
+    }
+
+    /// Number of weights of the model.
+    pub fn num_weights(&self) -> usize {
+        self.len
+    }
+
+    /// Index in [`Layout::tensors`] of the tensor that holds the weight at `place`.
+    pub(crate) fn tensor_at(&self, place: usize) -> usize {
+        self.tensors.partition_point(|tensor| tensor.offset <= place) - 1
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    tensors: Vec<NamedTensor>,
+    len: usize,
+}
+
+impl Table {
+    fn push(&mut self, name: &str, shape: &[usize], role: Role) -> Range<usize> {
+        let tensor =
+            NamedTensor { name: name.to_owned(), shape: shape.to_vec(), offset: self.len, role };
+        let range = tensor.range();
+        self.len = range.end;
+        self.tensors.push(tensor);
+        range
+    }
+}
+
+/// All weights of a model, f32, laid out as its [`Layout`] says.
+#[derive(Clone, Debug)]
+pub struct Params {
+    layout: Arc<Layout>,
+    values: Vec<f32>,
+}
+
+impl Params {
+    /// Draws the weights of a new model: norms are 1, everything else is normal with deviation
+    /// 0.02, and projections into the residual stream are smaller by √(2 · layers), so that the
+    /// stream's variance does not grow with depth.
+    pub fn init(config: &ModelConfig, seed: u64) -> Self {
+        let mut params = Self::zeros(config);
+        let layout = Arc::clone(&params.layout);
+        let residual_deviation = INIT_DEVIATION / (2.0 * config.num_hidden_layers as f64).sqrt();
+        let mut normal = Normal { source: ChaCha8Rng::seed_from_u64(seed), spare: None };
+        for tensor in layout.tensors() {
+            let values = &mut params.values[tensor.range()];
+            let deviation = match tensor.role {
+                Role::Norm => {
+                    values.fill(1.0);
+                    continue;
+                }
+                Role::ResidualProjection => residual_deviation,
+                Role::Embedding | Role::Projection => INIT_DEVIATION,
+            };
+            values.fill_with(|| (normal.draw() * deviation) as f32);
+        }
+        params
+    }
+
+    /// A model whose weights are all 0.
+    pub fn zeros(config: &ModelConfig) -> Self {
+        let layout = Arc::new(Layout::new(config));
+        let values = vec![0.0; layout.num_weights()];
+        Self { layout, values }
+    }
+
+    /// Weights `values`, laid out as `layout`.
+    pub(crate) fn from_values(layout: Arc<Layout>, values: Vec<f32>) -> Self {
+        assert_eq!(layout.num_weights(), values.len(), "weights of another layout");
+        Self { layout, values }
+    }
+
+    /// The shape of the model.
+    pub fn config(&self) -> &ModelConfig {
+        &self.layout.config
+    }
+
+    /// Where each tensor lies.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The flat array.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The flat array, writable.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    /// The tensor of this Hugging Face name: its shape and its values.
+    pub fn tensor(&self, name: &str) -> Option<(&[usize], &[f32])> {
+        let tensor = self.layout.tensors.iter().find(|tensor| tensor.name == name)?;
+        Some((&tensor.shape, &self.values[tensor.range()]))
+    }
+}
+
+/// Normal variates by the Box-Muller transform, which gives two at a time.
+struct Normal {
+    source: ChaCha8Rng,
+    spare: Option<f64>,
+}
+
+impl Normal {
+    fn draw(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        // In (0, 1]: the logarithm of 0 must not be taken.
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        let (sin, cos) = (std::f64::consts::TAU * self.uniform()).sin_cos();
+        self.spare = Some(radius * sin);
+        radius * cos
+    }
+
+    /// Uniform in [0, 1).
+    fn uniform(&mut self) -> f64 {
+        (self.source.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::testing::tiny_config;
+
+    #[test]
+    fn tensors_cover_the_array_without_gaps() {
+        for tied in [true, false] {
+            let layout = Layout::new(&tiny_config(tied));
+            let mut end = 0;
+            for (index, tensor) in layout.tensors().iter().enumerate() {
+                assert_eq!(tensor.offset, end, "{}", tensor.name);
+                end = tensor.range().end;
+                assert_eq!(layout.tensor_at(tensor.offset), index);
+                assert_eq!(layout.tensor_at(end - 1), index);
+            }
+            assert_eq!(end, layout.num_weights());
+            let has_head = layout.tensors().iter().any(|t| t.name == "lm_head.weight");
+            assert_eq!(has_head, !tied);
+        }
+    }
+
+    #[test]
+    fn init_follows_the_seed_and_the_deviations() {
+        let config = ModelConfig { vocab_size: 500, ..tiny_config(true) };
+        let params = Params::init(&config, 3);
+        assert_eq!(params.values(), Params::init(&config, 3).values());
+        assert_ne!(params.values(), Params::init(&config, 4).values());
+        let deviation = |name: &str| {
+            let (_, values) = params.tensor(name).unwrap();
+            let squares: f64 = values.iter().map(|&v| f64::from(v).powi(2)).sum();
+            (squares / values.len() as f64).sqrt()
+        };
+        assert!((deviation("model.embed_tokens.weight") - 0.02).abs() < 0.001);
+        assert!((deviation("model.layers.1.mlp.down_proj.weight") - 0.01).abs() < 0.002);
+        assert_eq!(deviation("model.layers.0.self_attn.q_norm.weight"), 1.0);
+    }
+}
