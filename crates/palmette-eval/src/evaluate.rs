@@ -1,0 +1,270 @@
+//! Asking a recommender every user's question.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use palmette_core::{TokenId, Unconstrained};
+use palmette_decode::{BeamOptions, BeamSearch};
+use palmette_model::{Session, SessionError, SessionOptions};
+use palmette_recommend::{RecommendError, Recommender, Request, WorkerOptions};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::floors::Floor;
+use crate::metrics::RankingMetrics;
+use crate::split::Question;
+
+/// How to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvalOptions {
+    /// Hypotheses kept at each level.
+    pub beam_width: usize,
+    /// How many recommendations to ask for: the largest K.
+    pub k: usize,
+    /// Whether items of the history may be recommended again.
+    pub include_seen: bool,
+    /// Also generate without the constraint, to see how much of it is valid. About doubles the time.
+    pub unconstrained: bool,
+    /// Users asked about at the same time.
+    pub threads: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Where the right items stood.
+    pub metrics: RankingMetrics,
+    /// Validity of what was returned.
+    pub constrained: ValidShare,
+    /// Validity of the best `k` sequences that the same model generates at the same width without
+    /// the constraint, where that was asked for.
+    pub unconstrained: Option<ValidShare>,
+    /// The same over the whole beam.
+    pub unconstrained_beam: Option<ValidShare>,
+}
+
+/// How many of the generated semantic IDs were items of the catalog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ValidShare {
+    /// Those that were.
+    pub valid: usize,
+    /// All.
+    pub generated: usize,
+}
+
+/// An evaluation that could not be finished.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct EvalError(#[from] RecommendError);
+
+impl From<SessionError> for EvalError {
+    fn from(error: SessionError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl ValidShare {
+    /// Valid ones as a share of all; 1 where nothing was generated.
+    pub fn share(&self) -> f64 {
+        if self.generated == 0 { 1.0 } else { self.valid as f64 / self.generated as f64 }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.valid += other.valid;
+        self.generated += other.generated;
+    }
+}
+
+impl Evaluation {
+    fn empty(options: &EvalOptions) -> Self {
+        let none = options.unconstrained.then(ValidShare::default);
+        Self {
+            metrics: RankingMetrics::new(options.k),
+            constrained: ValidShare::default(),
+            unconstrained: none,
+            unconstrained_beam: none,
+        }
+    }
+
+    fn merge(mut self, other: &Self) -> Self {
+        self.metrics.merge(&other.metrics);
+        self.constrained.add(other.constrained);
+        let parts = [
+            (&mut self.unconstrained, other.unconstrained),
+            (&mut self.unconstrained_beam, other.unconstrained_beam),
+        ];
+        for (sum, more) in parts {
+            if let (Some(sum), Some(more)) = (sum.as_mut(), more) {
+                sum.add(more);
+            }
+        }
+        self
+    }
+}
+
+/// Asks every question; `answered` is told how many have been, from several threads.
+///
+/// The result does not depend on the number of threads.
+///
+/// # Errors
+/// When the options are unusable or the model fails.
+pub fn evaluate(
+    recommender: &Recommender,
+    questions: &[Question<'_>],
+    options: &EvalOptions,
+    answered: impl Fn(usize) + Sync,
+) -> Result<Evaluation, EvalError> {
+    let threads = options.threads.max(1);
+    let done = AtomicUsize::new(0);
+    let share = questions.len().div_ceil(threads * 8).max(1);
+    let one_share = |questions: &[Question<'_>]| -> Result<Evaluation, EvalError> {
+        let mut examiner = Examiner::new(recommender, options)?;
+        let mut sum = Evaluation::empty(options);
+        for question in questions {
+            examiner.ask(question, &mut sum)?;
+            answered(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        Ok(sum)
+    };
+    let parts: Vec<Evaluation> =
+        in_pool(threads, || questions.par_chunks(share).map(one_share).collect::<Result<_, _>>())?;
+    Ok(parts.iter().fold(Evaluation::empty(options), Evaluation::merge))
+}
+
+/// Asks a floor the same questions.
+pub fn evaluate_floor(
+    floor: &(impl Floor + Sync),
+    questions: &[Question<'_>],
+    k: usize,
+    threads: usize,
+) -> RankingMetrics {
+    let ask = |question: &Question<'_>| {
+        let items = floor.recommend(question.history, k);
+        items.iter().position(|&item| item == question.target)
+    };
+    let places: Vec<Option<usize>> =
+        in_pool(threads.max(1), || questions.par_iter().map(ask).collect());
+    let mut metrics = RankingMetrics::new(k);
+    places.into_iter().for_each(|place| metrics.add(place));
+    metrics
+}
+
+/// Runs `work` on `threads` workers; on the current ones where no pool can be made.
+fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
+    }
+}
+
+/// The buffers of one thread.
+struct Examiner<'r> {
+    recommender: &'r Recommender,
+    options: EvalOptions,
+    worker: palmette_recommend::Worker<'r>,
+    free: Option<FreeRunning<'r>>,
+}
+
+/// Generation without the constraint.
+struct FreeRunning<'r> {
+    session: Session<'r>,
+    search: BeamSearch<Unconstrained>,
+    every: Unconstrained,
+    prompt: Vec<TokenId>,
+}
+
+impl<'r> Examiner<'r> {
+    fn new(recommender: &'r Recommender, options: &EvalOptions) -> Result<Self, EvalError> {
+        let worker =
+            recommender.worker(WorkerOptions { beam_width: options.beam_width, threads: 1 })?;
+        let free = match options.unconstrained {
+            true => Some(FreeRunning::new(recommender, options)?),
+            false => None,
+        };
+        Ok(Self { recommender, options: *options, worker, free })
+    }
+
+    fn ask(&mut self, question: &Question<'_>, sum: &mut Evaluation) -> Result<(), EvalError> {
+        let EvalOptions { k, include_seen, .. } = self.options;
+        let request = Request { history: question.history, k, include_seen };
+        let answer = self.worker.recommend(&request, |_| {})?;
+        sum.metrics.add(answer.items.iter().position(|item| item.rank == question.target));
+
+        let catalog = self.recommender.catalog();
+        // Checked against the catalog's own list of items, not against the constraint.
+        let is_item = |codes: &[u32]| catalog.contains(codes);
+        sum.constrained.add(ValidShare {
+            valid: answer.items.iter().filter(|item| is_item(&catalog.codes(item.rank))).count(),
+            generated: answer.items.len(),
+        });
+        if let Some(free) = &mut self.free {
+            let (best, beam) = free.generate(self.recommender, question.history, k)?;
+            if let Some(share) = &mut sum.unconstrained {
+                share.add(best);
+            }
+            if let Some(share) = &mut sum.unconstrained_beam {
+                share.add(beam);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'r> FreeRunning<'r> {
+    fn new(recommender: &'r Recommender, options: &EvalOptions) -> Result<Self, SessionError> {
+        let width = NonZeroUsize::new(options.beam_width).unwrap_or(NonZeroUsize::MIN);
+        let format = recommender.format();
+        let levels = recommender.catalog().num_levels();
+        let vocab = recommender.model().config().vocab_size;
+        let session = Session::new(
+            recommender.model(),
+            SessionOptions {
+                max_prompt_tokens: format.max_prompt_tokens(),
+                max_beams: width.get(),
+                max_decode_passes: levels.saturating_sub(1),
+                threads: 1,
+            },
+        )?;
+        Ok(Self {
+            session,
+            search: BeamSearch::new(BeamOptions { width, max_tokens: levels }),
+            every: Unconstrained::new(vocab, levels),
+            prompt: Vec::new(),
+        })
+    }
+
+    /// Validity of the best `k` sequences and of the whole beam.
+    fn generate(
+        &mut self,
+        recommender: &Recommender,
+        history: &[u32],
+        k: usize,
+    ) -> Result<(ValidShare, ValidShare), SessionError> {
+        let (catalog, format) = (recommender.catalog(), recommender.format());
+        let codes: Vec<Vec<u32>> = history.iter().map(|&rank| catalog.codes(rank)).collect();
+        format.write_prompt(&codes, &mut self.prompt);
+        self.session.set_prompt(&self.prompt)?;
+        self.search.run(&self.every, &mut self.session)?;
+
+        let tokens = recommender.constraint().tokens();
+        let is_item = |generated: &[TokenId]| {
+            let codes = generated.iter().enumerate().map(|(level, &t)| tokens.code(level, t));
+            codes.collect::<Option<Vec<u32>>>().is_some_and(|codes| catalog.contains(&codes))
+        };
+        let valid: Vec<bool> = self.search.results().map(|found| is_item(found.tokens)).collect();
+        let share = |valid: &[bool]| ValidShare {
+            valid: valid.iter().filter(|&&is_valid| is_valid).count(),
+            generated: valid.len(),
+        };
+        Ok((share(&valid[..k.min(valid.len())]), share(&valid)))
+    }
+}
+
+/// Items that occur in histories, for reports.
+impl crate::UserHistories {
+    /// Distinct items in all histories.
+    pub fn num_distinct_items(&self) -> usize {
+        self.items.iter().flatten().collect::<HashSet<_>>().len()
+    }
+}

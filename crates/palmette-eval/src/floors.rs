@@ -1,0 +1,138 @@
+//! Recommenders without a model: what a trained one has to beat.
+
+use std::collections::{HashMap, HashSet};
+
+/// A recommender that needs no training beyond counting.
+pub trait Floor {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// The best `k` items after `history`, none of it among them; fewer if it knows no more.
+    fn recommend(&self, history: &[u32], k: usize) -> Vec<u32>;
+}
+
+/// The most bought items, the same for everybody.
+#[derive(Clone, Debug)]
+pub struct Popularity {
+    /// All items, most bought first; ties by rank.
+    by_count: Vec<u32>,
+}
+
+impl Popularity {
+    /// Counts histories over a catalog of `num_items`.
+    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u32]>, num_items: u32) -> Self {
+        let counts = count(histories, num_items);
+        let mut by_count: Vec<u32> = (0..num_items).collect();
+        by_count.sort_by_key(|&item| std::cmp::Reverse(counts[item as usize]));
+        Self { by_count }
+    }
+}
+
+impl Floor for Popularity {
+    fn name(&self) -> &'static str {
+        "popularity"
+    }
+
+    fn recommend(&self, history: &[u32], k: usize) -> Vec<u32> {
+        let unseen = self.by_count.iter().filter(|item| !history.contains(item));
+        unseen.take(k).copied().collect()
+    }
+}
+
+/// Item-item collaborative filtering: items that the same users bought, by cosine similarity, with
+/// older items of the history counting less.
+///
+/// `similarity(a, b) = users with both / sqrt(users with a · users with b)`; an item's score is the
+/// sum of its similarities to the history's items, each times `DECAY` to the power of its age in
+/// items. Ties by rank.
+#[derive(Clone, Debug)]
+pub struct ItemItem {
+    /// Per item: similar items and their similarity.
+    neighbours: Vec<Vec<(u32, f32)>>,
+}
+
+impl ItemItem {
+    /// How much less an item counts than the one after it.
+    pub const DECAY: f32 = 0.7;
+
+    /// Counts pairs within histories over a catalog of `num_items`. Cost: the sum of the squares of
+    /// their lengths.
+    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u32]> + Clone, num_items: u32) -> Self {
+        let counts = count(histories.clone(), num_items);
+        let mut pairs: Vec<HashMap<u32, u32>> = vec![HashMap::new(); num_items as usize];
+        for history in histories {
+            for (at, &a) in history.iter().enumerate() {
+                for &b in history[at + 1..].iter().filter(|&&b| b != a) {
+                    *pairs[a as usize].entry(b).or_insert(0) += 1;
+                    *pairs[b as usize].entry(a).or_insert(0) += 1;
+                }
+            }
+        }
+        let similar = |(a, others): (usize, HashMap<u32, u32>)| {
+            let cosine = |(b, both): (u32, u32)| {
+                let product = f64::from(counts[a]) * f64::from(counts[b as usize]);
+                (b, (f64::from(both) / product.sqrt()) as f32)
+            };
+            let mut similar: Vec<(u32, f32)> = others.into_iter().map(cosine).collect();
+            similar.sort_unstable_by_key(|&(item, _)| item);
+            similar
+        };
+        Self { neighbours: pairs.into_iter().enumerate().map(similar).collect() }
+    }
+}
+
+impl Floor for ItemItem {
+    fn name(&self) -> &'static str {
+        "item-item"
+    }
+
+    fn recommend(&self, history: &[u32], k: usize) -> Vec<u32> {
+        let seen: HashSet<u32> = history.iter().copied().collect();
+        let mut scores: HashMap<u32, f32> = HashMap::new();
+        let mut weight = 1.0;
+        for &item in history.iter().rev() {
+            for &(other, similarity) in &self.neighbours[item as usize] {
+                if !seen.contains(&other) {
+                    *scores.entry(other).or_insert(0.0) += weight * similarity;
+                }
+            }
+            weight *= Self::DECAY;
+        }
+        let mut scored: Vec<(u32, f32)> = scores.into_iter().collect();
+        scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        scored.into_iter().take(k).map(|(item, _)| item).collect()
+    }
+}
+
+fn count<'a>(histories: impl Iterator<Item = &'a [u32]>, num_items: u32) -> Vec<u32> {
+    let mut counts = vec![0; num_items as usize];
+    for &item in histories.flatten() {
+        counts[item as usize] += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HISTORIES: [&[u32]; 4] = [&[0, 1, 2], &[0, 1], &[3, 4], &[0, 2, 1]];
+
+    #[test]
+    fn the_most_bought_unseen_items() {
+        let popularity = Popularity::fit(HISTORIES.into_iter(), 6);
+        assert_eq!(popularity.recommend(&[], 10), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(popularity.recommend(&[1, 3], 3), [0, 2, 4]);
+    }
+
+    #[test]
+    fn similar_items_by_hand() {
+        let floor = ItemItem::fit(HISTORIES.into_iter(), 6);
+        // 0 and 1 together 3 of 3 times; 0 and 2 twice of 3 and 2.
+        assert_eq!(floor.recommend(&[0], 10), [1, 2]);
+        // After 3 then 0: 4 is wholly similar to 3, but 3 is one item older: 1.0, 0.816, 0.7.
+        assert_eq!(floor.recommend(&[3, 0], 10), [1, 2, 4]);
+        assert_eq!(floor.recommend(&[0, 3], 10), [4, 1, 2]);
+        assert!(floor.recommend(&[5], 10).is_empty());
+    }
+}
