@@ -12,7 +12,7 @@ use crate::error::RecommendError;
 use crate::recommender::Recommender;
 
 /// Widest beam, for the sake of memory: caches and logits grow with it.
-pub const MAX_BEAM_WIDTH: usize = 1 << 16;
+const MAX_BEAM_WIDTH: usize = 1 << 16;
 
 /// How a worker searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
