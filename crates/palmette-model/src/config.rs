@@ -46,8 +46,20 @@ impl ModelConfig {
     /// something that is not computed here (another architecture, scaled rotary positions, sliding
     /// windows, attention biases, another activation): ignoring such a field would give wrong logits.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
-        let text = std::fs::read_to_string(path).map_err(|e| LoadError::io(path, e))?;
-        let value: Value = serde_json::from_str(&text)
+        let bytes = std::fs::read(path).map_err(|e| LoadError::io(path, e))?;
+        Self::parse(path, &bytes)
+    }
+
+    /// Reads the bytes of a `config.json`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        Self::parse(Path::new("config.json"), bytes)
+    }
+
+    fn parse(path: &Path, bytes: &[u8]) -> Result<Self, LoadError> {
+        let value: Value = serde_json::from_slice(bytes)
             .map_err(|e| LoadError::config(path, format!("is not JSON: {e}")))?;
         Self::from_json(&value).map_err(|reason| LoadError::config(path, reason))
     }

@@ -1,3 +1,71 @@
-//! The command line.
+//! The command line: thin layers over the library crates.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod commands;
+mod output;
+mod timings;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use commands::{catalog, demo, eval, recommend};
+
+/// Recommend only items that exist.
+///
+/// A model spells items as short code sequences (semantic IDs); Palmette lets it spell only those
+/// that are in the catalog, inside a beam search, at the cost of a few table look-ups a step.
+#[derive(Debug, Parser)]
+#[command(name = "palmette", version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Start here:
+  palmette demo                                 recommendations from a built-in shop, no files needed
+  palmette demo --export shop                   the same shop as files, to try the commands on
+  palmette catalog build shop/items.jsonl --out shop.palm
+  palmette recommend --model shop/model --catalog shop.palm --history P0001,P0002
+
+Every command prints one JSON document with --json.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build and look into item catalogs
+    #[command(subcommand)]
+    Catalog(catalog::CatalogCommand),
+    /// Recommend items that follow a history
+    Recommend(recommend::RecommendArgs),
+    /// Measure a model on held-out items, next to popularity and item-item filtering
+    Eval(eval::EvalArgs),
+    /// Recommend from a built-in shop: no files, no network
+    Demo(demo::DemoArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Catalog(command) => catalog::run(&command),
+        Command::Recommend(args) => recommend::run(&args),
+        Command::Eval(args) => eval::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "palmette", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

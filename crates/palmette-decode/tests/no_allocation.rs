@@ -1,0 +1,201 @@
+//! After its first search, a search allocates nothing.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Unconstrained, mask};
+use palmette_decode::{BeamOptions, BeamSearch, DecodeError, LogitsSource};
+
+const NUM_TOKENS: usize = 1026;
+const MAX_TOKENS: usize = 4;
+const WIDTH: NonZeroUsize = NonZeroUsize::new(128).unwrap();
+
+#[test]
+fn a_second_search_allocates_nothing_where_every_token_is_allowed() {
+    check(&Unconstrained::new(NUM_TOKENS, MAX_TOKENS));
+}
+
+#[test]
+fn a_second_search_allocates_nothing_where_every_prefix_is_a_result() {
+    check(&EveryPrefix);
+}
+
+/// The counter sees what it is there to see.
+#[test]
+fn making_a_search_does_allocate() {
+    let before = allocations();
+    let search = BeamSearch::<Unconstrained>::new(options());
+    assert!(allocations() > before, "{search:?}");
+}
+
+#[track_caller]
+fn check<C: Constraint>(constraint: &C) {
+    let mut search = BeamSearch::new(options());
+    let (mut first, mut second) = (FixedLogits::new(1), FixedLogits::new(2));
+    search.run(constraint, &mut first).expect("the logits have distributions");
+    let first_scores: Vec<f32> = search.results().map(|r| r.score).collect();
+
+    let before = allocations();
+    search.run(constraint, &mut second).expect("the logits have distributions");
+    let during = allocations() - before;
+
+    assert_eq!(during, 0, "allocations of the second search");
+    assert!(second.steps > 1, "it took {} steps", second.steps);
+    let second_scores: Vec<f32> = search.results().map(|r| r.score).collect();
+    assert_eq!(second_scores.len(), WIDTH.get());
+    assert_ne!(first_scores, second_scores, "the second search was another");
+}
+
+fn options() -> BeamOptions {
+    BeamOptions { width: WIDTH, max_tokens: MAX_TOKENS }
+}
+
+/// All sequences of 1 to `MAX_TOKENS` tokens. Every hypothesis of every step is a result, so that the
+/// pool of results overflows and is cut at each.
+struct EveryPrefix;
+
+/// The tokens so far; places past `len` hold 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Prefix {
+    tokens: [TokenId; MAX_TOKENS],
+    len: usize,
+}
+
+impl Constraint for EveryPrefix {
+    type State = Prefix;
+    type Scratch = ();
+
+    fn num_tokens(&self) -> usize {
+        NUM_TOKENS
+    }
+
+    fn start(&self) -> Prefix {
+        Prefix { tokens: [TokenId(0); MAX_TOKENS], len: 0 }
+    }
+
+    fn fill_mask(&self, state: &Prefix, (): &mut (), words: &mut [u32]) {
+        words.fill(0);
+        self.successors(state, &mut (), |token, _| mask::insert(words, token));
+    }
+
+    fn successors(&self, state: &Prefix, (): &mut (), mut visit: impl FnMut(TokenId, Prefix)) {
+        for token in (0..NUM_TOKENS as u32).map(TokenId) {
+            let mut next = *state;
+            if self.commit(&mut next, token).is_ok() {
+                visit(token, next);
+            }
+        }
+    }
+
+    fn commit(&self, state: &mut Prefix, token: TokenId) -> Result<(), CommitError> {
+        if token.index() >= NUM_TOKENS {
+            return Err(CommitError::UnknownToken { token, num_tokens: NUM_TOKENS });
+        }
+        let position = state.len;
+        let place = state.tokens.get_mut(position);
+        *place.ok_or(CommitError::NotAllowed { token, position })? = token;
+        state.len += 1;
+        Ok(())
+    }
+
+    fn rollback(&self, state: &mut Prefix, num_tokens: usize) -> Result<(), RollbackError> {
+        let committed = state.len;
+        state.len = committed
+            .checked_sub(num_tokens)
+            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        state.tokens[state.len..].fill(TokenId(0));
+        Ok(())
+    }
+
+    fn is_accepting(&self, state: &Prefix) -> bool {
+        state.len > 0
+    }
+}
+
+/// Row `b` of every step is row `b` of one table, made beforehand. A few tokens have nearly all the
+/// probability, as with a trained model, so that longer sequences displace shorter ones.
+struct FixedLogits {
+    table: Vec<f32>,
+    steps: usize,
+}
+
+impl FixedLogits {
+    fn new(seed: u64) -> Self {
+        let step = |&x: &u64| {
+            Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+        };
+        let random = std::iter::successors(Some(seed), step).skip(1).map(|x| (x >> 48) as f32);
+        let logit = |x: f32| if x < 200.0 { 14.0 + x / 200.0 } else { x / 65_536.0 };
+        Self { table: random.map(logit).take(WIDTH.get() * NUM_TOKENS).collect(), steps: 0 }
+    }
+
+    fn rows(&mut self, beams: usize) -> &[f32] {
+        self.steps += 1;
+        &self.table[..beams * NUM_TOKENS]
+    }
+}
+
+impl LogitsSource for FixedLogits {
+    type Error = DecodeError;
+
+    fn num_tokens(&self) -> usize {
+        NUM_TOKENS
+    }
+
+    fn prompt_logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(self.rows(1))
+    }
+
+    fn next_logits(&mut self, parents: &[u32], _: &[TokenId]) -> Result<&[f32], DecodeError> {
+        Ok(self.rows(parents.len()))
+    }
+}
+
+/// The system's allocator, counting the allocations of each thread.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Calls of `alloc`, `alloc_zeroed` and `realloc` by this thread so far.
+fn allocations() -> u64 {
+    ALLOCATIONS.get()
+}
+
+fn count_one() {
+    // A thread that is ending no longer has its counter, and nobody to read it.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to `System` with the caller's own arguments, and what it returns is
+// returned. Counting does not allocate: the counter is const-initialised and needs no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        // SAFETY: the caller keeps `alloc`'s contract, which is `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        // SAFETY: the caller keeps `alloc_zeroed`'s contract, which is `System`'s.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count_one();
+        // SAFETY: `block` came from one of the methods here, so from `System`; the rest is the
+        // caller's contract.
+        unsafe { System.realloc(block, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: `block` came from one of the methods here, so from `System`, with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}

@@ -1,0 +1,160 @@
+//! `palmette demo`: a built-in shop.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use palmette_catalog::Catalog;
+use palmette_demo::{Demo, Shop};
+use palmette_recommend::{Recommendations, Request, WorkerOptions};
+use serde_json::{Value, json};
+
+use super::loading::{codes_text, name, set_threads, shortened};
+use super::recommend::{items_json, timings_text};
+use crate::output::{bytes, grouped, print, print_json, table};
+use crate::timings::{Timings, timed};
+
+/// Recommend from a built-in shop: no files, no network.
+///
+/// The shop is invented: thousands of items with titles, departments, prices, stock and age, and
+/// users with tastes who bought some. A small model, trained on their histories, ships inside this
+/// program.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// How many items to recommend
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    k: usize,
+    /// Hypotheses kept at each level
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    beam_width: usize,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Write the shop as files into DIR, to try the other commands on: items.jsonl,
+    /// histories.json and model/
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// One history of the demonstration with its answer.
+struct Shown {
+    history: Vec<u32>,
+    answer: Recommendations,
+    timings: Timings,
+}
+
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    if let Some(dir) = &args.export {
+        return export(dir, args.json);
+    }
+    let threads = set_threads(args.threads)?;
+    let demo = Demo::load().context("the built-in model")?;
+    let catalog = demo.recommender().catalog();
+    let mut worker =
+        demo.recommender().worker(WorkerOptions { beam_width: args.beam_width, threads })?;
+    let mut shown = Vec::new();
+    for history in demo.sample_histories() {
+        let request = Request { history: &history, k: args.k, include_seen: false };
+        // The second of two runs: the first touches memory for the first time.
+        let (answer, timings) =
+            timed(&mut worker, &request, 1).and_then(|_| timed(&mut worker, &request, 1))?;
+        shown.push(Shown { history, answer, timings });
+    }
+    if args.json {
+        return print_json(&document(catalog, &shown));
+    }
+    print(&text(&demo, &shown, args.beam_width, threads))
+}
+
+fn document(catalog: &Catalog, shown: &[Shown]) -> Value {
+    let recommendations: Vec<Value> = shown
+        .iter()
+        .map(|one| {
+            let titles: Vec<String> = one.history.iter().map(|&r| name(catalog, r)).collect();
+            json!({"history": titles, "items": items_json(catalog, &one.answer)})
+        })
+        .collect();
+    json!({"recommendations": recommendations, "timings_ms": mean(shown)})
+}
+
+/// The mean over the histories.
+fn mean(shown: &[Shown]) -> Timings {
+    let over = |part: fn(&Timings) -> f64| {
+        shown.iter().map(|one| part(&one.timings)).sum::<f64>() / shown.len().max(1) as f64
+    };
+    Timings {
+        prefill: over(|t| t.prefill),
+        decode: over(|t| t.decode),
+        mask: over(|t| t.mask),
+        top_k: over(|t| t.top_k),
+        total: over(|t| t.total),
+    }
+}
+
+fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> String {
+    let catalog = demo.recommender().catalog();
+    let model = demo.recommender().model();
+    let mut text = format!(
+        "A shop of {} items, a model of {} parameters, beam width {beam_width}, threads {threads}\n",
+        grouped(u64::from(catalog.num_items())),
+        grouped(model.num_parameters() as u64),
+    );
+    for one in shown {
+        text += "\nBought, oldest first\n";
+        for &rank in &one.history {
+            text += &format!("  {}\n", name(catalog, rank));
+        }
+        text += &format!("Recommended in {:.1} ms\n", one.timings.total);
+        let rows: Vec<Vec<String>> = one
+            .answer
+            .items
+            .iter()
+            .map(|item| {
+                let attributes = catalog.attributes(item.rank);
+                let number = |key: &str| attributes.get(key).and_then(Value::as_f64).unwrap_or(0.0);
+                let stock = match number("stock") {
+                    0.0 => "sold out".to_owned(),
+                    pieces => format!("{pieces}"),
+                };
+                vec![
+                    format!("{:.2}", item.score),
+                    format!("{:.2}", number("price")),
+                    stock,
+                    codes_text(catalog, &catalog.codes(item.rank)),
+                    shortened(&name(catalog, item.rank), 72),
+                ]
+            })
+            .collect();
+        text += &table(&[" score", " price", " stock", "semantic ID", "title"], &rows);
+    }
+    text += "\nPer request, mean: ";
+    text += &timings_text(&mean(shown));
+    text
+}
+
+fn export(dir: &Path, as_json: bool) -> anyhow::Result<()> {
+    let shop = Shop::demo();
+    let files = [
+        ("items.jsonl", shop.items_jsonl().into_bytes()),
+        ("histories.json", shop.histories_json().into_bytes()),
+    ];
+    let model = Demo::model_files().map(|(name, bytes)| (format!("model/{name}"), bytes.to_vec()));
+    let files = files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).chain(model);
+    let mut written = Vec::new();
+    for (name, contents) in files {
+        let path = dir.join(&name);
+        super::loading::make_parent(&path)?;
+        std::fs::write(&path, &contents).with_context(|| format!("writing {}", path.display()))?;
+        written.push((path, contents.len()));
+    }
+    if as_json {
+        let files: Vec<Value> =
+            written.iter().map(|(path, len)| json!({"path": path, "bytes": len})).collect();
+        return print_json(&json!({"files": files}));
+    }
+    let lines = written.iter().map(|(path, len)| format!("{}: {}\n", path.display(), bytes(*len)));
+    print(&lines.collect::<String>())
+}

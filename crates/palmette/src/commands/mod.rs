@@ -1,0 +1,7 @@
+//! One file per command.
+
+pub(crate) mod catalog;
+pub(crate) mod demo;
+pub(crate) mod eval;
+mod loading;
+pub(crate) mod recommend;

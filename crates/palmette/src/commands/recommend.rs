@@ -1,0 +1,118 @@
+//! `palmette recommend`: items that follow a history.
+
+use clap::Args;
+use palmette_catalog::Catalog;
+use palmette_recommend::{Recommendations, Request, WorkerOptions};
+use serde_json::{Value, json};
+
+use super::loading::{
+    RecommenderArgs, codes_text, item_json, name, ranks, scored_item_json, set_threads, shortened,
+};
+use crate::output::{print, print_json, table};
+use crate::timings::{Timings, timed};
+
+/// Recommend items that follow a history.
+///
+/// The result is the exact beam search of the given width over the catalog: always items of the
+/// catalog, and K of them while K may be recommended. Scores are sums of log-probabilities.
+#[derive(Debug, Args)]
+pub(crate) struct RecommendArgs {
+    #[command(flatten)]
+    recommender: RecommenderArgs,
+    /// Ids of the items in the history, oldest first, such as 12,7,99; "" for a new user
+    #[arg(long, value_name = "IDS")]
+    history: String,
+    /// How many items to recommend
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    k: usize,
+    /// Hypotheses kept at each level; wider is more thorough
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    beam_width: usize,
+    /// Recommend items of the history too
+    #[arg(long)]
+    include_seen: bool,
+    /// Threads; the result does not depend on it [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print how long each stage took
+    #[arg(long)]
+    timings: bool,
+    /// Answer this many times and report median timings; more than 1 adds a first uncounted run
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    repeat: usize,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
+    let threads = set_threads(args.threads)?;
+    let recommender = args.recommender.load()?;
+    let catalog = recommender.catalog();
+    let history = ranks(catalog, &args.history)?;
+    let options = WorkerOptions { beam_width: args.beam_width, threads };
+    let mut worker = recommender.worker(options)?;
+    let request = Request { history: &history, k: args.k, include_seen: args.include_seen };
+    let (answer, timings) = timed(&mut worker, &request, args.repeat)?;
+
+    let unread = history.len() - answer.history_used;
+    if args.json {
+        let of_history: Vec<Value> = history.iter().map(|&r| item_json(catalog, r)).collect();
+        let mut document = json!({
+            "history": of_history,
+            "history_used": answer.history_used,
+            "beam_width": answer.beam_width,
+            "items": items_json(catalog, &answer),
+        });
+        if args.timings {
+            document["timings_ms"] = serde_json::to_value(timings)?;
+        }
+        return print_json(&document);
+    }
+    if unread > 0 {
+        let most = answer.history_used;
+        eprintln!("note: the model reads the last {most} items; {unread} older ones were left out");
+    }
+    let mut text = String::new();
+    if !history.is_empty() {
+        text += "after\n";
+        for &rank in &history[unread..] {
+            text += &format!("  {}\n", shortened(&name(catalog, rank), 76));
+        }
+    }
+    text += &items_text(catalog, &answer);
+    if answer.items.len() < args.k {
+        text += &format!("only {} items may be recommended\n", answer.items.len());
+    }
+    if args.timings {
+        text += &timings_text(&timings);
+    }
+    print(&text)
+}
+
+pub(crate) fn items_json(catalog: &Catalog, answer: &Recommendations) -> Vec<Value> {
+    let item =
+        |item: &palmette_recommend::Recommended| scored_item_json(catalog, item.rank, item.score);
+    answer.items.iter().map(item).collect()
+}
+
+fn items_text(catalog: &Catalog, answer: &Recommendations) -> String {
+    let row = |(place, item): (usize, &palmette_recommend::Recommended)| {
+        vec![
+            (place + 1).to_string(),
+            format!("{:.3}", item.score),
+            catalog.id(item.rank).to_owned(),
+            codes_text(catalog, &catalog.codes(item.rank)),
+            shortened(&name(catalog, item.rank), 60),
+        ]
+    };
+    let rows: Vec<Vec<String>> = answer.items.iter().enumerate().map(row).collect();
+    table(&[" ", " score", "id", "semantic ID", "title"], &rows)
+}
+
+pub(crate) fn timings_text(timings: &Timings) -> String {
+    let Timings { prefill, decode, mask, top_k, total } = timings;
+    format!(
+        "prefill {prefill:.2} ms, decode {decode:.2} ms, mask {mask:.2} ms, top-k {top_k:.2} ms, total {total:.2} ms\n"
+    )
+}

@@ -1,0 +1,109 @@
+//! What commands print: text for people, JSON for programs.
+
+use std::io::{ErrorKind, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+/// Prints a text and a line end. A reader that has gone away (`palmette … | head`) is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("writing the output"),
+    }
+}
+
+/// Prints one JSON document on one line.
+pub(crate) fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
+    print(&serde_json::to_string(document)?)
+}
+
+/// Rows under headings, columns as wide as their widest cell; a column whose heading begins with
+/// a space is aligned right.
+pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0).max(headings[column].trim().chars().count())
+    };
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let padded = cells.enumerate().map(|(column, cell)| {
+            let width = widths[column];
+            match headings[column].starts_with(' ') {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            }
+        });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    let head = line(&mut headings.iter().map(|heading| heading.trim()));
+    let body = rows.iter().map(|row| line(&mut row.iter().map(String::as_str)));
+    head + &body.collect::<String>()
+}
+
+/// 12345678 as `12,345,678`.
+pub(crate) fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A byte count in the unit that suits it.
+pub(crate) fn bytes(count: usize) -> String {
+    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
+    if count < 1000 {
+        return format!("{count} B");
+    }
+    let (mut value, mut unit) = (count as f64 / 1000.0, 0);
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A bar with rate and time left on the terminal's error stream; hidden where there is none or
+/// where `quiet`.
+pub(crate) fn progress_bar(len: usize, what: &str, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(len as u64);
+    let style = "{bar:30} {pos}/{len} {msg}  {per_sec}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a sound template"));
+    bar.set_message(what.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped::<u64>),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [12, 1500, 999_960, 3_000_000_000].map(bytes),
+            ["12 B", "1.5 KB", "1.0 MB", "3.0 GB"]
+        );
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [vec!["ä".to_owned(), "5".to_owned()], vec!["long".to_owned(), "17".to_owned()]];
+        assert_eq!(table(&["name", " n"], &rows), "name   n\nä      5\nlong  17\n");
+    }
+}
