@@ -2,7 +2,7 @@
 //!
 //! The backward pass is written by hand, one file per layer under [`network`], each checked against
 //! a plain f64 definition; the whole model is checked against one too. No machine-learning
-//! framework is involved: the products come from `palmette_model::kernels`.
+//! framework is involved: what training shares with inference is `palmette_model::kernels`.
 //!
 //! The types to meet, in the order a run uses them: [`TrainOptions`] says how to train, a
 //! [`Dataset`] gives the sequences, a [`Trainer`] takes steps and writes checkpoints, [`Params`] are

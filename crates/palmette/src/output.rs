@@ -45,8 +45,8 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// 12345678 as `12,345,678`.
-pub(crate) fn grouped(number: impl TryInto<u64>) -> String {
-    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
@@ -91,10 +91,7 @@ mod tests {
 
     #[test]
     fn numbers_for_people() {
-        assert_eq!(
-            [0, 999, 1000, 1_234_567].map(grouped::<u64>),
-            ["0", "999", "1,000", "1,234,567"]
-        );
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
             [12, 1500, 999_960, 3_000_000_000].map(bytes),
             ["12 B", "1.5 KB", "1.0 MB", "3.0 GB"]

@@ -2,24 +2,14 @@
 
 use palmette_decode::exp;
 
+use super::reduce;
+
 /// `row = softmax(row · scale)`. −∞ gives 0; at least one value must be finite.
+#[inline]
 pub fn softmax_in_place(row: &mut [f32], scale: f32) {
-    const LANES: usize = 8;
-    let max = row.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
-    let mut sums = [0.0_f32; LANES];
-    let mut chunks = row.chunks_exact_mut(LANES);
-    for chunk in &mut chunks {
-        for (sum, value) in sums.iter_mut().zip(chunk) {
-            *value = exp((*value - max) * scale);
-            *sum += *value;
-        }
-    }
-    let mut tail_sum = 0.0;
-    for value in chunks.into_remainder() {
-        *value = exp((*value - max) * scale);
-        tail_sum += *value;
-    }
-    let inverse = 1.0 / (sums.iter().sum::<f32>() + tail_sum);
+    let max = reduce::max(row);
+    row.iter_mut().for_each(|value| *value = exp((*value - max) * scale));
+    let inverse = 1.0 / reduce::sum(row);
     row.iter_mut().for_each(|value| *value *= inverse);
 }
 

@@ -3,10 +3,12 @@
 mod activation;
 mod matmul;
 mod norm;
+mod reduce;
 mod rope;
 
 pub use activation::{silu, softmax_in_place, swiglu};
 pub use matmul::{MatMut, MatRef, Write, matmul};
-pub use norm::{dot, rms_norm, rms_norm_in_place};
+pub use norm::{rms_norm, rms_norm_in_place, rms_norm_row};
 pub use palmette_decode::exp;
+pub use reduce::{dot, max, sum};
 pub use rope::RopeTable;

@@ -8,12 +8,10 @@
 //! the products that the mask would throw away are not computed.
 
 use palmette_model::ModelConfig;
-use palmette_model::kernels::{MatMut, MatRef, Write, matmul};
+use palmette_model::kernels::{MatMut, MatRef, Write, dot, matmul, softmax_in_place};
 
 use super::batch::BatchView;
 use super::dropout::{Dropout, DropoutStream, Site};
-use super::exp::fast_exp;
-use super::lanes;
 
 /// Queries per block.
 const BLOCK: usize = 64;
@@ -238,12 +236,7 @@ pub(crate) fn backward(
 #[inline]
 fn causal_softmax(row: &mut [f32], seen: usize) {
     let (past, future) = row.split_at_mut(seen);
-    let max = lanes::max(past);
-    for score in past.iter_mut() {
-        *score = fast_exp(*score - max);
-    }
-    let scale = 1.0 / lanes::sum(past);
-    past.iter_mut().for_each(|weight| *weight *= scale);
+    softmax_in_place(past, 1.0);
     future.fill(0.0);
 }
 
@@ -251,7 +244,7 @@ fn causal_softmax(row: &mut [f32], seen: usize) {
 #[inline]
 fn causal_softmax_backward(d_row: &mut [f32], weights: &[f32], seen: usize) {
     let (past, future) = d_row.split_at_mut(seen);
-    let mean = lanes::dot(past, &weights[..seen]);
+    let mean = dot(past, &weights[..seen]);
     for (d, weight) in past.iter_mut().zip(weights) {
         *d = weight * (*d - mean);
     }

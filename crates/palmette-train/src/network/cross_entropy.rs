@@ -1,7 +1,6 @@
 //! Cross-entropy of a softmax against a target token, with label smoothing.
 
-use super::exp::fast_exp;
-use super::lanes;
+use palmette_model::kernels::{exp, max, sum};
 
 /// Returns the loss of one row of logits, `[V]`, and replaces the row by `scale` times its gradient.
 ///
@@ -15,13 +14,13 @@ pub(crate) fn forward_backward_row(
 ) -> f64 {
     let vocab = logits.len() as f32;
     let target = target as usize;
-    let max = lanes::max(logits);
+    let max = max(logits);
     let target_logit = logits[target] - max;
-    let mean_logit = if smoothing > 0.0 { lanes::sum(logits) / vocab - max } else { 0.0 };
+    let mean_logit = if smoothing > 0.0 { sum(logits) / vocab - max } else { 0.0 };
     for logit in logits.iter_mut() {
-        *logit = fast_exp(*logit - max);
+        *logit = exp(*logit - max);
     }
-    let sum = lanes::sum(logits);
+    let sum = sum(logits);
     let (factor, offset) = (scale / sum, scale * smoothing / vocab);
     for value in logits.iter_mut() {
         *value = *value * factor - offset;

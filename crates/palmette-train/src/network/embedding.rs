@@ -1,7 +1,5 @@
 //! The look-up of token embeddings: row `token` of `[V, D]`.
 
-use super::lanes;
-
 /// Copies each token's row to `y`: `[N, D]`.
 ///
 /// # Panics
@@ -15,7 +13,8 @@ pub(crate) fn forward(y: &mut [f32], tokens: &[u32], table: &[f32], width: usize
 /// Adds each row of `d_y` to its token's row of `d_table`.
 pub(crate) fn backward(d_table: &mut [f32], d_y: &[f32], tokens: &[u32], width: usize) {
     for (d_y, &token) in d_y.chunks(width).zip(tokens) {
-        lanes::add(&mut d_table[token as usize * width..][..width], d_y);
+        let d_row = &mut d_table[token as usize * width..][..width];
+        d_row.iter_mut().zip(d_y).for_each(|(out, d)| *out += d);
     }
 }
 

@@ -13,13 +13,10 @@ mod batch;
 mod cross_entropy;
 mod dropout;
 mod embedding;
-mod exp;
-mod lanes;
 mod linear;
 mod model;
 mod output_head;
 mod rms_norm;
-mod rope;
 mod swiglu;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -27,6 +24,5 @@ mod workspace;
 
 pub use batch::{BatchView, NO_TARGET, PackedBatch};
 pub use dropout::Dropout;
-pub use exp::fast_exp;
 pub use model::{Network, Objective};
 pub use workspace::Workspace;

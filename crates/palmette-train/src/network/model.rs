@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use palmette_model::ModelConfig;
+use palmette_model::kernels::{RopeTable, rms_norm_row, swiglu};
 
 use super::attention::{self, Heads};
 use super::batch::BatchView;
 use super::dropout::{Dropout, Site};
 use super::output_head::{self, HeadGradients, LossForm};
-use super::rope::RopeTable;
 use super::workspace::{LayerActivations, Scratch, Workspace};
-use super::{embedding, lanes, linear, rms_norm, swiglu};
+use super::{embedding, linear, rms_norm, swiglu};
 use crate::params::{LayerRanges, Layout};
 
 /// What is minimised: the mean cross-entropy over the targets of the whole batch.
@@ -210,7 +210,7 @@ impl LayerPass<'_> {
         let middle = &mut kept.middle[..rows * width];
         linear::forward(middle, attended, &weights[ranges.output.clone()], rows);
         drop_rows(middle, width, self.batch, self.dropout, Site::AttentionBranch(self.index));
-        lanes::add(middle, input);
+        add(middle, input);
 
         let normed = &mut kept.middle_normed[..rows * width];
         let norm = &weights[ranges.feed_forward_norm.clone()];
@@ -218,10 +218,10 @@ impl LayerPass<'_> {
         let gate_up = &mut kept.gate_up[..rows * 2 * inner];
         linear::forward(gate_up, normed, &weights[ranges.gate_up.clone()], rows);
         let activated = &mut kept.activated[..rows * inner];
-        swiglu::forward(activated, gate_up, inner);
+        swiglu(activated, gate_up, inner);
         linear::forward(output, activated, &weights[ranges.down.clone()], rows);
         drop_rows(output, width, self.batch, self.dropout, Site::FeedForwardBranch(self.index));
-        lanes::add(output, middle);
+        add(output, middle);
     }
 
     /// From the gradient of the layer's output, in `d_stream`, to that of `middle`.
@@ -332,7 +332,7 @@ impl LayerPass<'_> {
                     let norm = &weights[self.head_norm(heads, head)];
                     let (x, y) = (&x[head * dim..][..dim], &mut y[head * dim..][..dim]);
                     scales[row * count + head] =
-                        rms_norm::forward_row(y, x, norm, config.rms_norm_eps);
+                        rms_norm_row(y, x, norm, config.rms_norm_eps);
                     self.network.rope.rotate(y, position);
                 }
             }
@@ -387,6 +387,14 @@ fn drop_rows(values: &mut [f32], width: usize, batch: BatchView<'_>, dropout: Dr
     for (sequence, at) in batch.sequences() {
         let stream = dropout.stream(site, sequence);
         stream.apply(&mut values[at.start * width..at.end * width], 0);
+    }
+}
+
+/// `out += a`
+fn add(out: &mut [f32], a: &[f32]) {
+    assert_eq!(out.len(), a.len());
+    for (out, a) in out.iter_mut().zip(a) {
+        *out += a;
     }
 }
 

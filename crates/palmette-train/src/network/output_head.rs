@@ -3,6 +3,8 @@
 //! Forward and backward are one: nothing after the loss needs its gradient, so a block of rows goes
 //! there and back while its logits are still in cache, and no `[N, V]` array exists.
 
+use palmette_model::kernels::rms_norm_row;
+
 use super::batch::NO_TARGET;
 use super::workspace::HeadScratch;
 use super::{cross_entropy, linear, rms_norm};
@@ -55,7 +57,7 @@ pub(crate) fn loss(
         for (i, &row) in rows.iter().enumerate() {
             let x = &last[row as usize * width..][..width];
             let y = &mut normed[i * width..][..width];
-            scratch.norm_scale[i] = rms_norm::forward_row(y, x, norm, config.rms_norm_eps);
+            scratch.norm_scale[i] = rms_norm_row(y, x, norm, config.rms_norm_eps);
         }
         linear::forward(logits, normed, head, count);
         for (logits, &row) in logits.chunks_exact_mut(vocab).zip(rows) {

@@ -1,20 +1,8 @@
 //! Root-mean-square norm: `y = w ∘ x / √(mean(x²) + eps)`, row by row.
 
-use super::lanes;
+use palmette_model::kernels::{rms_norm_row, sum};
 
-/// Norms one row; returns the reciprocal of its root mean square, which backward needs.
-#[inline]
-pub(crate) fn forward_row(y: &mut [f32], x: &[f32], w: &[f32], eps: f32) -> f32 {
-    let width = x.len();
-    let (y, w) = (&mut y[..width], &w[..width]);
-    let scale = 1.0 / (lanes::dot(x, x) / width as f32 + eps).sqrt();
-    for i in 0..width {
-        y[i] = x[i] * scale * w[i];
-    }
-    scale
-}
-
-/// Adds to `d_x` and `d_w` of one row; `scale` is what [`forward_row`] returned.
+/// Adds to `d_x` and `d_w` of one row; `scale` is what [`rms_norm_row`] returned.
 ///
 /// With x̂ = x · scale and g = d_y ∘ w: `d_x += scale · (g − x̂ · mean(g ∘ x̂))`, `d_w += d_y ∘ x̂`.
 /// `product` is scratch of the row's width.
@@ -36,17 +24,17 @@ pub(crate) fn backward_row(
         d_w[i] += d_y_x * scale;
         product[i] = d_y_x * w[i];
     }
-    let mean = lanes::sum(product) * scale * scale / width as f32;
+    let mean = sum(product) * scale * scale / width as f32;
     for i in 0..width {
         d_x[i] += scale * (d_y[i] * w[i] - x[i] * mean);
     }
 }
 
-/// [`forward_row`] over the rows of `x`: `[N, D]`; `scales`: `[N]`.
+/// [`rms_norm_row`] over the rows of `x`: `[N, D]`; `scales`: `[N]`.
 pub(crate) fn forward(y: &mut [f32], scales: &mut [f32], x: &[f32], w: &[f32], eps: f32) {
     let width = w.len();
     for ((y, x), scale) in y.chunks_mut(width).zip(x.chunks(width)).zip(scales) {
-        *scale = forward_row(y, x, w, eps);
+        *scale = rms_norm_row(y, x, w, eps);
     }
 }
 

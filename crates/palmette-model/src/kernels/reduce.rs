@@ -1,4 +1,4 @@
-//! Sums and maxima that the compiler can vectorise.
+//! Sums, products and maxima over rows, in a form that the compiler can vectorise.
 //!
 //! The order of a floating-point sum is part of its result, so a plain `sum()` stays scalar. These
 //! fix another order: sixteen running values, then those sixteen, then the rest.
@@ -10,7 +10,7 @@ const LANES: usize = 16;
 /// # Panics
 /// When the lengths differ.
 #[inline]
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
@@ -26,7 +26,7 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// Σ a
 #[inline]
-pub(crate) fn sum(a: &[f32]) -> f32 {
+pub fn sum(a: &[f32]) -> f32 {
     let (chunks, rest) = a.as_chunks::<LANES>();
     let mut sums = [0.0; LANES];
     for a in chunks {
@@ -39,7 +39,7 @@ pub(crate) fn sum(a: &[f32]) -> f32 {
 
 /// The largest of `a`; −∞ when empty. NaN may be passed over.
 #[inline]
-pub(crate) fn max(a: &[f32]) -> f32 {
+pub fn max(a: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let (chunks, rest) = a.as_chunks::<LANES>();
     let mut maxima = [f32::NEG_INFINITY; LANES];
@@ -49,15 +49,6 @@ pub(crate) fn max(a: &[f32]) -> f32 {
         }
     }
     maxima.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, larger)
-}
-
-/// `out += a`
-#[inline]
-pub(crate) fn add(out: &mut [f32], a: &[f32]) {
-    assert_eq!(out.len(), a.len());
-    for (out, a) in out.iter_mut().zip(a) {
-        *out += a;
-    }
 }
 
 /// Halves of the array are added until one value is left.
@@ -86,9 +77,6 @@ mod tests {
             assert_eq!(dot(&a, &b), a.iter().zip(&b).map(|(a, b)| a * b).sum::<f32>());
             assert_eq!(sum(&a), a.iter().sum::<f32>());
             assert_eq!(max(&a), a.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-            let mut out = a.clone();
-            add(&mut out, &b);
-            assert!(out.iter().zip(a.iter().zip(&b)).all(|(o, (a, b))| *o == a + b));
         }
     }
 }

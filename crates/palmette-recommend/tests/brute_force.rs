@@ -1,0 +1,213 @@
+//! The whole path against scoring every item with the model, one prompt at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_core::TokenId;
+use palmette_decode::{LogitsSource, log_sum_exp};
+use palmette_model::{Model, Session, SessionOptions};
+use palmette_recommend::{
+    LevelFormat, PromptFormat, RecommendError, Recommendations, Recommended, Recommender, Request,
+    Stage, WorkerOptions,
+};
+
+const NUM_CODES: u32 = 30;
+const NUM_ITEMS: u32 = 60;
+/// Scores nearer than this may come in either order: the two paths round differently.
+const TOLERANCE: f32 = 1e-4;
+
+/// A small random model; the same one whose logits are checked against Hugging Face.
+fn model() -> Model {
+    let fixture = "../palmette-model/tests/fixtures/tied_f32";
+    Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).expect("a committed fixture")
+}
+
+fn format() -> PromptFormat {
+    let level = |l: u32| LevelFormat {
+        prefix: "x".into(),
+        first_token: 2 + l * NUM_CODES,
+        num_codes: NUM_CODES,
+    };
+    PromptFormat {
+        bos_token: 1,
+        pad_token: 0,
+        levels: (0..3).map(level).collect(),
+        max_history_items: 4,
+    }
+}
+
+/// 60 items; every tenth shares the semantic ID of the one before it.
+fn catalog() -> Catalog {
+    let item = |n: u32| {
+        let m = if n % 10 == 9 { n - 1 } else { n };
+        let codes = vec![m % 7, m * 13 % NUM_CODES, m * 29 % NUM_CODES];
+        Item { id: format!("i{n}"), codes, attributes: Default::default() }
+    };
+    let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
+    Catalog::build(items.into(), &BuildOptions::default()).expect("sound items")
+}
+
+fn recommender() -> Recommender {
+    Recommender::new(model(), Arc::new(catalog()), format()).expect("they fit together")
+}
+
+fn recommend(
+    recommender: &Recommender,
+    beam_width: usize,
+    request: &Request<'_>,
+) -> Recommendations {
+    let mut worker = recommender.worker(WorkerOptions { beam_width, threads: 1 }).unwrap();
+    worker.recommend(request, |_| {}).unwrap()
+}
+
+/// Scores every item by prompts that end in each prefix of its ID; no cache, no beams.
+fn score_every_item(recommender: &Recommender, history: &[u32]) -> Vec<Recommended> {
+    let (catalog, format) = (recommender.catalog(), recommender.format());
+    let options =
+        SessionOptions { max_prompt_tokens: 20, max_beams: 1, max_decode_passes: 0, threads: 1 };
+    let mut session = Session::new(recommender.model(), options).unwrap();
+    let mut prompt = vec![TokenId(format.bos_token)];
+    let token = |level: usize, code: u32| TokenId(format.levels[level].first_token + code);
+    for &rank in history {
+        prompt.extend(catalog.codes(rank).iter().enumerate().map(|(l, &c)| token(l, c)));
+    }
+    let mut scored: Vec<Recommended> = (0..catalog.num_items())
+        .map(|rank| {
+            let mut score = 0.0;
+            let mut extended = prompt.clone();
+            for (level, &code) in catalog.codes(rank).iter().enumerate() {
+                session.set_prompt(&extended).unwrap();
+                let logits = session.prompt_logits().unwrap();
+                score += logits[token(level, code).index()] - log_sum_exp(logits);
+                extended.push(token(level, code));
+            }
+            Recommended { rank, score }
+        })
+        .collect();
+    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.rank.cmp(&b.rank)));
+    scored
+}
+
+#[track_caller]
+fn check_same(got: &[Recommended], want: &[Recommended]) {
+    assert_eq!(got.len(), want.len());
+    for (place, (got, want_here)) in got.iter().zip(want).enumerate() {
+        assert!(
+            (got.score - want_here.score).abs() < TOLERANCE,
+            "place {place}: {got:?} {want_here:?}"
+        );
+        let same = want.iter().find(|item| item.rank == got.rank).expect("the same items");
+        assert!((same.score - got.score).abs() < TOLERANCE, "place {place}: {got:?} {same:?}");
+    }
+    let pairs = got.windows(2);
+    assert!(pairs.clone().all(|pair| pair[0].score >= pair[1].score), "best first");
+    // Items that share a semantic ID share a score exactly and come in catalog order.
+    assert!(pairs.filter(|p| p[0].score == p[1].score).all(|p| p[0].rank < p[1].rank));
+}
+
+#[test]
+fn a_wide_beam_equals_scoring_every_item() {
+    let recommender = recommender();
+    for history in [&[][..], &[3], &[59, 0, 17], &[5, 6, 7, 8]] {
+        let want = score_every_item(&recommender, history);
+        let request = Request { history, k: 60, include_seen: true };
+        let got = recommend(&recommender, 60, &request);
+        check_same(&got.items, &want);
+
+        let unseen: Vec<Recommended> =
+            want.into_iter().filter(|item| !history.contains(&item.rank)).take(10).collect();
+        let request = Request { history, k: 10, include_seen: false };
+        let got = recommend(&recommender, 60, &request);
+        check_same(&got.items, &unseen);
+    }
+}
+
+#[test]
+fn never_fewer_than_k_while_there_are_more() {
+    let recommender = recommender();
+    // A beam of 1 finds one ID; the search widens until k unseen items are found.
+    let request = Request { history: &[1, 2], k: 58, include_seen: false };
+    let answer = recommend(&recommender, 1, &request);
+    assert_eq!(answer.items.len(), 58);
+    let request = Request { history: &[1, 2], k: 1000, include_seen: false };
+    let answer = recommend(&recommender, 1, &request);
+    assert_eq!(answer.items.len(), 58, "all that may be recommended");
+}
+
+#[test]
+fn long_histories_are_read_from_the_end_and_said_so() {
+    let recommender = recommender();
+    let long = Request { history: &[9, 8, 7, 1, 2, 3, 4], k: 5, include_seen: true };
+    let short = Request { history: &[1, 2, 3, 4], k: 5, include_seen: true };
+    let (long, short) = (recommend(&recommender, 8, &long), recommend(&recommender, 8, &short));
+    assert_eq!(long, short);
+    assert_eq!(long.history_used, 4);
+}
+
+#[test]
+fn a_reused_worker_gives_what_a_new_one_gives() {
+    let recommender = recommender();
+    let mut worker = recommender.worker(WorkerOptions { beam_width: 8, threads: 1 }).unwrap();
+    for history in [&[1, 2, 3][..], &[], &[40], &[1, 2, 3]] {
+        let request = Request { history, k: 5, include_seen: false };
+        let reused = worker.recommend(&request, |_| {}).unwrap();
+        assert_eq!(reused, recommend(&recommender, 8, &request));
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let recommender = recommender();
+    let request = Request { history: &[1, 2, 3], k: 20, include_seen: false };
+    let run = |threads| {
+        let mut worker = recommender.worker(WorkerOptions { beam_width: 32, threads }).unwrap();
+        worker.recommend(&request, |_| {}).unwrap()
+    };
+    assert_eq!(run(1), run(2));
+    assert_eq!(run(1), run(4));
+}
+
+#[test]
+fn every_stage_is_reported() {
+    let recommender = recommender();
+    let mut worker = recommender.worker(WorkerOptions { beam_width: 8, threads: 1 }).unwrap();
+    let mut stages = Vec::new();
+    let request = Request { history: &[1], k: 3, include_seen: true };
+    worker.recommend(&request, |stage| stages.push(stage)).unwrap();
+    use Stage::{Decode, Mask, Prefill, TopK};
+    assert_eq!(stages, [Mask, Prefill, TopK, Mask, Decode, TopK, Mask, Decode, TopK, Mask]);
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused() {
+    let items =
+        vec![Item { id: "far".into(), codes: vec![1, 30, 2], attributes: Default::default() }];
+    let far = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
+    let error = Recommender::new(model(), Arc::new(far), format()).unwrap_err();
+    assert!(error.to_string().contains("code 30 at level 1 (item \"far\")"), "{error}");
+
+    let long = PromptFormat { max_history_items: 42, ..format() };
+    let error = Recommender::new(model(), Arc::new(catalog()), long).unwrap_err();
+    assert!(
+        matches!(error, RecommendError::HistoryTooLong { needed: 130, max: 128, .. }),
+        "{error}"
+    );
+
+    let recommender = recommender();
+    let error = recommender.worker(WorkerOptions { beam_width: 0, threads: 1 }).unwrap_err();
+    assert_eq!(error.to_string(), "beam width is 0; at least 1 is needed");
+    let error = recommender.worker(WorkerOptions { beam_width: 1 << 20, threads: 1 }).unwrap_err();
+    assert!(matches!(error, RecommendError::TooLarge { max: 65536, .. }), "{error}");
+    let mut worker = recommender.worker(WorkerOptions { beam_width: 2, threads: 1 }).unwrap();
+    let nothing = Request { history: &[], k: 0, include_seen: false };
+    assert!(matches!(worker.recommend(&nothing, |_| {}), Err(RecommendError::Zero { what: "k" })));
+}
+
+#[test]
+fn an_empty_catalog_recommends_nothing() {
+    let empty = Catalog::build(Vec::new().into(), &BuildOptions::default()).unwrap();
+    let recommender = Recommender::new(model(), Arc::new(empty), format()).unwrap();
+    let request = Request { history: &[], k: 5, include_seen: false };
+    assert!(recommend(&recommender, 4, &request).items.is_empty());
+}

@@ -1,0 +1,292 @@
+//! The commands as a user types them, good input and bad.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+fn palmette(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_palmette")).args(args).output().expect("the built command")
+}
+
+/// Runs a command that must succeed; what it prints.
+#[track_caller]
+fn run(args: &[&str]) -> String {
+    let output = palmette(args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Runs a command that must print exactly one JSON document.
+#[track_caller]
+fn run_json(args: &[&str]) -> Value {
+    let text = run(&[args, &["--json"]].concat());
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}\n{text}"))
+}
+
+/// Runs a command that must fail with a message that holds `words`; nothing may panic.
+#[track_caller]
+fn check_refused(args: &[&str], words: &[&str]) {
+    let output = palmette(args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{args:?} passed");
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}: {:?}\n{errors}", output.status);
+    assert!(output.stdout.is_empty(), "{args:?} printed a result");
+    for word in words {
+        assert!(errors.contains(word), "{args:?} lacks {word:?}:\n{errors}");
+    }
+}
+
+/// The built-in shop as files, with its catalog; made once.
+struct Shop {
+    dir: tempfile::TempDir,
+}
+
+impl Shop {
+    fn get() -> &'static Self {
+        static SHOP: OnceLock<Shop> = OnceLock::new();
+        SHOP.get_or_init(|| {
+            let shop = Shop { dir: tempfile::tempdir().expect("a folder") };
+            run(&["demo", "--export", shop.path("").as_str()]);
+            run(&["catalog", "build", &shop.path("items.jsonl"), "--out", &shop.path("shop.palm")]);
+            shop
+        })
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// `--model … --catalog …`
+    fn recommender(&self) -> [String; 4] {
+        ["--model".into(), self.path("model"), "--catalog".into(), self.path("shop.palm")]
+    }
+}
+
+fn with_recommender<'a>(command: &'a str, shop: &'a [String; 4], rest: &[&'a str]) -> Vec<&'a str> {
+    [&[command], shop.each_ref().map(String::as_str).as_slice(), rest].concat()
+}
+
+fn write(dir: &Path, name: &str, text: &str) -> String {
+    let path: PathBuf = dir.join(name);
+    std::fs::write(&path, text).expect("a writable folder");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn demo_as_one_document() {
+    let document = run_json(&["demo"]);
+    let recommendations = document["recommendations"].as_array().unwrap();
+    assert!(recommendations.len() >= 3);
+    for one in recommendations {
+        assert!(one["history"].as_array().unwrap().iter().all(Value::is_string));
+        let items = one["items"].as_array().unwrap();
+        assert_eq!(items.len(), 10);
+        for item in items {
+            assert!(item["id"].is_string() && item["title"].is_string());
+            assert!(item["score"].as_f64().unwrap() < 0.0);
+            assert_eq!(item["codes"].as_array().unwrap().len(), 4);
+            assert!(!one["history"].as_array().unwrap().contains(&item["title"]), "seen again");
+        }
+        let scores: Vec<f64> = items.iter().map(|item| item["score"].as_f64().unwrap()).collect();
+        assert!(scores.is_sorted_by(|a, b| a >= b));
+    }
+    for stage in ["prefill", "decode", "mask", "top_k", "total"] {
+        assert!(document["timings_ms"][stage].as_f64().unwrap() >= 0.0, "{stage}");
+    }
+}
+
+#[test]
+fn demo_for_people() {
+    let text = run(&["demo", "-k", "3", "--threads", "1"]);
+    assert!(text.contains("Bought, oldest first") && text.contains("prefill"), "{text}");
+}
+
+/// The built-in model must be good: the next purchase of many users is among its first ten.
+#[test]
+fn the_demo_model_knows_its_shop() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let histories = shop.path("histories.json");
+    let rest =
+        ["--histories", &histories, "--users", "150", "--beam-width", "20", "--no-unconstrained"];
+    let document = run_json(&with_recommender("eval", &recommender, &rest));
+    assert_eq!(document["users"], 150);
+    let hit_rate = |who: &str| document["metrics"][who]["hit_rate@10"].as_f64().unwrap();
+    assert!(hit_rate("model") > 3.0 * hit_rate("popularity"), "{document}");
+    let valid = &document["valid"]["constrained"];
+    assert_eq!((&valid["generated"], &valid["share"]), (&1500.into(), &1.0.into()));
+    assert!(document["valid"]["unconstrained"].is_null());
+}
+
+#[test]
+fn recommending_from_files_equals_the_demo() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let demo = run_json(&["demo"]);
+    let titles = &demo["recommendations"][0]["history"];
+    let items = std::fs::read_to_string(shop.path("items.jsonl")).unwrap();
+    let items: Vec<Value> = items.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let id = |title: &Value| {
+        let item = items.iter().find(|item| item["title"] == *title).expect("an item of the shop");
+        item["item_id"].as_str().unwrap().to_owned()
+    };
+    let history: Vec<String> = titles.as_array().unwrap().iter().map(id).collect();
+    let history = history.join(",");
+    let rest = ["--history", &history, "--timings", "--repeat", "2"];
+    let document = run_json(&with_recommender("recommend", &recommender, &rest));
+    assert_eq!(document["items"], demo["recommendations"][0]["items"]);
+    assert!(document["timings_ms"]["total"].as_f64().unwrap() > 0.0);
+
+    let one_thread = [&rest[..], &["--threads", "1"]].concat();
+    let again = run_json(&with_recommender("recommend", &recommender, &one_thread));
+    assert_eq!(again["items"], document["items"], "threads change nothing");
+}
+
+#[test]
+fn a_new_user_gets_recommendations_too() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let document =
+        run_json(&with_recommender("recommend", &recommender, &["--history", "", "-k", "7"]));
+    assert_eq!(document["items"].as_array().unwrap().len(), 7);
+    let text = run(&with_recommender("recommend", &recommender, &["--history", "P0001, P0002"]));
+    assert!(text.contains("after\n"), "{text}");
+}
+
+#[test]
+fn catalogs_are_built_from_every_format_and_looked_into() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        (
+            "a.json",
+            r#"{"7": ["<a_1>", "<b_2>"], "8": ["<a_1>", "<b_0>"], "9": ["<a_1>", "<b_2>"]}"#,
+        ),
+        ("a.txt", "<a_1><b_2>\tTent\t7\n<a_1><b_0>\tMat\t8\n<a_1><b_2>\tTarp\t9\n"),
+        (
+            "a.jsonl",
+            "{\"item_id\": 7, \"codes\": [1, 2]}\n{\"item_id\": 8, \"codes\": [1, 0]}\n{\"item_id\": 9, \"codes\": [1, 2]}\n",
+        ),
+        ("a.csv", "item_id,codes,price\n7,1 2,3.50\n8,1 0,2\n9,1 2,\n"),
+    ];
+    for (name, text) in files {
+        let (items, out) = (write(dir.path(), name, text), dir.path().join("sub/out.palm"));
+        let out = out.to_str().unwrap();
+        let built = run_json(&["catalog", "build", &items, "--out", out]);
+        assert_eq!(
+            (&built["stats"]["num_items"], &built["stats"]["num_ids"]),
+            (&3.into(), &2.into())
+        );
+        assert_eq!(run_json(&["catalog", "inspect", out])["largest_collision"], 2);
+        let item = run_json(&["catalog", "inspect", out, "--item", "9"]);
+        assert_eq!((&item["codes"], &item["shared_with"]), (&[1, 2].into(), &["7"].into()));
+        let prefix = run_json(&["catalog", "inspect", out, "--prefix", "1"]);
+        assert_eq!(prefix["children"].as_array().unwrap().len(), 2, "{name}");
+        let shared = run_json(&["catalog", "inspect", out, "--prefix", "1,2"]);
+        assert_eq!(shared["items"].as_array().unwrap().len(), 2);
+        run(&["catalog", "inspect", out]);
+        run(&["catalog", "inspect", out, "--prefix", ""]);
+        run(&["catalog", "inspect", out, "--item", "7"]);
+    }
+}
+
+#[test]
+fn attributes_join_by_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = write(dir.path(), "a.json", r#"{"7": [1], "8": [2]}"#);
+    let attributes =
+        write(dir.path(), "t.json", r#"{"7": {"title": "Tent"}, "5": {"title": "?"}}"#);
+    let out = dir.path().join("a.palm");
+    let out = out.to_str().unwrap();
+    let args = ["catalog", "build", &items, "--attributes", &attributes, "--out", out];
+    let built = run_json(&args);
+    assert_eq!(built["attributes"]["items_without"], 1);
+    assert_eq!(built["attributes"]["unknown_ids"], 1);
+    let item = run_json(&["catalog", "inspect", out, "--item", "7"]);
+    assert_eq!(item["attributes"]["title"], "Tent");
+}
+
+#[test]
+fn bad_catalogs_are_refused_by_line_and_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.palm");
+    let out = out.to_str().unwrap();
+    let lines = "{\"item_id\": 7, \"codes\": [1, 2]}\n{\"item_id\": 8, \"codes\": [1, -2]}\n";
+    let negative = write(dir.path(), "negative.jsonl", lines);
+    check_refused(&["catalog", "build", &negative, "--out", out], &["line 2", "-2"]);
+    let twice = write(dir.path(), "twice.csv", "item_id,codes\n7,1\n7,2\n");
+    check_refused(&["catalog", "build", &twice, "--out", out], &["line 3", "\"7\""]);
+    let large = write(dir.path(), "large.csv", "item_id,codes\n7,1 2\n8,1 300\n");
+    let args = ["catalog", "build", &large, "--out", out, "--codes-per-level", "256,256"];
+    check_refused(&args, &["line 3", "code 300 at level 1", "below 256", "large.csv"]);
+    let ragged = write(dir.path(), "ragged.csv", "item_id,codes\n7,1 2\n8,1\n");
+    let args = ["catalog", "build", &ragged, "--out", out, "--levels", "2"];
+    check_refused(&args, &["line 3", "has 1 codes where every item must have 2"]);
+    let nameless = write(dir.path(), "items", "{}");
+    check_refused(&["catalog", "build", &nameless, "--out", out], &["--format", "index-json"]);
+    check_refused(&["catalog", "build", "nowhere.csv", "--out", out], &["nowhere.csv"]);
+    assert!(!Path::new(out).exists(), "a refused build writes nothing");
+
+    check_refused(&["catalog", "inspect", &negative], &["not a catalog file"]);
+    run(&["catalog", "build", &ragged, "--out", out]);
+    check_refused(
+        &["catalog", "inspect", out, "--item", "5"],
+        &["\"5\" is not in the catalog", "8, 7"],
+    );
+    check_refused(&["catalog", "inspect", out, "--prefix", "4"], &["code 4 at level 0"]);
+    check_refused(&["catalog", "inspect", out, "--prefix", "x"], &["\"x\" is no code"]);
+    let mut bytes = std::fs::read(out).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(out, bytes).unwrap();
+    check_refused(&["catalog", "inspect", out], &["is damaged"]);
+}
+
+#[test]
+fn bad_requests_are_refused() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let check = |rest: &[&str], words: &[&str]| {
+        check_refused(&with_recommender("recommend", &recommender, rest), words);
+    };
+    check(&["--history", "P0001,nothing"], &["\"nothing\" is not in the catalog", "P0"]);
+    check(&["--history", "P0001,,P0002"], &["an item id is empty"]);
+    check(&["--history", "P0001", "-k", "0"], &["k is 0"]);
+    check(&["--history", "P0001", "--beam-width", "0"], &["beam width is 0"]);
+    check(&["--history", "P0001", "--beam-width", "100000000"], &["at most 65536"]);
+    check(&["--history", "P0001", "--repeat", "0"], &["--repeat is 0"]);
+    check(&["--history", "P0001", "--threads", "0"], &["--threads is 0"]);
+
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = shop.path("shop.palm");
+    let nowhere = ["recommend", "--model", "nowhere", "--catalog", &catalog, "--history", "P0001"];
+    check_refused(&nowhere, &["nowhere", "semantic_ids.json"]);
+    let other = write(dir.path(), "other.csv", "item_id,codes\n7,1 2 3 4\n8,1 2 3 64\n");
+    let out = dir.path().join("other.palm");
+    let out = out.to_str().unwrap();
+    run(&["catalog", "build", &other, "--out", out]);
+    let model = shop.path("model");
+    let unfit = ["recommend", "--model", &model, "--catalog", out, "--history", "7"];
+    check_refused(&unfit, &["do not fit", "code 64 at level 3", "\"8\""]);
+
+    let unknown = write(dir.path(), "unknown.json", r#"{"u": ["P0001", "P9999"]}"#);
+    let rest = ["--histories", unknown.as_str()];
+    let args = with_recommender("eval", &recommender, &rest);
+    check_refused(&args, &["user \"u\"", "\"P9999\"", "unknown.json"]);
+    let short = write(dir.path(), "short.json", r#"{"u": ["P0001", "P0002"]}"#);
+    let rest = ["--histories", short.as_str()];
+    check_refused(&with_recommender("eval", &recommender, &rest), &["no history has the 3 items"]);
+    let histories = shop.path("histories.json");
+    let rest = ["--histories", &histories, "--split", "train"];
+    check_refused(&with_recommender("eval", &recommender, &rest), &["\"train\" is no split"]);
+}
+
+#[test]
+fn completions_and_help_are_printed() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(run(&["completions", shell]).contains("palmette"));
+    }
+    assert!(run(&["--help"]).contains("Start here"));
+    assert!(run(&["catalog", "build", "--help"]).contains("index-json"));
+}
