@@ -4,14 +4,13 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use palmette_catalog::Item;
 use palmette_catalog::readers::{
     AttributeReport, Format, ReadError, SourceItems, parse_items, read_attributes, read_items,
 };
+use palmette_testkit::data::unpacked;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -421,26 +420,11 @@ fn attribute_errors_change_nothing() {
 /// The files are not part of this repository: `PALMETTE_DATA` names their folder.
 #[test]
 fn published_files() {
-    let folder = match std::env::var_os("PALMETTE_DATA") {
-        Some(folder) => PathBuf::from(folder),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-    };
-    let unpacked = tempfile::tempdir().unwrap();
-    for archive in ["scientific.tar.xz", "minionerec.tar.xz"] {
-        let archive = folder.join(archive);
-        if !archive.exists() {
-            // Not `eprintln!`: the test harness hides what that writes when a test passes.
-            let archive = archive.display();
-            writeln!(std::io::stderr(), "SKIPPED published_files: no {archive}; set PALMETTE_DATA")
-                .unwrap();
-            return;
-        }
-        let mut tar = Command::new("tar");
-        let status = tar.arg("xJf").arg(&archive).arg("-C").arg(unpacked.path()).status();
-        assert!(status.expect("tar runs").success());
-    }
+    let test = "published_files";
+    let Some(scientific) = unpacked(test, "scientific") else { return };
+    let Some(minionerec) = unpacked(test, "minionerec") else { return };
 
-    let scientific = unpacked.path().join("data/Scientific");
+    let scientific = scientific.path().join("data/Scientific");
     for (index, num_distinct) in
         [("rqvae_native", 3790), ("rkmeans_native", 3469), ("rqvae_zcr", 4344)]
     {
@@ -463,7 +447,7 @@ fn published_files() {
     for (name, num_items, num_distinct) in
         [("Industrial_and_Scientific", 3686, 3670), ("Office_Products", 3459, 3444)]
     {
-        let folder = unpacked.path().join("minionerec");
+        let folder = minionerec.path().join("minionerec");
         let index =
             read_items(&folder.join(format!("{name}.index.json")), Format::IndexJson).unwrap();
         let info = folder.join(format!("{name}_5_2016-10-2018-11.txt"));

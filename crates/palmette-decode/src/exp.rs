@@ -34,7 +34,10 @@ pub fn exp(x: f32) -> f32 {
     let e_r = poly * r * r + r + 1.0;
     // The low mantissa bits of `shifted` hold n; the shift drops what lies above. The sum stays an
     // ordinary number: at n = 128, r is negative and e^r below 1; at n = −126, e^r is above 1.
-    e_r * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
+    let value = f32::from_bits(e_r.to_bits().wrapping_add(shifted.to_bits() << 23));
+    let value = if x < LOWEST { 0.0 } else { value };
+    // Adds +∞ above the range, and NaN to NaN, whose bits the addition above may have changed.
+    value + if x <= HIGHEST { 0.0 } else { x * f32::MAX }
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 //! - [`laws::check`]: the laws of `Constraint`, on random walks.
 //! - [`logits::TableLogits`]: logits as a pure function of the prefix, with many ties on request.
 //! - [`search`]: exhaustive search and naive beam search.
+//! - [`data`]: published data sets, where they are at hand.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
 #![forbid(unsafe_code)]
 
+pub mod data;
 pub mod generate;
 pub mod laws;
 pub mod logits;

@@ -331,8 +331,7 @@ impl LayerPass<'_> {
                 for head in 0..count {
                     let norm = &weights[self.head_norm(heads, head)];
                     let (x, y) = (&x[head * dim..][..dim], &mut y[head * dim..][..dim]);
-                    scales[row * count + head] =
-                        rms_norm_row(y, x, norm, config.rms_norm_eps);
+                    scales[row * count + head] = rms_norm_row(y, x, norm, config.rms_norm_eps);
                     self.network.rope.rotate(y, position);
                 }
             }
