@@ -261,7 +261,7 @@ class HuggingFace:
 def run_palmette(args, ids: SemanticIds, history: list[str]) -> tuple[Ranking, dict[str, float]]:
     """Palmette's answer as distinct code sequences, and its own timings in milliseconds."""
     command = [
-        args.palmette, "recommend",
+        args.palmette, "recommend", "--include-seen",
         "--model", str(args.model),
         "--catalog", str(args.catalog),
         "--history", ",".join(history),

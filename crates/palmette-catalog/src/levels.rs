@@ -107,19 +107,18 @@ impl Levels {
     }
 
     /// The children of a prefix: code and range of each, ascending.
+    ///
+    /// Cost: two ranks, then one packed read and two selects a child.
     pub fn children(
         &self,
         level: usize,
         ranks: Range<u32>,
     ) -> impl Iterator<Item = (u32, Range<u32>)> + '_ {
         let end = ranks.end;
-        let mut start = self.first_child_rank(level, &ranks);
-        self.child_codes(level, ranks).map(move |code| {
-            // There is a child, so there is a level.
-            let next = self.levels[level].starts.next_one(start as usize + 1) as u32;
-            let child = start..next.min(end);
-            start = child.end;
-            (code, child)
+        let prefixes = self.levels.get(level).map_or(0..0, |at| at.prefixes(&ranks));
+        prefixes.map(move |prefix| {
+            let at = &self.levels[level];
+            (at.codes.get(prefix), at.range_of(prefix, end))
         })
     }
 
@@ -164,7 +163,13 @@ impl Levels {
     /// Rank of the first item in the range that has a code at `level`; the range's end if none has.
     fn first_child_rank(&self, level: usize, ranks: &Range<u32>) -> u32 {
         let Some(at) = self.levels.get(level) else { return ranks.end };
-        (at.starts.next_one(ranks.start as usize) as u32).min(ranks.end)
+        let start = ranks.start as usize;
+        if start == self.num_items as usize || at.starts.get(start) {
+            return ranks.start;
+        }
+        // By number, not by looking for the next mark: that may be far away where IDs differ in
+        // length.
+        (at.starts.select(at.starts.rank(start)) as u32).min(ranks.end)
     }
 }
 

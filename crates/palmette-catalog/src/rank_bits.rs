@@ -39,6 +39,10 @@ impl RankBits {
         self.block_ranks.last().map_or(0, |&n| n as usize)
     }
 
+    pub(crate) fn get(&self, position: usize) -> bool {
+        self.words[position / 64] >> (position % 64) & 1 == 1
+    }
+
     /// Ones before `position`, which may be the length.
     pub(crate) fn rank(&self, position: usize) -> usize {
         debug_assert!(position <= self.len);
@@ -70,20 +74,6 @@ impl RankBits {
         unreachable!("the index counts {} ones", self.count_ones())
     }
 
-    /// The first one at or after `from`; the length when there is none.
-    pub(crate) fn next_one(&self, from: usize) -> usize {
-        let Some(&first) = self.words.get(from / 64) else { return self.len };
-        let first = first & (u64::MAX << (from % 64));
-        if first != 0 {
-            return from / 64 * 64 + first.trailing_zeros() as usize;
-        }
-        let rest = self.words.iter().enumerate().skip(from / 64 + 1);
-        rest.filter(|(_, bits)| **bits != 0)
-            .map(|(word, bits)| word * 64 + bits.trailing_zeros() as usize)
-            .next()
-            .unwrap_or(self.len)
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.block_ranks)
     }
@@ -103,8 +93,7 @@ mod tests {
             for position in 0..=bits.len() {
                 let before = ones.iter().filter(|&&one| one < position).count();
                 prop_assert_eq!(made.rank(position), before);
-                let next = ones.iter().copied().find(|&one| one >= position);
-                prop_assert_eq!(made.next_one(position), next.unwrap_or(bits.len()));
+                prop_assert_eq!(position < bits.len() && made.get(position), bits.get(position) == Some(&true));
             }
             for (index, &one) in ones.iter().enumerate() {
                 prop_assert_eq!(made.select(index), one);

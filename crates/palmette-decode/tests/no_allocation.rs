@@ -51,8 +51,8 @@ fn options() -> BeamOptions {
     BeamOptions { width: WIDTH, max_tokens: MAX_TOKENS }
 }
 
-/// All sequences of 1 to `MAX_TOKENS` tokens. Every hypothesis of every step is a result, so that the
-/// pool of results overflows and is cut at each.
+/// All sequences of 1 to `MAX_TOKENS` tokens. Every hypothesis of every step is a result, so that
+/// the pool of results overflows and is cut.
 struct EveryPrefix;
 
 /// The tokens so far; places past `len` hold 0.
