@@ -185,6 +185,23 @@ fn array_files<'a>(
     always.into_iter().chain(average).map(|(name, values)| (dir.join(name), values))
 }
 
+/// Whether `dir` holds a checkpoint, or its neighbour does because writing one was interrupted.
+pub fn has_checkpoint(dir: &Path) -> bool {
+    dir.exists() || tensor_file::neighbour(dir, "previous").exists()
+}
+
+/// Removes the checkpoint in `dir`, if there is one, with what an interrupted writer left beside it.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub fn remove_checkpoint(dir: &Path) -> Result<(), TrainError> {
+    // The neighbours first: `.previous` alone would be found again.
+    for neighbour in ["previous", "partial"] {
+        remove_dir(&tensor_file::neighbour(dir, neighbour))?;
+    }
+    remove_dir(dir)
+}
+
 fn remove_dir(dir: &Path) -> Result<(), TrainError> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -59,9 +59,7 @@ pub fn export(dir: &Path, params: &Params, dtype: ExportDtype) -> Result<(), Tra
     let generation = serde_json::json!({ "_from_model_config": true });
     let config = params.config().to_hugging_face(dtype.name());
     for (name, value) in [("generation_config.json", generation), ("config.json", config)] {
-        tensor_file::replace_file(&dir.join(name), |path| {
-            tensor_file::write_text(path, &format!("{value:#}\n"))
-        })?;
+        tensor_file::replace_text(&dir.join(name), &format!("{value:#}\n"))?;
     }
     Ok(())
 }

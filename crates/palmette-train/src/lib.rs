@@ -26,10 +26,12 @@ mod schedule;
 mod tensor_file;
 mod trainer;
 
+pub use checkpoint::{has_checkpoint, remove_checkpoint};
 pub use data::{Dataset, Example, VecDataset};
 pub use error::TrainError;
 pub use export::{ExportDtype, export};
 pub use history_dataset::{Augmentation, HistoryDataset};
 pub use options::{Duration, TrainOptions};
 pub use params::{Layout, NamedTensor, Params};
+pub use tensor_file::replace_text;
 pub use trainer::{StepReport, Trainer};

@@ -4,9 +4,15 @@ mod command;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+const AFTER_HELP: &str = "\
+Example:
+  palmette-train train --catalog shop.palm --histories histories.json --out model
+
+`palmette-train train --help` says what to train with and when to change a default.";
+
 /// Train the models that Palmette serves.
 #[derive(Debug, Parser)]
-#[command(name = "palmette-train", version, about, max_term_width = 100)]
+#[command(name = "palmette-train", version, about, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -14,7 +20,6 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Train a next-item model on user histories
     Train(Box<command::TrainArgs>),
     /// Print a completion script for a shell
     Completions {

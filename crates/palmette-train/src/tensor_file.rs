@@ -129,6 +129,14 @@ pub(crate) fn replace_file(
     fs::rename(&partial, path).map_err(|error| TrainError::io(path, error))
 }
 
+/// Replaces a text file: at every moment there is the old one or the new one.
+///
+/// # Errors
+/// When the folder cannot be written to.
+pub fn replace_text(path: &Path, text: &str) -> Result<(), TrainError> {
+    replace_file(path, |partial| write_text(partial, text))
+}
+
 /// Writes a text file and waits until it is stored.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), TrainError> {
     fs::write(path, text).map_err(|error| TrainError::io(path, error))?;

@@ -1,0 +1,60 @@
+//! From histories to examples and questions.
+
+use palmette_catalog::Catalog;
+use palmette_eval::{Question, Split, UserHistories};
+
+/// The semantic IDs of the items of each history that are trained on.
+pub(crate) fn training_histories(
+    catalog: &Catalog,
+    histories: &UserHistories,
+) -> Vec<Vec<Vec<u32>>> {
+    let codes = |history: &Vec<u32>| {
+        Split::training(history).iter().map(|&rank| catalog.codes(rank)).collect()
+    };
+    histories.items.iter().map(codes).collect()
+}
+
+/// The validation questions of at most `most` users.
+pub(crate) fn validation_questions(histories: &UserHistories, most: usize) -> Vec<Question<'_>> {
+    let asked = histories.items.iter().filter_map(|history| Split::Validation.question(history));
+    evenly_spread(asked.collect(), most)
+}
+
+/// At most `count` of `all`, evenly spread, so that the choice needs no randomness.
+fn evenly_spread<T: Copy>(all: Vec<T>, count: usize) -> Vec<T> {
+    if all.len() <= count {
+        return all;
+    }
+    (0..count).map(|i| all[i * all.len() / count]).collect()
+}
+
+/// A number that other histories, or a catalog with other semantic IDs, do not have: 64-bit FNV-1a
+/// over both, as hexadecimal digits.
+pub(crate) fn fingerprint(catalog: &Catalog, histories: &UserHistories) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |value: u32| {
+        for byte in value.to_le_bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    let mut add_all = |values: &[u32]| {
+        add(values.len() as u32);
+        values.iter().copied().for_each(&mut add);
+    };
+    (0..catalog.num_items()).for_each(|rank| add_all(&catalog.codes(rank)));
+    histories.items.iter().for_each(|history| add_all(history));
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_are_spread_over_all() {
+        let all: Vec<u32> = (0..10).collect();
+        assert_eq!(evenly_spread(all.clone(), 3), [0, 3, 6]);
+        assert!(evenly_spread(all.clone(), 0).is_empty());
+        assert_eq!(evenly_spread(all.clone(), 11), all);
+    }
+}
