@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use palmette_core::{TokenId, Unconstrained};
 use palmette_decode::{BeamOptions, BeamSearch};
 use palmette_model::{Session, SessionError, SessionOptions};
-use palmette_recommend::{RecommendError, Recommender, Request, WorkerOptions};
+use palmette_recommend::{
+    MAX_BEAM_WIDTH, RecommendError, Recommender, Request, Worker, WorkerOptions,
+};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -35,10 +37,13 @@ pub struct EvalOptions {
 pub struct Evaluation {
     /// Where the right items stood.
     pub metrics: RankingMetrics,
-    /// Validity of what was returned.
+    /// Beam width of both searches: the options' own, or `k` where that is more.
+    pub beam_width: usize,
+    /// Validity of the best `k` sequences that the constrained search generated.
     pub constrained: ValidShare,
     /// Validity of the best `k` sequences that the same model generates at the same width without
-    /// the constraint, where that was asked for.
+    /// the constraint. `None` where that was not asked for, or where the catalog's semantic IDs
+    /// differ in length: without the constraint nothing says where an ID ends.
     pub unconstrained: Option<ValidShare>,
     /// The same over the whole beam.
     pub unconstrained_beam: Option<ValidShare>,
@@ -70,6 +75,11 @@ impl ValidShare {
         if self.generated == 0 { 1.0 } else { self.valid as f64 / self.generated as f64 }
     }
 
+    fn of(are_valid: &[bool]) -> Self {
+        let valid = are_valid.iter().filter(|&&is_valid| is_valid).count();
+        Self { valid, generated: are_valid.len() }
+    }
+
     fn add(&mut self, other: Self) {
         self.valid += other.valid;
         self.generated += other.generated;
@@ -81,6 +91,7 @@ impl Evaluation {
         let none = options.unconstrained.then(ValidShare::default);
         Self {
             metrics: RankingMetrics::new(options.k),
+            beam_width: options.beam_width,
             constrained: ValidShare::default(),
             unconstrained: none,
             unconstrained_beam: none,
@@ -115,11 +126,23 @@ pub fn evaluate(
     options: &EvalOptions,
     answered: impl Fn(usize) + Sync,
 ) -> Result<Evaluation, EvalError> {
+    if options.k > MAX_BEAM_WIDTH {
+        let (value, max) = (options.k, MAX_BEAM_WIDTH);
+        return Err(RecommendError::TooLarge { what: "k", value, max }.into());
+    }
+    let catalog = recommender.catalog();
+    let every_id: HashSet<Vec<u32>> = (0..catalog.num_items()).map(|r| catalog.codes(r)).collect();
+    let is_uniform = every_id.iter().all(|id| id.len() == catalog.num_levels());
+    let options = &EvalOptions {
+        beam_width: options.beam_width.max(options.k),
+        unconstrained: options.unconstrained && is_uniform,
+        ..*options
+    };
     let threads = options.threads.max(1);
     let done = AtomicUsize::new(0);
     let share = questions.len().div_ceil(threads * 8).max(1);
     let one_share = |questions: &[Question<'_>]| -> Result<Evaluation, EvalError> {
-        let mut examiner = Examiner::new(recommender, options)?;
+        let mut examiner = Examiner::new(recommender, &every_id, options)?;
         let mut sum = Evaluation::empty(options);
         for question in questions {
             examiner.ask(question, &mut sum)?;
@@ -137,10 +160,11 @@ pub fn evaluate_floor(
     floor: &(impl Floor + Sync),
     questions: &[Question<'_>],
     k: usize,
+    include_seen: bool,
     threads: usize,
 ) -> RankingMetrics {
     let ask = |question: &Question<'_>| {
-        let items = floor.recommend(question.history, k);
+        let items = floor.recommend(question.history, k, include_seen);
         items.iter().position(|&item| item == question.target)
     };
     let places: Vec<Option<usize>> =
@@ -161,8 +185,9 @@ fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 /// The buffers of one thread.
 struct Examiner<'r> {
     recommender: &'r Recommender,
+    every_id: &'r HashSet<Vec<u32>>,
     options: EvalOptions,
-    worker: palmette_recommend::Worker<'r>,
+    worker: Worker<'r>,
     free: Option<FreeRunning<'r>>,
 }
 
@@ -175,14 +200,18 @@ struct FreeRunning<'r> {
 }
 
 impl<'r> Examiner<'r> {
-    fn new(recommender: &'r Recommender, options: &EvalOptions) -> Result<Self, EvalError> {
+    fn new(
+        recommender: &'r Recommender,
+        every_id: &'r HashSet<Vec<u32>>,
+        options: &EvalOptions,
+    ) -> Result<Self, EvalError> {
         let worker =
             recommender.worker(WorkerOptions { beam_width: options.beam_width, threads: 1 })?;
         let free = match options.unconstrained {
             true => Some(FreeRunning::new(recommender, options)?),
             false => None,
         };
-        Ok(Self { recommender, options: *options, worker, free })
+        Ok(Self { recommender, every_id, options: *options, worker, free })
     }
 
     fn ask(&mut self, question: &Question<'_>, sum: &mut Evaluation) -> Result<(), EvalError> {
@@ -191,24 +220,30 @@ impl<'r> Examiner<'r> {
         let answer = self.worker.recommend(&request, |_| {})?;
         sum.metrics.add(answer.items.iter().position(|item| item.rank == question.target));
 
-        let catalog = self.recommender.catalog();
-        // Checked against the catalog's own list of items, not against the constraint.
-        let is_item = |codes: &[u32]| catalog.contains(codes);
-        sum.constrained.add(ValidShare {
-            valid: answer.items.iter().filter(|item| is_item(&catalog.codes(item.rank))).count(),
-            generated: answer.items.len(),
-        });
+        let is_item = |tokens: &[TokenId]| is_item(self.recommender, self.every_id, tokens);
+        let found: Vec<bool> = self.worker.generated().take(k).map(is_item).collect();
+        sum.constrained.add(ValidShare::of(&found));
         if let Some(free) = &mut self.free {
-            let (best, beam) = free.generate(self.recommender, question.history, k)?;
+            free.generate(self.recommender, question.history)?;
+            let found: Vec<bool> =
+                free.search.results().map(|hypothesis| is_item(hypothesis.tokens)).collect();
             if let Some(share) = &mut sum.unconstrained {
-                share.add(best);
+                share.add(ValidShare::of(&found[..k.min(found.len())]));
             }
             if let Some(share) = &mut sum.unconstrained_beam {
-                share.add(beam);
+                share.add(ValidShare::of(&found));
             }
         }
         Ok(())
     }
+}
+
+/// Whether generated tokens spell a semantic ID of the catalog: decoded code by code and looked up
+/// in a plain set, apart from the index that the constraint reads.
+fn is_item(recommender: &Recommender, every_id: &HashSet<Vec<u32>>, generated: &[TokenId]) -> bool {
+    let tokens = recommender.constraint().tokens();
+    let codes = generated.iter().enumerate().map(|(level, &token)| tokens.code(level, token));
+    codes.collect::<Option<Vec<u32>>>().is_some_and(|codes| every_id.contains(&codes))
 }
 
 impl<'r> FreeRunning<'r> {
@@ -234,37 +269,12 @@ impl<'r> FreeRunning<'r> {
         })
     }
 
-    /// Validity of the best `k` sequences and of the whole beam.
-    fn generate(
-        &mut self,
-        recommender: &Recommender,
-        history: &[u32],
-        k: usize,
-    ) -> Result<(ValidShare, ValidShare), SessionError> {
-        let (catalog, format) = (recommender.catalog(), recommender.format());
+    /// Runs the model without the constraint; the search then holds what it generated.
+    fn generate(&mut self, recommender: &Recommender, history: &[u32]) -> Result<(), SessionError> {
+        let catalog = recommender.catalog();
         let codes: Vec<Vec<u32>> = history.iter().map(|&rank| catalog.codes(rank)).collect();
-        format.write_prompt(&codes, &mut self.prompt);
+        recommender.format().write_prompt(&codes, &mut self.prompt);
         self.session.set_prompt(&self.prompt)?;
-        self.search.run(&self.every, &mut self.session)?;
-
-        let tokens = recommender.constraint().tokens();
-        let is_item = |generated: &[TokenId]| {
-            let codes = generated.iter().enumerate().map(|(level, &t)| tokens.code(level, t));
-            codes.collect::<Option<Vec<u32>>>().is_some_and(|codes| catalog.contains(&codes))
-        };
-        let valid: Vec<bool> = self.search.results().map(|found| is_item(found.tokens)).collect();
-        let share = |valid: &[bool]| ValidShare {
-            valid: valid.iter().filter(|&&is_valid| is_valid).count(),
-            generated: valid.len(),
-        };
-        Ok((share(&valid[..k.min(valid.len())]), share(&valid)))
-    }
-}
-
-/// Items that occur in histories, for reports.
-impl crate::UserHistories {
-    /// Distinct items in all histories.
-    pub fn num_distinct_items(&self) -> usize {
-        self.items.iter().flatten().collect::<HashSet<_>>().len()
+        self.search.run(&self.every, &mut self.session)
     }
 }

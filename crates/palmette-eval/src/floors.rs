@@ -7,8 +7,9 @@ pub trait Floor {
     /// Its name in reports.
     fn name(&self) -> &'static str;
 
-    /// The best `k` items after `history`, none of it among them; fewer if it knows no more.
-    fn recommend(&self, history: &[u32], k: usize) -> Vec<u32>;
+    /// The best `k` items after `history`, those of it among them only if `include_seen`; fewer if
+    /// it knows no more.
+    fn recommend(&self, history: &[u32], k: usize, include_seen: bool) -> Vec<u32>;
 }
 
 /// The most bought items, the same for everybody.
@@ -21,7 +22,10 @@ pub struct Popularity {
 impl Popularity {
     /// Counts histories over a catalog of `num_items`.
     pub fn fit<'a>(histories: impl Iterator<Item = &'a [u32]>, num_items: u32) -> Self {
-        let counts = count(histories, num_items);
+        let mut counts = vec![0_u32; num_items as usize];
+        for &item in histories.flatten() {
+            counts[item as usize] += 1;
+        }
         let mut by_count: Vec<u32> = (0..num_items).collect();
         by_count.sort_by_key(|&item| std::cmp::Reverse(counts[item as usize]));
         Self { by_count }
@@ -33,9 +37,9 @@ impl Floor for Popularity {
         "popularity"
     }
 
-    fn recommend(&self, history: &[u32], k: usize) -> Vec<u32> {
-        let unseen = self.by_count.iter().filter(|item| !history.contains(item));
-        unseen.take(k).copied().collect()
+    fn recommend(&self, history: &[u32], k: usize, include_seen: bool) -> Vec<u32> {
+        let allowed = self.by_count.iter().filter(|item| include_seen || !history.contains(item));
+        allowed.take(k).copied().collect()
     }
 }
 
@@ -43,8 +47,8 @@ impl Floor for Popularity {
 /// older items of the history counting less.
 ///
 /// `similarity(a, b) = users with both / sqrt(users with a · users with b)`; an item's score is the
-/// sum of its similarities to the history's items, each times `DECAY` to the power of its age in
-/// items. Ties by rank.
+/// sum of its similarities to the history's items, each times [`DECAY`](Self::DECAY) to the power of
+/// its age in items. Ties by rank.
 #[derive(Clone, Debug)]
 pub struct ItemItem {
     /// Per item: similar items and their similarity.
@@ -55,14 +59,22 @@ impl ItemItem {
     /// How much less an item counts than the one after it.
     pub const DECAY: f32 = 0.7;
 
-    /// Counts pairs within histories over a catalog of `num_items`. Cost: the sum of the squares of
-    /// their lengths.
+    /// Most items of one user that are paired: the most recent distinct ones. Pairs grow with the
+    /// square, and a history of tens of thousands of items says little about any two.
+    pub const MAX_PAIRED: usize = 1000;
+
+    /// Counts users and pairs over a catalog of `num_items`. Cost: the sum of the squares of the
+    /// histories' lengths, up to `MAX_PAIRED`.
     pub fn fit<'a>(histories: impl Iterator<Item = &'a [u32]> + Clone, num_items: u32) -> Self {
-        let counts = count(histories.clone(), num_items);
+        let mut counts = vec![0_u32; num_items as usize];
         let mut pairs: Vec<HashMap<u32, u32>> = vec![HashMap::new(); num_items as usize];
         for history in histories {
-            for (at, &a) in history.iter().enumerate() {
-                for &b in history[at + 1..].iter().filter(|&&b| b != a) {
+            let mut seen = HashSet::new();
+            let distinct = history.iter().rev().filter(|&&item| seen.insert(item));
+            let items: Vec<u32> = distinct.take(Self::MAX_PAIRED).copied().collect();
+            for (at, &a) in items.iter().enumerate() {
+                counts[a as usize] += 1;
+                for &b in &items[at + 1..] {
                     *pairs[a as usize].entry(b).or_insert(0) += 1;
                     *pairs[b as usize].entry(a).or_insert(0) += 1;
                 }
@@ -86,13 +98,13 @@ impl Floor for ItemItem {
         "item-item"
     }
 
-    fn recommend(&self, history: &[u32], k: usize) -> Vec<u32> {
+    fn recommend(&self, history: &[u32], k: usize, include_seen: bool) -> Vec<u32> {
         let seen: HashSet<u32> = history.iter().copied().collect();
         let mut scores: HashMap<u32, f32> = HashMap::new();
         let mut weight = 1.0;
         for &item in history.iter().rev() {
             for &(other, similarity) in &self.neighbours[item as usize] {
-                if !seen.contains(&other) {
+                if include_seen || !seen.contains(&other) {
                     *scores.entry(other).or_insert(0.0) += weight * similarity;
                 }
             }
@@ -104,14 +116,6 @@ impl Floor for ItemItem {
     }
 }
 
-fn count<'a>(histories: impl Iterator<Item = &'a [u32]>, num_items: u32) -> Vec<u32> {
-    let mut counts = vec![0; num_items as usize];
-    for &item in histories.flatten() {
-        counts[item as usize] += 1;
-    }
-    counts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,18 +125,29 @@ mod tests {
     #[test]
     fn the_most_bought_unseen_items() {
         let popularity = Popularity::fit(HISTORIES.into_iter(), 6);
-        assert_eq!(popularity.recommend(&[], 10), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(popularity.recommend(&[1, 3], 3), [0, 2, 4]);
+        assert_eq!(popularity.recommend(&[], 10, false), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(popularity.recommend(&[1, 3], 3, false), [0, 2, 4]);
+        assert_eq!(popularity.recommend(&[1, 3], 3, true), [0, 1, 2]);
     }
 
     #[test]
     fn similar_items_by_hand() {
         let floor = ItemItem::fit(HISTORIES.into_iter(), 6);
         // 0 and 1 together 3 of 3 times; 0 and 2 twice of 3 and 2.
-        assert_eq!(floor.recommend(&[0], 10), [1, 2]);
+        assert_eq!(floor.recommend(&[0], 10, false), [1, 2]);
         // After 3 then 0: 4 is wholly similar to 3, but 3 is one item older: 1.0, 0.816, 0.7.
-        assert_eq!(floor.recommend(&[3, 0], 10), [1, 2, 4]);
-        assert_eq!(floor.recommend(&[0, 3], 10), [4, 1, 2]);
-        assert!(floor.recommend(&[5], 10).is_empty());
+        assert_eq!(floor.recommend(&[3, 0], 10, false), [1, 2, 4]);
+        assert_eq!(floor.recommend(&[0, 3], 10, false), [4, 1, 2]);
+        assert!(floor.recommend(&[5], 10, false).is_empty());
+        // 3 and 4 are each other's only neighbour.
+        assert_eq!(floor.recommend(&[3, 4], 10, true), [3, 4]);
+    }
+
+    #[test]
+    fn a_user_counts_once_however_often_they_bought() {
+        let again: [&[u32]; 3] = [&[0, 0, 1, 1, 0], &[0, 2], &[0, 2]];
+        let floor = ItemItem::fit(again.into_iter(), 3);
+        // 0 and 2: 2 / sqrt(3 · 2) = 0.82; 0 and 1: 1 / sqrt(3 · 1) = 0.58.
+        assert_eq!(floor.recommend(&[0], 2, false), [2, 1]);
     }
 }

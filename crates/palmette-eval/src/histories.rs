@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use palmette_catalog::Catalog;
+use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
 
 /// Histories as read: each user's items, oldest first, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,8 @@ pub struct HistoryError {
 
 impl Histories {
     /// Reads `{user: [item, …]}` as JSON, or JSON lines of `{"user_id": …, "history": [item, …]}` for
-    /// files named `.jsonl` or `.ndjson`. Users and items are texts or whole numbers.
+    /// files named `.jsonl` or `.ndjson` (`user` and `items` are other names for the two). Users and
+    /// items are texts or whole numbers. A byte order mark is passed over.
     ///
     /// # Errors
     /// When the file cannot be read, is not of that shape, or names a user twice.
@@ -42,9 +43,11 @@ impl Histories {
         let error = |reason| HistoryError { path: path.to_owned(), reason };
         let text =
             std::fs::read_to_string(path).map_err(|e| error(format!("cannot be read: {e}")))?;
-        let is_lines =
-            path.extension().is_some_and(|extension| extension == "jsonl" || extension == "ndjson");
-        let users = if is_lines { parse_lines(&text) } else { parse_object(&text) };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let is_lines = path.extension().is_some_and(|extension| {
+            ["jsonl", "ndjson"].iter().any(|lines| extension.eq_ignore_ascii_case(lines))
+        });
+        let users = if is_lines { parse_lines(text) } else { parse_object(text) };
         let users = users.map_err(error)?;
         let mut names = HashSet::new();
         if let Some((twice, _)) = users.iter().find(|(user, _)| !names.insert(user)) {
@@ -63,7 +66,7 @@ impl Histories {
             let rank = |id: &String| {
                 catalog.rank_of(id).ok_or_else(|| HistoryError {
                     path: path.to_owned(),
-                    reason: format!("user {user:?} has item {id:?}, which the catalog lacks"),
+                    reason: format!("user {user:?} has item {id:?}, which the catalog lacks: build the catalog from all items that histories name"),
                 })
             };
             bound.items.push(ids.iter().map(rank).collect::<Result<_, _>>()?);
@@ -73,34 +76,39 @@ impl Histories {
     }
 }
 
-impl UserHistories {
-    /// Interactions in all.
-    pub fn num_interactions(&self) -> usize {
-        self.items.iter().map(Vec::len).sum()
-    }
-}
-
 /// An id as people write it: a text or a whole number.
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum Id {
-    Text(String),
-    Number(u64),
-}
+struct Id(String);
 
-impl From<Id> for String {
-    fn from(id: Id) -> Self {
-        match id {
-            Id::Text(text) => text,
-            Id::Number(number) => number.to_string(),
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrNumber;
+        impl Visitor<'_> for TextOrNumber {
+            type Value = Id;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id: a text or a whole number")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Id, E> {
+                Ok(Id(text.to_owned()))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Id, E> {
+                Ok(Id(number.to_string()))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Id, E> {
+                Ok(Id(number.to_string()))
+            }
         }
+        deserializer.deserialize_any(TextOrNumber)
     }
 }
 
 type Users = Vec<(String, Vec<String>)>;
 
 fn texts(ids: Vec<Id>) -> Vec<String> {
-    ids.into_iter().map(String::from).collect()
+    ids.into_iter().map(|Id(id)| id).collect()
 }
 
 /// Keeps every entry in file order, a user named twice too, so that it can be reported.
@@ -141,7 +149,7 @@ fn parse_lines(text: &str) -> Result<Users, String> {
                 let at = number + 1;
                 format!("line {at} is not {{\"user_id\": …, \"history\": [item, …]}}: {e}")
             })?;
-            Ok((parsed.user_id.into(), texts(parsed.history)))
+            Ok((parsed.user_id.0, texts(parsed.history)))
         })
         .collect()
 }
@@ -180,12 +188,13 @@ mod tests {
         let lines = "{\"user_id\": 7, \"history\": [1]}\n\n{\"user\": \"u\", \"items\": [\"b\"]}\n";
         check("a.jsonl", lines, Ok(&[("7", &["1"]), ("u", &["b"])]));
         check("a.json", "{}", Ok(&[]));
+        check("a.JSONL", "\u{feff}{\"user\": -1, \"items\": [-2]}", Ok(&[("-1", &["-2"])]));
     }
 
     #[test]
     fn bad_files_are_named() {
         check("a.json", "[1]", Err("is not {user: [item, …]}"));
-        check("a.json", r#"{"1": [1.5]}"#, Err("line 1"));
+        check("a.json", r#"{"1": [1.5]}"#, Err("floating point `1.5`, expected an id"));
         check("a.json", r#"{"1": [1]} x"#, Err("trailing"));
         check("a.json", r#"{"1": [1], "1": [2]}"#, Err("\"1\" stands twice"));
         check("a.jsonl", "{\"user_id\": 7, \"history\": [1]}\n{}", Err("line 2"));

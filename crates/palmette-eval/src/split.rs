@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Which item of each history is asked for.
 ///
-/// A history of n items trains on its first n − 2. Shorter ones than 3 ask nothing.
+/// Histories of fewer than 3 items ask nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
@@ -14,6 +14,18 @@ pub enum Split {
     Validation,
     /// The last item, after all others, the validation item included.
     Test,
+}
+
+/// What of each history is kept from training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldOut {
+    /// The validation and the test item, to choose and to measure a model.
+    Both,
+    /// The test item, for a last run with what validation has chosen.
+    Test,
+    /// Nothing, for a model that goes into service.
+    Nothing,
 }
 
 /// One user's question: what comes after `history`?
@@ -29,14 +41,6 @@ impl Split {
     /// Fewest items of a history that is asked about.
     pub const MIN_ITEMS: usize = 3;
 
-    /// The part of a history that models are trained on.
-    pub fn training(history: &[u32]) -> &[u32] {
-        match history.len() {
-            n if n < Self::MIN_ITEMS => history,
-            n => &history[..n - 2],
-        }
-    }
-
     /// The question a history asks.
     pub fn question(self, history: &[u32]) -> Option<Question<'_>> {
         if history.len() < Self::MIN_ITEMS {
@@ -48,6 +52,30 @@ impl Split {
                 Self::Test => 1,
             };
         Some(Question { history: &history[..at], target: history[at] })
+    }
+}
+
+impl HoldOut {
+    /// Its name on command lines and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::Test => "test",
+            Self::Nothing => "nothing",
+        }
+    }
+
+    /// The part of a history that is trained on; all of one that asks no question.
+    pub fn training(self, history: &[u32]) -> &[u32] {
+        let held_out = match self {
+            Self::Both => 2,
+            Self::Test => 1,
+            Self::Nothing => 0,
+        };
+        match history.len() {
+            n if n < Split::MIN_ITEMS => history,
+            n => &history[..n - held_out],
+        }
     }
 }
 
@@ -70,12 +98,14 @@ mod tests {
     #[test]
     fn the_last_items_are_held_out() {
         let history = [5, 6, 7, 8];
-        assert_eq!(Split::training(&history), [5, 6]);
+        assert_eq!(HoldOut::Both.training(&history), [5, 6]);
+        assert_eq!(HoldOut::Test.training(&history), [5, 6, 7]);
+        assert_eq!(HoldOut::Nothing.training(&history), history);
         let validation = Split::Validation.question(&history).unwrap();
         assert_eq!(validation, Question { history: &[5, 6], target: 7 });
         let test = Split::Test.question(&history).unwrap();
         assert_eq!(test, Question { history: &[5, 6, 7], target: 8 });
         assert_eq!(Split::Test.question(&history[..2]), None);
-        assert_eq!(Split::training(&history[..2]), [5, 6]);
+        assert_eq!(HoldOut::Both.training(&history[..2]), [5, 6]);
     }
 }

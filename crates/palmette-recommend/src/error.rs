@@ -14,6 +14,16 @@ pub struct FormatError {
     pub(crate) reason: String,
 }
 
+/// A catalog whose codes need more tokens than there are numbers for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the catalog's codebooks need {tokens} tokens; a vocabulary has at most {max}: give its codes smaller numbers",
+    max = u32::MAX
+)]
+pub struct TooManyTokens {
+    pub(crate) tokens: u64,
+}
+
 /// A recommendation that cannot be made as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +42,40 @@ pub enum RecommendError {
         needed: usize,
         /// The model's positions.
         max: usize,
+    },
+    /// The model's vocabulary lacks a token that prompts need.
+    #[error(
+        "semantic_ids.json needs {needed} tokens, the model's vocabulary has {vocab_size}: they are not of one model"
+    )]
+    SmallVocabulary {
+        /// Tokens that the format names.
+        needed: usize,
+        /// The model's vocabulary.
+        vocab_size: usize,
+    },
+    /// The catalog spells its levels by other letters than the model.
+    #[error(
+        "the catalog spells codes of level {level} as <{catalog}_…>, the model as <{model}_…>: their semantic IDs are not the same"
+    )]
+    OtherLevels {
+        /// The first level that differs.
+        level: usize,
+        /// The catalog's letters.
+        catalog: String,
+        /// The model's letters.
+        model: String,
+    },
+    /// More seen items than the widest beam holds stand before the k-th unseen one.
+    #[error(
+        "only {found} of {k} unseen items are among the best {width} semantic IDs, the widest beam: ask for fewer, or include seen items"
+    )]
+    BeamTooNarrow {
+        /// How many were asked for.
+        k: usize,
+        /// How many were found.
+        found: usize,
+        /// The widest beam.
+        width: usize,
     },
     /// Zero recommendations or a beam without width were asked for.
     #[error("{what} is 0; at least 1 is needed")]

@@ -12,7 +12,9 @@ mod prompt_format;
 mod recommender;
 mod worker;
 
-pub use error::{FormatError, RecommendError};
+pub use error::{FormatError, RecommendError, TooManyTokens};
 pub use prompt_format::{LevelFormat, PromptFormat};
 pub use recommender::Recommender;
-pub use worker::{Recommendations, Recommended, Request, Stage, Worker, WorkerOptions};
+pub use worker::{
+    MAX_BEAM_WIDTH, Recommendations, Recommended, Request, Stage, Worker, WorkerOptions,
+};

@@ -6,7 +6,7 @@ use palmette_catalog::{Catalog, CodeTokens, LevelTokens, TokensError};
 use palmette_core::TokenId;
 use serde::{Deserialize, Serialize};
 
-use crate::error::FormatError;
+use crate::error::{FormatError, TooManyTokens};
 
 /// The tokens of a model that was trained on histories of semantic IDs.
 ///
@@ -40,25 +40,37 @@ impl PromptFormat {
     /// Its name in a model's directory.
     pub const FILE_NAME: &str = "semantic_ids.json";
 
+    /// Most items that a prompt may hold.
+    pub const MAX_HISTORY_ITEMS: usize = 1 << 20;
+
     const PAD: u32 = 0;
     const BOS: u32 = 1;
     const FIRST_CODE: u32 = 2;
 
     /// A format for a model that is to spell `catalog`: padding 0, beginning 1, then level after
     /// level.
-    pub fn for_catalog(catalog: &Catalog, max_history_items: usize) -> Self {
+    ///
+    /// # Errors
+    /// When the codebooks together need more tokens than a `u32` numbers.
+    pub fn for_catalog(catalog: &Catalog, max_history_items: usize) -> Result<Self, TooManyTokens> {
         let letters = |level: usize| match catalog.level_prefixes().and_then(|p| p.get(level)) {
             Some(prefix) => prefix.clone(),
             None => char::from(b'a' + (level % 26) as u8).to_string(),
         };
+        let sizes = catalog.codes_per_level();
+        let tokens =
+            sizes.iter().map(|&size| u64::from(size)).sum::<u64>() + u64::from(Self::FIRST_CODE);
+        if tokens > u64::from(u32::MAX) {
+            return Err(TooManyTokens { tokens });
+        }
         let mut first_token = Self::FIRST_CODE;
         let mut next_level = |(level, &num_codes): (usize, &u32)| {
             let format = LevelFormat { prefix: letters(level), first_token, num_codes };
             first_token += num_codes;
             format
         };
-        let levels = catalog.codes_per_level().iter().enumerate().map(&mut next_level).collect();
-        Self { bos_token: Self::BOS, pad_token: Self::PAD, levels, max_history_items }
+        let levels = sizes.iter().enumerate().map(&mut next_level).collect();
+        Ok(Self { bos_token: Self::BOS, pad_token: Self::PAD, levels, max_history_items })
     }
 
     /// Tokens in the vocabulary that the format needs.
@@ -70,7 +82,7 @@ impl PromptFormat {
 
     /// Most tokens of a prompt.
     pub fn max_prompt_tokens(&self) -> usize {
-        1 + self.max_history_items * self.levels.len()
+        self.max_history_items.saturating_mul(self.levels.len()).saturating_add(1)
     }
 
     /// The levels' tokens over a vocabulary of `num_tokens`.
@@ -132,6 +144,10 @@ impl PromptFormat {
         }
         if self.max_history_items == 0 {
             return Err("`max_history_items` is 0; a prompt needs room for at least 1".into());
+        }
+        if self.max_history_items > Self::MAX_HISTORY_ITEMS {
+            let (asked, most) = (self.max_history_items, Self::MAX_HISTORY_ITEMS);
+            return Err(format!("`max_history_items` is {asked}; at most {most} is possible"));
         }
         let special = [("bos_token", self.bos_token), ("pad_token", self.pad_token)];
         let mut runs: Vec<(u64, u64, String)> = special
@@ -207,6 +223,7 @@ mod tests {
         check_refused(|f| f.levels.clear(), "no levels");
         check_refused(|f| f.levels[0].num_codes = 0, "no codes");
         check_refused(|f| f.max_history_items = 0, "max_history_items");
+        check_refused(|f| f.max_history_items = 1 << 62, "max_history_items");
         check_refused(|f| f.levels[1].first_token = u32::MAX, "pass");
         assert!(PromptFormat::from_json("{}").unwrap_err().contains("bos_token"));
     }

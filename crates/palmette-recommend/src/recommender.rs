@@ -21,14 +21,26 @@ impl Recommender {
     /// Joins the parts.
     ///
     /// # Errors
-    /// When the model has no token for a code of the catalog, or its positions do not hold the
-    /// longest prompt and a recommendation.
+    /// When the model has no token for a code of the catalog or for the prompt's beginning, the
+    /// catalog spells its levels by other letters, or the model's positions do not hold the longest
+    /// prompt and a recommendation.
     pub fn new(
         model: Model,
         catalog: Arc<Catalog>,
         format: PromptFormat,
     ) -> Result<Self, RecommendError> {
-        let needed = format.max_prompt_tokens() + format.levels.len();
+        let (needed, vocab_size) = (format.vocab_size(), model.config().vocab_size);
+        if needed > vocab_size {
+            return Err(RecommendError::SmallVocabulary { needed, vocab_size });
+        }
+        let spelled = catalog.level_prefixes().unwrap_or_default().iter().zip(&format.levels);
+        for (level, (catalog, model)) in spelled.enumerate() {
+            if *catalog != model.prefix {
+                let (catalog, model) = (catalog.clone(), model.prefix.clone());
+                return Err(RecommendError::OtherLevels { level, catalog, model });
+            }
+        }
+        let needed = format.max_prompt_tokens().saturating_add(format.levels.len());
         let max = model.config().max_position_embeddings;
         if needed > max {
             let max_history_items = format.max_history_items;

@@ -11,8 +11,8 @@ use palmette_model::{Session, SessionOptions};
 use crate::error::RecommendError;
 use crate::recommender::Recommender;
 
-/// Widest beam, for the sake of memory: caches and logits grow with it.
-const MAX_BEAM_WIDTH: usize = 1 << 16;
+/// Widest beam, and most recommendations of one request: caches and logits grow with it.
+pub const MAX_BEAM_WIDTH: usize = 1 << 16;
 
 /// How a worker searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +69,14 @@ pub enum Stage {
     TopK,
 }
 
-/// Buffers of one request at a time, made once and reused.
+/// Buffers of one request at a time, made once and reused; made anew only for a request that needs
+/// another beam width.
 #[derive(Debug)]
 pub struct Worker<'r> {
     recommender: &'r Recommender,
     options: WorkerOptions,
+    /// Width the buffers are planned for: the options' own, except after a request that needed more.
+    planned_width: usize,
     session: Session<'r>,
     search: BeamSearch<CatalogConstraint>,
     history: Vec<Vec<u32>>,
@@ -85,19 +88,28 @@ impl<'r> Worker<'r> {
         recommender: &'r Recommender,
         options: WorkerOptions,
     ) -> Result<Self, RecommendError> {
-        let width = checked("beam width", options.beam_width, MAX_BEAM_WIDTH)?;
+        Self::planned(recommender, options, options.beam_width)
+    }
+
+    fn planned(
+        recommender: &'r Recommender,
+        options: WorkerOptions,
+        planned_width: usize,
+    ) -> Result<Self, RecommendError> {
+        let width = checked("beam width", planned_width, MAX_BEAM_WIDTH)?;
         let levels = recommender.format().levels.len();
         let session = Session::new(
             recommender.model(),
             SessionOptions {
                 max_prompt_tokens: recommender.format().max_prompt_tokens(),
-                max_beams: options.beam_width,
+                max_beams: planned_width,
                 max_decode_passes: levels.saturating_sub(1),
                 threads: options.threads.max(1),
             },
         )?;
         let search = BeamSearch::new(BeamOptions { width, max_tokens: levels });
-        Ok(Self { recommender, options, session, search, history: Vec::new(), prompt: Vec::new() })
+        let (history, prompt) = (Vec::new(), Vec::new());
+        Ok(Self { recommender, options, planned_width, session, search, history, prompt })
     }
 
     /// Recommends items, calling `stage_ended` after each part of the work, so that a caller with a
@@ -105,10 +117,11 @@ impl<'r> Worker<'r> {
     ///
     /// Exact at its width: the search is that of `palmette-decode`. Where excluding seen items
     /// leaves fewer than `k`, the search is run again twice as wide, until `k` items are found or
-    /// the whole catalog has been.
+    /// the whole catalog has been. The next request begins at the worker's own width again.
     ///
     /// # Errors
-    /// When `k` is 0 or too large, or the model fails.
+    /// When `k` is 0 or too large, the widest possible beam does not hold `k` unseen items, or the
+    /// model fails.
     ///
     /// # Panics
     /// When the history holds a rank that the catalog does not have.
@@ -118,25 +131,28 @@ impl<'r> Worker<'r> {
         mut stage_ended: impl FnMut(Stage),
     ) -> Result<Recommendations, RecommendError> {
         let k = checked("k", request.k, MAX_BEAM_WIDTH)?.get();
+        // Every request begins at the same width, whatever the one before it needed.
+        let mut width = self.options.beam_width.max(k);
         loop {
-            if self.options.beam_width < k {
-                self.widen(k)?;
+            if self.planned_width != width {
+                *self = Self::planned(self.recommender, self.options, width)?;
             }
             let history_used = self.search(request.history, &mut stage_ended)?;
             let items = self.collect(request, k);
-            let beam_width = self.options.beam_width;
-            let all_found = self.search.results().len() < beam_width;
+            let all_found = self.search.results().len() < width;
             if items.len() == k || all_found {
-                return Ok(Recommendations { items, history_used, beam_width });
+                return Ok(Recommendations { items, history_used, beam_width: width });
             }
-            self.widen(beam_width * 2)?;
+            if width == MAX_BEAM_WIDTH {
+                return Err(RecommendError::BeamTooNarrow { k, found: items.len(), width });
+            }
+            width = (width * 2).min(MAX_BEAM_WIDTH);
         }
     }
 
-    fn widen(&mut self, beam_width: usize) -> Result<(), RecommendError> {
-        let options = WorkerOptions { beam_width, ..self.options };
-        *self = Self::new(self.recommender, options)?;
-        Ok(())
+    /// The sequences that the latest request's search found, best first, as the model's tokens.
+    pub fn generated(&self) -> impl ExactSizeIterator<Item = &[TokenId]> {
+        self.search.results().map(|found| found.tokens)
     }
 
     /// Reads the prompt and runs the search to its end; returns how many items the model read.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use palmette_catalog::readers::SourceItems;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::TokenId;
 use palmette_decode::{LogitsSource, log_sum_exp};
@@ -136,6 +137,18 @@ fn never_fewer_than_k_while_there_are_more() {
 }
 
 #[test]
+fn a_widened_request_does_not_change_the_next() {
+    let recommender = recommender();
+    let mut worker = recommender.worker(WorkerOptions { beam_width: 2, threads: 1 }).unwrap();
+    let small = Request { history: &[5], k: 2, include_seen: true };
+    let before = worker.recommend(&small, |_| {}).unwrap();
+    let large = Request { history: &[5], k: 40, include_seen: true };
+    assert_eq!(worker.recommend(&large, |_| {}).unwrap().beam_width, 40);
+    let after = worker.recommend(&small, |_| {}).unwrap();
+    assert_eq!((after.beam_width, after), (2, before));
+}
+
+#[test]
 fn long_histories_are_read_from_the_end_and_said_so() {
     let recommender = recommender();
     let long = Request { history: &[9, 8, 7, 1, 2, 3, 4], k: 5, include_seen: true };
@@ -193,6 +206,23 @@ fn parts_that_do_not_fit_are_refused() {
         matches!(error, RecommendError::HistoryTooLong { needed: 130, max: 128, .. }),
         "{error}"
     );
+
+    let small = PromptFormat { bos_token: 97, ..format() };
+    let error = Recommender::new(model(), Arc::new(catalog()), small).unwrap_err();
+    assert!(
+        matches!(error, RecommendError::SmallVocabulary { needed: 98, vocab_size: 97 }),
+        "{error}"
+    );
+
+    let items = vec![Item { id: "i".into(), codes: vec![1, 2], attributes: Default::default() }];
+    let spelled = SourceItems {
+        items,
+        lines: vec![1],
+        level_prefixes: Some(vec!["x".into(), "other".into()]),
+    };
+    let spelled = Catalog::build(spelled, &BuildOptions::default()).unwrap();
+    let error = Recommender::new(model(), Arc::new(spelled), format()).unwrap_err();
+    assert!(error.to_string().contains("level 1 as <other_…>, the model as <x_…>"), "{error}");
 
     let recommender = recommender();
     let error = recommender.worker(WorkerOptions { beam_width: 0, threads: 1 }).unwrap_err();

@@ -316,6 +316,23 @@ fn without_anyone_to_ask_the_latest_model_is_kept() {
 }
 
 #[test]
+fn what_is_not_held_out_is_trained_on_and_not_asked_for() {
+    let shop = Shop::new();
+    shop.train("both", &["--epochs=2"]);
+    shop.train("test", &["--epochs=2", "--hold-out=test"]);
+    shop.train("nothing", &["--epochs=2", "--hold-out=nothing"]);
+    let items = |out: &str| shop.log(out)["training_items"].as_u64().unwrap();
+    let histories = shop.log("both")["training_histories"].as_u64().unwrap();
+    assert_eq!(items("test"), items("both") + histories);
+    assert_eq!(items("nothing"), items("both") + 2 * histories);
+    assert!(!shop.log("both")["best"].is_null());
+    for out in ["test", "nothing"] {
+        assert_eq!(shop.log(out)["best"], Value::Null);
+        shop.recommender(out);
+    }
+}
+
+#[test]
 fn what_out_holds_is_not_replaced_unasked() {
     let shop = Shop::new();
     shop.train("model", &["--epochs=2"]);
@@ -358,6 +375,7 @@ fn a_run_is_resumed_only_as_it_was() {
     check(&["--epochs=3"], "`duration` = {\"epochs\":2}, but this run has {\"epochs\":3}");
     check(&["--epochs=2", "--dropout=0.3"], "`dropout` = 0.2, but this run has 0.3");
     check(&["--epochs=2", "--hidden=24"], "`hidden_size` = 16, but this run has 24");
+    check(&["--epochs=2", "--hold-out=test"], "--hold-out was both before and is test now");
     check(&["--epochs=2", "--crop=0.5"], "--crop was 0.3 before and is 0.5 now");
     check(&["--epochs=2", "--dtype=bf16"], "--dtype was float32 before and is bfloat16 now");
     check(&["--epochs=2", "--validate-every=1"], "--validate-every was 5 before and is 1 now");

@@ -21,6 +21,9 @@ pub(crate) struct Timings {
     pub(crate) total: f64,
 }
 
+/// Most runs that medians are taken over.
+const MAX_REPEAT: usize = 100_000;
+
 /// Answers a request `repeat` times and times it; with more than one, one more run goes first and
 /// is not counted.
 pub(crate) fn timed(
@@ -28,7 +31,10 @@ pub(crate) fn timed(
     request: &Request<'_>,
     repeat: usize,
 ) -> anyhow::Result<(Recommendations, Timings)> {
-    ensure!(repeat > 0, "--repeat is 0; at least 1 run is needed");
+    ensure!(
+        (1..=MAX_REPEAT).contains(&repeat),
+        "--repeat is {repeat}; it must be from 1 to {MAX_REPEAT}"
+    );
     let mut answer = None;
     let mut runs = Vec::with_capacity(repeat);
     let warm_up = usize::from(repeat > 1);

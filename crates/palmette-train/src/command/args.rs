@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
+use palmette_eval::HoldOut;
 use palmette_model::ModelConfig;
 use palmette_recommend::PromptFormat;
 use palmette_train::{Augmentation, Duration, ExportDtype, TrainOptions, has_checkpoint};
@@ -14,7 +15,7 @@ Example:
   palmette-train train --catalog shop.palm --histories histories.json --out model
 
   The defaults suit tens of thousands of histories: a model of about a million weights, trained for
-  at most 60 epochs and kept where validation was best. With fewer histories raise --dropout and
+  at most 90 epochs and kept where validation was best. With fewer histories raise --dropout and
   --weight-decay; with many more lower --dropout and --epochs and raise --layers, --hidden and
   --intermediate (3 times --hidden is usual). When training diverges, lower --learning-rate or raise
   --warmup-steps. Each step computes --shards parts of the batch side by side, so on a machine of
@@ -25,7 +26,7 @@ Example:
 /// Train a next-item model on user histories.
 ///
 /// The last item of each history is the test and the one before it validation; neither is trained
-/// on, except that histories of fewer than 3 items are trained on whole. After every few epochs the
+/// on (but see --hold-out), except that histories of fewer than 3 items are trained on whole. After every few epochs the
 /// model is asked for the validation items, and OUT always holds the best model so far:
 /// config.json, model.safetensors, generation_config.json, semantic_ids.json and a log,
 /// training.json. Hugging Face transformers load the same directory. Where nobody can be asked, OUT
@@ -54,8 +55,13 @@ pub(crate) struct TrainArgs {
     pub(crate) overwrite: bool,
 
     /// Passes over the histories; the learning rate falls over them, to a tenth
-    #[arg(long, value_name = "N", default_value_t = 60, help_heading = "Training")]
+    #[arg(long, value_name = "N", default_value_t = 90, help_heading = "Training")]
     epochs: u64,
+    /// What is kept from training: both the validation and the test item, to choose and measure a
+    /// model; the test item only, for a last run with what validation chose; or nothing, for a
+    /// model that goes into service. Without validation OUT holds the latest model
+    #[arg(long, value_enum, default_value_t = HoldOutArg::Both, help_heading = "Training")]
+    hold_out: HoldOutArg,
     /// Histories per step
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Training")]
     batch_size: usize,
@@ -143,6 +149,13 @@ enum Dtype {
     F16,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HoldOutArg {
+    Both,
+    Test,
+    Nothing,
+}
+
 impl TrainArgs {
     /// Checks what can be checked before data is read. [`TrainOptions::check`] has the rest.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
@@ -174,6 +187,8 @@ impl TrainArgs {
         ] {
             ensure!(value > 0, "--{name} is 0; {needed_for}: give at least 1");
         }
+        let (asked, most) = (self.max_history, PromptFormat::MAX_HISTORY_ITEMS);
+        ensure!(asked <= most, "--max-history is {asked}; a prompt holds at most {most} items");
         Ok(())
     }
 
@@ -190,6 +205,14 @@ impl TrainArgs {
 
     pub(crate) fn augmentation(&self) -> Augmentation {
         Augmentation { crop: self.crop, drop_items: self.drop_items }
+    }
+
+    pub(crate) fn hold_out(&self) -> HoldOut {
+        match self.hold_out {
+            HoldOutArg::Both => HoldOut::Both,
+            HoldOutArg::Test => HoldOut::Test,
+            HoldOutArg::Nothing => HoldOut::Nothing,
+        }
     }
 
     pub(crate) fn dtype(&self) -> ExportDtype {

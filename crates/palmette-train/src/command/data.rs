@@ -1,21 +1,29 @@
 //! From histories to examples and questions.
 
 use palmette_catalog::Catalog;
-use palmette_eval::{Question, Split, UserHistories};
+use palmette_eval::{HoldOut, Question, Split, UserHistories};
 
 /// The semantic IDs of the items of each history that are trained on.
 pub(crate) fn training_histories(
     catalog: &Catalog,
     histories: &UserHistories,
+    hold_out: HoldOut,
 ) -> Vec<Vec<Vec<u32>>> {
     let codes = |history: &Vec<u32>| {
-        Split::training(history).iter().map(|&rank| catalog.codes(rank)).collect()
+        hold_out.training(history).iter().map(|&rank| catalog.codes(rank)).collect()
     };
     histories.items.iter().map(codes).collect()
 }
 
-/// The validation questions of at most `most` users.
-pub(crate) fn validation_questions(histories: &UserHistories, most: usize) -> Vec<Question<'_>> {
+/// The validation questions of at most `most` users; none where their answers are trained on.
+pub(crate) fn validation_questions(
+    histories: &UserHistories,
+    hold_out: HoldOut,
+    most: usize,
+) -> Vec<Question<'_>> {
+    if hold_out != HoldOut::Both {
+        return Vec::new();
+    }
     let asked = histories.items.iter().filter_map(|history| Split::Validation.question(history));
     evenly_spread(asked.collect(), most)
 }

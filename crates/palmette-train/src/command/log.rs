@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use palmette_eval::HoldOut;
 use palmette_model::ModelConfig;
 use palmette_train::{ExportDtype, TrainOptions, replace_text};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,7 @@ pub(crate) struct Log {
 /// What a run depends on that its checkpoint does not hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CommandOptions {
+    hold_out: HoldOut,
     crop: f32,
     drop_items: f32,
     dtype: ExportDtype,
@@ -117,6 +119,7 @@ impl CommandOptions {
     pub(crate) fn new(args: &TrainArgs) -> Self {
         let augmentation = args.augmentation();
         Self {
+            hold_out: args.hold_out(),
             crop: augmentation.crop,
             drop_items: augmentation.drop_items,
             dtype: args.dtype(),
@@ -131,6 +134,7 @@ impl CommandOptions {
     /// Naming the first option in which a run that is resumed differs.
     pub(crate) fn check_agrees(&self, now: &Self) -> anyhow::Result<()> {
         for (option, before, now) in [
+            ("hold-out", self.hold_out.name().to_owned(), now.hold_out.name().to_owned()),
             ("crop", self.crop.to_string(), now.crop.to_string()),
             ("drop-items", self.drop_items.to_string(), now.drop_items.to_string()),
             ("dtype", self.dtype.name().into(), now.dtype.name().into()),
@@ -179,6 +183,7 @@ mod tests {
                 tie_word_embeddings: true,
             },
             command: CommandOptions {
+                hold_out: HoldOut::Both,
                 crop: 0.3,
                 drop_items: 0.1,
                 dtype: ExportDtype::Float32,

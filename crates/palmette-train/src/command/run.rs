@@ -48,10 +48,10 @@ impl<'a> Run<'a> {
         catalog: Arc<Catalog>,
         histories: &'a UserHistories,
     ) -> anyhow::Result<Self> {
-        let training = data::training_histories(&catalog, histories);
+        let training = data::training_histories(&catalog, histories, args.hold_out());
         let training_items = training.iter().map(Vec::len).sum();
         ensure!(training_items > 0, "{}: no history to train on", args.histories.display());
-        let format = PromptFormat::for_catalog(&catalog, args.max_history);
+        let format = PromptFormat::for_catalog(&catalog, args.max_history)?;
         let config = args.model_config(&format);
         let dataset = HistoryDataset::new(training, format.clone(), args.augmentation());
         let (options, checkpoint) = (args.train_options(), args.checkpoint());
@@ -85,7 +85,11 @@ impl<'a> Run<'a> {
         let (done, steps) = (trainer.steps_taken(), trainer.total_steps());
         Ok(Self {
             args,
-            questions: data::validation_questions(histories, args.validation_users),
+            questions: data::validation_questions(
+                histories,
+                args.hold_out(),
+                args.validation_users,
+            ),
             catalog,
             format,
             trainer,

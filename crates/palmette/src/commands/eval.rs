@@ -19,12 +19,13 @@ use crate::output::{grouped, print, print_json, progress_bar, table};
 /// Leave-one-out: the model is asked for each user's last item (test) after all before it. HR@K is
 /// the share of users whose item is among the first K, which is Recall@K here; NDCG@K weighs a hit
 /// at place r by 1/log2(r + 1). The floors are counted on the same histories that the model is
-/// asked with. Items of the history are not recommended.
+/// asked with. Items of the history are not recommended, by none of them, unless --include-seen.
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     recommender: RecommenderArgs,
-    /// Histories: {user: [item, …]} as JSON, oldest item first, or JSON lines
+    /// Histories, oldest item first: {user: [item, …]} as JSON, or JSON lines of
+    /// {"user_id": …, "history": [item, …]}
     #[arg(long, value_name = "FILE")]
     histories: PathBuf,
     /// Which item is asked for: test (the last) or validation (the one before it)
@@ -33,7 +34,7 @@ pub(crate) struct EvalArgs {
     /// The Ks to report
     #[arg(short, value_name = "KS", value_delimiter = ',', default_value = "5,10")]
     k: Vec<usize>,
-    /// Hypotheses kept at each level
+    /// Hypotheses kept at each level, at least the largest K
     #[arg(long, value_name = "N", default_value_t = 50)]
     beam_width: usize,
     /// Ask only this many users, evenly spread over the file
@@ -57,6 +58,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let threads = set_threads(args.threads)?;
     let max_k = args.k.iter().copied().max().unwrap_or(0);
     ensure!(max_k > 0 && !args.k.contains(&0), "-k must be at least 1");
+    ensure!(args.users != Some(0), "--users is 0; at least 1 user must be asked");
     let recommender = args.recommender.load()?;
     let histories =
         Histories::read(&args.histories)?.bind(&args.histories, recommender.catalog())?;
@@ -90,8 +92,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let item_item = ItemItem::fit(known, num_items);
     let rows = [
         ("model", evaluation.metrics.clone()),
-        (popularity.name(), evaluate_floor(&popularity, &asked, max_k, threads)),
-        (item_item.name(), evaluate_floor(&item_item, &asked, max_k, threads)),
+        (popularity.name(), evaluate_floor(&popularity, &asked, max_k, args.include_seen, threads)),
+        (item_item.name(), evaluate_floor(&item_item, &asked, max_k, args.include_seen, threads)),
     ];
     match args.json {
         true => print_json(&document(args, &rows, &evaluation, seconds)),
@@ -123,7 +125,7 @@ fn document(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: 
     json!({
         "split": args.split,
         "users": evaluation.metrics.questions(),
-        "beam_width": args.beam_width,
+        "beam_width": evaluation.beam_width,
         "metrics": named.collect::<serde_json::Map<_, _>>(),
         "valid": {
             "constrained": valid(evaluation.constrained),
@@ -152,7 +154,7 @@ fn text(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: f64)
     let percent = |share: ValidShare| format!("{:.2}%", 100.0 * share.share());
     let mut text = table(&headings, &rows);
     text += &format!(
-        "in the catalog: {} of {} returned items\n",
+        "in the catalog: {} of {} generated semantic IDs\n",
         percent(evaluation.constrained),
         grouped(evaluation.constrained.generated as u64)
     );
@@ -164,11 +166,14 @@ fn text(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: f64)
             percent(beam)
         );
     }
+    if !args.no_unconstrained && evaluation.unconstrained.is_none() {
+        text += "without the constraint: not measured, since the semantic IDs differ in length\n";
+    }
     let rate = users as f64 / seconds.max(1e-9);
     text += &format!(
         "{} users, beam width {}, {seconds:.0} s ({rate:.0} users a second)",
         grouped(users as u64),
-        args.beam_width
+        evaluation.beam_width
     );
     text
 }

@@ -1,0 +1,115 @@
+//! Evaluation against asking one question at a time, on a small random model.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_eval::{EvalOptions, Question, RankingMetrics, evaluate};
+use palmette_model::Model;
+use palmette_recommend::{LevelFormat, PromptFormat, Recommender, Request, WorkerOptions};
+
+const NUM_CODES: u32 = 30;
+
+fn recommender(ids: &[Vec<u32>]) -> Recommender {
+    let fixture = "../palmette-model/tests/fixtures/tied_f32";
+    let model = Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).unwrap();
+    let level = |l: u32| LevelFormat {
+        prefix: "x".into(),
+        first_token: 2 + l * NUM_CODES,
+        num_codes: NUM_CODES,
+    };
+    let format = PromptFormat {
+        bos_token: 1,
+        pad_token: 0,
+        levels: (0..3).map(level).collect(),
+        max_history_items: 10,
+    };
+    let item = |(n, codes): (usize, &Vec<u32>)| Item {
+        id: n.to_string(),
+        codes: codes.clone(),
+        attributes: Default::default(),
+    };
+    let items: Vec<Item> = ids.iter().enumerate().map(item).collect();
+    let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
+    Recommender::new(model, Arc::new(catalog), format).unwrap()
+}
+
+fn uniform_ids() -> Vec<Vec<u32>> {
+    (0..60).map(|n| vec![n % 7, n * 13 % NUM_CODES, n * 29 % NUM_CODES]).collect()
+}
+
+fn options() -> EvalOptions {
+    EvalOptions { beam_width: 6, k: 5, include_seen: false, unconstrained: true, threads: 1 }
+}
+
+/// The best items of an empty history: leaving them out makes a narrow search widen.
+fn best(recommender: &Recommender, k: usize) -> Vec<u32> {
+    let mut worker = recommender.worker(WorkerOptions { beam_width: 60, threads: 1 }).unwrap();
+    let request = Request { history: &[], k, include_seen: true };
+    worker.recommend(&request, |_| {}).unwrap().items.iter().map(|item| item.rank).collect()
+}
+
+#[test]
+fn equals_asking_one_by_one_whatever_the_threads() {
+    let recommender = recommender(&uniform_ids());
+    let seen = best(&recommender, 9);
+    // The first history makes its search widen; those after it must not profit.
+    let mut histories = vec![seen];
+    histories.extend((0..30).map(|n| vec![n, n + 1, n + 2]));
+    let questions: Vec<Question<'_>> = histories
+        .iter()
+        .enumerate()
+        .map(|(n, history)| Question { history, target: (n as u32 * 7 + 3) % 60 })
+        .collect();
+
+    let mut metrics = RankingMetrics::new(5);
+    for question in &questions {
+        let mut worker = recommender.worker(WorkerOptions { beam_width: 6, threads: 1 }).unwrap();
+        let request = Request { history: question.history, k: 5, include_seen: false };
+        let answer = worker.recommend(&request, |_| {}).unwrap();
+        metrics.add(answer.items.iter().position(|item| item.rank == question.target));
+    }
+    assert!(metrics.at(5).hit_rate > 0.0, "a comparison of zeros shows nothing");
+
+    for threads in [1, 2, 5] {
+        let options = EvalOptions { threads, ..options() };
+        let evaluation = evaluate(&recommender, &questions, &options, |_| {}).unwrap();
+        assert_eq!(evaluation.metrics, metrics, "{threads} threads");
+        let constrained = evaluation.constrained;
+        assert_eq!((constrained.valid, constrained.generated), (31 * 5, 31 * 5));
+        // 60 items among 97³ sequences: a random model spells none of them unaided.
+        let free = evaluation.unconstrained.unwrap();
+        assert_eq!(free.generated, 31 * 5);
+        assert!(free.share() < 0.1);
+        assert_eq!(evaluation.unconstrained_beam.unwrap().generated, 31 * 6);
+    }
+}
+
+#[test]
+fn both_searches_are_at_least_as_wide_as_k() {
+    let recommender = recommender(&uniform_ids());
+    let questions = [Question { history: &[1], target: 2 }];
+    let options = EvalOptions { beam_width: 2, k: 8, ..options() };
+    let evaluation = evaluate(&recommender, &questions, &options, |_| {}).unwrap();
+    assert_eq!(evaluation.beam_width, 8);
+    assert_eq!(evaluation.unconstrained.unwrap().generated, 8);
+}
+
+#[test]
+fn ragged_ids_have_no_unconstrained_share() {
+    let mut ids = uniform_ids();
+    ids.push(vec![6]);
+    let recommender = recommender(&ids);
+    let questions = [Question { history: &[1], target: 2 }];
+    let evaluation = evaluate(&recommender, &questions, &options(), |_| {}).unwrap();
+    assert_eq!(evaluation.unconstrained, None);
+    assert_eq!(evaluation.constrained.share(), 1.0);
+}
+
+#[test]
+fn an_absurd_k_is_refused_before_anything_is_planned() {
+    let recommender = recommender(&uniform_ids());
+    let options = EvalOptions { k: usize::MAX, ..options() };
+    let error = evaluate(&recommender, &[], &options, |_| {}).unwrap_err();
+    assert!(error.to_string().contains("at most 65536"), "{error}");
+}
