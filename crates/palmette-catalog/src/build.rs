@@ -8,32 +8,53 @@ use crate::readers::SourceItems;
 /// What the items must keep to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// Size of each level's codebook. With it, an ID has at most that many codes, each below its
-    /// level's size; without it, the sizes are what the items use.
+    /// Size of each level's codebook: at most [`MAX_LEVELS`] sizes, each from 1 to [`MAX_CODE`] + 1.
+    /// With it, an ID has at most that many codes, each below its level's size; without it, the
+    /// sizes are what the items use.
     pub codes_per_level: Option<Vec<u32>>,
     /// Refuse IDs that do not have this many codes. Without it, IDs may differ in length and one
     /// may be a prefix of another.
     pub num_levels: Option<usize>,
 }
 
-/// An item that cannot be in a catalog; the message names its line, the value and the rule.
+/// Why there is no catalog: an item that cannot be in one, or options that none can keep to.
+///
+/// The message names the value and the rule, and for an item its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: item {id:?} {rule}")]
+#[error("{kind}")]
 pub struct BuildError {
-    line: u64,
-    id: String,
-    rule: String,
+    kind: BuildErrorKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum BuildErrorKind {
+    #[error("line {line}: item {id:?} {rule}")]
+    Item { line: u64, id: String, rule: String },
+    #[error("{given} codebook sizes are given; a semantic ID has at most {MAX_LEVELS} codes")]
+    TooManySizes { given: usize },
+    #[error(
+        "the codebook of level {level} has size {size}; sizes go from 1 to {}",
+        MAX_CODE + 1
+    )]
+    BadSize { level: usize, size: u32 },
 }
 
 impl BuildError {
     /// Line of the source the item came from; its number, from 1, when it came from no file.
-    pub fn line(&self) -> u64 {
-        self.line
+    /// `None` when no item is at fault.
+    pub fn line(&self) -> Option<u64> {
+        match &self.kind {
+            BuildErrorKind::Item { line, .. } => Some(*line),
+            _ => None,
+        }
     }
 
-    /// The item's id.
-    pub fn id(&self) -> &str {
-        &self.id
+    /// The item's id. `None` when no item is at fault.
+    pub fn id(&self) -> Option<&str> {
+        match &self.kind {
+            BuildErrorKind::Item { id, .. } => Some(id),
+            _ => None,
+        }
     }
 }
 
@@ -44,15 +65,15 @@ impl Catalog {
     /// Cost: one sort; memory for a second copy of the items' ids and attributes.
     ///
     /// # Errors
-    /// For the first item with an empty ID, more than [`MAX_LEVELS`] codes, a code over its level's
+    /// For codebook sizes that [`BuildOptions`] does not allow; then for the first item with an empty ID, more than [`MAX_LEVELS`] codes, a code over its level's
     /// size or [`MAX_CODE`], the wrong number of codes, or an id seen before; and for more than
     /// [`MAX_ITEMS`] items.
     pub fn build(source: SourceItems, options: &BuildOptions) -> Result<Self, BuildError> {
+        check_sizes(options).map_err(|kind| BuildError { kind })?;
         let SourceItems { items, lines, level_prefixes } = source;
-        let error = |index: usize, rule: String| BuildError {
-            line: lines.get(index).copied().unwrap_or(index as u64 + 1),
-            id: items[index].id.clone(),
-            rule,
+        let error = |index: usize, rule: String| {
+            let line = lines.get(index).copied().unwrap_or(index as u64 + 1);
+            BuildError { kind: BuildErrorKind::Item { line, id: items[index].id.clone(), rule } }
         };
         if items.len() > MAX_ITEMS {
             return Err(error(
@@ -88,6 +109,18 @@ impl Catalog {
     }
 }
 
+fn check_sizes(options: &BuildOptions) -> Result<(), BuildErrorKind> {
+    let sizes = options.codes_per_level.as_deref().unwrap_or_default();
+    if sizes.len() > MAX_LEVELS {
+        return Err(BuildErrorKind::TooManySizes { given: sizes.len() });
+    }
+    match sizes.iter().position(|size| !(1..=MAX_CODE + 1).contains(size)) {
+        Some(level) => Err(BuildErrorKind::BadSize { level, size: sizes[level] }),
+        None => Ok(()),
+    }
+}
+
+/// Relies on sizes that [`check_sizes`] has let through.
 fn check_codes(codes: &[u32], options: &BuildOptions) -> Result<(), String> {
     if codes.is_empty() {
         return Err("has an empty semantic ID; it needs at least one code".into());
@@ -108,7 +141,7 @@ fn check_codes(codes: &[u32], options: &BuildOptions) -> Result<(), String> {
     }
     for (level, &code) in codes.iter().enumerate() {
         let size = options.codes_per_level.as_ref().map_or(MAX_CODE + 1, |sizes| sizes[level]);
-        if code >= size.min(MAX_CODE + 1) {
+        if code >= size {
             return Err(format!("has code {code} at level {level}; codes there are below {size}"));
         }
     }

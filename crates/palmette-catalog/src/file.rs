@@ -9,7 +9,7 @@
 //!
 //! The levels are not stored: indexing sorted IDs costs one pass.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -33,7 +33,9 @@ pub struct FileError {
 #[derive(Debug, thiserror::Error)]
 enum FileErrorKind {
     #[error("{0}")]
-    Io(#[from] std::io::Error),
+    Io(io::Error),
+    #[error("{0}; make a catalog with `palmette catalog build`")]
+    Missing(io::Error),
     #[error(
         "is not a catalog file: it does not begin with PALMCAT; build one with `palmette catalog build`"
     )]
@@ -52,20 +54,23 @@ enum FileErrorKind {
 
 impl Catalog {
     /// Writes the catalog to `path`: to a temporary file beside it, synced, then renamed, so that
-    /// at every moment there is the old file or the new one.
+    /// at every moment there is the old file or the new one. Where `path` is a symbolic link, the
+    /// file it leads to is replaced and the link stays. On Unix the file may be read and written by
+    /// everyone whom the umask lets.
     ///
     /// # Errors
     /// When the folder cannot be written to.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
         let error = |e| FileError { path: path.to_owned(), kind: FileErrorKind::Io(e) };
-        let folder = match path.parent() {
+        let target = without_links(path).map_err(error)?;
+        let folder = match target.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(error)?;
+        let mut file = temporary_file(folder).map_err(error)?;
         file.write_all(&self.to_bytes()).map_err(error)?;
         file.as_file().sync_all().map_err(error)?;
-        file.persist(path).map_err(|e| error(e.error))?;
+        file.persist(&target).map_err(|e| error(e.error))?;
         Ok(())
     }
 
@@ -75,7 +80,10 @@ impl Catalog {
     /// When it cannot be read, is no catalog file, is of another version, or is damaged.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let error = |kind| FileError { path: path.to_owned(), kind };
-        let bytes = std::fs::read(path).map_err(|e| error(FileErrorKind::Io(e)))?;
+        let bytes = std::fs::read(path).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => error(FileErrorKind::Missing(e)),
+            _ => error(FileErrorKind::Io(e)),
+        })?;
         parse(&bytes).map_err(error)
     }
 
@@ -123,6 +131,30 @@ impl Catalog {
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, FileError> {
         parse(bytes).map_err(|kind| FileError { path: name.into(), kind })
     }
+}
+
+/// The path that `path` leads to over symbolic links; it need not exist.
+fn without_links(path: &Path) -> io::Result<PathBuf> {
+    const MAX_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..=MAX_LINKS {
+        // An error means that this is no link: a file, or nothing yet.
+        let Ok(target) = std::fs::read_link(&path) else { return Ok(path) };
+        // A relative target starts from the folder of the link.
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// A new file with the permissions of any new file, where temporary files are only their owner's.
+fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
 }
 
 /// Checks in this order: magic, version, length, checksum, then the body section by section.

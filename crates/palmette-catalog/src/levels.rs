@@ -74,6 +74,9 @@ impl Levels {
     }
 
     /// Distinct prefixes of `level + 1` codes.
+    ///
+    /// # Panics
+    /// When `level` is not below `num_levels`.
     pub fn num_prefixes(&self, level: usize) -> usize {
         self.levels[level].codes.len()
     }
@@ -85,6 +88,9 @@ impl Levels {
     }
 
     /// Bits one code takes at a level.
+    ///
+    /// # Panics
+    /// When `level` is not below `num_levels`.
     pub fn code_bits(&self, level: usize) -> u32 {
         self.levels[level].codes.bits()
     }
@@ -98,7 +104,11 @@ impl Levels {
     ///
     /// Cost: two ranks, then one packed read a code.
     #[inline]
-    pub fn child_codes(&self, level: usize, ranks: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn child_codes(
+        &self,
+        level: usize,
+        ranks: Range<u32>,
+    ) -> impl Iterator<Item = u32> + '_ {
         let (codes, prefixes) = match self.levels.get(level) {
             Some(at) => (Some(&at.codes), at.prefixes(&ranks)),
             None => (None, 0..0),
@@ -109,7 +119,7 @@ impl Levels {
     /// The children of a prefix: code and range of each, ascending.
     ///
     /// Cost: two ranks, then one packed read and two selects a child.
-    pub fn children(
+    pub(crate) fn children(
         &self,
         level: usize,
         ranks: Range<u32>,
@@ -125,7 +135,7 @@ impl Levels {
     /// The child reached over `code`, if there is one.
     ///
     /// Cost: a binary search over the children's codes and two selects.
-    pub fn child(&self, level: usize, ranks: &Range<u32>, code: u32) -> Option<Range<u32>> {
+    pub(crate) fn child(&self, level: usize, ranks: &Range<u32>, code: u32) -> Option<Range<u32>> {
         let at = self.levels.get(level)?;
         let Range { mut start, mut end } = at.prefixes(ranks);
         while start < end {
@@ -140,17 +150,17 @@ impl Levels {
     }
 
     /// The items whose ID ends with the prefix: the first of its range.
-    pub fn ended(&self, level: usize, ranks: &Range<u32>) -> Range<u32> {
+    pub(crate) fn ended(&self, level: usize, ranks: &Range<u32>) -> Range<u32> {
         ranks.start..self.first_child_rank(level, ranks)
     }
 
-    /// The range of the prefix of `level` codes that item `rank` has, and the code it ends in;
-    /// `None` when the item's ID is shorter or `level` is 0.
-    pub(crate) fn prefix_of(&self, rank: u32, level: usize) -> Option<(Range<u32>, u32)> {
+    /// The range of the prefix of `num_codes` codes that item `rank` has, and the code it ends in;
+    /// `None` when the item's ID is shorter or `num_codes` is 0.
+    pub(crate) fn prefix_of(&self, rank: u32, num_codes: usize) -> Option<(Range<u32>, u32)> {
         let mut ranks = 0..self.num_items;
         let mut last = None;
-        for (depth, at) in self.levels.iter().enumerate().take(level) {
-            if rank < self.first_child_rank(depth, &ranks) {
+        for (level, at) in self.levels.iter().enumerate().take(num_codes) {
+            if rank < self.first_child_rank(level, &ranks) {
                 return None;
             }
             let prefix = at.starts.rank(rank as usize + 1) - 1;

@@ -24,7 +24,7 @@
 //! # Ok::<(), palmette_catalog::BuildError>(())
 //! ```
 //!
-//! Source: STATIC, arXiv 2602.22647, §4.2. We differ: STATIC stores a node's children as explicit
+//! Source: STATIC, arXiv 2602.22647, §4.2. We differ: STATIC stores a prefix's children as explicit
 //! pointers; a rank range needs none.
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,10 @@
 //! Catalogs against plain sets, and the laws.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
+use palmette_catalog::levels::MAX_CODE;
 use palmette_catalog::{
     BuildOptions, Catalog, CatalogConstraint, CodeTokens, Item, LevelTokens, TokensError,
 };
@@ -216,6 +218,80 @@ fn bad_items_are_named() {
         &any,
         r#"line 1: item "x" has code 4294967295 at level 0; codes there are below 2147483648"#,
     );
+}
+
+/// Before any item is looked at: what is refused here would make a file that cannot be opened.
+#[test]
+fn bad_codebook_sizes_are_named() {
+    let sizes = |sizes: Vec<u32>| BuildOptions { codes_per_level: Some(sizes), num_levels: None };
+    let bad_items = [item("x", &[])];
+    check_refused(
+        &bad_items,
+        &sizes(vec![4; 65]),
+        "65 codebook sizes are given; a semantic ID has at most 64 codes",
+    );
+    for size in [0, (1 << 31) + 1, u32::MAX] {
+        check_refused(
+            &bad_items,
+            &sizes(vec![4, size]),
+            &format!("the codebook of level 1 has size {size}; sizes go from 1 to 2147483648"),
+        );
+    }
+    let error = Catalog::build(bad_items.to_vec().into(), &sizes(vec![0])).unwrap_err();
+    assert_eq!((error.line(), error.id()), (None, None));
+
+    let largest = sizes(vec![1 << 31; 64]);
+    let catalog = Catalog::build(vec![item("x", &[MAX_CODE; 64])].into(), &largest).unwrap();
+    assert_eq!(Catalog::from_bytes("largest", &catalog.to_bytes()).unwrap(), catalog);
+    check_refused(
+        &[item("x", &[3_000_000_000])],
+        &largest,
+        r#"line 1: item "x" has code 3000000000 at level 0; codes there are below 2147483648"#,
+    );
+    let error = Catalog::build(vec![item("x", &[])].into(), &largest).unwrap_err();
+    assert_eq!((error.line(), error.id()), (Some(1), Some("x")));
+}
+
+#[test]
+fn a_missing_file_says_how_to_make_one() {
+    let error = Catalog::open(Path::new("no-such-folder/shop.palm")).unwrap_err().to_string();
+    assert!(error.starts_with("no-such-folder/shop.palm: "), "{error}");
+    assert!(error.ends_with("make a catalog with `palmette catalog build`"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn files_have_the_mode_of_new_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |name: &str| {
+        std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777
+    };
+    std::fs::write(folder.path().join("plain"), "").unwrap();
+    build(&[item("a", &[1])]).write(&folder.path().join("catalog")).unwrap();
+    assert_eq!(mode("catalog"), mode("plain"));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_stay_and_lead_to_the_new_file() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::create_dir(path("sub")).unwrap();
+    symlink("sub/near", path("far")).unwrap();
+    symlink("catalog", path("sub/near")).unwrap();
+    // First through a link to nothing, then over the file that is there.
+    for codes in [1, 2] {
+        let catalog = build(&[item("a", &[codes])]);
+        catalog.write(&path("far")).unwrap();
+        assert!(path("far").is_symlink() && path("sub/near").is_symlink());
+        assert!(!path("sub/catalog").is_symlink());
+        assert_eq!(Catalog::open(&path("sub/catalog")).unwrap(), catalog);
+    }
+    symlink("round", path("round")).unwrap();
+    let error = build(&[]).write(&path("round")).unwrap_err().to_string();
+    assert!(error.ends_with("too many symbolic links"), "{error}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use palmette_catalog::Item;
+use palmette_catalog::levels::MAX_CODE;
 use palmette_catalog::readers::{
     AttributeReport, Format, ReadError, SourceItems, parse_items, read_attributes, read_items,
 };
@@ -63,19 +64,20 @@ fn index_json() {
     );
     check("{\n \"1\":\n [1,\n2\n],\r\n\"0\": [3]}\n\n", "2: 1 [1, 2] {}\n6: 0 [3] {}\n");
     check(r#"{"x": "<a_1><b_2>", "y": ["<a_1>"]}"#, "1: x [1, 2] {}\n1: y [1] {}\n<a b>\n");
-    check(r#"{"x": [4294967295, "7"]}"#, "1: x [4294967295, 7] {}\n");
+    check(r#"{"x": [2147483647, "7"]}"#, "1: x [2147483647, 7] {}\n");
 }
 
 #[test]
 fn index_json_errors() {
     let check = |input: &str, expected: &str| check(Format::IndexJson, input, expected);
-    const NOT_A_CODE: &str = "expected a whole number from 0 to 4294967295 or <letter_number>";
+    const NOT_A_CODE: &str = "expected a whole number from 0 to 2147483647 or <letter_number>";
     for (value, code) in [
         ("\"x9\"", "\"x9\" at level 1"),
         ("-1", "-1 at level 1"),
         ("1.5", "1.5 at level 1"),
         ("1.0", "1.0 at level 1"),
-        ("4294967296", "4294967296 at level 1"),
+        ("2147483648", "2147483648 at level 1"),
+        ("\"4294967295\"", "\"4294967295\" at level 1"),
         ("null", "null at level 1"),
         ("[2]", "of type list at level 1"),
         ("\"<a_1><b_2>\"", "\"<a_1><b_2>\" at level 1"),
@@ -161,7 +163,7 @@ fn info_text_errors() {
     check("<a_1>\t\t5\n\n<a_1>\t\t5\n", ", line 3: item ID \"5\" appears twice, first at line 1");
     check(
         "<a_1>,<b_2>\t\t5\n",
-        ", line 1: item \"5\": code \",\" at level 1: expected a whole number from 0 to 4294967295 \
+        ", line 1: item \"5\": code \",\" at level 1: expected a whole number from 0 to 2147483647 \
          or <letter_number>",
     );
 }
@@ -185,7 +187,7 @@ fn json_lines_errors() {
     let check = |input: &str, expected: &str| check(Format::JsonLines, input, expected);
     check(
         "{\"item_id\": \"a\", \"codes\": [1]}\n{\"item_id\": \"b\", \"codes\": [1, 2, \"x9\"]}",
-        ", line 2: item \"b\": code \"x9\" at level 2: expected a whole number from 0 to 4294967295 \
+        ", line 2: item \"b\": code \"x9\" at level 2: expected a whole number from 0 to 2147483647 \
          or <letter_number>",
     );
     check(
@@ -237,7 +239,7 @@ fn csv() {
     );
     check(
         "code_1,id,code_0,code_name,code_01\n2,x,1,n,\n,y,<3>,,",
-        ", line 3: item \"y\": code \"<3>\" at level 0: expected a whole number from 0 to 4294967295 \
+        ", line 3: item \"y\": code \"<3>\" at level 0: expected a whole number from 0 to 2147483647 \
          or <letter_number>",
     );
     check(
@@ -283,7 +285,7 @@ fn csv_errors() {
     );
     check(
         "id,codes\nx,-1\n",
-        ", line 2: item \"x\": code \"-1\" at level 0: expected a whole number from 0 to 4294967295 \
+        ", line 2: item \"x\": code \"-1\" at level 0: expected a whole number from 0 to 2147483647 \
          or <letter_number>",
     );
     check("id,codes\n,1\n", ", line 2: the item ID is empty");
@@ -324,6 +326,7 @@ fn format_names() {
         ("a.txt", Some(Format::InfoText)),
         ("a.TSV", Some(Format::InfoText)),
         ("a.jsonl", Some(Format::JsonLines)),
+        ("A.JSONL", Some(Format::JsonLines)),
         ("a.ndjson", Some(Format::JsonLines)),
         ("a.csv", Some(Format::Csv)),
         ("a.parquet", None),
@@ -366,6 +369,14 @@ fn with_attributes(
 #[test]
 fn attributes_are_merged_by_id() {
     for (name, content) in [
+        (
+            "A.JSON",
+            "\u{feff}{\"1\": {\"b\": 1}, \"9\": {}, \"0\": {\"title\": \"new\", \"b\": null}}",
+        ),
+        (
+            "A.JSONL",
+            "\u{feff}{\"id\": 1, \"b\": 1}\n{\"id\": 9}\n{\"title\": \"new\", \"id\": 0, \"b\": null}",
+        ),
         ("a.json", r#"{"1": {"b": 1}, "9": {}, "0": {"title": "new", "b": null}}"#),
         (
             "a.jsonl",
@@ -408,6 +419,12 @@ fn attribute_errors_change_nothing() {
             "a.jsonl",
             "{\"id\": 0, \"title\": \"new\"}\n{\"title\": 3}",
             ", line 2: no field \"item_id\" or \"id\"; the fields are \"title\"",
+        ),
+        (
+            "a.csv",
+            "item_id,title\n0,new\n",
+            ": attributes are read from JSON, {\"item ID\": {\"title\": …}, …}, or from JSON lines with \
+             item_id, in a file named .jsonl or .ndjson; this name stands for csv",
         ),
     ] {
         let (source, report) = with_attributes(name, content, 1);
@@ -466,7 +483,7 @@ fn published_files() {
 /// Items every format can hold: the title has no tab, no line end and is not read as a number.
 fn items() -> impl Strategy<Value = Vec<Item>> {
     let item = (
-        prop::collection::vec(prop_oneof![0..300u32, any::<u32>()], 1..5),
+        prop::collection::vec(prop_oneof![0..300u32, 0..=MAX_CODE], 1..5),
         prop::option::of("[a-zé\"',<>\\\\{}-][a-z0-9é\"',<>\\\\{} -]{0,12}"),
         0..1000u32,
     );

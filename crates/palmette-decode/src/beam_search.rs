@@ -32,7 +32,8 @@ pub struct Hypothesis<'a, S> {
 /// A beam search over constraint `C`: every buffer it needs, made once and reused.
 ///
 /// Memory, W = width, N = `max_tokens`, V tokens: masks `W · V / 8` bytes, sequences
-/// `4 · W · (3 N + 2)` bytes, and `3 W` states. After the first search over a vocabulary no
+/// `16 · W · N` bytes, and `4 W` states: live ones, those of the next step, and up to two widths of
+/// results. After the first search over a vocabulary no
 /// step allocates unless cloning a state does.
 #[derive(Debug)]
 pub struct BeamSearch<C: Constraint> {
@@ -204,7 +205,7 @@ impl<C: Constraint> BeamSearch<C> {
         Ok(())
     }
 
-    /// Moves the selected hypotheses over their tokens: collects the accepted ones, fills the masks
+    /// Moves the selected hypotheses over their tokens: collects the accepting ones, fills the masks
     /// of those that can go on.
     ///
     /// # Errors
@@ -242,7 +243,7 @@ impl<C: Constraint> BeamSearch<C> {
         Ok(())
     }
 
-    /// The accepted hypotheses so far, best first; final once nothing is live.
+    /// The accepting hypotheses so far, best first; final once nothing is live.
     pub fn results(&self) -> impl ExactSizeIterator<Item = Hypothesis<'_, C::State>> {
         self.results.entries.iter().map(|entry| Hypothesis {
             tokens: self.results.sequence(entry),

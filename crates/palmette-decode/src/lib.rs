@@ -11,8 +11,8 @@
 //! tokens' log-probabilities, `logit − log Σ exp(logits)` over the **whole** vocabulary, as Hugging
 //! Face `generate` scores with `prefix_allowed_tokens_fn`: disallowed tokens are dropped after
 //! normalising, not before. At each step the best `width` extensions of all live hypotheses
-//! survive. Every survivor that the constraint accepts is a result; one that can go on also stays
-//! live. The results are the best `width` of all accepted ones.
+//! survive. Every survivor at an accepting position is a result; one that can go on also stays
+//! live. The results are the best `width` of all of those.
 //!
 //! The search is exact: equal to scoring every allowed extension and sorting, in order and to the
 //! bit. Equal scores are ordered by the parent's place, then by token; results of different

@@ -24,23 +24,21 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Start here:
-  palmette demo                                 recommendations from a built-in shop, no files needed
+  palmette demo                                 recommendations from a built-in shop, no files
   palmette demo --export shop                   the same shop as files, to try the commands on
   palmette catalog build shop/items.jsonl --out shop.palm
   palmette recommend --model shop/model --catalog shop.palm --history P0001,P0002
 
-Every command prints one JSON document with --json.";
+With --json, every command but completions prints one JSON document.";
 
+/// A command with arguments of its own is described where they are: a text here would hide theirs.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Build and look into item catalogs
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
-    /// Recommend items that follow a history
     Recommend(recommend::RecommendArgs),
-    /// Measure a model on held-out items, next to popularity and item-item filtering
     Eval(eval::EvalArgs),
-    /// Recommend from a built-in shop: no files, no network
     Demo(demo::DemoArgs),
     /// Print a completion script for a shell
     Completions {
@@ -64,7 +62,10 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Messages quote files, whose control characters are not for the terminal.
+            let message = format!("{error:#}");
+            let lines: Vec<String> = message.lines().map(output::visible).collect();
+            eprintln!("error: {}", lines.join("\n"));
             ExitCode::FAILURE
         }
     }

@@ -1,6 +1,7 @@
 //! What commands print: text for people, JSON for programs.
 
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -21,9 +22,17 @@ pub(crate) fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string(document)?)
 }
 
+/// Text from a file as a terminal may show it: control characters, which could end a line or
+/// command the terminal, become `U+FFFD`. As many characters as before.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
 /// Rows under headings, columns as wide as their widest cell; a column whose heading begins with
-/// a space is aligned right.
+/// a space is aligned right. Cells are made [`visible`].
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let visible_row = |row: &Vec<String>| row.iter().map(|cell| visible(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(visible_row).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0).max(headings[column].trim().chars().count())
@@ -71,6 +80,15 @@ pub(crate) fn bytes(count: usize) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// Makes a folder for a file that is to be written.
+pub(crate) fn make_parent(path: &Path) -> anyhow::Result<()> {
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => std::fs::create_dir_all(parent)
+            .with_context(|| format!("{}: cannot be made", parent.display())),
+        None => Ok(()),
+    }
+}
+
 /// A bar with rate and time left on the terminal's error stream; hidden where there is none or
 /// where `quiet`.
 pub(crate) fn progress_bar(len: usize, what: &str, quiet: bool) -> ProgressBar {
@@ -96,6 +114,13 @@ mod tests {
             [12, 1500, 999_960, 3_000_000_000].map(bytes),
             ["12 B", "1.5 KB", "1.0 MB", "3.0 GB"]
         );
+    }
+
+    #[test]
+    fn control_characters_become_visible() {
+        assert_eq!(visible("a\n\x1b[31mb\u{9b}\u{7f}ü\t"), "a��[31mb��ü�");
+        let rows = [vec!["x\ny".to_owned()], vec!["long".to_owned()]];
+        assert_eq!(table(&[" id"], &rows), "  id\n x�y\nlong\n");
     }
 
     #[test]

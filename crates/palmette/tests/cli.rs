@@ -204,8 +204,120 @@ fn attributes_join_by_id() {
     let built = run_json(&args);
     assert_eq!(built["attributes"]["items_without"], 1);
     assert_eq!(built["attributes"]["unknown_ids"], 1);
+    assert_eq!(built["attributes"]["replaced_values"], 0);
     let item = run_json(&["catalog", "inspect", out, "--item", "7"]);
     assert_eq!(item["attributes"]["title"], "Tent");
+
+    let titled = write(dir.path(), "b.jsonl", "{\"id\": 7, \"codes\": [1], \"title\": \"Old\"}\n");
+    let args = ["catalog", "build", &titled, "--attributes", &attributes, "--out", out];
+    assert_eq!(run_json(&args)["attributes"]["replaced_values"], 1);
+    let notes = String::from_utf8(palmette(&args).stderr).unwrap();
+    assert!(notes.contains("t.json replaced 1 values"), "{notes}");
+    let table = write(dir.path(), "t.csv", "item_id,title\n7,Tent\n");
+    let args = ["catalog", "build", &titled, "--attributes", &table, "--out", out];
+    check_refused(&args, &["t.csv", "attributes are read from JSON", "JSON lines"]);
+}
+
+#[test]
+fn a_build_does_not_overwrite_its_sources() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = write(dir.path(), "items.csv", "item_id,codes\n7,1\n");
+    let attributes = write(dir.path(), "titles.json", r#"{"7": {"title": "Tent"}}"#);
+    let detour = dir.path().join(".").join("items.csv");
+    for out in [&items, &attributes, detour.to_str().unwrap()] {
+        let args = ["catalog", "build", &items, "--attributes", &attributes, "--out", out];
+        check_refused(&args, &["--out", "would be lost"]);
+    }
+    #[cfg(unix)]
+    {
+        let link = dir.path().join("link.palm");
+        std::os::unix::fs::symlink(&items, &link).unwrap();
+        let args = ["catalog", "build", &items, "--out", link.to_str().unwrap()];
+        check_refused(&args, &["would be lost"]);
+    }
+    assert_eq!(std::fs::read_to_string(&items).unwrap(), "item_id,codes\n7,1\n");
+}
+
+#[test]
+fn prefixes_are_taken_as_they_are_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let tagged = write(dir.path(), "tagged.txt", "<a_1><b_2>\tTent\t7\n<a_1><b_0>\tMat\t8\n");
+    let plain = write(dir.path(), "plain.csv", "item_id,codes\n7,1 2\n8,1 0\n");
+    for (items, printed) in [(tagged, "<a_1><b_2>"), (plain, "1-2")] {
+        let out = dir.path().join("out.palm");
+        let out = out.to_str().unwrap();
+        run(&["catalog", "build", &items, "--out", out]);
+        assert!(run(&["catalog", "inspect", out, "--item", "7"]).contains(printed));
+        for prefix in [printed, "1-2", "1,2", "1 2", " 1, 2"] {
+            let shown = run_json(&["catalog", "inspect", out, "--prefix", prefix]);
+            assert_eq!(shown["items"][0]["id"], "7", "{prefix}");
+        }
+        let other = ["catalog", "inspect", out, "--prefix", "<b_1><a_2>"];
+        check_refused(&other, &["\"<b_1><a_2>\" is spelled", printed]);
+        let bad = palmette(&["catalog", "inspect", out, "--prefix", "1-x"]);
+        let message = String::from_utf8(bad.stderr).unwrap();
+        assert!(message.starts_with("error: --prefix: \"x\" is no code: "), "{message}");
+        assert!(!message.contains("invalid digit"), "{message}");
+    }
+}
+
+/// An item id with an escape sequence and a title with a line end and another one.
+#[test]
+fn control_characters_of_files_stay_off_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let item = |id: &str, title: &str| {
+        format!("{{\"id\": \"{id}\", \"codes\": [1, 2], \"title\": \"{title}\"}}\n")
+    };
+    let lines = item("7\\u001b[2J", "Tent\\n\\u001b]0;x\\u0007\\u009b") + &item("8", "Mat");
+    let items = write(dir.path(), "items.jsonl", &lines);
+    let attributes = write(dir.path(), "more.json", r#"{"\u001b[1m": {}}"#);
+    let out = dir.path().join("out.palm");
+    let out = out.to_str().unwrap();
+    let mut printed = Vec::new();
+    for args in [
+        &["catalog", "build", &items, "--attributes", &attributes, "--out", out][..],
+        &["catalog", "inspect", out],
+        &["catalog", "inspect", out, "--item", "7\u{1b}[2J"],
+        &["catalog", "inspect", out, "--item", "8"],
+        &["catalog", "inspect", out, "--item", "9"],
+        &["catalog", "inspect", out, "--prefix", ""],
+        &["catalog", "inspect", out, "--prefix", "1,2"],
+    ] {
+        let Output { stdout, stderr, .. } = palmette(args);
+        printed.extend([stdout, stderr]);
+    }
+    for text in &printed {
+        let text = std::str::from_utf8(text).unwrap();
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        assert!(!text.contains("Tent\n"), "{text}");
+    }
+    let exact = run_json(&["catalog", "inspect", out, "--item", "7\u{1b}[2J"]);
+    assert_eq!(exact["attributes"]["title"], "Tent\n\u{1b}]0;x\u{7}\u{9b}");
+}
+
+#[test]
+fn histories_hold_ids_with_commas_and_blanks() {
+    let shop = Shop::get();
+    let dir = tempfile::tempdir().unwrap();
+    let items = write(
+        dir.path(),
+        "items.csv",
+        "item_id,codes\n\"a,b\",1 2 3 4\n\" c\",1 2 3 5\n7,1 2 3 6\n[x],2 2 3 6\n",
+    );
+    let out = dir.path().join("out.palm");
+    let out = out.to_str().unwrap();
+    run(&["catalog", "build", &items, "--out", out]);
+    let model = shop.path("model");
+    let recommend = ["recommend", "--model", &model, "--catalog", out, "-k", "1", "--history"];
+    let history = r#"["a,b", " c", 7]"#;
+    let document = run_json(&[&recommend[..], &[history]].concat());
+    let ids: Vec<&Value> =
+        document["history"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
+    assert_eq!(ids, ["a,b", " c", "7"]);
+    assert_eq!(document["items"][0]["id"], "[x]");
+    check_refused(&[&recommend[..], &["[x]"]].concat(), &["as a JSON list"]);
+    check_refused(&[&recommend[..], &["[1.5]"]].concat(), &["1.5 in a JSON list of ids"]);
+    check_refused(&[&recommend[..], &["a,b"]].concat(), &["item \"a\" is not in the catalog"]);
 }
 
 #[test]
@@ -221,6 +333,11 @@ fn bad_catalogs_are_refused_by_line_and_value() {
     let large = write(dir.path(), "large.csv", "item_id,codes\n7,1 2\n8,1 300\n");
     let args = ["catalog", "build", &large, "--out", out, "--codes-per-level", "256,256"];
     check_refused(&args, &["line 3", "code 300 at level 1", "below 256", "large.csv"]);
+    let sizes = ["256"; 65].join(",");
+    let args = ["catalog", "build", &large, "--out", out, "--codes-per-level", &sizes];
+    check_refused(&args, &["--codes-per-level", "65 codebook sizes", "at most 64"]);
+    let args = ["catalog", "build", &large, "--out", out, "--codes-per-level", "256,0"];
+    check_refused(&args, &["--codes-per-level", "level 1 has size 0"]);
     let ragged = write(dir.path(), "ragged.csv", "item_id,codes\n7,1 2\n8,1\n");
     let args = ["catalog", "build", &ragged, "--out", out, "--levels", "2"];
     check_refused(&args, &["line 3", "has 1 codes where every item must have 2"]);
@@ -229,6 +346,7 @@ fn bad_catalogs_are_refused_by_line_and_value() {
     check_refused(&["catalog", "build", "nowhere.csv", "--out", out], &["nowhere.csv"]);
     assert!(!Path::new(out).exists(), "a refused build writes nothing");
 
+    check_refused(&["catalog", "inspect", out], &["out.palm", "`palmette catalog build`"]);
     check_refused(&["catalog", "inspect", &negative], &["not a catalog file"]);
     run(&["catalog", "build", &ragged, "--out", out]);
     check_refused(
@@ -289,4 +407,15 @@ fn completions_and_help_are_printed() {
     }
     assert!(run(&["--help"]).contains("Start here"));
     assert!(run(&["catalog", "build", "--help"]).contains("index-json"));
+    // The list of commands has the first line of each, the command's own help the rest too.
+    let first_lines = ["items that follow a history", "on held-out items", "from a built-in shop"];
+    let rests = ["exact beam search", "Leave-one-out", "The shop is invented"];
+    let list = run(&["--help"]);
+    for ((command, first), rest) in ["recommend", "eval", "demo"].iter().zip(first_lines).zip(rests)
+    {
+        assert!(list.contains(first) && !list.contains(rest), "{list}");
+        let long = run(&[command, "--help"]);
+        assert!(long.contains(first) && long.contains(rest), "{long}");
+        assert!(!run(&[command, "-h"]).contains(rest));
+    }
 }

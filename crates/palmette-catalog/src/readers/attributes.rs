@@ -34,19 +34,24 @@ const NUM_EXAMPLES: usize = 5;
 ///
 /// The file is one JSON object, `{"0": {"title": …, "brand": …}, …}`, or, when its name ends in
 /// `.jsonl` or `.ndjson`, an object a line with the ID in `item_id` (or `id`). An attribute an item
-/// already has is replaced. IDs without an item, and items without attributes, are counted and no
+/// already has is replaced. Names that stand for other formats, such as `.csv`, are refused. IDs without an item, and items without attributes, are counted and no
 /// error.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, is not of that form, or repeats an item ID. `source` is then
+/// When the file cannot be read, has the name of another format, is not of that form, or repeats an item ID. `source` is then
 /// unchanged.
 pub fn read_attributes(
     path: &Path,
     source: &mut SourceItems,
 ) -> Result<AttributeReport, ReadError> {
     let file = File::open(path).map_err(|error| ReadError::new(path, error.into()))?;
-    let is_json_lines = Format::from_path(path) == Some(Format::JsonLines);
+    let is_json_lines = match Format::from_path(path) {
+        Some(format @ (Format::Csv | Format::InfoText)) => {
+            return Err(ReadError::new(path, Problem::whole(Kind::NotAttributes { format })));
+        }
+        format => format == Some(Format::JsonLines),
+    };
     merge(Utf8Reader::new(BufReader::new(file)), is_json_lines, source)
         .map_err(|problem| ReadError::new(path, problem))
 }

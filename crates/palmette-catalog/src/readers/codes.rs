@@ -1,5 +1,49 @@
 //! The text of codes and semantic IDs, before anything is known about other items.
 
+use super::error::shorten;
+use crate::levels::MAX_CODE;
+
+/// Reads the codes of a semantic ID, or of a prefix of one, that stand alone: `<a_1><b_2>`, `1 2`,
+/// `1-2` or `1,2`. Blank text has none. The letters of `<a_1>` are read over.
+///
+/// ```
+/// use palmette_catalog::readers::parse_codes;
+///
+/// assert_eq!(parse_codes("12-1-26")?, [12, 1, 26]);
+/// assert_eq!(parse_codes("<a_12><b_1>")?, [12, 1]);
+/// assert!(parse_codes("12-x").unwrap_err().to_string().starts_with("\"x\" is no code"));
+/// # Ok::<(), palmette_catalog::readers::CodesError>(())
+/// ```
+///
+/// # Errors
+///
+/// For the first piece that is no code.
+pub fn parse_codes(text: &str) -> Result<Vec<u32>, CodesError> {
+    let pieces = match text.contains(',') {
+        true => text.split(',').map(str::trim).collect(),
+        false => split_codes(text),
+    };
+    let code = |piece: &str| match parse_code(piece) {
+        Ok(code) => Ok(code.value),
+        Err(reason) => Err(CodesError { piece: shorten(piece), reason }),
+    };
+    pieces.into_iter().map(code).collect()
+}
+
+/// A text in which something is no code; the message names it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{piece} is no code: {}; write codes as in 183,7 or 183-7 or <a_183><b_7>",
+    match .reason {
+        BadCode::NotACode => format!("expected a whole number from 0 to {MAX_CODE}"),
+        BadCode::LeadingZero => "a code has no leading zeros".to_owned(),
+    }
+)]
+pub struct CodesError {
+    piece: String,
+    reason: BadCode,
+}
+
 /// A code and, where it is spelled `<a_12>`, its prefix.
 #[derive(Debug, PartialEq)]
 pub(super) struct Code<'a> {
@@ -7,7 +51,7 @@ pub(super) struct Code<'a> {
     pub(super) value: u32,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadCode {
     NotACode,
     /// `007` and `7` would be one code with two spellings, of which only one could be written back.
@@ -33,11 +77,16 @@ fn parse_number(text: &str) -> Result<u32, BadCode> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(BadCode::NotACode);
     }
-    let value = text.parse().map_err(|_| BadCode::NotACode)?;
+    let value = text.parse().ok().and_then(code_in_range).ok_or(BadCode::NotACode)?;
     if text.len() > 1 && text.starts_with('0') {
         return Err(BadCode::LeadingZero);
     }
     Ok(value)
+}
+
+/// The number as a code, if it is no larger than codes are.
+pub(super) fn code_in_range(number: u64) -> Option<u32> {
+    u32::try_from(number).ok().filter(|&code| code <= MAX_CODE)
 }
 
 /// The pieces of a whole semantic ID that should each be a code: of `<a_1><b_2>`, `1 2` or `1-2`.
@@ -88,7 +137,7 @@ mod tests {
     #[test]
     fn codes() {
         check("0", Ok((None, 0)));
-        check("4294967295", Ok((None, u32::MAX)));
+        check("2147483647", Ok((None, MAX_CODE)));
         check("<a_12>", Ok((Some("a"), 12)));
         check("<item_B2_0>", Ok((Some("item_B2"), 0)));
         for bad in [
@@ -97,7 +146,8 @@ mod tests {
             "+1",
             "-1",
             "1.0",
-            "4294967296",
+            "2147483648",
+            "18446744073709551616",
             " 1",
             "<a_>",
             "<_1>",
@@ -106,7 +156,7 @@ mod tests {
             "a_1>",
             "<1_1>",
             "<a_-1>",
-            "<a_4294967296>",
+            "<a_2147483648>",
             "<a_1><b_2>",
             "<>",
             "<",
@@ -118,6 +168,30 @@ mod tests {
         }
         check("007", Err(BadCode::LeadingZero));
         check("<a_00>", Err(BadCode::LeadingZero));
+    }
+
+    #[test]
+    fn codes_that_stand_alone() {
+        for same in ["183,7", " 183, 7 ", "183-7", "183 7", "<a_183><b_7>", "<a_183>, <b_7>"] {
+            assert_eq!(parse_codes(same), Ok(vec![183, 7]), "{same:?}");
+        }
+        assert_eq!(parse_codes(" "), Ok(vec![]));
+        for (bad, piece) in [
+            ("1,,2", ""),
+            ("x", "x"),
+            ("1-x", "x"),
+            ("-1", "-1"),
+            ("1,2-3", "2-3"),
+            ("<a_1", "<a_1"),
+        ] {
+            let message = format!(
+                "{piece:?} is no code: expected a whole number from 0 to 2147483647; write codes \
+                 as in 183,7 or 183-7 or <a_183><b_7>"
+            );
+            assert_eq!(parse_codes(bad).unwrap_err().to_string(), message);
+        }
+        let zeros = parse_codes("1,007").unwrap_err().to_string();
+        assert!(zeros.starts_with("\"007\" is no code: a code has no leading zeros"), "{zeros}");
     }
 
     #[track_caller]

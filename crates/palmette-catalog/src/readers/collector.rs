@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry;
 use serde_json::{Map, Value};
 
 use super::SourceItems;
-use super::codes::{BadCode, parse_code, split_codes};
+use super::codes::{BadCode, code_in_range, parse_code, split_codes};
 use super::error::{Kind, Problem, shorten};
 use crate::item::Item;
 
@@ -111,7 +111,7 @@ impl Collector {
         if let Value::String(text) = value {
             return self.code_from_text(line, item, level, text);
         }
-        let Some(code) = value.as_u64().and_then(|number| u32::try_from(number).ok()) else {
+        let Some(code) = value.as_u64().and_then(code_in_range) else {
             let value = describe(value);
             return Err(Problem::at(line, Kind::BadCode { item: item.to_owned(), value, level }));
         };

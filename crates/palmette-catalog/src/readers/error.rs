@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Format;
 use super::utf8::NotUtf8;
+use crate::levels::MAX_CODE;
 
 /// Why a source could not be read.
 ///
@@ -25,7 +27,8 @@ impl ReadError {
         &self.path
     }
 
-    /// The line, from 1. `None` when the source could not be opened or read.
+    /// The line, from 1. `None` when the source could not be opened or read, or is of a format
+    /// that holds no attributes.
     pub fn line(&self) -> Option<u64> {
         self.problem.line
     }
@@ -67,6 +70,11 @@ impl Problem {
         Problem { line: Some(line), column: None, kind: Box::new(kind) }
     }
 
+    /// Of the whole source, whatever its lines hold.
+    pub(super) fn whole(kind: Kind) -> Problem {
+        Problem { line: None, column: None, kind: Box::new(kind) }
+    }
+
     /// `first_line` is the line at which what was parsed starts.
     pub(super) fn json(first_line: u64, error: serde_json::Error) -> Problem {
         if error.is_io() {
@@ -90,7 +98,7 @@ impl From<io::Error> for Problem {
         let not_utf8 = error.get_ref().and_then(|inner| inner.downcast_ref::<NotUtf8>());
         match not_utf8 {
             Some(&NotUtf8 { line }) => Problem::at(line, Kind::NotUtf8),
-            None => Problem { line: None, column: None, kind: Box::new(Kind::Io(error)) },
+            None => Problem::whole(Kind::Io(error)),
         }
     }
 }
@@ -99,6 +107,11 @@ impl From<io::Error> for Problem {
 pub(super) enum Kind {
     #[error("cannot be read: {0}")]
     Io(io::Error),
+    #[error(
+        "attributes are read from JSON, {{\"item ID\": {{\"title\": …}}, …}}, or from JSON lines with \
+         item_id, in a file named .jsonl or .ndjson; this name stands for {format}"
+    )]
+    NotAttributes { format: Format },
     #[error("not UTF-8; convert the file to UTF-8 first")]
     NotUtf8,
     /// Not JSON, a key twice in one object, or JSON of another shape.
@@ -129,7 +142,7 @@ pub(super) enum Kind {
     #[error(
         "item {}: code {value} at level {level}: expected a whole number from 0 to {} \
          or <letter_number>",
-        shorten(.item), u32::MAX
+        shorten(.item), MAX_CODE
     )]
     BadCode { item: String, value: String, level: usize },
     #[error(

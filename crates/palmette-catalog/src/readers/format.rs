@@ -23,8 +23,9 @@ pub enum Format {
     /// Comma-separated, with a header: `item_id` (or `id`); either `codes` (or `semantic_id`, or
     /// `sid`), such as `1 2 3`, `1-2-3` or `<a_1><b_2>`, or columns `code_0`, `code_1`, …, where
     /// empty trailing cells shorten the ID. All other columns are attributes: an empty cell is left
-    /// out, `true`, `false` and numbers that print back as they were written are read as such (`19.99`,
-    /// but neither `007` nor `1.50`), and the rest is text. Empty lines are left out.
+    /// out, `true`, `false` and numbers that print back as they were written, up to zeros that end a
+    /// fraction, are read as such (`19.99` and `1.50`, but not `007`), and the rest is text. Empty
+    /// lines are left out.
     Csv,
 }
 

@@ -21,7 +21,7 @@
 //! assert_eq!(
 //!     error.to_string(),
 //!     "info.txt, line 1: item \"0\": code \"<a_x>\" at level 0: expected a whole number \
-//!      from 0 to 4294967295 or <letter_number>"
+//!      from 0 to 2147483647 or <letter_number>"
 //! );
 //! # Ok::<(), palmette_catalog::readers::ReadError>(())
 //! ```
@@ -50,13 +50,14 @@ use error::Problem;
 use utf8::Utf8Reader;
 
 pub use attributes::{AttributeReport, read_attributes};
+pub use codes::{CodesError, parse_codes};
 pub use error::ReadError;
 pub use format::{Format, UnknownFormat};
 
 /// The items of one source, in its order.
 ///
-/// What a reader returns has distinct item IDs that are not empty, and at least one code an item;
-/// lengths of semantic IDs may differ. Items put together otherwise (`From<Vec<Item>>`) are not
+/// What a reader returns has distinct item IDs that are not empty, and at least one code an item,
+/// none above [`MAX_CODE`](crate::levels::MAX_CODE); lengths of semantic IDs may differ. Items put together otherwise (`From<Vec<Item>>`) are not
 /// checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceItems {

@@ -1,16 +1,17 @@
 //! `palmette catalog`: build and inspect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use palmette_catalog::readers::{self, AttributeReport, Format, SourceItems};
 use palmette_catalog::{BuildOptions, Catalog, CatalogState};
 use serde_json::{Value, json};
 
-use super::loading::{codes_text, item_json, make_parent, name, rank, shortened};
-use crate::output::{bytes, grouped, print, print_json, table};
+use super::items::{codes_text, item_json, name_text, shortened};
+use super::loading::rank;
+use crate::output::{bytes, grouped, make_parent, print, print_json, table, visible};
 
 /// Most items that `inspect` lists for a prefix or a semantic ID.
 const LISTED: u32 = 20;
@@ -65,7 +66,7 @@ pub(crate) struct InspectArgs {
     /// Show this item
     #[arg(long, value_name = "ID", conflicts_with = "prefix")]
     item: Option<String>,
-    /// Show what follows these codes, such as 183,7; "" for the start
+    /// Show what follows these codes, such as 183,7 or 183-7 or "<a_183><b_7>"; "" for the start
     #[arg(long, value_name = "CODES")]
     prefix: Option<String>,
     /// Print one JSON document instead of text
@@ -86,6 +87,14 @@ fn build(args: &BuildArgs) -> anyhow::Result<()> {
         let known = Format::ALL.map(|format| format.to_string()).join(", ");
         bail!("{}: the name tells no format; say --format, one of {known}", args.items.display());
     };
+    for source in [Some(&args.items), args.attributes.as_ref()].into_iter().flatten() {
+        ensure!(
+            !is_same_file(source, &args.out),
+            "--out {} is the file {}, which would be lost; name another file",
+            args.out.display(),
+            source.display()
+        );
+    }
     let mut source = readers::read_items(&args.items, format)?;
     let report = match &args.attributes {
         Some(path) => Some((path, readers::read_attributes(path, &mut source)?)),
@@ -106,6 +115,7 @@ fn build(args: &BuildArgs) -> anyhow::Result<()> {
             "attributes": report.as_ref().map(|(_, report)| json!({
                 "items_without": report.num_without_attributes,
                 "unknown_ids": report.num_unknown,
+                "replaced_values": report.num_replaced,
             })),
         }));
     }
@@ -123,21 +133,37 @@ fn build(args: &BuildArgs) -> anyhow::Result<()> {
 fn build_from(source: SourceItems, args: &BuildArgs) -> anyhow::Result<Catalog> {
     let options =
         BuildOptions { codes_per_level: args.codes_per_level.clone(), num_levels: args.levels };
-    Catalog::build(source, &options).with_context(|| args.items.display().to_string())
+    Catalog::build(source, &options).map_err(|error| {
+        let at_fault = match error.line() {
+            Some(_) => args.items.display().to_string(),
+            None => "--codes-per-level".to_owned(),
+        };
+        anyhow::Error::from(error).context(at_fault)
+    })
 }
 
-/// Attributes that found no item, and items that found none, are usual but worth saying.
-fn warn_of_attributes(path: &std::path::Path, report: &AttributeReport) {
+/// Whether both paths lead to one file that exists.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Attributes that found no item, items that found none, and values that gave way are usual but
+/// worth saying.
+fn warn_of_attributes(path: &Path, report: &AttributeReport) {
     let path = path.display();
     if report.num_without_attributes > 0 {
-        let examples = report.without_attributes.join(", ");
+        let examples = visible(&report.without_attributes.join(", "));
         let count = grouped(report.num_without_attributes as u64);
         eprintln!("note: {path} has nothing on {count} items, such as {examples}");
     }
     if report.num_unknown > 0 {
-        let examples = report.unknown.join(", ");
+        let examples = visible(&report.unknown.join(", "));
         let count = grouped(report.num_unknown as u64);
         eprintln!("note: {path} has {count} ids that no item has, such as {examples}");
+    }
+    if report.num_replaced > 0 {
+        let count = grouped(report.num_replaced as u64);
+        eprintln!("note: {path} replaced {count} values that the items had already");
     }
 }
 
@@ -167,21 +193,25 @@ fn inspect_item(catalog: &Catalog, id: &str, as_json: bool) -> anyhow::Result<()
         }));
     }
     let spelled = codes_text(catalog, &codes);
-    let mut text = format!("item {id}\nsemantic ID  {spelled}\nrank         {rank}\n");
+    let mut text = format!("item {}\nsemantic ID  {spelled}\nrank         {rank}\n", visible(id));
     for (key, value) in &attributes {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        text += &format!("{key:<12} {}\n", shortened(&value, 200));
+        text += &format!("{:<12} {}\n", visible(key), visible(&shortened(&value, 200)));
     }
     if !sharing.is_empty() {
         let others: Vec<&str> =
             sharing.iter().take(LISTED as usize).map(|&other| catalog.id(other)).collect();
-        text += &format!("{} more items share the ID: {}\n", sharing.len(), others.join(", "));
+        text += &format!(
+            "{} more items share the ID: {}\n",
+            sharing.len(),
+            visible(&others.join(", "))
+        );
     }
     print(&text)
 }
 
 fn inspect_prefix(catalog: &Catalog, prefix: &str, as_json: bool) -> anyhow::Result<()> {
-    let codes = parse_codes(prefix)?;
+    let codes = prefix_codes(catalog, prefix)?;
     let mut state = catalog.start();
     for (level, &code) in codes.iter().enumerate() {
         state = catalog.child(&state, code).with_context(|| {
@@ -211,7 +241,7 @@ fn inspect_prefix(catalog: &Catalog, prefix: &str, as_json: bool) -> anyhow::Res
     let shown = here.start..here.end.min(here.start + LISTED);
     for rank in shown.clone() {
         text +=
-            &format!("  is item {}: {}\n", catalog.id(rank), shortened(&name(catalog, rank), 70));
+            &format!("  is item {}: {}\n", visible(catalog.id(rank)), name_text(catalog, rank, 70));
     }
     if shown.len() < here.len() {
         text += &format!("  and {} more\n", here.len() - shown.len());
@@ -220,9 +250,9 @@ fn inspect_prefix(catalog: &Catalog, prefix: &str, as_json: bool) -> anyhow::Res
         let rows: Vec<Vec<String>> = children
             .iter()
             .map(|(code, child)| {
-                let example = name(catalog, child.ranks().start);
+                let example = name_text(catalog, child.ranks().start, 60);
                 let items = grouped(child.ranks().len() as u64);
-                vec![code.to_string(), items, shortened(&example, 60)]
+                vec![code.to_string(), items, example]
             })
             .collect();
         text += &table(&[" code", " items", "the first of them"], &rows);
@@ -230,15 +260,17 @@ fn inspect_prefix(catalog: &Catalog, prefix: &str, as_json: bool) -> anyhow::Res
     print(&text)
 }
 
-fn parse_codes(text: &str) -> anyhow::Result<Vec<u32>> {
-    if text.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    let code = |piece: &str| {
-        let parsed = piece.trim().parse();
-        parsed.with_context(|| format!("--prefix: {piece:?} is no code; write codes as in 183,7"))
-    };
-    text.split(',').map(code).collect()
+/// The codes of a prefix in any spelling that `inspect` prints; letters must be the catalog's.
+fn prefix_codes(catalog: &Catalog, text: &str) -> anyhow::Result<Vec<u32>> {
+    let codes = readers::parse_codes(text).context("--prefix")?;
+    let spelled = codes_text(catalog, &codes);
+    let given: String = text.chars().filter(|&c| c != ',' && !c.is_whitespace()).collect();
+    // More codes than levels have no spelling; that no item has them says more.
+    ensure!(
+        !given.contains('<') || given == spelled || codes.len() > catalog.num_levels(),
+        "--prefix: {text:?} is spelled {spelled} in this catalog"
+    );
+    Ok(codes)
 }
 
 fn stats_text(catalog: &Catalog) -> String {
@@ -289,17 +321,4 @@ fn stats_text(catalog: &Catalog) -> String {
         bytes(stats.item_bytes)
     );
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_codes;
-
-    #[test]
-    fn codes_on_the_command_line() {
-        assert_eq!(parse_codes("183, 7").unwrap(), [183, 7]);
-        assert!(parse_codes("").unwrap().is_empty());
-        assert!(parse_codes("1,,2").unwrap_err().to_string().contains("\"\" is no code"));
-        assert!(parse_codes("<a_1>").is_err());
-    }
 }

@@ -9,9 +9,10 @@ use palmette_demo::{Demo, Shop};
 use palmette_recommend::{Recommendations, Request, WorkerOptions};
 use serde_json::{Value, json};
 
-use super::loading::{codes_text, name, set_threads, shortened};
+use super::items::{codes_text, name, name_text};
+use super::loading::set_threads;
 use super::recommend::{items_json, timings_text};
-use crate::output::{bytes, grouped, print, print_json, table};
+use crate::output::{bytes, grouped, make_parent, print, print_json, table, visible};
 use crate::timings::{Timings, timed};
 
 /// Recommend from a built-in shop: no files, no network.
@@ -105,7 +106,7 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
     for one in shown {
         text += "\nBought, oldest first\n";
         for &rank in &one.history {
-            text += &format!("  {}\n", name(catalog, rank));
+            text += &format!("  {}\n", visible(&name(catalog, rank)));
         }
         text += &format!("Recommended in {:.1} ms\n", one.timings.total);
         let rows: Vec<Vec<String>> = one
@@ -124,7 +125,7 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
                     format!("{:.2}", number("price")),
                     stock,
                     codes_text(catalog, &catalog.codes(item.rank)),
-                    shortened(&name(catalog, item.rank), 72),
+                    name_text(catalog, item.rank, 72),
                 ]
             })
             .collect();
@@ -146,7 +147,7 @@ fn export(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     let mut written = Vec::new();
     for (name, contents) in files {
         let path = dir.join(&name);
-        super::loading::make_parent(&path)?;
+        make_parent(&path)?;
         std::fs::write(&path, &contents).with_context(|| format!("writing {}", path.display()))?;
         written.push((path, contents.len()));
     }

@@ -1,6 +1,6 @@
-//! What several commands load and how they name it.
+//! What several commands load: a model with its catalog, and the items a user names.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
@@ -8,7 +8,9 @@ use clap::Args;
 use palmette_catalog::Catalog;
 use palmette_model::Model;
 use palmette_recommend::{PromptFormat, Recommender};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::output::visible;
 
 /// A model and the catalog it may recommend from.
 #[derive(Debug, Args)]
@@ -45,12 +47,28 @@ fn rayon_pool(threads: usize) -> Result<(), rayon::ThreadPoolBuildError> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()
 }
 
-/// The ranks of items named on the command line, `12,7,99`; nothing for an empty text.
+/// The ranks of items named on the command line: `12,7,99`, or `["12", "a,b"]` as JSON where an id
+/// holds commas or blanks at its ends; none for an empty text.
 pub(crate) fn ranks(catalog: &Catalog, ids: &str) -> anyhow::Result<Vec<u32>> {
-    if ids.trim().is_empty() {
+    split_ids(ids)?.iter().map(|id| rank(catalog, id)).collect()
+}
+
+fn split_ids(ids: &str) -> anyhow::Result<Vec<String>> {
+    let ids = ids.trim();
+    if ids.is_empty() {
         return Ok(Vec::new());
     }
-    ids.split(',').map(|id| rank(catalog, id.trim())).collect()
+    if !ids.starts_with('[') {
+        return Ok(ids.split(',').map(|id| id.trim().to_owned()).collect());
+    }
+    let values: Vec<Value> = serde_json::from_str(ids)
+        .context("ids that begin with [ are read as a JSON list, such as [\"12\", \"a,b\"]")?;
+    let id = |value: Value| match value {
+        Value::String(id) => Ok(id),
+        Value::Number(id) if id.is_u64() || id.is_i64() => Ok(id.to_string()),
+        other => bail!("{other} in a JSON list of ids: an id is text or a whole number"),
+    };
+    values.into_iter().map(id).collect()
 }
 
 /// The rank of one item.
@@ -59,8 +77,8 @@ pub(crate) fn rank(catalog: &Catalog, id: &str) -> anyhow::Result<u32> {
     if let Some(rank) = catalog.rank_of(id) {
         return Ok(rank);
     }
-    let examples: Vec<&str> =
-        (0..catalog.num_items().min(3)).map(|rank| catalog.id(rank)).collect();
+    let examples: Vec<String> =
+        (0..catalog.num_items().min(3)).map(|rank| visible(catalog.id(rank))).collect();
     match examples.as_slice() {
         [] => bail!("item {id:?} is not in the catalog, which is empty"),
         _ => bail!(
@@ -71,53 +89,27 @@ pub(crate) fn rank(catalog: &Catalog, id: &str) -> anyhow::Result<u32> {
     }
 }
 
-/// An item as programs read it.
-pub(crate) fn item_json(catalog: &Catalog, rank: u32) -> Value {
-    json!({
-        "id": catalog.id(rank),
-        "title": catalog.title(rank),
-        "codes": catalog.codes(rank),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::split_ids;
 
-/// An item with its score, as programs read it.
-pub(crate) fn scored_item_json(catalog: &Catalog, rank: u32, score: f32) -> Value {
-    json!({
-        "id": catalog.id(rank),
-        "title": catalog.title(rank),
-        "score": score,
-        "codes": catalog.codes(rank),
-    })
-}
+    #[track_caller]
+    fn check(text: &str, expected: Option<&[&str]>) {
+        let ids = split_ids(text).ok();
+        let ids: Option<Vec<&str>> =
+            ids.as_ref().map(|ids| ids.iter().map(String::as_str).collect());
+        assert_eq!(ids.as_deref(), expected, "{text:?}");
+    }
 
-/// A semantic ID as people read it: `<a_12><b_3>` where the source spelled it so, else `12-3`.
-pub(crate) fn codes_text(catalog: &Catalog, codes: &[u32]) -> String {
-    match catalog.level_prefixes() {
-        Some(prefixes) if prefixes.len() >= codes.len() => {
-            codes.iter().zip(prefixes).map(|(code, prefix)| format!("<{prefix}_{code}>")).collect()
+    #[test]
+    fn ids_on_the_command_line() {
+        check(" ", Some(&[]));
+        check("12, 7,99 ", Some(&["12", "7", "99"]));
+        check("12,,7", Some(&["12", "", "7"]));
+        check("[]", Some(&[]));
+        check(r#" ["a,b", " c", 7, "[x]"]"#, Some(&["a,b", " c", "7", "[x]"]));
+        for bad in ["[12", "[x]", "[1.5]", "[null]", r#"["a"] b"#] {
+            check(bad, None);
         }
-        _ => codes.iter().map(u32::to_string).collect::<Vec<_>>().join("-"),
-    }
-}
-
-/// The title of an item, or its id where it has none.
-pub(crate) fn name(catalog: &Catalog, rank: u32) -> String {
-    catalog.title(rank).unwrap_or_else(|| format!("item {}", catalog.id(rank)))
-}
-
-/// At most `width` characters, the last one an ellipsis where more were cut.
-pub(crate) fn shortened(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
-    }
-}
-
-/// Makes a folder for a file that is to be written.
-pub(crate) fn make_parent(path: &Path) -> anyhow::Result<()> {
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => std::fs::create_dir_all(parent)
-            .with_context(|| format!("{}: cannot be made", parent.display())),
-        None => Ok(()),
     }
 }

@@ -3,5 +3,6 @@
 pub(crate) mod catalog;
 pub(crate) mod demo;
 pub(crate) mod eval;
+mod items;
 mod loading;
 pub(crate) mod recommend;

@@ -5,9 +5,8 @@ use palmette_catalog::Catalog;
 use palmette_recommend::{Recommendations, Request, WorkerOptions};
 use serde_json::{Value, json};
 
-use super::loading::{
-    RecommenderArgs, codes_text, item_json, name, ranks, scored_item_json, set_threads, shortened,
-};
+use super::items::{codes_text, item_json, name_text, scored_item_json};
+use super::loading::{RecommenderArgs, ranks, set_threads};
 use crate::output::{print, print_json, table};
 use crate::timings::{Timings, timed};
 
@@ -20,12 +19,16 @@ pub(crate) struct RecommendArgs {
     #[command(flatten)]
     recommender: RecommenderArgs,
     /// Ids of the items in the history, oldest first, such as 12,7,99; "" for a new user
+    ///
+    /// Ids that hold commas, or blanks at their ends, are given as a JSON list: '["a,b", " c"]'.
     #[arg(long, value_name = "IDS")]
     history: String,
     /// How many items to recommend
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
     /// Hypotheses kept at each level; wider is more thorough
+    ///
+    /// The search widens by itself where K, or leaving out the items of the history, needs more.
     #[arg(long, value_name = "N", default_value_t = 128)]
     beam_width: usize,
     /// Recommend items of the history too
@@ -77,7 +80,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     if !history.is_empty() {
         text += "after\n";
         for &rank in &history[unread..] {
-            text += &format!("  {}\n", shortened(&name(catalog, rank), 76));
+            text += &format!("  {}\n", name_text(catalog, rank, 76));
         }
     }
     text += &items_text(catalog, &answer);
@@ -103,7 +106,7 @@ fn items_text(catalog: &Catalog, answer: &Recommendations) -> String {
             format!("{:.3}", item.score),
             catalog.id(item.rank).to_owned(),
             codes_text(catalog, &catalog.codes(item.rank)),
-            shortened(&name(catalog, item.rank), 60),
+            name_text(catalog, item.rank, 60),
         ]
     };
     let rows: Vec<Vec<String>> = answer.items.iter().enumerate().map(row).collect();
