@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::config::ModelConfig;
 use crate::kernels::{MatMut, MatRef, Write, dot, matmul, softmax_in_place};
-use crate::session::SessionOptions;
+use crate::plan::{SessionOptions, product, zeroed};
 
 /// Query rows of a prompt treated at once; keys after a block's last row are not looked at.
 const CAUSAL_BLOCK: usize = 64;
@@ -52,18 +52,20 @@ pub(crate) struct OwnPart<'a> {
 }
 
 impl BeamKeyValues {
-    pub(crate) fn new(config: &ModelConfig, max_beams: usize, max_passes: usize) -> Self {
-        let width = config.key_value_width();
-        let places = config.num_hidden_layers * max_passes * max_beams * width;
-        Self {
-            keys: vec![0.0; places],
-            values: vec![0.0; places],
-            ancestors: vec![0; max_passes * max_beams],
-            previous: vec![0; max_passes * max_beams],
+    /// For options whose [`PlannedBytes`](crate::PlannedBytes) could be counted.
+    /// `None` where there is not the memory for it.
+    pub(crate) fn new(config: &ModelConfig, options: &SessionOptions) -> Option<Self> {
+        let (max_beams, max_passes) = (options.max_beams, options.max_decode_passes);
+        let (slots, width) = (max_passes * max_beams, config.key_value_width());
+        Some(Self {
+            keys: zeroed(slots * config.num_hidden_layers * width)?,
+            values: zeroed(slots * config.num_hidden_layers * width)?,
+            ancestors: zeroed(slots)?,
+            previous: zeroed(slots)?,
             max_beams,
             max_passes,
             width,
-        }
+        })
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -188,11 +190,12 @@ impl HeadShape {
 }
 
 /// Places that scores need: the larger of a block of prompt rows and of all beams, for each head.
-pub(crate) fn score_places(heads: usize, options: &SessionOptions) -> usize {
+/// `None` when there are too many to count.
+pub(crate) fn score_places(heads: usize, options: &SessionOptions) -> Option<usize> {
     let prompt = options.max_prompt_tokens;
-    let causal = CAUSAL_BLOCK.min(prompt) * prompt;
-    let beams = options.max_beams * (prompt + options.max_decode_passes);
-    heads * causal.max(beams)
+    let causal = product(&[CAUSAL_BLOCK.min(prompt), prompt])?;
+    let beams = product(&[options.max_beams, prompt.checked_add(options.max_decode_passes)?])?;
+    product(&[heads, causal.max(beams)])
 }
 
 /// Attention of prompt positions to themselves and those before.
@@ -208,8 +211,7 @@ pub(crate) fn causal(
     threads: usize,
 ) {
     let c = shape.head_dim;
-    let places = scores.len() / shape.heads;
-    let one_head = |(head, (scores, out)): (usize, (&mut [f32], &mut [f32]))| {
+    let one_head = |head: usize, scores: &mut [f32], out: &mut [f32]| {
         let key_head = shape.key_head(head);
         for start in (0..rows).step_by(CAUSAL_BLOCK) {
             let block = start..rows.min(start + CAUSAL_BLOCK);
@@ -238,8 +240,7 @@ pub(crate) fn causal(
             );
         }
     };
-    let heads = scores.chunks_exact_mut(places).zip(out.chunks_exact_mut(rows * c));
-    for_each_head(heads.take(shape.heads), threads, one_head);
+    for_each_head(shape.heads, threads, scores, &mut out[..shape.heads * rows * c], one_head);
 }
 
 /// Attention of beams to the prompt and to their own tokens, the newest included.
@@ -257,9 +258,8 @@ pub(crate) fn beams(
     threads: usize,
 ) {
     let c = shape.head_dim;
-    let places = scores.len() / shape.heads;
     let seen = prompt + own.passes;
-    let one_head = |(head, (scores, out)): (usize, (&mut [f32], &mut [f32]))| {
+    let one_head = |head: usize, scores: &mut [f32], out: &mut [f32]| {
         let key_head = shape.key_head(head);
         let scores = &mut scores[..rows * seen];
         matmul(
@@ -293,19 +293,58 @@ pub(crate) fn beams(
             }
         }
     };
-    let heads = scores.chunks_exact_mut(places).zip(out.chunks_exact_mut(rows * c));
-    for_each_head(heads.take(shape.heads), threads, one_head);
+    for_each_head(shape.heads, threads, scores, &mut out[..shape.heads * rows * c], one_head);
 }
 
-/// Runs `work` for each head, on several threads where asked to; heads do not touch each other.
-fn for_each_head<'a>(
-    heads: impl Iterator<Item = (&'a mut [f32], &'a mut [f32])> + Send,
+/// Runs `work` for each head with its equal part of `scores` and of `out`, on at most `threads` rayon
+/// workers; heads do not touch each other.
+fn for_each_head(
+    heads: usize,
     threads: usize,
-    work: impl Fn((usize, (&mut [f32], &mut [f32]))) + Send + Sync,
+    scores: &mut [f32],
+    out: &mut [f32],
+    work: impl Fn(usize, &mut [f32], &mut [f32]) + Send + Sync,
 ) {
+    let (score_places, out_places) = (scores.len() / heads, out.len() / heads);
+    let group_size = heads.div_ceil(threads.max(1));
+    let one_group = |(group, (scores, out)): (usize, (&mut [f32], &mut [f32]))| {
+        let parts = scores.chunks_exact_mut(score_places).zip(out.chunks_exact_mut(out_places));
+        for (place, (scores, out)) in parts.enumerate() {
+            work(group * group_size + place, scores, out);
+        }
+    };
     if threads > 1 {
-        heads.enumerate().par_bridge().for_each(work);
+        let scores = scores.par_chunks_mut(group_size * score_places);
+        let out = out.par_chunks_mut(group_size * out_places);
+        scores.zip(out).enumerate().for_each(one_group);
     } else {
-        heads.enumerate().for_each(work);
+        one_group((0, (scores, out)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    use super::for_each_head;
+
+    #[test]
+    fn every_head_gets_its_parts_once_on_no_more_threads_than_asked_for() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+        for (heads, threads) in [(1, 4), (4, 1), (4, 3), (7, 2), (8, 3), (8, 5), (12, 20)] {
+            let (mut scores, mut out) = (vec![0.0; heads * 3], vec![0.0; heads * 2]);
+            let workers = Mutex::new(HashSet::new());
+            pool.install(|| {
+                for_each_head(heads, threads, &mut scores, &mut out, |head, scores, out| {
+                    workers.lock().unwrap().insert(std::thread::current().id());
+                    scores.iter_mut().chain(out).for_each(|value| *value += head as f32 + 1.0);
+                });
+            });
+            assert!(workers.lock().unwrap().len() <= threads, "{heads} heads, {threads} threads");
+            let owned_by =
+                |places: usize| (0..heads * places).map(move |i| (i / places + 1) as f32);
+            assert!(scores.into_iter().eq(owned_by(3)) && out.into_iter().eq(owned_by(2)));
+        }
     }
 }

@@ -12,6 +12,12 @@ use crate::error::LoadError;
 /// Letters used in this crate's shapes: T prompt tokens, B beams, D `hidden_size`, H
 /// `num_attention_heads`, G `num_key_value_heads`, C `head_dim`, F `intermediate_size`, V
 /// `vocab_size`.
+///
+/// [`read`](Self::read) and [`from_bytes`](Self::from_bytes) give a configuration that obeys
+/// [`check`](Self::check). The fields are public and the derived `Deserialize` (of this struct's own
+/// form, for programs that keep it beside other data) checks nothing: call `check` on a
+/// configuration made in either way before using it. [`Model::from_bytes`](crate::Model::from_bytes)
+/// does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelConfig {
     /// V: entries in the vocabulary, and logits per position.
@@ -70,7 +76,10 @@ impl ModelConfig {
             match value.get(name).map(Value::as_u64) {
                 Some(Some(n)) if (1..=1 << 31).contains(&n) => Ok(n as usize),
                 Some(_) => {
-                    Err(format!("`{name}` is {}; a positive whole number is needed", value[name]))
+                    let found = &value[name];
+                    Err(format!(
+                        "`{name}` is {found}; a positive whole number up to 2^31 is needed"
+                    ))
                 }
                 None => Err(format!("`{name}` is missing")),
             }
@@ -98,20 +107,39 @@ impl ModelConfig {
         Ok(config)
     }
 
-    /// Checks the relations between sizes that the layers rely on.
+    /// Checks what the layers rely on: every size is at least 1, heads come in whole groups, a
+    /// head's width is even, the two constants are in range, and the bytes of every weight can be
+    /// counted.
     ///
     /// # Errors
     /// A sentence naming the fields and the rule they break.
     pub fn check(&self) -> Result<(), String> {
+        let vocab = ("vocab_size", self.vocab_size);
+        let hidden = ("hidden_size", self.hidden_size);
+        let inner = ("intermediate_size", self.intermediate_size);
+        let query_heads = ("num_attention_heads", self.num_attention_heads);
+        let head_dim = ("head_dim", self.head_dim);
+        let more = [
+            ("num_hidden_layers", self.num_hidden_layers),
+            ("num_key_value_heads", self.num_key_value_heads),
+            ("max_position_embeddings", self.max_position_embeddings),
+        ];
+        let sizes = [vocab, hidden, inner, query_heads, head_dim].into_iter().chain(more);
+        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+            return Err(format!("`{name}` is 0; it must be at least 1"));
+        }
+        for factors in [&[vocab, hidden][..], &[inner, hidden], &[query_heads, head_dim, hidden]] {
+            check_weight_size(factors)?;
+        }
         let (heads, groups) = (self.num_attention_heads, self.num_key_value_heads);
-        if groups == 0 || !heads.is_multiple_of(groups) {
+        if !heads.is_multiple_of(groups) {
             return Err(format!(
                 "`num_attention_heads` is {heads}, which is not a multiple of `num_key_value_heads`, {groups}"
             ));
         }
-        if self.head_dim == 0 || !self.head_dim.is_multiple_of(2) {
+        if !self.head_dim.is_multiple_of(2) {
             return Err(format!(
-                "`head_dim` is {}; rotary positions need a positive even number",
+                "`head_dim` is {}; rotary positions need an even number",
                 self.head_dim
             ));
         }
@@ -124,12 +152,13 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// H · C: values of one position's queries.
+    /// H · C: values of one position's queries. No overflow in a [checked](Self::check) shape.
     pub fn query_width(&self) -> usize {
         self.num_attention_heads * self.head_dim
     }
 
-    /// G · C: values of one position's keys, and of its values.
+    /// G · C: values of one position's keys, and of its values. No overflow in a
+    /// [checked](Self::check) shape.
     pub fn key_value_width(&self) -> usize {
         self.num_key_value_heads * self.head_dim
     }
@@ -160,6 +189,21 @@ impl ModelConfig {
             "torch_dtype": dtype,
         })
     }
+}
+
+/// Whether the bytes of weights of this many f32 can be counted. Up to three such matrices are kept
+/// as one: queries, keys and values.
+fn check_weight_size(factors: &[(&str, usize)]) -> Result<(), String> {
+    const MATRICES: usize = 3;
+    let bytes = factors
+        .iter()
+        .try_fold(MATRICES * size_of::<f32>(), |bytes, (_, size)| bytes.checked_mul(*size));
+    if bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {
+        return Ok(());
+    }
+    let product: Vec<String> =
+        factors.iter().map(|(name, size)| format!("`{name}` ({size})")).collect();
+    Err(format!("a weight of {} values is more than memory can hold", product.join(" × ")))
 }
 
 fn number(value: &Value, name: &str) -> Result<Option<f64>, String> {
@@ -249,6 +293,42 @@ mod tests {
             value[field] = bad;
             let reason = ModelConfig::from_json(&value).unwrap_err();
             assert!(reason.contains(word), "{field}: {reason}");
+        }
+    }
+
+    #[test]
+    fn no_size_may_be_zero() {
+        let sizes = tiny();
+        let sizes = sizes.as_object().unwrap().iter().filter(|(_, value)| value.is_u64());
+        let mut count = 0;
+        for (field, _) in sizes {
+            // Past `from_json`, as a program that fills in the public fields.
+            let config = ModelConfig::from_json(&tiny()).unwrap();
+            let mut value = serde_json::to_value(config).unwrap();
+            value[field] = 0.into();
+            let config: ModelConfig = serde_json::from_value(value).unwrap();
+            let reason = config.check().unwrap_err();
+            assert!(reason.contains(&format!("`{field}` is 0")), "{field}: {reason}");
+            count += 1;
+        }
+        assert_eq!(count, 8, "every size");
+    }
+
+    #[test]
+    fn sizes_whose_product_overflows_are_named() {
+        let huge = 1_u64 << 31;
+        for fields in [
+            &["vocab_size", "hidden_size"][..],
+            &["intermediate_size", "hidden_size"],
+            &["num_attention_heads", "head_dim", "hidden_size"],
+        ] {
+            let mut value = tiny();
+            for field in fields {
+                value[field] = huge.into();
+            }
+            let reason = ModelConfig::from_json(&value).unwrap_err();
+            assert!(reason.contains("more than memory can hold"), "{reason}");
+            assert!(fields.iter().all(|field| reason.contains(field)), "{fields:?}: {reason}");
         }
     }
 }

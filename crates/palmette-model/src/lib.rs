@@ -13,11 +13,14 @@ mod attention;
 mod config;
 mod error;
 pub mod kernels;
+mod layers;
 mod model;
+mod plan;
 mod session;
 mod weights;
 
 pub use config::ModelConfig;
 pub use error::LoadError;
 pub use model::Model;
-pub use session::{Session, SessionError, SessionOptions};
+pub use plan::{PlannedBytes, SessionOptions};
+pub use session::{Session, SessionError};

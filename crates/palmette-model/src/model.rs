@@ -1,10 +1,9 @@
-//! A model as loaded: configuration, weights and position tables, frozen and shared.
+//! A model as loaded: configuration and weights, frozen and shared.
 
 use std::path::Path;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
-use crate::kernels::RopeTable;
 use crate::weights::Weights;
 
 /// A Qwen3-family decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
@@ -13,7 +12,6 @@ use crate::weights::Weights;
 pub struct Model {
     pub(crate) config: ModelConfig,
     pub(crate) weights: Weights,
-    pub(crate) rope: RopeTable,
 }
 
 impl Model {
@@ -26,7 +24,7 @@ impl Model {
     pub fn load(dir: &Path) -> Result<Self, LoadError> {
         let config = ModelConfig::read(&dir.join("config.json"))?;
         let weights = Weights::read(dir, &config)?;
-        Ok(Self::assemble(config, weights))
+        Ok(Self { config, weights })
     }
 
     /// A model from the bytes of a safetensors file.
@@ -37,13 +35,7 @@ impl Model {
         let name = Path::new("model.safetensors");
         config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
         let weights = Weights::from_bytes(name, safetensors, &config)?;
-        Ok(Self::assemble(config, weights))
-    }
-
-    fn assemble(config: ModelConfig, weights: Weights) -> Self {
-        let rope =
-            RopeTable::new(config.head_dim, config.max_position_embeddings, config.rope_theta);
-        Self { config, weights, rope }
+        Ok(Self { config, weights })
     }
 
     /// The model's shape.

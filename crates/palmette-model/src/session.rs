@@ -4,22 +4,11 @@ use palmette_core::TokenId;
 use palmette_decode::{DecodeError, LogitsSource};
 
 use crate::attention::{self, BeamKeyValues};
-use crate::kernels::{MatMut, MatRef, Write, matmul, rms_norm, rms_norm_in_place, swiglu};
+use crate::config::ModelConfig;
+use crate::kernels::RopeTable;
+use crate::layers::Rows;
 use crate::model::Model;
-use crate::weights::LayerWeights;
-
-/// How much a session must be able to hold; its memory is planned from this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionOptions {
-    /// T: most tokens in a prompt.
-    pub max_prompt_tokens: usize,
-    /// B: most beams in a decode pass.
-    pub max_beams: usize,
-    /// Most decode passes after a prompt. A search of L levels takes L − 1.
-    pub max_decode_passes: usize,
-    /// Rayon workers to use; results do not depend on it.
-    pub threads: usize,
-}
+use crate::plan::{PlannedBytes, SessionOptions, zeroed};
 
 /// A request or pass that a session cannot take.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -83,9 +72,29 @@ pub enum SessionError {
         /// The model's `max_position_embeddings`.
         max: usize,
     },
+    /// The plan needs more memory than there is.
+    #[error(
+        "{beams} beams after a prompt of up to {prompt} tokens need {needed}, more than can be allocated: take a smaller beam width or a shorter prompt",
+        needed = described(*bytes)
+    )]
+    PlanTooLarge {
+        /// Prompt tokens planned.
+        prompt: usize,
+        /// Beams planned.
+        beams: usize,
+        /// [`PlannedBytes::total`]; `None` when there are more than an address can count.
+        bytes: Option<usize>,
+    },
     /// The search failed.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+}
+
+fn described(bytes: Option<usize>) -> String {
+    match bytes {
+        Some(bytes) => format!("{bytes} bytes"),
+        None => format!("over {} bytes", isize::MAX),
+    }
 }
 
 /// The caches and buffers of one request at a time; reuse it for the next.
@@ -103,33 +112,14 @@ pub struct Session<'m> {
     prompt_keys: Vec<f32>,
     prompt_values: Vec<f32>,
     beams: BeamKeyValues,
+    /// Angles of the planned positions.
+    rope: RopeTable,
     rows: Rows,
     logits: Vec<f32>,
     /// Rows of the latest pass; 0 before the first.
     num_rows: usize,
     /// Decode passes since the prompt.
     passes: usize,
-}
-
-/// Activations of one pass, R rows: prompt positions or beams.
-#[derive(Debug)]
-struct Rows {
-    /// The residual stream, `[R, D]`
-    hidden: Vec<f32>,
-    /// `[R, D]`
-    normed: Vec<f32>,
-    /// `[R, (H + 2 G) C]`
-    qkv: Vec<f32>,
-    /// `[H, R, C]`
-    heads: Vec<f32>,
-    /// `[R, H·C]`
-    attended: Vec<f32>,
-    /// `[R, 2 F]`
-    gate_up: Vec<f32>,
-    /// `[R, F]`
-    gated: Vec<f32>,
-    /// Attention scores; see [`attention`]
-    scores: Vec<f32>,
 }
 
 /// What a pass's rows are.
@@ -142,37 +132,61 @@ impl<'m> Session<'m> {
     /// Plans and allocates everything a request will need.
     ///
     /// # Errors
-    /// When prompt and passes together exceed the model's positions.
+    /// When prompt and passes together exceed the model's positions, or the plan needs more memory
+    /// than there is.
     pub fn new(model: &'m Model, options: SessionOptions) -> Result<Self, SessionError> {
-        let SessionOptions { max_prompt_tokens: prompt, max_decode_passes: passes, .. } = options;
-        let max = model.config.max_position_embeddings;
-        if prompt + passes > max {
+        let planned = Self::planned_bytes(&model.config, &options)?;
+        Self::allocate(model, options, &planned)
+            .ok_or_else(|| plan_too_large(&options, Some(planned.total())))
+    }
+
+    /// The memory that [`new`](Self::new) would take for a model of this shape, by part.
+    ///
+    /// # Errors
+    /// When prompt and passes together exceed the model's positions, or the bytes cannot be counted.
+    pub fn planned_bytes(
+        config: &ModelConfig,
+        options: &SessionOptions,
+    ) -> Result<PlannedBytes, SessionError> {
+        let (prompt, passes) = (options.max_prompt_tokens, options.max_decode_passes);
+        let max = config.max_position_embeddings;
+        if prompt.saturating_add(passes) > max {
             return Err(SessionError::TooManyPositions { prompt, passes, max });
         }
+        PlannedBytes::count(config, options).ok_or_else(|| plan_too_large(options, None))
+    }
+
+    /// `None` where there is not the memory for it.
+    fn allocate(model: &'m Model, options: SessionOptions, planned: &PlannedBytes) -> Option<Self> {
+        // The whole at once, given back at once: a system that hands out memory lazily refuses one
+        // request beyond all it has, but not the same in parts. The optimiser would leave out an
+        // allocation that nobody looks at.
+        let mut whole = Vec::<u8>::new();
+        std::hint::black_box(&mut whole).try_reserve_exact(planned.total()).ok()?;
+        drop(std::hint::black_box(whole));
+
         let config = &model.config;
-        let (d, f) = (config.hidden_size, config.intermediate_size);
-        let (q, kv) = (config.query_width(), config.key_value_width());
-        let most_rows = prompt.max(options.max_beams);
-        let cache = config.num_hidden_layers * prompt * kv;
-        let scores = attention::score_places(config.num_attention_heads, &options);
-        Ok(Self {
+        let (prompt_tokens, beams) = (options.max_prompt_tokens, options.max_beams);
+        let mut prompt = Vec::new();
+        prompt.try_reserve_exact(prompt_tokens).ok()?;
+        let cache = config.num_hidden_layers * prompt_tokens * config.key_value_width();
+        let angles = (prompt_tokens + options.max_decode_passes) * (config.head_dim / 2);
+        let score_places = planned.scores / size_of::<f32>();
+        Some(Self {
             model,
             options,
-            prompt: Vec::with_capacity(prompt),
-            prompt_keys: vec![0.0; cache],
-            prompt_values: vec![0.0; cache],
-            beams: BeamKeyValues::new(config, options.max_beams, passes),
-            rows: Rows {
-                hidden: vec![0.0; most_rows * d],
-                normed: vec![0.0; most_rows * d],
-                qkv: vec![0.0; most_rows * (q + 2 * kv)],
-                heads: vec![0.0; most_rows * q],
-                attended: vec![0.0; most_rows * q],
-                gate_up: vec![0.0; most_rows * 2 * f],
-                gated: vec![0.0; most_rows * f],
-                scores: vec![0.0; scores],
-            },
-            logits: vec![0.0; options.max_beams.max(1) * config.vocab_size],
+            prompt,
+            prompt_keys: zeroed(cache)?,
+            prompt_values: zeroed(cache)?,
+            beams: BeamKeyValues::new(config, &options)?,
+            rope: RopeTable::fill(
+                zeroed(angles)?,
+                zeroed(angles)?,
+                config.head_dim,
+                config.rope_theta,
+            ),
+            rows: Rows::new(config, prompt_tokens.max(beams), score_places)?,
+            logits: zeroed(beams.max(1) * config.vocab_size)?,
             num_rows: 0,
             passes: 0,
         })
@@ -211,8 +225,8 @@ impl<'m> Session<'m> {
     /// When no prompt has been set.
     pub fn all_prompt_logits(&mut self) -> Result<Vec<f32>, SessionError> {
         self.prefill()?;
-        let (rows, vocab) = (self.prompt.len(), self.model.config.vocab_size);
-        let mut logits = vec![0.0; rows * vocab];
+        let rows = self.prompt.len();
+        let mut logits = vec![0.0; rows * self.model.config.vocab_size];
         self.rows.logits(self.model, 0..rows, &mut logits, self.options.threads);
         Ok(logits)
     }
@@ -252,7 +266,8 @@ impl<'m> Session<'m> {
             };
             let positions_advance = matches!(pass, Pass::Prompt);
             self.rows.position_queries_and_keys(
-                model,
+                config,
+                &self.rope,
                 layer,
                 num_rows,
                 first_position,
@@ -306,103 +321,9 @@ impl<'m> Session<'m> {
     }
 }
 
-impl Rows {
-    fn project_qkv(&mut self, layer: &LayerWeights, eps: f32, rows: usize, threads: usize) {
-        let d = layer.attention_norm.len();
-        rms_norm(
-            &mut self.normed[..rows * d],
-            &self.hidden[..rows * d],
-            &layer.attention_norm,
-            eps,
-        );
-        linear(&mut self.qkv, Write::Replace, &self.normed, &layer.qkv, (rows, d), threads);
-    }
-
-    /// Norms each head of queries and keys and turns it to its position.
-    fn position_queries_and_keys(
-        &mut self,
-        model: &Model,
-        layer: &LayerWeights,
-        rows: usize,
-        first_position: usize,
-        positions_advance: bool,
-    ) {
-        let config = &model.config;
-        let (c, heads) = (config.head_dim, config.num_attention_heads);
-        let width = config.query_width() + 2 * config.key_value_width();
-        let turned = heads + config.num_key_value_heads;
-        for (row, qkv) in self.qkv.chunks_exact_mut(width).take(rows).enumerate() {
-            let position = first_position + if positions_advance { row } else { 0 };
-            for (head, values) in qkv.chunks_exact_mut(c).take(turned).enumerate() {
-                let weight = if head < heads { &layer.query_norm } else { &layer.key_norm };
-                rms_norm_in_place(values, weight, config.rms_norm_eps);
-                model.rope.rotate(values, position);
-            }
-        }
-    }
-
-    /// Adds the attention's output to the residual stream.
-    fn finish_attention(
-        &mut self,
-        layer: &LayerWeights,
-        shape: &attention::HeadShape,
-        rows: usize,
-        threads: usize,
-    ) {
-        shape.gather_heads(&self.heads, rows, &mut self.attended);
-        let width = shape.query_width();
-        let out = &layer.attention_out;
-        linear(&mut self.hidden, Write::Add, &self.attended, out, (rows, width), threads);
-    }
-
-    fn feed_forward(&mut self, layer: &LayerWeights, eps: f32, rows: usize, threads: usize) {
-        let d = layer.mlp_norm.len();
-        let f = layer.down.len() / d;
-        let (hidden, normed) = (&self.hidden[..rows * d], &mut self.normed[..rows * d]);
-        rms_norm(normed, hidden, &layer.mlp_norm, eps);
-        linear(&mut self.gate_up, Write::Replace, &self.normed, &layer.gate_up, (rows, d), threads);
-        swiglu(&mut self.gated[..rows * f], &self.gate_up[..rows * 2 * f], f);
-        linear(&mut self.hidden, Write::Add, &self.gated, &layer.down, (rows, f), threads);
-    }
-
-    /// Logits of some rows of the residual stream into `logits`, `[rows, V]`.
-    fn logits(
-        &mut self,
-        model: &Model,
-        rows: std::ops::Range<usize>,
-        logits: &mut [f32],
-        threads: usize,
-    ) {
-        let d = model.config.hidden_size;
-        let count = rows.len();
-        rms_norm(
-            &mut self.normed[..count * d],
-            &self.hidden[rows.start * d..rows.end * d],
-            &model.weights.final_norm,
-            model.config.rms_norm_eps,
-        );
-        linear(logits, Write::Replace, &self.normed, model.weights.head(), (count, d), threads);
-    }
-}
-
-/// `out ← x · weightᵀ`: `x` is `[rows, width]`, `weight` `[outputs, width]`, `out` `[rows, outputs]`.
-fn linear(
-    out: &mut [f32],
-    write: Write,
-    x: &[f32],
-    weight: &[f32],
-    (rows, width): (usize, usize),
-    threads: usize,
-) {
-    let outputs = weight.len() / width;
-    matmul(
-        MatMut::row_major(out, rows, outputs),
-        write,
-        1.0,
-        MatRef::row_major(x, rows, width),
-        MatRef::row_major(weight, outputs, width).transposed(),
-        threads,
-    );
+fn plan_too_large(options: &SessionOptions, bytes: Option<usize>) -> SessionError {
+    let (prompt, beams) = (options.max_prompt_tokens, options.max_beams);
+    SessionError::PlanTooLarge { prompt, beams, bytes }
 }
 
 impl LogitsSource for Session<'_> {
@@ -440,10 +361,48 @@ impl LogitsSource for Session<'_> {
         self.beams.fork(parents, self.passes);
         self.passes = pass;
         self.num_rows = beams;
+        if beams == 0 {
+            // Nothing to compute, and `attention` divides its buffers among rows.
+            return Ok(&[]);
+        }
         self.forward(tokens, Pass::Beams);
         let vocab = self.model.config.vocab_size;
         let logits = &mut self.logits[..beams * vocab];
         self.rows.logits(self.model, 0..beams, logits, self.options.threads);
         Ok(&self.logits[..beams * vocab])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// The formulas of [`PlannedBytes`] against what is allocated.
+    #[test]
+    fn planned_bytes_are_those_taken() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tied_f32");
+        let model = Model::load(&dir).unwrap();
+        for (prompt, beams, passes) in [(64, 8, 4), (3, 40, 1), (1, 1, 0), (100, 0, 0), (0, 5, 2)] {
+            let options = SessionOptions {
+                max_prompt_tokens: prompt,
+                max_beams: beams,
+                max_decode_passes: passes,
+                threads: 1,
+            };
+            let planned = Session::planned_bytes(&model.config, &options).unwrap();
+            let session = Session::new(&model, options).unwrap();
+            let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>();
+            let taken = PlannedBytes {
+                prompt_cache: session.cache_bytes().0,
+                beam_cache: session.cache_bytes().1,
+                activations: session.rows.activation_bytes(),
+                scores: size_of_val(&*session.rows.scores),
+                logits: size_of_val(&*session.logits),
+                positions: prompt_tokens + session.rope.bytes(),
+            };
+            assert_eq!(planned, taken, "{options:?}");
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use half::{bf16, f16};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::tensor::TensorInfo;
+use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 
 use crate::config::ModelConfig;
@@ -62,7 +63,8 @@ impl Weights {
         let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
         let (queries, keys) = (config.query_width(), config.key_value_width());
         let embedding = files.take("model.embed_tokens.weight", &[config.vocab_size, d])?;
-        let mut layers = Vec::with_capacity(config.num_hidden_layers);
+        // Grown as tensors are found: the number in `config` is not to be trusted with memory.
+        let mut layers = Vec::new();
         for layer in 0..config.num_hidden_layers {
             let mut take = |name: &str, shape: &[usize]| {
                 files.take(&format!("model.layers.{layer}.{name}.weight"), shape)
@@ -117,10 +119,29 @@ impl Weights {
 struct TensorFiles {
     /// What errors about the whole set name.
     path: PathBuf,
-    /// File names and bytes.
-    shards: BTreeMap<PathBuf, Vec<u8>>,
-    /// Shard of each tensor not yet taken.
-    left: BTreeMap<String, PathBuf>,
+    shards: Vec<Shard>,
+    /// The tensors not yet taken.
+    left: BTreeMap<String, Entry>,
+}
+
+/// One file, its header apart: [`Entry`]s hold what that says.
+struct Shard {
+    path: PathBuf,
+    /// The whole file; empty once all its tensors have been taken, so that loading needs little
+    /// more than the files and the f32 values together.
+    bytes: Vec<u8>,
+    /// Where the tensors' bytes begin.
+    data_start: usize,
+    /// Tensors not yet taken.
+    num_left: usize,
+}
+
+/// Where a tensor lies.
+struct Entry {
+    /// Place in [`TensorFiles::shards`].
+    shard: usize,
+    /// Offsets count from [`Shard::data_start`].
+    info: TensorInfo,
 }
 
 #[derive(Deserialize)]
@@ -161,42 +182,56 @@ impl TensorFiles {
         }
     }
 
-    fn index(path: PathBuf, shards: BTreeMap<PathBuf, Vec<u8>>) -> Result<Self, LoadError> {
-        let mut left = BTreeMap::new();
-        for (shard, bytes) in &shards {
-            for name in parse(shard, bytes)?.names() {
-                if left.insert(name.to_owned(), shard.clone()).is_some() {
+    fn index(path: PathBuf, files: BTreeMap<PathBuf, Vec<u8>>) -> Result<Self, LoadError> {
+        let (mut shards, mut left) = (Vec::new(), BTreeMap::new());
+        for (path, bytes) in files {
+            let (header_len, header) = SafeTensors::read_metadata(&bytes)
+                .map_err(|e| LoadError::weights(&path, format!("is no safetensors file: {e}")))?;
+            let names = header.offset_keys();
+            let num_left = names.len();
+            for name in names {
+                let Some(info) = header.info(&name).cloned() else { continue };
+                if left.contains_key(&name) {
                     let reason = format!("holds the tensor {name}, as another shard does");
-                    return Err(LoadError::weights(shard, reason));
+                    return Err(LoadError::weights(&path, reason));
                 }
+                left.insert(name, Entry { shard: shards.len(), info });
             }
+            let data_start = size_of::<u64>() + header_len;
+            shards.push(Shard { path, bytes, data_start, num_left });
         }
         Ok(Self { path, shards, left })
     }
 
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let Some(shard) = self.left.remove(name) else {
+        let Some(Entry { shard, info }) = self.left.remove(name) else {
             let reason = format!("lacks the tensor {name} {shape:?}");
             return Err(LoadError::weights(&self.path, reason));
         };
-        let tensors = parse(&shard, &self.shards[&shard])?;
-        let tensor = tensors
-            .tensor(name)
-            .map_err(|e| LoadError::weights(&shard, format!("tensor {name}: {e}")))?;
-        if tensor.shape() != shape {
-            let found = tensor.shape();
-            let reason = format!("tensor {name} is {found:?}; config.json makes it {shape:?}");
-            return Err(LoadError::weights(&shard, reason));
+        let shard = &mut self.shards[shard];
+        let error = |reason: String| LoadError::weights(&shard.path, reason);
+        if info.shape != shape {
+            let found = info.shape;
+            return Err(error(format!(
+                "tensor {name} is {found:?}; config.json makes it {shape:?}"
+            )));
         }
-        to_f32(&tensor).ok_or_else(|| {
-            let dtype = tensor.dtype();
-            let reason = format!("tensor {name} is {dtype:?}; F32, BF16 and F16 can be read");
-            LoadError::weights(&shard, reason)
-        })
+        let (start, end) = info.data_offsets;
+        let data = shard.bytes[shard.data_start..]
+            .get(start..end)
+            .ok_or_else(|| error(format!("tensor {name} lies outside the file")))?;
+        let values = to_f32(info.dtype, data).ok_or_else(|| {
+            let dtype = info.dtype;
+            error(format!("tensor {name} is {dtype:?}; F32, BF16 and F16 can be read"))
+        })?;
+        shard.tensor_is_done();
+        Ok(values)
     }
 
     fn skip(&mut self, name: &str) {
-        self.left.remove(name);
+        if let Some(entry) = self.left.remove(name) {
+            self.shards[entry.shard].tensor_is_done();
+        }
     }
 
     /// A tensor left over (a bias, say) means that the file is of another architecture, whose
@@ -204,31 +239,58 @@ impl TensorFiles {
     fn finish(mut self) -> Result<(), LoadError> {
         self.left.retain(|name, _| !name.ends_with("rotary_emb.inv_freq"));
         match self.left.pop_first() {
-            Some((name, shard)) => {
+            Some((name, entry)) => {
                 let reason = format!("holds the tensor {name}, which this architecture lacks");
-                Err(LoadError::weights(&shard, reason))
+                Err(LoadError::weights(&self.shards[entry.shard].path, reason))
             }
             None => Ok(()),
         }
     }
 }
 
-fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, LoadError> {
-    SafeTensors::deserialize(bytes)
-        .map_err(|e| LoadError::weights(path, format!("is no safetensors file: {e}")))
+impl Shard {
+    fn tensor_is_done(&mut self) {
+        self.num_left -= 1;
+        if self.num_left == 0 {
+            self.bytes = Vec::new();
+        }
+    }
 }
 
 /// The values as f32, exactly; `None` for a type that is not one of the three.
-fn to_f32(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
+fn to_f32(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
     // By bytes: some files place tensors at odd offsets.
-    let data = tensor.data();
     let pairs = || data.chunks_exact(2).map(|b| [b[0], b[1]]);
-    match tensor.dtype() {
+    match dtype {
         Dtype::F32 => Some(
             data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
         ),
         Dtype::BF16 => Some(pairs().map(|b| bf16::from_le_bytes(b).to_f32()).collect()),
         Dtype::F16 => Some(pairs().map(|b| f16::from_le_bytes(b).to_f32()).collect()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_dropped_with_its_last_tensor() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/untied_sharded");
+        let mut files = TensorFiles::open(&dir).unwrap();
+        assert_eq!(files.shards.len(), 4);
+        let tensors: Vec<(String, usize, Vec<usize>)> = files
+            .left
+            .iter()
+            .map(|(name, entry)| (name.clone(), entry.shard, entry.info.shape.clone()))
+            .collect();
+        for (place, (name, shard, shape)) in tensors.iter().enumerate() {
+            assert!(!files.shards[*shard].bytes.is_empty(), "{name}");
+            assert_eq!(files.take(name, shape).unwrap().len(), shape.iter().product::<usize>());
+            let more = tensors[place + 1..].iter().any(|(_, later, _)| later == shard);
+            assert_eq!(!files.shards[*shard].bytes.is_empty(), more, "{name}");
+        }
+        files.finish().unwrap();
     }
 }

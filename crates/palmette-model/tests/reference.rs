@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
-use palmette_model::{Model, Session, SessionError, SessionOptions};
+use palmette_model::{LoadError, Model, Session, SessionError, SessionOptions};
 use serde::Deserialize;
 
 /// Largest difference from the reference that is put down to rounding.
@@ -199,15 +199,75 @@ fn what_was_not_planned_is_refused() {
     assert_eq!(error, SessionError::TooManyPositions { prompt: 126, passes: 3, max: 128 });
 }
 
-/// Copies a fixture, lets `damage` at it, and returns what loading says.
-fn load_damaged(name: &str, damage: impl Fn(&Path)) -> String {
+#[test]
+fn a_plan_may_be_filled_to_the_last_position() {
+    let (model, _) = load("tied_f32");
+    let options =
+        SessionOptions { max_prompt_tokens: 126, max_beams: 2, max_decode_passes: 2, threads: 1 };
+    let mut session = Session::new(&model, options).unwrap();
+    session.set_prompt(&[TokenId(5); 126]).unwrap();
+    session.prompt_logits().unwrap();
+    for parents in [[0, 0], [1, 0]] {
+        let logits = session.next_logits(&parents, &tokens(&[1, 2])).unwrap();
+        assert!(logits.iter().all(|logit| logit.is_finite()));
+    }
+}
+
+#[test]
+fn a_pass_without_beams_gives_no_logits() {
+    let (model, _) = load("tied_f32");
+    let mut session = session(&model, 1);
+    session.set_prompt(&[TokenId(1)]).unwrap();
+    session.prompt_logits().unwrap();
+    assert!(session.next_logits(&[], &[]).unwrap().is_empty());
+    // No row is left to continue.
+    let error = session.next_logits(&[0], &[TokenId(1)]).unwrap_err();
+    assert_eq!(error, SessionError::UnknownParent { parent: 0, rows: 0 });
+    assert_eq!(session.prompt_logits().unwrap().len(), 97);
+}
+
+#[test]
+fn a_plan_beyond_memory_is_an_error_with_its_bytes() {
+    let (model, _) = load("tied_f32");
+    let options = |max_beams| SessionOptions {
+        max_prompt_tokens: 64,
+        max_beams,
+        max_decode_passes: 4,
+        threads: 1,
+    };
+    // More than 47 bits of addresses, which is what a program has.
+    let many = options(1 << 40);
+    let bytes = Session::planned_bytes(model.config(), &many).unwrap().total();
+    let error = Session::new(&model, many).unwrap_err();
+    let want = SessionError::PlanTooLarge { prompt: 64, beams: 1 << 40, bytes: Some(bytes) };
+    assert_eq!(error, want);
+    let message = error.to_string();
+    assert!(message.contains(&format!("{bytes} bytes")), "{message}");
+    assert!(message.contains("smaller beam width or a shorter prompt"), "{message}");
+
+    for beams in [usize::MAX, usize::MAX / 97 / 4, 1 << 60] {
+        let error = Session::new(&model, options(beams)).unwrap_err();
+        assert_eq!(error, SessionError::PlanTooLarge { prompt: 64, beams, bytes: None });
+    }
+    let options = SessionOptions { max_decode_passes: usize::MAX, ..options(1) };
+    let error = Session::new(&model, options).unwrap_err();
+    assert_eq!(error, SessionError::TooManyPositions { prompt: 64, passes: usize::MAX, max: 128 });
+}
+
+/// Copies a fixture, lets `change` at it, and loads the copy.
+fn load_changed(name: &str, change: impl Fn(&Path)) -> Result<Model, LoadError> {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(fixture(name)).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
     }
-    damage(dir.path());
-    Model::load(dir.path()).unwrap_err().to_string()
+    change(dir.path());
+    Model::load(dir.path())
+}
+
+/// What loading says of a copy that is unsound.
+fn load_damaged(name: &str, damage: impl Fn(&Path)) -> String {
+    load_changed(name, damage).unwrap_err().to_string()
 }
 
 fn edit_config(dir: &Path, field: &str, value: serde_json::Value) {
@@ -254,4 +314,63 @@ fn damaged_models_are_named() {
         std::fs::remove_file(shard.unwrap()).unwrap();
     });
     assert!(shard.contains("cannot be read"), "{shard}");
+}
+
+/// A directory of a few kilobytes that claims gigabytes costs no more than it holds.
+#[test]
+fn huge_sizes_are_not_believed() {
+    let huge = 1_u64 << 31;
+    let change = |field: &'static str| {
+        load_changed("tied_f32", move |dir| edit_config(dir, field, huge.into()))
+    };
+    for (field, word) in [
+        ("num_hidden_layers", "lacks the tensor model.layers.2."),
+        ("vocab_size", "config.json makes it [2147483648, 32]"),
+        ("hidden_size", "config.json makes it [97, 2147483648]"),
+        ("intermediate_size", "config.json makes it [2147483648, 32]"),
+        ("num_attention_heads", "config.json makes it [34359738368, 32]"),
+        ("num_key_value_heads", "which is not a multiple of"),
+        ("head_dim", "config.json makes it [8589934592, 32]"),
+    ] {
+        let reason = change(field).unwrap_err().to_string();
+        assert!(reason.contains(word), "{field}: {reason}");
+    }
+    let overflow = load_damaged("tied_f32", |dir| {
+        for field in ["num_attention_heads", "head_dim"] {
+            edit_config(dir, field, huge.into());
+        }
+    });
+    assert!(
+        overflow.contains("`num_attention_heads` (2147483648) × `head_dim` (2147483648)"),
+        "{overflow}"
+    );
+
+    // Positions take memory where they are planned, and only there.
+    let (model, same) = (change("max_position_embeddings").unwrap(), load("tied_f32").0);
+    let logits = |model: &Model| {
+        let mut session = session(model, 1);
+        session.set_prompt(&tokens(&[3, 1, 4, 1, 5])).unwrap();
+        session.prompt_logits().unwrap().to_vec()
+    };
+    assert_eq!(logits(&model), logits(&same));
+    let options = SessionOptions {
+        max_prompt_tokens: huge as usize,
+        max_beams: 1 << 16,
+        max_decode_passes: 0,
+        threads: 1,
+    };
+    assert!(matches!(
+        Session::new(&model, options).unwrap_err(),
+        SessionError::PlanTooLarge { bytes: Some(_), .. }
+    ));
+}
+
+#[test]
+fn a_checked_configuration_is_asked_for() {
+    let dir = fixture("tied_f32");
+    let mut config = load("tied_f32").0.config().clone();
+    config.hidden_size = 0;
+    let bytes = std::fs::read(dir.join("model.safetensors")).unwrap();
+    let reason = Model::from_bytes(config, bytes).unwrap_err().to_string();
+    assert!(reason.contains("`hidden_size` is 0; it must be at least 1"), "{reason}");
 }

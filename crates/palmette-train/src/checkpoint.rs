@@ -151,6 +151,7 @@ pub(crate) fn read_state(dir: &Path) -> Result<(PathBuf, CheckpointState), Train
             format!("`format` is {found}; this program reads {FORMAT}: use the one that wrote it"),
         ));
     }
+    state.config.check().map_err(|reason| TrainError::file(&path, reason))?;
     Ok((dir, state))
 }
 

@@ -101,7 +101,12 @@ pub enum Write {
 /// `out ← scale · a × b`: `a` is `[m, k]`, `b` is `[k, n]`, `out` is `[m, n]`.
 ///
 /// `threads` bounds the rayon workers used; the result does not depend on it, since work is never
-/// split along `k`. Cost: 2·m·n·k floating-point operations.
+/// split between workers along `k`. Cost: 2·m·n·k floating-point operations.
+///
+/// The result does depend on the shape, in its last bits: `gemm` takes another path for a matrix of
+/// one row than for several, and chooses by m, n and k after how many products along `k` a partial
+/// sum is put away. A row computed alone and the same row computed among others may therefore
+/// differ by rounding.
 ///
 /// # Panics
 /// When the shapes do not agree.

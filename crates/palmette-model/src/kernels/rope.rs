@@ -14,17 +14,28 @@ pub struct RopeTable {
 impl RopeTable {
     /// Angles for positions below `num_positions`. Memory: 4 · C bytes a position.
     pub fn new(head_dim: usize, num_positions: usize, theta: f64) -> Self {
+        let places = num_positions * (head_dim / 2);
+        Self::fill(vec![0.0; places], vec![0.0; places], head_dim, theta)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.cos) + size_of_val(&*self.sin)
+    }
+
+    /// Angles in memory that the caller has taken: `[positions, C/2]` each.
+    pub(crate) fn fill(mut cos: Vec<f32>, mut sin: Vec<f32>, head_dim: usize, theta: f64) -> Self {
         let half = head_dim / 2;
-        let angle = |place: usize| {
-            let (position, i) = (place / half, place % half);
-            position as f64 * theta.powf(-((2 * i) as f64) / head_dim as f64)
-        };
-        let angles: Vec<f64> = (0..num_positions * half).map(angle).collect();
-        Self {
-            cos: angles.iter().map(|a| a.cos() as f32).collect(),
-            sin: angles.iter().map(|a| a.sin() as f32).collect(),
-            half,
+        // By columns, so that each wavelength is computed once.
+        for i in 0..half {
+            let frequency = theta.powf(-((2 * i) as f64) / head_dim as f64);
+            let column = cos[i..].iter_mut().step_by(half).zip(sin[i..].iter_mut().step_by(half));
+            for (position, (cos, sin)) in column.enumerate() {
+                let angle = position as f64 * frequency;
+                (*cos, *sin) = (angle.cos() as f32, angle.sin() as f32);
+            }
         }
+        Self { cos, sin, half }
     }
 
     /// Turns one head's values, `[C]`, to `position`.
