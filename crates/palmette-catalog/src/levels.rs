@@ -118,7 +118,8 @@ impl Levels {
 
     /// The children of a prefix: code and range of each, ascending.
     ///
-    /// Cost: two ranks, then one packed read and two selects a child.
+    /// Cost: two ranks, then one packed read a child and a look for the next mark: a few words, or a
+    /// select where it is farther.
     pub(crate) fn children(
         &self,
         level: usize,
@@ -126,15 +127,19 @@ impl Levels {
     ) -> impl Iterator<Item = (u32, Range<u32>)> + '_ {
         let end = ranks.end;
         let prefixes = self.levels.get(level).map_or(0..0, |at| at.prefixes(&ranks));
+        let mut start = self.first_child_rank(level, &ranks);
         prefixes.map(move |prefix| {
             let at = &self.levels[level];
-            (at.codes.get(prefix), at.range_of(prefix, end))
+            let child = start..(at.starts.following(start as usize, prefix + 1) as u32).min(end);
+            start = child.end;
+            (at.codes.get(prefix), child)
         })
     }
 
     /// The child reached over `code`, if there is one.
     ///
-    /// Cost: a binary search over the children's codes and two selects.
+    /// Cost: two ranks, a binary search over the children's codes, a select, and a look for the next
+    /// mark.
     pub(crate) fn child(&self, level: usize, ranks: &Range<u32>, code: u32) -> Option<Range<u32>> {
         let at = self.levels.get(level)?;
         let Range { mut start, mut end } = at.prefixes(ranks);
@@ -191,7 +196,8 @@ impl Level {
     }
 
     fn range_of(&self, prefix: usize, parent_end: u32) -> Range<u32> {
-        let end = self.starts.select(prefix + 1) as u32;
-        self.starts.select(prefix) as u32..end.min(parent_end)
+        let start = self.starts.select(prefix);
+        let end = self.starts.following(start, prefix + 1) as u32;
+        start as u32..end.min(parent_end)
     }
 }
