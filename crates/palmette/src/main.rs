@@ -14,7 +14,7 @@ use commands::{catalog, demo, eval, recommend};
 /// Recommend only items that exist.
 ///
 /// A model spells items as short code sequences (semantic IDs); Palmette lets it spell only those
-/// that are in the catalog, inside a beam search, at the cost of a few table look-ups a step.
+/// that are in the catalog, inside an exact beam search.
 #[derive(Debug, Parser)]
 #[command(name = "palmette", version, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {

@@ -103,6 +103,18 @@ pub(crate) fn progress_bar(len: usize, what: &str, quiet: bool) -> ProgressBar {
     bar
 }
 
+/// A bar over the bytes of a file that is being read, with the time left, as [`progress_bar`].
+pub(crate) fn reading_bar(file_bytes: u64, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(file_bytes);
+    let style = "{bar:30} {bytes}/{total_bytes} {msg}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a sound template"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

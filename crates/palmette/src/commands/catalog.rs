@@ -1,5 +1,7 @@
 //! `palmette catalog`: build and inspect.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::items::{codes_text, item_json, name_text, shortened};
 use super::loading::rank;
-use crate::output::{bytes, grouped, make_parent, print, print_json, table, visible};
+use crate::output::{bytes, grouped, make_parent, print, print_json, reading_bar, table, visible};
 
 /// Most items that `inspect` lists for a prefix or a semantic ID.
 const LISTED: u32 = 20;
@@ -95,14 +97,25 @@ fn build(args: &BuildArgs) -> anyhow::Result<()> {
             source.display()
         );
     }
-    let mut source = readers::read_items(&args.items, format)?;
+    let file_size = std::fs::metadata(&args.items).map_or(0, |meta| meta.len());
+    let bar = reading_bar(file_size, args.json);
+    bar.set_message("reading items");
+    let mut source = match File::open(&args.items) {
+        Ok(file) => readers::parse_items(&args.items, BufReader::new(bar.wrap_read(file)), format)?,
+        // It cannot be read by the other way either, which knows how to say so.
+        Err(_) => readers::read_items(&args.items, format)?,
+    };
+    bar.set_message("reading attributes");
     let report = match &args.attributes {
         Some(path) => Some((path, readers::read_attributes(path, &mut source)?)),
         None => None,
     };
+    bar.set_message("sorting and indexing");
     let catalog = build_from(source, args)?;
+    bar.set_message("writing");
     make_parent(&args.out)?;
     catalog.write(&args.out)?;
+    bar.finish_and_clear();
 
     let file_bytes = std::fs::metadata(&args.out).map_or(0, |meta| meta.len() as usize);
     let seconds = start.elapsed().as_secs_f64();
