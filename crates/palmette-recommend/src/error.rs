@@ -30,7 +30,7 @@ pub struct TooManyTokens {
 pub enum RecommendError {
     /// The model has no tokens for part of the catalog.
     #[error("model and catalog do not fit together: {0}")]
-    Tokens(#[from] TokensError),
+    Tokens(TokensError),
     /// The model's positions do not hold the longest prompt.
     #[error(
         "a history of {max_history_items} items and a recommendation take {needed} tokens, more than the model's {max} positions: lower max_history_items in semantic_ids.json"
@@ -101,5 +101,12 @@ pub enum RecommendError {
 impl From<DecodeError> for RecommendError {
     fn from(error: DecodeError) -> Self {
         Self::Session(error.into())
+    }
+}
+
+// Not `#[from]`, which would make it a source too: printed chains would say it twice.
+impl From<TokensError> for RecommendError {
+    fn from(error: TokensError) -> Self {
+        Self::Tokens(error)
     }
 }

@@ -387,6 +387,8 @@ fn bad_requests_are_refused() {
     let model = shop.path("model");
     let unfit = ["recommend", "--model", &model, "--catalog", out, "--history", "7"];
     check_refused(&unfit, &["do not fit", "code 64 at level 3", "\"8\""]);
+    let errors = String::from_utf8(palmette(&unfit).stderr).unwrap();
+    assert_eq!(errors.matches("code 64").count(), 1, "said once: {errors}");
 
     let unknown = write(dir.path(), "unknown.json", r#"{"u": ["P0001", "P9999"]}"#);
     let rest = ["--histories", unknown.as_str()];
