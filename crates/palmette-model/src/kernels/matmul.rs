@@ -128,8 +128,9 @@ pub fn matmul(
     // SAFETY: every view's constructor checked that its last element lies inside its slice, the
     // shapes agree (asserted above), `out` is injective, and Rust's borrows keep `out` apart from
     // `a` and `b`.
-    // PERF: `gemm` has no safe interface. Its kernels reach 79-88 GFLOP/s on one AVX2 core, where
-    // three plain loops reach 2-5.
+    // PERF: `gemm` has no safe interface. Training a model of 1M weights through it, all else included,
+    // runs at 99 GFLOP/s on one core with AVX-512 and 65 with AVX2:
+    // `cargo run --release -p palmette-train --example throughput -- 1`.
     unsafe {
         gemm::gemm(
             m,
