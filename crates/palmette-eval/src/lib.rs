@@ -17,4 +17,4 @@ pub use evaluate::{EvalError, EvalOptions, Evaluation, ValidShare, evaluate, eva
 pub use floors::{Floor, ItemItem, Popularity};
 pub use histories::{Histories, HistoryError, UserHistories};
 pub use metrics::{MetricsAt, RankingMetrics};
-pub use split::{HoldOut, Question, Split};
+pub use split::{HoldOut, Question, Split, evenly_spread};

@@ -79,6 +79,12 @@ impl HoldOut {
     }
 }
 
+/// At most `count` of `all`, evenly spread, so that the choice of whom to ask needs no randomness.
+pub fn evenly_spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
+    let count = count.min(all.len());
+    (0..count).map(|i| all[i * all.len() / count]).collect()
+}
+
 impl FromStr for Split {
     type Err = String;
 
@@ -107,5 +113,13 @@ mod tests {
         assert_eq!(test, Question { history: &[5, 6, 7], target: 8 });
         assert_eq!(Split::Test.question(&history[..2]), None);
         assert_eq!(HoldOut::Both.training(&history[..2]), [5, 6]);
+    }
+
+    #[test]
+    fn few_are_spread_over_all() {
+        let all: Vec<u32> = (0..10).collect();
+        assert_eq!(evenly_spread(&all, 3), [0, 3, 6]);
+        assert!(evenly_spread(&all, 0).is_empty());
+        assert_eq!(evenly_spread(&all, 11), all);
     }
 }

@@ -1,7 +1,7 @@
 //! From histories to examples and questions.
 
 use palmette_catalog::Catalog;
-use palmette_eval::{HoldOut, Question, Split, UserHistories};
+use palmette_eval::{HoldOut, Question, Split, UserHistories, evenly_spread};
 
 /// The semantic IDs of the items of each history that are trained on.
 pub(crate) fn training_histories(
@@ -25,15 +25,7 @@ pub(crate) fn validation_questions(
         return Vec::new();
     }
     let asked = histories.items.iter().filter_map(|history| Split::Validation.question(history));
-    evenly_spread(asked.collect(), most)
-}
-
-/// At most `count` of `all`, evenly spread, so that the choice needs no randomness.
-fn evenly_spread<T: Copy>(all: Vec<T>, count: usize) -> Vec<T> {
-    if all.len() <= count {
-        return all;
-    }
-    (0..count).map(|i| all[i * all.len() / count]).collect()
+    evenly_spread(&asked.collect::<Vec<_>>(), most)
 }
 
 /// A number that other histories, or a catalog with other semantic IDs, do not have: 64-bit FNV-1a
@@ -52,17 +44,4 @@ pub(crate) fn fingerprint(catalog: &Catalog, histories: &UserHistories) -> Strin
     (0..catalog.num_items()).for_each(|rank| add_all(&catalog.codes(rank)));
     histories.items.iter().for_each(|history| add_all(history));
     format!("{hash:016x}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_are_spread_over_all() {
-        let all: Vec<u32> = (0..10).collect();
-        assert_eq!(evenly_spread(all.clone(), 3), [0, 3, 6]);
-        assert!(evenly_spread(all.clone(), 0).is_empty());
-        assert_eq!(evenly_spread(all.clone(), 11), all);
-    }
 }

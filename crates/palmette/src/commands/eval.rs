@@ -7,7 +7,7 @@ use anyhow::ensure;
 use clap::Args;
 use palmette_eval::{
     EvalOptions, Evaluation, Floor, Histories, ItemItem, Popularity, Question, RankingMetrics,
-    Split, ValidShare, evaluate, evaluate_floor,
+    Split, ValidShare, evaluate, evaluate_floor, evenly_spread,
 };
 use serde_json::{Value, json};
 
@@ -99,11 +99,6 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         true => print_json(&document(args, &rows, &evaluation, seconds)),
         false => print(&text(args, &rows, &evaluation, seconds)),
     }
-}
-
-fn evenly_spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
-    let count = count.min(all.len());
-    (0..count).map(|i| all[i * all.len() / count]).collect()
 }
 
 type Rows<'a> = [(&'a str, RankingMetrics); 3];
