@@ -1,0 +1,32 @@
+//! Arrays that own their memory or lie in a mapped file, and the checked file that holds them.
+//!
+//! An [`Array`] is a frozen slice of plain numbers; whether it came from a `Vec` or from a file is
+//! not seen by its readers. [`SectionsOut`] collects the bytes of arrays and writes them to a file
+//! at once, [`SectionsIn`] opens such a file without parsing it and hands the arrays out again.
+//!
+//! ```
+//! use palmette_storage::{Array, Check, Format, SectionsIn, SectionsOut};
+//!
+//! const FORMAT: Format = Format { magic: *b"EXAMPLE\0", version: 1 };
+//! let mut out = SectionsOut::default();
+//! let squares = out.add_array(&Array::from(vec![0_u64, 1, 4, 9]));
+//!
+//! let file = SectionsIn::from_bytes(out.to_bytes(FORMAT).into(), FORMAT, Check::Whole)?;
+//! assert_eq!(file.array::<u64>(squares, 4).unwrap()[3], 9);
+//! # Ok::<(), palmette_storage::FormatError>(())
+//! ```
+#![deny(unsafe_code)]
+
+#[cfg(target_endian = "big")]
+compile_error!("arrays are little-endian in files and used as they lie there");
+
+mod array;
+mod file;
+mod map;
+mod prefetch;
+mod sections;
+
+pub use array::{Array, Pod};
+pub use file::write_atomically;
+pub use prefetch::prefetch;
+pub use sections::{Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};
