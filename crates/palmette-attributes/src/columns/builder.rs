@@ -1,0 +1,262 @@
+//! Columns that grow row by row.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::codes::GrowingCodes;
+use super::error::{AttributeError, Kind};
+use super::interner::Interner;
+use super::kind::{ColumnKind, ValueKind};
+use super::{Columns, MAX_COLUMNS, MAX_NESTING, MAX_ROWS, MAX_VALUE_BYTES, freeze, timestamp};
+
+/// Takes the attributes of items, row by row, and makes [`Columns`] of them.
+///
+/// Of each column the distinct values are kept once, as text, and a code of 1, 2 or 4 bytes a row;
+/// what kind of column it is turns out in the end. A distinct value costs its text, one byte more
+/// for text, and 10 to 15 bytes.
+#[derive(Debug, Default)]
+pub struct ColumnsBuilder {
+    num_rows: usize,
+    columns: Vec<ColumnBuilder>,
+    by_name: HashMap<String, usize>,
+    declared: Vec<(String, ColumnKind)>,
+    /// What the row at hand holds; emptied before each.
+    row: Vec<RowEntry>,
+    /// The values of the row at hand, as [`spell`] writes them.
+    spelled: Vec<u8>,
+}
+
+/// A value of the row at hand that is not null.
+#[derive(Debug)]
+struct RowEntry {
+    /// `None` if the column begins here.
+    column: Option<usize>,
+    kind: ValueKind,
+    spelled_as_float: bool,
+    /// Where it ends in `spelled`.
+    end: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct ColumnBuilder {
+    pub(super) name: String,
+    pub(super) declared: Option<ColumnKind>,
+    /// The kind of its first value.
+    pub(super) kind: ValueKind,
+    /// The first kind that was another one.
+    pub(super) clash: Option<ValueKind>,
+    /// A whole number within ±2^53 was given as a float.
+    pub(super) spelled_as_floats: bool,
+    /// Values as [`spell`] writes them.
+    pub(super) values: Interner,
+    /// For each row the number of its value, counted from 1; 0 where it has none.
+    pub(super) codes: GrowingCodes,
+}
+
+impl ColumnsBuilder {
+    /// A builder without rows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says of what kind a column is, whatever its values look like: it then takes no others. Without
+    /// this text is never a [`ColumnKind::Timestamp`]; declaring [`ColumnKind::Json`] keeps a column
+    /// from being filtered on.
+    ///
+    /// # Errors
+    /// When the column has values already, was declared another kind, or would be one too many.
+    pub fn declare(&mut self, name: &str, kind: ColumnKind) -> Result<(), AttributeError> {
+        let problem = if self.by_name.contains_key(name) {
+            "it has values already; declare it before the first row".to_owned()
+        } else if let Some(other) = self.declared_kind(name).filter(|&other| other != kind) {
+            format!("it was declared {other}; declare it once")
+        } else if self.declared.len() >= MAX_COLUMNS {
+            format!("there can be {MAX_COLUMNS} columns")
+        } else {
+            if self.declared_kind(name).is_none() {
+                self.declared.push((name.to_owned(), kind));
+            }
+            return Ok(());
+        };
+        Err(Kind::Declaration { name: name.to_owned(), kind, problem }.into())
+    }
+
+    /// The number of rows so far.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Adds the attributes of the next item. Null is taken for a missing attribute.
+    ///
+    /// # Errors
+    /// When there would be more than 1024 columns or 2^32 − 1 rows, a value takes more than 1 MiB as
+    /// text or nests deeper than 100, or one is not what its column was declared. The row is then not
+    /// added.
+    pub fn push_row(&mut self, attributes: &Map<String, Value>) -> Result<(), AttributeError> {
+        self.spell_row(attributes)?;
+        let values = attributes.iter().filter(|(_, value)| !value.is_null());
+        let mut start = 0;
+        for ((name, _), entry) in values.zip(&self.row) {
+            let column = match entry.column {
+                Some(column) => &mut self.columns[column],
+                None => {
+                    let declared = self.declared.iter().find(|(other, _)| other == name);
+                    self.by_name.insert(name.clone(), self.columns.len());
+                    let declared = declared.map(|&(_, kind)| kind);
+                    self.columns.push(ColumnBuilder::new(name, declared, entry.kind));
+                    self.columns.last_mut().expect("one was pushed")
+                }
+            };
+            column.push(self.num_rows, entry, &self.spelled[start..entry.end]);
+            start = entry.end;
+        }
+        self.num_rows += 1;
+        Ok(())
+    }
+
+    /// Columns in which rank `r` has the attributes of row `order[r]`; all rows in their order where
+    /// `order` is `None`. Columns come in the order in which they first appeared, then those that
+    /// were declared and never did. `progress` is told how many columns are done, and of how many.
+    ///
+    /// Cost: sorting the distinct values of each column, and 4 bytes a rank while one is made.
+    ///
+    /// # Panics
+    /// When `order` names a row that is not there, or there are more than 2^32 − 1 ranks.
+    pub fn finish(self, order: Option<&[u32]>, mut progress: impl FnMut(usize, usize)) -> Columns {
+        let num_ranks = order.map_or(self.num_rows, <[u32]>::len);
+        assert!(num_ranks <= MAX_ROWS, "{num_ranks} ranks");
+        if let Some(order) = order {
+            let absent = order.iter().find(|&&row| row as usize >= self.num_rows);
+            assert!(absent.is_none(), "row {absent:?} of {}", self.num_rows);
+        }
+        let unseen = self.declared.into_iter().filter(|(name, _)| !self.by_name.contains_key(name));
+        let unseen =
+            unseen.map(|(name, kind)| ColumnBuilder::new(&name, Some(kind), ValueKind::Other));
+        let mut columns = self.columns;
+        columns.extend(unseen);
+
+        let num_columns = columns.len();
+        progress(0, num_columns);
+        let mut done = Vec::with_capacity(num_columns);
+        for column in columns {
+            done.push(freeze::column(column, order, num_ranks));
+            progress(done.len(), num_columns);
+        }
+        Columns::new(num_ranks as u64, done)
+    }
+
+    fn declared_kind(&self, name: &str) -> Option<ColumnKind> {
+        self.declared.iter().find(|(other, _)| other == name).map(|&(_, kind)| kind)
+    }
+
+    /// Checks a row and writes its values to `self.row` and `self.spelled`.
+    fn spell_row(&mut self, attributes: &Map<String, Value>) -> Result<(), Kind> {
+        let row = self.num_rows;
+        self.row.clear();
+        self.spelled.clear();
+        if row == MAX_ROWS {
+            return Err(Kind::TooManyRows { row });
+        }
+        let mut num_columns = self.columns.len();
+        for (name, value) in attributes {
+            let Some(kind) = ValueKind::of(value) else { continue };
+            let column = self.by_name.get(name).copied();
+            num_columns += usize::from(column.is_none());
+            if num_columns > MAX_COLUMNS {
+                return Err(Kind::TooManyColumns { row, name: name.clone() });
+            }
+            let declared = match column {
+                Some(column) => self.columns[column].declared,
+                None => self.declared_kind(name),
+            };
+            if let Some(declared) = declared
+                && !fits(value, kind, declared)
+            {
+                let (name, value) = (name.clone(), crate::shown::shown(value));
+                return Err(Kind::NotAsDeclared { row, name, declared, value });
+            }
+            if kind == ValueKind::Other && is_deeper(value, MAX_NESTING) {
+                return Err(Kind::TooDeep { row, name: name.clone() });
+            }
+            let start = self.spelled.len();
+            spell(value, &mut self.spelled);
+            let (end, name) = (self.spelled.len(), || name.clone());
+            if end - start > MAX_VALUE_BYTES {
+                return Err(Kind::TooLong { row, name: name(), bytes: end - start });
+            }
+            let spelled_as_float = kind == ValueKind::Number && is_whole_float(value);
+            self.row.push(RowEntry { column, kind, spelled_as_float, end });
+        }
+        // Declared columns that have not appeared take their place in the end.
+        let unseen =
+            |name: &str| !self.by_name.contains_key(name) && !attributes.contains_key(name);
+        if num_columns > self.columns.len() {
+            let num_unseen = self.declared.iter().filter(|(name, _)| unseen(name)).count();
+            if num_columns + num_unseen > MAX_COLUMNS {
+                let new = attributes.keys().find(|&name| !self.by_name.contains_key(name));
+                let name = new.cloned().unwrap_or_default();
+                return Err(Kind::TooManyColumns { row, name });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ColumnBuilder {
+    fn new(name: &str, declared: Option<ColumnKind>, kind: ValueKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            declared,
+            kind,
+            clash: None,
+            spelled_as_floats: false,
+            values: Interner::default(),
+            codes: GrowingCodes::U8(Vec::new()),
+        }
+    }
+
+    fn push(&mut self, row: usize, entry: &RowEntry, spelled: &[u8]) {
+        if entry.kind != self.kind && self.clash.is_none() {
+            self.clash = Some(entry.kind);
+        }
+        self.spelled_as_floats |= entry.spelled_as_float;
+        let code = self.values.intern(spelled) + 1;
+        self.codes.push(row, code);
+    }
+}
+
+/// How a text begins that [`spell`] writes as it is; JSON never begins so and goes on without an end.
+pub(super) const TEXT_MARK: u8 = b'"';
+
+/// Writes a value: text after a [`TEXT_MARK`] as it is, all else as JSON. Equal values, and only
+/// those, are written alike.
+fn spell(value: &Value, out: &mut Vec<u8>) {
+    if let Value::String(text) = value {
+        out.push(TEXT_MARK);
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        serde_json::to_writer(out, value).expect("JSON goes into a Vec");
+    }
+}
+
+fn fits(value: &Value, kind: ValueKind, declared: ColumnKind) -> bool {
+    match declared {
+        ColumnKind::Json => true,
+        ColumnKind::Timestamp => timestamp::from_json(value).is_some(),
+        declared => kind.column_kind() == declared,
+    }
+}
+
+fn is_whole_float(value: &Value) -> bool {
+    value.is_f64() && super::kind::number_to_json(value.as_f64().unwrap_or_default()).is_i64()
+}
+
+fn is_deeper(value: &Value, depth: usize) -> bool {
+    let is_deeper = |value| depth == 0 || is_deeper(value, depth - 1);
+    match value {
+        Value::Array(values) => values.iter().any(is_deeper),
+        Value::Object(values) => values.values().any(is_deeper),
+        _ => false,
+    }
+}

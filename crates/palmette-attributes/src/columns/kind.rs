@@ -1,0 +1,110 @@
+//! What a column holds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+/// What the values of a column are, which decides what a filter may ask of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnKind {
+    /// Text: `match`, and `range` in the order of its bytes.
+    Keyword,
+    /// f64: `match` and `range`. Integers within ±2^53 are exact.
+    Number,
+    /// `true` or `false`: `match`.
+    Boolean,
+    /// A point in time to the microsecond: `match` and `range`. Only where it was declared.
+    Timestamp,
+    /// Lists of text: `match` is true if it is for any of the list.
+    Keywords,
+    /// Anything, kept as JSON: only `exists`.
+    Json,
+}
+
+impl fmt::Display for ColumnKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Keyword => "keyword",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Timestamp => "timestamp",
+            Self::Keywords => "keywords",
+            Self::Json => "json",
+        })
+    }
+}
+
+/// What a single value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ValueKind {
+    Text,
+    Number,
+    Boolean,
+    TextList,
+    /// Outside ±2^53, where f64 would lose digits.
+    LargeInteger,
+    /// An object or a list that holds something else than text.
+    Other,
+}
+
+impl ValueKind {
+    /// The kind of a value; `None` for null, which means that there is none.
+    pub(crate) fn of(value: &Value) -> Option<Self> {
+        Some(match value {
+            Value::Null => return None,
+            Value::String(_) => Self::Text,
+            Value::Number(number) if is_large_integer(number) => Self::LargeInteger,
+            Value::Number(_) => Self::Number,
+            Value::Bool(_) => Self::Boolean,
+            Value::Array(values) if values.iter().all(Value::is_string) => Self::TextList,
+            Value::Array(_) | Value::Object(_) => Self::Other,
+        })
+    }
+
+    /// The kind of a column that holds only such values.
+    pub(crate) fn column_kind(self) -> ColumnKind {
+        match self {
+            Self::Text => ColumnKind::Keyword,
+            Self::Number => ColumnKind::Number,
+            Self::Boolean => ColumnKind::Boolean,
+            Self::TextList => ColumnKind::Keywords,
+            Self::LargeInteger | Self::Other => ColumnKind::Json,
+        }
+    }
+}
+
+impl fmt::Display for ValueKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Number => "numbers",
+            Self::Boolean => "true or false",
+            Self::TextList => "lists of text",
+            Self::LargeInteger => "integers outside ±2^53",
+            Self::Other => "objects or lists of other things than text",
+        })
+    }
+}
+
+/// Integers up to this size are exact in f64, and so are their differences.
+pub(crate) const MAX_EXACT_INTEGER: u64 = 1 << 53;
+
+pub(crate) fn is_large_integer(number: &Number) -> bool {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(number), _) => number > MAX_EXACT_INTEGER,
+        (None, Some(number)) => number.unsigned_abs() > MAX_EXACT_INTEGER,
+        (None, None) => false,
+    }
+}
+
+/// `number` in JSON: as an integer where it is one, within ±2^53.
+pub(crate) fn number_to_json(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER as f64 {
+        Value::from(number as i64)
+    } else {
+        Value::from(number)
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a filter cannot be taken.
+
+use super::{MAX_DEPTH, MAX_VALUES};
+use crate::columns::ColumnKind;
+
+/// A filter that is none, or that does not fit the columns; the message names the place, what is
+/// there, and what could be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}")]
+pub struct FilterError {
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("a filter is a JSON object, and this is no JSON: {0}")]
+    NoJson(String),
+    #[error("{path}: {found} cannot stand here; {expected}")]
+    Unexpected { path: String, found: String, expected: String },
+    #[error("{path}: filters nest deeper than {MAX_DEPTH}; use lists of conditions instead")]
+    TooDeep { path: String },
+    #[error(
+        "{path}: the filter has more than {MAX_VALUES} values and ids; mark such items with an \
+        attribute, and match that"
+    )]
+    TooManyValues { path: String },
+    #[error("no item has the attribute {column:?}{}; {columns}", did_you_mean(.nearest))]
+    UnknownColumn { column: String, nearest: Option<String>, columns: String },
+    #[error("{condition} does not fit the attribute {column:?}, which is {kind}{why}; {way_out}")]
+    WrongKind {
+        condition: String,
+        column: String,
+        kind: ColumnKind,
+        why: String,
+        way_out: &'static str,
+    },
+}
+
+impl FilterError {
+    /// Whether the filter names an attribute that no item has.
+    pub fn is_unknown_column(&self) -> bool {
+        matches!(self.kind, Kind::UnknownColumn { .. })
+    }
+
+    /// Whether the filter asks something of an attribute that its kind cannot answer.
+    pub fn is_wrong_kind(&self) -> bool {
+        matches!(self.kind, Kind::WrongKind { .. })
+    }
+}
+
+impl From<Kind> for FilterError {
+    fn from(kind: Kind) -> Self {
+        Self { kind }
+    }
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
+}

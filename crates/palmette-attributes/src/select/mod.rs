@@ -1,0 +1,53 @@
+//! From a filter to the ranks that match it.
+//!
+//! Every value in the filter is looked up in the dictionary of its column once, which gives a set of
+//! codes. Then the codes are gone through, 2^15 ranks at a time, all conditions for one chunk of ranks
+//! before the next.
+
+mod code_set;
+mod compile;
+mod plan;
+mod scan;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::columns::Columns;
+use crate::filter::{Filter, FilterError};
+use crate::rank_set::chunk::{self, Chunk};
+use crate::rank_set::{RankSet, num_chunks, valid_words};
+
+use compile::Compiler;
+
+/// The rank of an item by its id.
+type Ids<'a> = &'a dyn Fn(&str) -> Option<u64>;
+
+impl Columns {
+    /// The ranks of the items that match `filter`. `ids` gives the rank of an item by its id; an id
+    /// that no item has matches nothing.
+    ///
+    /// Cost: reads the codes of the columns that the filter names, in parallel, 2 to 4 bytes a
+    /// nanosecond and thread; for a column of lists of text also the dictionary. Where a chunk of ranks has no match left, the
+    /// remaining columns are not read. The result does not depend on the number of threads.
+    ///
+    /// # Errors
+    /// When the filter names an attribute that is not there, or asks of one what its kind cannot
+    /// answer.
+    pub fn select(
+        &self,
+        filter: &Filter,
+        ids: &dyn Fn(&str) -> Option<u64>,
+    ) -> Result<RankSet, FilterError> {
+        let plan = Compiler { columns: self, ids }.filter(filter)?;
+        let num_ranks = self.num_ranks();
+        let matches = |chunk: usize| {
+            let mut words = valid_words(num_ranks, chunk);
+            plan.keep(chunk, &mut words);
+            chunk::from_words(&words)
+        };
+        let chunks: Vec<Arc<Chunk>> =
+            (0..num_chunks(num_ranks)).into_par_iter().map(matches).collect();
+        Ok(RankSet::from_chunks(num_ranks, chunks))
+    }
+}
