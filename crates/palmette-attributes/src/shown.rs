@@ -26,7 +26,9 @@ pub(crate) fn shown_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> 
 
 /// The name that is the fewest edits away, if they are few.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let max_distance = (name.chars().count() / 3).max(1);
+    let len = name.chars().count();
+    // Two letters that changed places are two edits; a name of other letters is no slip.
+    let max_distance = (len / 3).max(2).min(len.saturating_sub(1));
     let near = names.map(|other| (distance(name, other), other));
     near.filter(|&(distance, _)| distance <= max_distance).min().map(|(_, other)| other)
 }

@@ -4,7 +4,7 @@ use palmette_attributes::{ColumnKind, ColumnsBuilder};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-pub type Row = Map<String, Value>;
+pub(crate) type Row = Map<String, Value>;
 
 /// The attributes that rows may have, and what values each may take.
 fn values(name: &str) -> BoxedStrategy<Value> {
@@ -45,14 +45,14 @@ const NAMES: [&str; 9] =
     ["brand", "title", "stock", "price", "new", "since", "tags", "mixed", "object"];
 
 /// A builder that knows of the one column that must be declared.
-pub fn builder() -> ColumnsBuilder {
+pub(crate) fn builder() -> ColumnsBuilder {
     let mut builder = ColumnsBuilder::new();
     builder.declare("since", ColumnKind::Timestamp).expect("no column yet");
     builder
 }
 
 /// Rows in which attributes are missing or null, in any order.
-pub fn rows(max: usize) -> impl Strategy<Value = Vec<Row>> {
+pub(crate) fn rows(max: usize) -> impl Strategy<Value = Vec<Row>> {
     let entry = |name: &'static str| {
         let value = prop_oneof![4 => values(name), 1 => Just(Value::Null)];
         prop::option::weighted(0.7, value).prop_map(move |value| (name, value))
@@ -67,7 +67,7 @@ pub fn rows(max: usize) -> impl Strategy<Value = Vec<Row>> {
 }
 
 /// The id of a row.
-pub fn id(row: usize) -> String {
+pub(crate) fn id(row: usize) -> String {
     format!("P{row}")
 }
 
@@ -126,7 +126,7 @@ fn condition(num_rows: usize) -> impl Strategy<Value = Value> {
 }
 
 /// Filters that fit the columns, of every shape.
-pub fn filter(num_rows: usize) -> impl Strategy<Value = Value> {
+pub(crate) fn filter(num_rows: usize) -> impl Strategy<Value = Value> {
     let condition = condition(num_rows).boxed();
     let leaf = condition.clone();
     let nested = leaf.prop_recursive(3, 20, 4, move |inner| {
