@@ -1,0 +1,1 @@
+//! Items from Parquet and Arrow files.
