@@ -171,8 +171,11 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         }
     }
 
-    /// Each piece is the text of one code.
-    pub(super) fn codes_from_pieces<'a>(
+    /// The next item's codes from one text each: `<a_1>` or `1`.
+    ///
+    /// # Errors
+    /// For the first that is no code or is spelled otherwise than those before it.
+    pub fn codes_from_pieces<'a>(
         &mut self,
         line: u64,
         item: &str,
