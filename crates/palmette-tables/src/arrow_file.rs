@@ -49,7 +49,10 @@ impl ArrowFile {
     }
 
     /// The rows, with the columns that `layout` uses.
-    pub(crate) fn batches(self, layout: &Layout) -> impl Iterator<Item = Result<RecordBatch, Kind>> {
+    pub(crate) fn batches(
+        self,
+        layout: &Layout,
+    ) -> impl Iterator<Item = Result<RecordBatch, Kind>> {
         let ArrowFile { mut file, schema, frames, .. } = self;
         let mut dictionaries = HashMap::new();
         frames.into_iter().filter_map(move |frame| {

@@ -107,9 +107,13 @@ pub(crate) enum Kind {
     Encrypted,
     #[error("damaged, or of a kind that is not understood: {0}")]
     Damaged(String),
-    #[error("one batch of rows unpacks to {bytes} bytes, more than {MAX_UNPACKED_BYTES}; write smaller batches")]
+    #[error(
+        "one batch of rows unpacks to {bytes} bytes, more than {MAX_UNPACKED_BYTES}; write smaller batches"
+    )]
     Unpacked { bytes: u64 },
-    #[error("numbers are stored with the highest byte first, which is not understood; write the file on a little-endian machine")]
+    #[error(
+        "numbers are stored with the highest byte first, which is not understood; write the file on a little-endian machine"
+    )]
     BigEndian,
     #[error("there is no such column; the columns are {}", .found.join(", "))]
     NoSuchColumn { found: Vec<String> },
@@ -117,7 +121,9 @@ pub(crate) enum Kind {
     NotAnAttribute,
     #[error("{0} cannot be an item ID; write text or integers")]
     IdType(DataType),
-    #[error("{0} cannot be a semantic ID; write a list of integers, or text such as 1-2 or <a_1><b_2>")]
+    #[error(
+        "{0} cannot be a semantic ID; write a list of integers, or text such as 1-2 or <a_1><b_2>"
+    )]
     CodesType(DataType),
     #[error("{0} cannot be a code; write integers")]
     CodeType(DataType),
@@ -130,7 +136,9 @@ pub(crate) enum Kind {
     NullId,
     #[error("item {item:?}: the code at level {level} is null; a semantic ID has no gaps")]
     NullCode { item: String, level: usize },
-    #[error("item {item:?}: a code stands here, but code_{level} is null; only trailing codes may be null")]
+    #[error(
+        "item {item:?}: a code stands here, but code_{level} is null; only trailing codes may be null"
+    )]
     CodeAfterNull { item: String, level: usize },
     #[error("item {item:?}: {value} is no JSON number; write null where there is no value")]
     NotFinite { item: String, value: f64 },

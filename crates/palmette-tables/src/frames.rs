@@ -71,8 +71,7 @@ impl FrameFile {
         }
         let length = i32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
         let offset = u64::try_from(length).ok().and_then(|len| (self.len - 10).checked_sub(len));
-        let offset =
-            offset.ok_or_else(|| Kind::Damaged(format!("a footer of {length} bytes")))?;
+        let offset = offset.ok_or_else(|| Kind::Damaged(format!("a footer of {length} bytes")))?;
         self.read(offset, self.len - 10 - offset)
     }
 

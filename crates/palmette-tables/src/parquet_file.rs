@@ -28,7 +28,9 @@ impl ParquetFile {
     pub(crate) fn num_rows(&self) -> u64 {
         // The counts of all row groups, which the reader goes by; it takes none below zero.
         let groups = self.builder.metadata().row_groups().iter();
-        groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).fold(0, u64::saturating_add)
+        groups
+            .map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
+            .fold(0, u64::saturating_add)
     }
 
     /// The rows, with the columns that `layout` uses.
