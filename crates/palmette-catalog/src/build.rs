@@ -40,6 +40,19 @@ enum BuildErrorKind {
 }
 
 impl BuildError {
+    /// A sink's refusal of one item; `rule` completes "item `id` …".
+    pub fn of_item(line: u64, id: impl Into<String>, rule: impl Into<String>) -> BuildError {
+        BuildError { kind: BuildErrorKind::Item { line, id: id.into(), rule: rule.into() } }
+    }
+
+    /// What is wrong with the item, as it follows "item `id`". `None` when no item is at fault.
+    pub fn rule(&self) -> Option<&str> {
+        match &self.kind {
+            BuildErrorKind::Item { rule, .. } => Some(rule),
+            _ => None,
+        }
+    }
+
     /// Line of the source the item came from; its number, from 1, when it came from no file.
     /// `None` when no item is at fault.
     pub fn line(&self) -> Option<u64> {

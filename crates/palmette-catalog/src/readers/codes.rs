@@ -84,6 +84,32 @@ fn parse_number(text: &str) -> Result<u32, BadCode> {
     Ok(value)
 }
 
+/// Replaces `codes` by those of `text` where it is plain numbers with one space, or one minus sign,
+/// between them. `false` where it is anything else, right or wrong.
+///
+/// PERF: the short way past [`split_codes`] and [`parse_code`] for the usual spelling.
+pub(super) fn read_plain_codes(text: &str, codes: &mut Vec<u32>) -> bool {
+    codes.clear();
+    let bytes = text.as_bytes();
+    let separator = *bytes.iter().find(|byte| !byte.is_ascii_digit()).unwrap_or(&b' ');
+    if !matches!(separator, b' ' | b'-') {
+        return false;
+    }
+    bytes.split(|&byte| byte == separator).all(|digits| {
+        // Ten digits fit 64 bits.
+        let is_number = matches!(digits, [b'0'] | [b'1'..=b'9', ..])
+            && digits.len() <= 10
+            && digits.iter().all(u8::is_ascii_digit);
+        if !is_number {
+            return false;
+        }
+        let value = digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+        let code = code_in_range(value);
+        codes.extend(code);
+        code.is_some()
+    })
+}
+
 /// The number as a code, if it is no larger than codes are.
 pub(super) fn code_in_range(number: u64) -> Option<u32> {
     u32::try_from(number).ok().filter(|&code| code <= MAX_CODE)
@@ -127,6 +153,7 @@ fn split_tags(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[track_caller]
     fn check(text: &str, expected: Result<(Option<&str>, u32), BadCode>) {
@@ -192,6 +219,30 @@ mod tests {
         }
         let zeros = parse_codes("1,007").unwrap_err().to_string();
         assert!(zeros.starts_with("\"007\" is no code: a code has no leading zeros"), "{zeros}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn short_way_is_the_long_way(
+            text in prop_oneof!["[0-9 -]{0,9}", "[0-9]{9,12}( [1-9][0-9]?){0,2}", "[1-9](-[0-9a<]){0,4}"],
+        ) {
+            let mut codes = vec![7];
+            let long: Result<Vec<u32>, BadCode> =
+                split_codes(&text).into_iter().map(|piece| Ok(parse_code(piece)?.value)).collect();
+            if read_plain_codes(&text, &mut codes) {
+                prop_assert_eq!(long, Ok(codes));
+            } else {
+                let plain = long.is_ok_and(|codes| {
+                    let spelled = |separator| {
+                        codes.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
+                    };
+                    !codes.is_empty() && (spelled(" ") == text || spelled("-") == text)
+                });
+                prop_assert!(!plain, "the short way covers the usual spelling");
+            }
+        }
     }
 
     #[track_caller]

@@ -4,10 +4,41 @@
 //! end of the file, which would lose items without a word. The tests read back what it wrote.
 
 use std::io::BufRead;
-use std::mem::take;
 
 use super::error::{Kind, Problem};
 use super::lines::{Lines, without_end};
+
+/// The cells of one record, in one text.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    text: String,
+    /// Where each cell ends.
+    ends: Vec<usize>,
+}
+
+impl Record {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn cell(&self, column: usize) -> &str {
+        let start = if column == 0 { 0 } else { self.ends[column - 1] };
+        &self.text[start..self.ends[column]]
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(|column| self.cell(column))
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    fn end_cell(&mut self) {
+        self.ends.push(self.text.len());
+    }
+}
 
 pub(super) struct Records<R> {
     lines: Lines<R>,
@@ -18,14 +49,14 @@ impl<R: BufRead> Records<R> {
         Records { lines: Lines::new(input) }
     }
 
-    /// Replaces `cells` by those of the next record that is not an empty line, and returns the line
+    /// Replaces `record` by the next one that is not an empty line, and returns the line
     /// where it starts. Quoted cells may span lines; a quote in an unquoted cell is an ordinary
     /// character.
-    pub(super) fn next_record(&mut self, cells: &mut Vec<String>) -> Result<Option<u64>, Problem> {
-        cells.clear();
+    pub(super) fn next_record(&mut self, record: &mut Record) -> Result<Option<u64>, Problem> {
+        record.clear();
         let mut start = None;
-        // The quoted cell being read, and the line of its opening quote.
-        let mut quoted: Option<(String, u64)> = None;
+        // The line of the opening quote of the cell being read.
+        let mut quoted: Option<u64> = None;
         'lines: while let Some((line, text)) = self.lines.next_line()? {
             if start.is_none() && without_end(text).is_empty() {
                 continue;
@@ -33,18 +64,18 @@ impl<R: BufRead> Records<R> {
             let start = *start.get_or_insert(line);
             let mut rest = text;
             loop {
-                if let Some((cell, _)) = &mut quoted {
+                if quoted.is_some() {
                     let Some((inside, after)) = rest.split_once('"') else {
-                        cell.push_str(rest);
+                        record.text.push_str(rest);
                         continue 'lines;
                     };
-                    cell.push_str(inside);
+                    record.text.push_str(inside);
                     if let Some(after) = after.strip_prefix('"') {
-                        cell.push('"');
+                        record.text.push('"');
                         rest = after;
                         continue;
                     }
-                    cells.push(take(cell));
+                    record.end_cell();
                     quoted = None;
                     match after.strip_prefix(',') {
                         Some(after) => rest = after,
@@ -52,19 +83,21 @@ impl<R: BufRead> Records<R> {
                         None => return Err(Problem::at(line, Kind::TextAfterQuote)),
                     }
                 } else if let Some(after) = rest.strip_prefix('"') {
-                    quoted = Some((String::new(), line));
+                    quoted = Some(line);
                     rest = after;
                 } else if let Some((cell, after)) = rest.split_once(',') {
-                    cells.push(cell.to_owned());
+                    record.text.push_str(cell);
+                    record.end_cell();
                     rest = after;
                 } else {
-                    cells.push(without_end(rest).to_owned());
+                    record.text.push_str(without_end(rest));
+                    record.end_cell();
                     return Ok(Some(start));
                 }
             }
         }
         match quoted {
-            Some((_, opened)) => Err(Problem::at(opened, Kind::UnclosedQuote)),
+            Some(opened) => Err(Problem::at(opened, Kind::UnclosedQuote)),
             None => Ok(None),
         }
     }
@@ -77,9 +110,9 @@ mod tests {
 
     fn records(text: &str) -> Vec<(u64, Vec<String>)> {
         let mut records = Records::new(text.as_bytes());
-        let (mut all, mut cells) = (Vec::new(), Vec::new());
-        while let Some(line) = records.next_record(&mut cells).expect("well-formed") {
-            all.push((line, cells.clone()));
+        let (mut all, mut record) = (Vec::new(), Record::default());
+        while let Some(line) = records.next_record(&mut record).expect("well-formed") {
+            all.push((line, record.cells().map(str::to_owned).collect()));
         }
         all
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Format;
 use super::utf8::NotUtf8;
+use crate::build::BuildError;
 use crate::levels::MAX_CODE;
 
 /// Why a source could not be read.
@@ -43,7 +44,7 @@ impl fmt::Display for ReadError {
         if let Some(column) = self.problem.column {
             write!(f, ", column {column}")?;
         }
-        write!(f, ": {}", self.problem.kind)
+        write!(f, ": {}", self.problem)
     }
 }
 
@@ -56,9 +57,11 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// A [`ReadError`] that does not know its source yet.
+/// What is wrong with a source whose name is not known here.
+///
+/// The message does not say the line; [`line`](Problem::line) does.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub struct Problem {
     line: Option<u64>,
     /// In bytes, from 1.
     column: Option<u64>,
@@ -66,8 +69,23 @@ pub(super) struct Problem {
 }
 
 impl Problem {
+    /// The line, or row, from 1. `None` when no one place is at fault.
+    pub fn line(&self) -> Option<u64> {
+        self.line
+    }
+
     pub(super) fn at(line: u64, kind: Kind) -> Problem {
         Problem { line: Some(line), column: None, kind: Box::new(kind) }
+    }
+
+    /// An item that the sink did not take.
+    pub(super) fn refused(error: BuildError) -> Problem {
+        Problem { line: error.line(), column: None, kind: Box::new(Kind::Refused(error)) }
+    }
+
+    /// The same, at `line`.
+    pub(super) fn on_line(self, line: u64) -> Problem {
+        Problem { line: Some(line), ..self }
     }
 
     /// Of the whole source, whatever its lines hold.
@@ -92,6 +110,14 @@ impl Problem {
         Problem { line, column, kind: Box::new(Kind::Json { message }) }
     }
 }
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl std::error::Error for Problem {}
 
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Problem {
@@ -152,13 +178,13 @@ pub(super) enum Kind {
     LeadingZero { item: String, value: String, level: usize },
     #[error(
         "item {}: code {value} at level {level}: the codes of this level are spelled \
-         <{prefix}_number> since line {first_line}",
+         <{prefix}_number> since {since}",
         shorten(.item)
     )]
-    OtherPrefix { item: String, value: String, level: usize, prefix: String, first_line: u64 },
+    OtherPrefix { item: String, value: String, level: usize, prefix: String, since: String },
     #[error(
         "item {}: code {value} at level {level}: the codes of this source are spelled {spelling} \
-         since line {first_line}",
+         since {since}",
         shorten(.item)
     )]
     OtherSpelling {
@@ -166,7 +192,7 @@ pub(super) enum Kind {
         value: String,
         level: usize,
         spelling: &'static str,
-        first_line: u64,
+        since: String,
     },
     #[error("{found} cells, but the header has {expected}")]
     CellCount { found: usize, expected: usize },
@@ -184,6 +210,8 @@ pub(super) enum Kind {
     TextAfterQuote,
     #[error("the quote opened on this line is never closed")]
     UnclosedQuote,
+    #[error("{}", refusal(.0))]
+    Refused(BuildError),
 }
 
 /// `text` in quotes, cut after 60 characters: a message stays readable whatever the file holds.
@@ -191,6 +219,14 @@ pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
+    }
+}
+
+/// The place is said elsewhere, so an item's refusal is told without its line.
+fn refusal(error: &BuildError) -> String {
+    match (error.id(), error.rule()) {
+        (Some(id), Some(rule)) => format!("item {} {rule}", shorten(id)),
+        _ => error.to_string(),
     }
 }
 

@@ -4,13 +4,16 @@ use std::io::BufRead;
 
 use serde_json::{Map, Value};
 
-use super::collector::Collector;
 use super::error::Problem;
 use super::json::for_each_entry;
+use super::{CheckedSink, ItemSink};
 
-pub(super) fn read(input: impl BufRead, collector: &mut Collector) -> Result<(), Problem> {
+pub(super) fn read<S: ItemSink>(
+    input: impl BufRead,
+    sink: &mut CheckedSink<'_, S>,
+) -> Result<(), Problem> {
     for_each_entry(input, |line, id, value: Value| {
-        let codes = collector.codes_from_json(line, &id, &value)?;
-        collector.push(line, id, codes, Map::new())
+        sink.codes_from_json(line, &id, &value)?;
+        sink.push(line, id, Map::new())
     })
 }

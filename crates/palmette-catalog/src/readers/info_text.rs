@@ -4,28 +4,33 @@ use std::io::BufRead;
 
 use serde_json::Map;
 
-use super::collector::Collector;
 use super::error::{Kind, Problem};
 use super::lines::{Lines, without_end};
+use super::{CheckedSink, ItemSink};
 
-pub(super) fn read(input: impl BufRead, collector: &mut Collector) -> Result<(), Problem> {
+pub(super) fn read<S: ItemSink>(
+    input: impl BufRead,
+    sink: &mut CheckedSink<'_, S>,
+) -> Result<(), Problem> {
     let mut lines = Lines::new(input);
     while let Some((line, text)) = lines.next_line()? {
         let text = without_end(text);
         if text.is_empty() {
             continue;
         }
-        let fields: Vec<&str> = text.split('\t').collect();
-        let &[codes, title, id] = fields.as_slice() else {
-            let line_start = text.chars().take(100).collect();
-            return Err(Problem::at(line, Kind::FieldCount { found: fields.len(), line_start }));
+        let mut fields = text.split('\t');
+        let (Some(codes), Some(title), Some(id), None) =
+            (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            let (found, line_start) = (text.split('\t').count(), text.chars().take(100).collect());
+            return Err(Problem::at(line, Kind::FieldCount { found, line_start }));
         };
-        let codes = collector.codes_from_text(line, id, codes)?;
+        sink.codes_from_text(line, id, codes)?;
         let mut attributes = Map::new();
         if !title.is_empty() {
             attributes.insert("title".to_owned(), title.into());
         }
-        collector.push(line, id.to_owned(), codes, attributes)?;
+        sink.push(line, id.to_owned(), attributes)?;
     }
     Ok(())
 }

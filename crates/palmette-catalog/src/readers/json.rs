@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use super::error::{Kind, Problem};
@@ -78,7 +79,9 @@ pub(super) fn id_from_json(line: u64, value: Value) -> Result<String, Problem> {
     match value {
         Value::String(text) => Ok(text),
         Value::Number(number) if number.is_u64() || number.is_i64() => Ok(number.to_string()),
-        other => Err(Problem::at(line, Kind::BadId { value: super::collector::describe(&other) })),
+        other => {
+            Err(Problem::at(line, Kind::BadId { value: super::checked_sink::describe(&other) }))
+        }
     }
 }
 
@@ -99,11 +102,15 @@ impl<'de> Deserialize<'de> for Fields {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut fields = Map::new();
                 while let Some(key) = map.next_key::<String>()? {
-                    if fields.contains_key(&key) {
-                        let key = super::error::shorten(&key);
-                        return Err(A::Error::custom(format!("field {key} appears twice")));
+                    match fields.entry(key) {
+                        Entry::Occupied(entry) => {
+                            let key = super::error::shorten(entry.key());
+                            return Err(A::Error::custom(format!("field {key} appears twice")));
+                        }
+                        Entry::Vacant(entry) => {
+                            entry.insert(map.next_value()?);
+                        }
                     }
-                    fields.insert(key, map.next_value()?);
                 }
                 Ok(Fields(fields))
             }

@@ -1,12 +1,16 @@
 //! Reads items and their semantic IDs from the files in which others publish them.
 //!
-//! [`read_items`] reads one file in one [`Format`] into [`SourceItems`]; [`read_attributes`] then
-//! adds titles, brands and prices from a second file. Items keep the order of the source, and
+//! [`read_into`] reads one file in one [`Format`] and pushes each item into an [`ItemSink`];
+//! [`read_items`] keeps them all as [`SourceItems`], to which [`read_attributes`] then adds titles,
+//! brands and prices from a second file. Items keep the order of the source, and
 //! nothing is sorted or dropped: what cannot be kept is a [`ReadError`] that names the line. A
 //! source without items is legal and gives no items.
 //!
 //! Every format may start with a byte order mark and may end its lines with `\n` or `\r\n`.
-//! Sources are streamed: besides the items, one line (of an index JSON one entry) is in memory.
+//! Sources are streamed: besides what the sink keeps, one item is in memory.
+//!
+//! A reader of another format finds its columns with [`ItemColumns`] and hands its items to a
+//! [`CheckedSink`], so that it takes what these take and says what these say.
 //!
 //! ```
 //! use palmette_catalog::readers::{Format, parse_items};
@@ -27,17 +31,20 @@
 //! ```
 
 mod attributes;
+mod checked_sink;
 mod codes;
-mod collector;
 mod csv_records;
 mod csv_table;
 mod error;
 mod format;
 mod index_json;
 mod info_text;
+mod item_columns;
 mod json;
 mod json_lines;
+mod json_row;
 mod lines;
+mod sink;
 mod utf8;
 
 use std::fs::File;
@@ -45,14 +52,16 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use crate::item::Item;
-use collector::Collector;
-use error::Problem;
+use sink::DistinctItems;
 use utf8::Utf8Reader;
 
 pub use attributes::{AttributeReport, read_attributes};
+pub use checked_sink::{CheckedSink, Place};
 pub use codes::{CodesError, parse_codes};
-pub use error::ReadError;
+pub use error::{Problem, ReadError};
 pub use format::{Format, UnknownFormat};
+pub use item_columns::{CodeColumns, ItemColumns};
+pub use sink::{ItemSink, ReadSummary};
 
 /// The items of one source, in its order.
 ///
@@ -98,17 +107,55 @@ pub fn parse_items(
     reader: impl BufRead,
     format: Format,
 ) -> Result<SourceItems, ReadError> {
-    collect_items(Utf8Reader::new(reader), format)
+    let mut sink = DistinctItems::default();
+    match pass_items(reader, format, &mut sink) {
+        Ok(summary) => Ok(SourceItems { level_prefixes: summary.level_prefixes, ..sink.source }),
+        Err(problem) => Err(ReadError::new(source_name.as_ref(), sink.twice.unwrap_or(problem))),
+    }
+}
+
+/// Reads the items of a file into a sink, with one item in memory at a time.
+///
+/// # Errors
+///
+/// When the file cannot be read or is not in `format`, or the sink refuses an item. The sink then
+/// has the items before it.
+pub fn read_into(
+    path: &Path,
+    format: Format,
+    sink: &mut impl ItemSink,
+) -> Result<ReadSummary, ReadError> {
+    let file = File::open(path).map_err(|error| ReadError::new(path, error.into()))?;
+    parse_into(path, BufReader::new(file), format, sink)
+}
+
+/// Reads items from `reader` into a sink; `source_name` is what errors call it.
+///
+/// # Errors
+///
+/// As [`read_into`].
+pub fn parse_into(
+    source_name: impl AsRef<Path>,
+    reader: impl BufRead,
+    format: Format,
+    sink: &mut impl ItemSink,
+) -> Result<ReadSummary, ReadError> {
+    pass_items(reader, format, sink)
         .map_err(|problem| ReadError::new(source_name.as_ref(), problem))
 }
 
-fn collect_items(input: impl BufRead, format: Format) -> Result<SourceItems, Problem> {
-    let mut collector = Collector::default();
+fn pass_items(
+    reader: impl BufRead,
+    format: Format,
+    sink: &mut impl ItemSink,
+) -> Result<ReadSummary, Problem> {
+    let input = Utf8Reader::new(reader);
+    let mut sink = CheckedSink::new(sink, Place::Line);
     match format {
-        Format::IndexJson => index_json::read(input, &mut collector)?,
-        Format::InfoText => info_text::read(input, &mut collector)?,
-        Format::JsonLines => json_lines::read(input, &mut collector)?,
-        Format::Csv => csv_table::read(input, &mut collector)?,
+        Format::IndexJson => index_json::read(input, &mut sink)?,
+        Format::InfoText => info_text::read(input, &mut sink)?,
+        Format::JsonLines => json_lines::read(input, &mut sink)?,
+        Format::Csv => csv_table::read(input, &mut sink)?,
     }
-    Ok(collector.finish())
+    Ok(sink.finish())
 }

@@ -1,0 +1,93 @@
+//! Where items go as they are read.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde_json::{Map, Value};
+
+use super::SourceItems;
+use super::error::{Kind, Problem};
+use crate::build::BuildError;
+use crate::item::Item;
+
+/// Takes items as a reader finds them.
+///
+/// What a reader pushes has an ID and at least one code, no code above
+/// [`MAX_CODE`](crate::levels::MAX_CODE), and one spelling of codes throughout. Whether IDs are
+/// distinct is the sink's affair.
+pub trait ItemSink {
+    /// Takes the next item; `line` is where it starts in the source, from 1 (in tables, its row).
+    ///
+    /// # Errors
+    /// When the sink cannot take this item. The reader then stops.
+    fn push(
+        &mut self,
+        line: u64,
+        id: String,
+        codes: &[u32],
+        attributes: Map<String, Value>,
+    ) -> Result<(), BuildError>;
+
+    /// These attributes are points in time, given as RFC 3339 text. Called at most once, before any
+    /// item.
+    fn timestamps(&mut self, names: &[String]) {
+        let _ = names;
+    }
+}
+
+/// What a reader says when all items are pushed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadSummary {
+    /// How many items were pushed.
+    pub num_items: u64,
+    /// As in [`SourceItems::level_prefixes`].
+    pub level_prefixes: Option<Vec<String>>,
+}
+
+/// Keeps every item. IDs are not compared.
+impl ItemSink for SourceItems {
+    fn push(
+        &mut self,
+        line: u64,
+        id: String,
+        codes: &[u32],
+        attributes: Map<String, Value>,
+    ) -> Result<(), BuildError> {
+        self.items.push(Item { id, codes: codes.to_vec(), attributes });
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+/// Keeps every item and refuses an ID that it has seen.
+#[derive(Default)]
+pub(super) struct DistinctItems {
+    pub(super) source: SourceItems,
+    first_lines: HashMap<String, u64>,
+    /// Why the last item was refused, in the words of the readers.
+    pub(super) twice: Option<Problem>,
+}
+
+impl ItemSink for DistinctItems {
+    fn push(
+        &mut self,
+        line: u64,
+        id: String,
+        codes: &[u32],
+        attributes: Map<String, Value>,
+    ) -> Result<(), BuildError> {
+        match self.first_lines.entry(id) {
+            Entry::Vacant(entry) => {
+                let id = entry.key().clone();
+                entry.insert(line);
+                self.source.push(line, id, codes, attributes)
+            }
+            Entry::Occupied(entry) => {
+                let (id, first_line) = (entry.key().clone(), *entry.get());
+                let refusal = BuildError::of_item(line, id.as_str(), "appears twice");
+                self.twice = Some(Problem::at(line, Kind::DuplicateId { id, first_line }));
+                Err(refusal)
+            }
+        }
+    }
+}
