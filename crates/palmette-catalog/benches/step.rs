@@ -183,9 +183,9 @@ impl Fixture {
 
     fn print(&self) {
         let catalog = self.catalog.catalog();
-        let num_items = f64::from(catalog.num_items());
+        let num_items = catalog.num_items() as f64;
         let per_item = |time: Duration| time.as_nanos() as f64 / num_items;
-        let (ours, theirs) = (catalog.levels().bytes(), self.trie.least_bytes());
+        let (ours, theirs) = (catalog.index().bytes(), self.trie.least_bytes());
         eprintln!("{num_items} items");
         eprintln!(
             "  build: CatalogConstraint {:.0} ns an item, PrefixTrie {:.0} ns",

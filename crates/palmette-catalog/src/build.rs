@@ -1,11 +1,14 @@
 //! From items in any order to a catalog.
 
-use crate::catalog::Catalog;
-use crate::items::{ItemTable, TextColumn};
-use crate::levels::{Levels, MAX_CODE, MAX_ITEMS, MAX_LEVELS};
-use crate::readers::SourceItems;
+use palmette_attributes::{AttributeError, ColumnKind, ColumnsBuilder};
+use serde_json::{Map, Value};
 
-/// What the items must keep to.
+use crate::catalog::Catalog;
+use crate::ids::IdsBuilder;
+use crate::index::{CodeRows, DenseError, Index, IndexOptions, MAX_CODE, MAX_LEVELS, Packer};
+use crate::readers::{ItemSink, SourceItems};
+
+/// What the items must keep to, and how they are indexed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildOptions {
     /// Size of each level's codebook: at most [`MAX_LEVELS`] sizes, each from 1 to [`MAX_CODE`] + 1.
@@ -15,6 +18,12 @@ pub struct BuildOptions {
     /// Refuse IDs that do not have this many codes. Without it, IDs may differ in length and one
     /// may be a prefix of another.
     pub num_levels: Option<usize>,
+    /// How many of the first levels to keep as masks and a table of ranks. Without it, as many as cost
+    /// at most a byte an item.
+    pub dense_levels: Option<usize>,
+    /// Attributes of a given kind, whatever their values look like; above all timestamps, which are
+    /// otherwise taken for text.
+    pub columns: Vec<(String, ColumnKind)>,
 }
 
 /// Why there is no catalog: an item that cannot be in one, or options that none can keep to.
@@ -37,12 +46,22 @@ enum BuildErrorKind {
         MAX_CODE + 1
     )]
     BadSize { level: usize, size: u32 },
+    #[error(transparent)]
+    Dense(DenseError),
+    #[error(transparent)]
+    Columns(AttributeError),
+}
+
+impl From<BuildErrorKind> for BuildError {
+    fn from(kind: BuildErrorKind) -> Self {
+        Self { kind }
+    }
 }
 
 impl BuildError {
     /// A sink's refusal of one item; `rule` completes "item `id` …".
     pub fn of_item(line: u64, id: impl Into<String>, rule: impl Into<String>) -> BuildError {
-        BuildError { kind: BuildErrorKind::Item { line, id: id.into(), rule: rule.into() } }
+        BuildErrorKind::Item { line, id: id.into(), rule: rule.into() }.into()
     }
 
     /// What is wrong with the item, as it follows "item `id`". `None` when no item is at fault.
@@ -71,54 +90,146 @@ impl BuildError {
     }
 }
 
-impl Catalog {
-    /// Sorts and indexes items. They may come in any order; items with the same semantic ID keep
-    /// the order in which they came. No items make the empty catalog, which denies everything.
-    ///
-    /// Cost: one sort; memory for a second copy of the items' ids and attributes.
+/// How far a build has come, for progress bars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildStage {
+    /// Semantic IDs are sorted.
+    Sorting,
+    /// Levels are indexed.
+    Indexing,
+    /// Ids and attributes are put in rank order.
+    OrderingItems,
+}
+
+/// Takes items one by one and makes a catalog of them.
+///
+/// Nothing is kept twice: semantic IDs are packed as they come, ids are one text, and of each
+/// attribute the distinct values are kept once. Memory while items come, a row: the packed ID and its
+/// number (16 bytes for 8 codes below 2,048), the id and 6 bytes, and 1 to 4 bytes an attribute.
+#[derive(Debug)]
+pub struct CatalogBuilder {
+    options: BuildOptions,
+    rows: CodeRows,
+    ids: IdsBuilder,
+    /// Line of each row.
+    lines: Packer,
+    columns: ColumnsBuilder,
+}
+
+/// Bits of a line number.
+const LINE_BITS: u32 = 40;
+
+impl CatalogBuilder {
+    /// A builder without items.
     ///
     /// # Errors
-    /// For codebook sizes that [`BuildOptions`] does not allow; then for the first item with an empty ID, more than [`MAX_LEVELS`] codes, a code over its level's
-    /// size or [`MAX_CODE`], the wrong number of codes, or an id seen before; and for more than
-    /// [`MAX_ITEMS`] items.
-    pub fn build(source: SourceItems, options: &BuildOptions) -> Result<Self, BuildError> {
-        check_sizes(options).map_err(|kind| BuildError { kind })?;
-        let SourceItems { items, lines, level_prefixes } = source;
-        let error = |index: usize, rule: String| {
-            let line = lines.get(index).copied().unwrap_or(index as u64 + 1);
-            BuildError { kind: BuildErrorKind::Item { line, id: items[index].id.clone(), rule } }
+    /// For codebook sizes or declared columns that [`BuildOptions`] does not allow.
+    pub fn new(options: BuildOptions) -> Result<Self, BuildError> {
+        check_sizes(&options)?;
+        let mut columns = ColumnsBuilder::new();
+        for (name, kind) in &options.columns {
+            columns.declare(name, *kind).map_err(BuildErrorKind::Columns)?;
+        }
+        let sizes = options.codes_per_level.as_deref().unwrap_or_default();
+        Ok(Self {
+            rows: CodeRows::with_capacity(sizes, 0),
+            ids: IdsBuilder::default(),
+            lines: Packer::new(LINE_BITS),
+            columns,
+            options,
+        })
+    }
+
+    /// Items so far.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Sorts and indexes the items. Those with the same semantic ID keep the order in which they came.
+    /// No items make the empty catalog, which denies everything. `level_prefixes` are the letters of
+    /// each level where codes were spelled `<a_12>`; `stage_began` is told what is being done.
+    ///
+    /// Cost: one parallel sort; memory for the catalog beside what was taken.
+    ///
+    /// # Errors
+    /// When an id stands twice, or for dense levels that cannot be.
+    pub fn finish(
+        self,
+        level_prefixes: Option<Vec<String>>,
+        mut stage_began: impl FnMut(BuildStage),
+    ) -> Result<Catalog, BuildError> {
+        let Self { options, rows, ids, lines, columns } = self;
+        stage_began(BuildStage::Sorting);
+        let sorted = rows.sorted(true);
+        let order = sorted.order();
+        stage_began(BuildStage::Indexing);
+        let index_options = IndexOptions {
+            dense_levels: options.dense_levels,
+            codes_per_level: options.codes_per_level.clone(),
         };
-        if items.len() > MAX_ITEMS {
-            return Err(error(
-                MAX_ITEMS,
-                format!("is one more than the {MAX_ITEMS} a catalog holds"),
-            ));
-        }
-        for (index, item) in items.iter().enumerate() {
-            check_codes(&item.codes, options).map_err(|rule| error(index, rule))?;
-        }
+        let index = Index::of_sorted(&sorted, &index_options).map_err(BuildErrorKind::Dense)?;
+        drop(sorted);
+        stage_began(BuildStage::OrderingItems);
+        let twice = |(first, second): (u32, u32), id: &str| {
+            let lines = lines.finish();
+            let first = lines.get(u64::from(first));
+            let rule = format!("stands twice, first in line {first}; ids must be unique");
+            BuildError::of_item(lines.get(u64::from(second)), id, rule)
+        };
+        let ids = ids.finish(&order).map_err(|(rows, id)| twice(rows, &id))?;
+        let columns = columns.finish(Some(&order), |_, _| {});
+        let codes_per_level =
+            options.codes_per_level.unwrap_or_else(|| index.code_bounds().to_vec());
+        Ok(Catalog::from_parts(index, ids, columns, codes_per_level, level_prefixes))
+    }
+}
 
-        let mut order: Vec<u32> = (0..items.len() as u32).collect();
-        // Input order breaks ties, so the unstable sort has one outcome.
-        order.sort_unstable_by_key(|&index| (&items[index as usize].codes, index));
-        let sorted = || order.iter().map(|&index| &items[index as usize]);
+impl ItemSink for CatalogBuilder {
+    fn push(
+        &mut self,
+        line: u64,
+        id: String,
+        codes: &[u32],
+        attributes: Map<String, Value>,
+    ) -> Result<(), BuildError> {
+        let refused = |rule: String| BuildError::of_item(line, id.as_str(), rule);
+        check_codes(codes, &self.options).map_err(refused)?;
+        let attributes = self.columns.push_row(&attributes);
+        attributes.map_err(|e| refused(format!("has attributes that cannot be kept: {e}")))?;
+        self.rows.push(codes).map_err(refused)?;
+        self.ids.push(&id).map_err(refused)?;
+        self.lines.push(line & ((1 << LINE_BITS) - 1));
+        Ok(())
+    }
 
-        let levels = Levels::of_sorted(sorted().map(|item| item.codes.as_slice()));
-        let ids = TextColumn::new(sorted().map(|item| &item.id));
-        let attributes = TextColumn::new(sorted().map(|item| {
-            serde_json::to_string(&item.attributes).expect("a JSON object can be written")
-        }));
-        let table = ItemTable::new(ids, attributes).map_err(|twice| {
-            let same = items.iter().enumerate().filter(|(_, item)| item.id == twice);
-            let places: Vec<usize> = same.map(|(index, _)| index).collect();
-            let first = lines.get(places[0]).copied().unwrap_or(places[0] as u64 + 1);
-            error(places[1], format!("stands twice, first in line {first}; ids must be unique"))
-        })?;
-        let codes_per_level = options.codes_per_level.clone().unwrap_or_else(|| {
-            let largest = |level| levels.prefix_codes(level).max().map_or(0, |code| code + 1);
-            (0..levels.num_levels()).map(largest).collect()
-        });
-        Ok(Self::from_parts(levels, table, codes_per_level, level_prefixes))
+    fn timestamps(&mut self, names: &[String]) {
+        for name in names {
+            // A column that was declared by the caller stays what it was declared.
+            _ = self.columns.declare(name, ColumnKind::Timestamp);
+        }
+    }
+}
+
+impl Catalog {
+    /// Makes a catalog of items that are in memory already: [`CatalogBuilder`] with all of them.
+    ///
+    /// # Errors
+    /// For codebook sizes that [`BuildOptions`] does not allow; then for the first item with an empty
+    /// ID, more than [`MAX_LEVELS`] codes, a code over its level's size or [`MAX_CODE`], the wrong
+    /// number of codes, or an id seen before; and for more items than one catalog holds.
+    pub fn build(source: SourceItems, options: &BuildOptions) -> Result<Self, BuildError> {
+        let SourceItems { items, lines, level_prefixes } = source;
+        let mut builder = CatalogBuilder::new(options.clone())?;
+        for (index, item) in items.into_iter().enumerate() {
+            let line = lines.get(index).copied().unwrap_or(index as u64 + 1);
+            builder.push(line, item.id, &item.codes, item.attributes)?;
+        }
+        builder.finish(level_prefixes, |_| {})
     }
 }
 
@@ -133,30 +244,26 @@ fn check_sizes(options: &BuildOptions) -> Result<(), BuildErrorKind> {
     }
 }
 
-/// Relies on sizes that [`check_sizes`] has let through.
+/// What options ask of an ID; what every ID must keep to is checked where it is packed. Relies on
+/// sizes that [`check_sizes`] has let through.
 fn check_codes(codes: &[u32], options: &BuildOptions) -> Result<(), String> {
-    if codes.is_empty() {
-        return Err("has an empty semantic ID; it needs at least one code".into());
-    }
-    if codes.len() > MAX_LEVELS {
-        let len = codes.len();
-        return Err(format!("has {len} codes; a semantic ID has at most {MAX_LEVELS}"));
+    if codes.is_empty() || codes.len() > MAX_LEVELS {
+        return Ok(());
     }
     if let Some(wanted) = options.num_levels.filter(|&wanted| wanted != codes.len()) {
         let len = codes.len();
         return Err(format!("has {len} codes where every item must have {wanted}"));
     }
-    if let Some(sizes) = &options.codes_per_level
-        && codes.len() > sizes.len()
-    {
+    let Some(sizes) = &options.codes_per_level else { return Ok(()) };
+    if codes.len() > sizes.len() {
         let (len, levels) = (codes.len(), sizes.len());
         return Err(format!("has {len} codes, but codebook sizes are given for {levels} levels"));
     }
-    for (level, &code) in codes.iter().enumerate() {
-        let size = options.codes_per_level.as_ref().map_or(MAX_CODE + 1, |sizes| sizes[level]);
-        if code >= size {
-            return Err(format!("has code {code} at level {level}; codes there are below {size}"));
+    match codes.iter().zip(sizes).position(|(code, size)| code >= size) {
+        None => Ok(()),
+        Some(level) => {
+            let (code, size) = (codes[level], sizes[level]);
+            Err(format!("has code {code} at level {level}; codes there are below {size}"))
         }
     }
-    Ok(())
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
 
-use crate::catalog::{Catalog, CatalogState};
+use crate::catalog::Catalog;
+use crate::index::{CatalogState, ItemSet};
 
 /// Which tokens spell the codes of one level: code `c` is token `first_token + c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,11 +110,17 @@ impl CodeTokens {
     }
 }
 
-/// The semantic IDs of a catalog, as sequences of a model's tokens.
+/// The semantic IDs of a catalog's items, or of some of them, as sequences of a model's tokens.
+///
+/// Cheap to clone but for the tokens; each request may have a set of items of its own
+/// ([`with_items`](Self::with_items)), and share the catalog with all others.
 #[derive(Clone, Debug)]
 pub struct CatalogConstraint {
     catalog: Arc<Catalog>,
     tokens: CodeTokens,
+    /// First token of each level.
+    first_tokens: Vec<u32>,
+    items: Option<Arc<ItemSet>>,
 }
 
 impl CatalogConstraint {
@@ -127,10 +134,14 @@ impl CatalogConstraint {
             return Err(TokensError::TooManyLevels { catalog: longest, model });
         }
         for level in 0..longest {
-            let largest = catalog.levels().prefix_codes(level).max().unwrap_or(0);
             let num_codes = tokens.levels[level].num_codes;
+            // Codes in use are looked at only where the codebook is larger than the model's.
+            if catalog.index().code_bounds()[level] <= num_codes {
+                continue;
+            }
+            let largest = catalog.index().largest_code(level).unwrap_or(0);
             if largest >= num_codes {
-                let has = |&rank: &u32| catalog.codes(rank).get(level) == Some(&largest);
+                let has = |&rank: &u64| catalog.codes(rank).get(level) == Some(&largest);
                 let item = (0..catalog.num_items()).find(has);
                 return Err(TokensError::CodeWithoutToken {
                     level,
@@ -140,7 +151,18 @@ impl CatalogConstraint {
                 });
             }
         }
-        Ok(Self { catalog, tokens })
+        let first_tokens = tokens.levels.iter().map(|level| level.first_token).collect();
+        Ok(Self { catalog, tokens, first_tokens, items: None })
+    }
+
+    /// The same catalog, of which only `items` may be returned. They are a set of this catalog.
+    pub fn with_items(&self, items: Arc<ItemSet>) -> Self {
+        Self { items: Some(items), ..self.clone() }
+    }
+
+    /// The items that may be returned; `None` for all.
+    pub fn items(&self) -> Option<&Arc<ItemSet>> {
+        self.items.as_ref()
     }
 
     /// The catalog.
@@ -153,9 +175,18 @@ impl CatalogConstraint {
         &self.tokens
     }
 
-    /// First token of the level a state is to choose a code of.
-    fn first_token(&self, state: &CatalogState) -> u32 {
-        self.tokens.levels.get(state.level()).map_or(0, |level| level.first_token)
+    /// The ranks of the items that may be returned and whose whole semantic ID is this prefix.
+    pub fn items_at(&self, state: &CatalogState) -> impl Iterator<Item = u64> + '_ {
+        let items = self.items.as_deref();
+        let allowed = move |rank: &u64| items.is_none_or(|items| items.ranks().contains(*rank));
+        self.catalog.items_at(state).filter(allowed)
+    }
+
+    fn any_allowed(&self, ranks: std::ops::Range<u64>) -> bool {
+        match &self.items {
+            Some(items) => items.ranks().any_in(ranks),
+            None => !ranks.is_empty(),
+        }
     }
 }
 
@@ -171,13 +202,14 @@ impl Constraint for CatalogConstraint {
         self.catalog.start()
     }
 
-    fn fill_mask(&self, state: &CatalogState, (): &mut (), words: &mut [u32]) {
-        assert_eq!(words.len(), mask::num_words(self.num_tokens()), "words of a mask row");
-        words.fill(0);
-        let first = self.first_token(state);
-        for code in self.catalog.levels().child_codes(state.level(), state.ranks()) {
-            mask::insert(words, TokenId(first + code));
-        }
+    fn fill_mask(&self, state: &CatalogState, scratch: &mut (), mask: &mut [u32]) {
+        self.fill_masks(std::slice::from_ref(state), scratch, mask);
+    }
+
+    fn fill_masks(&self, states: &[CatalogState], (): &mut (), masks: &mut [u32]) {
+        let words = mask::num_words(self.num_tokens());
+        let (items, first_bits) = (self.items.as_deref(), &self.first_tokens);
+        self.catalog.index().fill_masks(states, items, first_bits, words, masks);
     }
 
     fn successors(
@@ -186,10 +218,11 @@ impl Constraint for CatalogConstraint {
         (): &mut (),
         mut visit: impl FnMut(TokenId, CatalogState),
     ) {
-        let first = self.first_token(state);
-        for (code, next) in self.catalog.children(state.clone()) {
+        let first = self.first_tokens.get(state.level()).copied().unwrap_or(0);
+        let items = self.items.as_deref();
+        self.catalog.index().successors(std::slice::from_ref(state), items, |_, code, next| {
             visit(TokenId(first + code), next);
-        }
+        });
     }
 
     fn commit(&self, state: &mut CatalogState, token: TokenId) -> Result<(), CommitError> {
@@ -199,6 +232,7 @@ impl Constraint for CatalogConstraint {
         }
         let code = self.tokens.code(state.level(), token);
         let next = code.and_then(|code| self.catalog.child(state, code));
+        let next = next.filter(|next| self.any_allowed(next.ranks()));
         *state = next.ok_or(CommitError::NotAllowed { token, position: state.level() })?;
         Ok(())
     }
@@ -208,15 +242,11 @@ impl Constraint for CatalogConstraint {
         let level = committed
             .checked_sub(num_tokens)
             .ok_or(RollbackError { asked: num_tokens, committed })?;
-        let prefix = self.catalog.levels().prefix_of(state.ranks.start, level);
-        *state = match prefix {
-            Some((ranks, _)) => CatalogState { ranks, level: level as u32 },
-            None => self.catalog.start(),
-        };
+        *state = self.catalog.index().prefix_of(state.start, level, |_| {});
         Ok(())
     }
 
     fn is_accepting(&self, state: &CatalogState) -> bool {
-        !self.catalog.items_at(state).is_empty()
+        self.any_allowed(self.catalog.items_at(state))
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use palmette_catalog::Item;
-use palmette_catalog::levels::MAX_CODE;
+use palmette_catalog::index::MAX_CODE;
 use palmette_catalog::readers::{
     AttributeReport, Format, ReadError, SourceItems, parse_items, read_attributes, read_items,
 };

@@ -42,6 +42,20 @@ pub trait Constraint {
     /// When `mask` does not have [`num_words`](crate::mask::num_words)`(num_tokens())` words.
     fn fill_mask(&self, state: &Self::State, scratch: &mut Self::Scratch, mask: &mut [u32]);
 
+    /// [`fill_mask`](Self::fill_mask) for many states: row `i` of `masks` belongs to `states[i]`. A set
+    /// that waits for memory can look them up side by side.
+    ///
+    /// # Panics
+    /// When `masks` does not have a row of `num_words` words for each state.
+    fn fill_masks(&self, states: &[Self::State], scratch: &mut Self::Scratch, masks: &mut [u32]) {
+        let words = crate::mask::num_words(self.num_tokens());
+        assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
+        if words > 0 {
+            let rows = masks.chunks_exact_mut(words);
+            states.iter().zip(rows).for_each(|(state, row)| self.fill_mask(state, scratch, row));
+        }
+    }
+
     /// Visits the allowed tokens in ascending order, each with the position after it. For states
     /// where few tokens are allowed this costs less than a mask.
     fn successors(

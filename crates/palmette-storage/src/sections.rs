@@ -210,6 +210,11 @@ impl SectionsIn {
         section.ok_or_else(|| format!("it has {} sections, no {number}", self.sections.len()))
     }
 
+    /// The last section.
+    pub fn last(&self) -> Option<Bytes> {
+        self.sections.last().cloned()
+    }
+
     /// The section with this number, as `len` numbers.
     ///
     /// # Errors

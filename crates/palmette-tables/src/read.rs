@@ -26,7 +26,7 @@ pub(crate) const BATCH_ROWS: usize = 8192;
 /// # Errors
 /// When the file cannot be read or is not of `format`; when the columns of IDs or codes are missing
 /// or a column has a type that cannot be used; for the first row without an ID, with a code that is
-/// negative or above [`MAX_CODE`](palmette_catalog::levels::MAX_CODE), or with a value that JSON
+/// negative or above [`MAX_CODE`](palmette_catalog::index::MAX_CODE), or with a value that JSON
 /// cannot hold; and when the sink refuses an item. The sink then has the items before it.
 pub fn read_into(
     path: &Path,

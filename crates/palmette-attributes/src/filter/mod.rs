@@ -86,6 +86,17 @@ pub(crate) enum Scalar {
 }
 
 impl Filter {
+    /// The ids that the filter excludes at its top: what differs from request to request where the rest
+    /// does not.
+    pub fn excluded(&self) -> &[String] {
+        &self.exclude
+    }
+
+    /// The filter without [`excluded`](Self::excluded).
+    pub fn without_excluded(&self) -> Self {
+        Self { exclude: Vec::new(), ..self.clone() }
+    }
+
     /// Whether every item matches, whatever it is.
     pub fn is_match_all(&self) -> bool {
         *self == Self::default()

@@ -109,6 +109,15 @@ impl RankSet {
         self.next_in(start..end).is_some()
     }
 
+    /// Asks for the memory that says whether `rank` is a member, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, rank: u64) {
+        let (chunk, bit) = place(rank);
+        if let Some(chunk) = self.chunks.get(chunk) {
+            palmette_storage::prefetch(&chunk.words, bit / 64);
+        }
+    }
+
     /// The first member in `range`. Cost: as for [`any_in`](Self::any_in).
     pub fn next_in(&self, range: Range<u64>) -> Option<u64> {
         let end = range.end.min(self.num_ranks);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::codes::{BadCode, code_in_range, parse_code, read_plain_codes, split_codes};
 use super::error::{Kind, Problem, shorten};
 use super::{ItemSink, ReadSummary};
-use crate::levels::MAX_CODE;
+use crate::index::MAX_CODE;
 
 /// The last step of every reader, this crate's and others': checks items and hands them to a sink.
 ///

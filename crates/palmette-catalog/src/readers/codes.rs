@@ -1,7 +1,7 @@
 //! The text of codes and semantic IDs, before anything is known about other items.
 
 use super::error::shorten;
-use crate::levels::MAX_CODE;
+use crate::index::MAX_CODE;
 
 /// Reads the codes of a semantic ID, or of a prefix of one, that stand alone: `<a_1><b_2>`, `1 2`,
 /// `1-2` or `1,2`. Blank text has none. The letters of `<a_1>` are read over.

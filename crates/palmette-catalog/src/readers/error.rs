@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Format;
 use super::utf8::NotUtf8;
 use crate::build::BuildError;
-use crate::levels::MAX_CODE;
+use crate::index::MAX_CODE;
 
 /// Why a source could not be read.
 ///

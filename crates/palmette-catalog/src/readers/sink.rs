@@ -13,7 +13,7 @@ use crate::item::Item;
 /// Takes items as a reader finds them.
 ///
 /// What a reader pushes has an ID and at least one code, no code above
-/// [`MAX_CODE`](crate::levels::MAX_CODE), and one spelling of codes throughout. Whether IDs are
+/// [`MAX_CODE`](crate::index::MAX_CODE), and one spelling of codes throughout. Whether IDs are
 /// distinct is the sink's affair.
 pub trait ItemSink {
     /// Takes the next item; `line` is where it starts in the source, from 1 (in tables, its row).

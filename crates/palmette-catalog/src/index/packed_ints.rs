@@ -1,0 +1,193 @@
+//! Numbers in as few bits as the largest needs.
+
+use std::ops::Range;
+
+use palmette_storage::{Array, SectionsIn, SectionsOut, prefetch};
+use serde::{Deserialize, Serialize};
+
+/// Most bits of one number: what an unaligned 64-bit read always holds whole.
+const MAX_BITS: u32 = 57;
+
+/// A frozen array of numbers, each in the same number of bits, 0 to 57.
+///
+/// Cost: a read is one unaligned load, a shift and a mask; nearly always one cache line. A read
+/// past the end gives 0, so that a damaged file cannot do worse than a wrong number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PackedInts {
+    /// The numbers from the lowest bit up, and a spare word, so that every read may take eight bytes.
+    words: Array<u64>,
+    bits: u32,
+    len: u64,
+}
+
+/// Where an array lies in a file.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct PackedIntsMeta {
+    section: u32,
+    bits: u32,
+    len: u64,
+}
+
+impl PackedInts {
+    /// Takes numbers that all fit in `bits`.
+    pub(crate) fn new(bits: u32, values: impl IntoIterator<Item = u64>) -> Self {
+        let mut packer = Packer::new(bits);
+        values.into_iter().for_each(|value| packer.push(value));
+        packer.finish()
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u64) -> u64 {
+        self.reader().get(index)
+    }
+
+    /// For several reads in a row: the memory is looked up once.
+    #[inline]
+    pub(crate) fn reader(&self) -> PackedReader<'_> {
+        let mask = (1 << self.bits) - 1;
+        PackedReader { bytes: self.words.as_bytes(), bits: u64::from(self.bits), mask }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let reader = self.reader();
+        (0..self.len).map(move |index| reader.get(index))
+    }
+
+    /// Bits of one entry.
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.words.as_bytes().len()
+    }
+
+    /// Bytes of an array before it is made.
+    pub(crate) fn bytes_for(bits: u32, len: u64) -> Option<u64> {
+        num_words(bits, len)?.checked_mul(8)
+    }
+
+    pub(crate) fn save(&self, out: &mut SectionsOut) -> PackedIntsMeta {
+        PackedIntsMeta { section: out.add_array(&self.words), bits: self.bits, len: self.len }
+    }
+
+    pub(crate) fn load(meta: PackedIntsMeta, sections: &SectionsIn) -> Result<Self, String> {
+        let PackedIntsMeta { section, bits, len } = meta;
+        if bits > MAX_BITS {
+            return Err(format!("an array has {bits} bits a number, over the limit of {MAX_BITS}"));
+        }
+        let num_words = num_words(bits, len).ok_or("the size of an array overflows")?;
+        Ok(Self { words: sections.array(section, num_words)?, bits, len })
+    }
+}
+
+/// Words of an array, the spare one with them.
+pub(crate) fn num_words(bits: u32, len: u64) -> Option<u64> {
+    Some(len.checked_mul(u64::from(bits))?.div_ceil(64) + 1)
+}
+
+/// Bits that hold every number up to `max`.
+pub(crate) fn bits_for(max: u64) -> u32 {
+    u64::BITS - max.leading_zeros()
+}
+
+/// The numbers of a [`PackedInts`], its memory looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct PackedReader<'a> {
+    bytes: &'a [u8],
+    bits: u64,
+    mask: u64,
+}
+
+impl PackedReader<'_> {
+    #[inline]
+    pub(crate) fn get(&self, index: u64) -> u64 {
+        let place = index.wrapping_mul(self.bits);
+        let at = (place / 8) as usize;
+        let word = self.bytes.get(at..).and_then(|rest| rest.first_chunk());
+        word.map_or(0, |&word| u64::from_le_bytes(word)) >> (place % 8) & self.mask
+    }
+
+    /// Visits the numbers at `range`; past the end they are 0.
+    #[inline]
+    pub(crate) fn for_each(&self, range: Range<u64>, mut visit: impl FnMut(u64)) {
+        let mut place = range.start.wrapping_mul(self.bits);
+        for _ in range {
+            let word = self.bytes.get((place / 8) as usize..).and_then(|rest| rest.first_chunk());
+            visit(word.map_or(0, |&word| u64::from_le_bytes(word)) >> (place % 8) & self.mask);
+            place = place.wrapping_add(self.bits);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u64) {
+        prefetch(self.bytes, (index.wrapping_mul(self.bits) / 8) as usize);
+    }
+}
+
+/// Packs numbers one after another.
+#[derive(Debug)]
+pub(crate) struct Packer {
+    words: Vec<u64>,
+    /// Bits that do not fill a word yet.
+    open: u128,
+    num_open: u32,
+    bits: u32,
+    len: u64,
+}
+
+impl Packer {
+    pub(crate) fn new(bits: u32) -> Self {
+        assert!(bits <= MAX_BITS, "{bits} bits a number");
+        Self { words: Vec::new(), open: 0, num_open: 0, bits, len: 0 }
+    }
+
+    pub(crate) fn with_capacity(bits: u32, len: u64) -> Self {
+        let num_words = num_words(bits, len).unwrap_or(0) as usize;
+        Self { words: Vec::with_capacity(num_words), ..Self::new(bits) }
+    }
+
+    /// Adds a number, which must fit.
+    #[inline]
+    pub(crate) fn push(&mut self, value: u64) {
+        debug_assert!(bits_for(value) <= self.bits, "{value} in {} bits", self.bits);
+        self.open |= u128::from(value) << self.num_open;
+        self.num_open += self.bits;
+        self.len += 1;
+        if self.num_open >= 64 {
+            self.words.push(self.open as u64);
+            self.open >>= 64;
+            self.num_open -= 64;
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> PackedInts {
+        if self.num_open > 0 {
+            self.words.push(self.open as u64);
+        }
+        self.words.push(0);
+        self.words.shrink_to_fit();
+        PackedInts { words: self.words.into(), bits: self.bits, len: self.len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn gives_back_what_went_in(values in prop::collection::vec(any::<u64>(), 0..200), bits in 0_u32..=57) {
+            let values: Vec<u64> = values.iter().map(|v| v & ((1 << bits) - 1)).collect();
+            let packed = PackedInts::new(bits, values.iter().copied());
+            prop_assert_eq!(num_words(bits, packed.len()), Some(packed.words.len() as u64));
+            prop_assert_eq!(packed.iter().collect::<Vec<_>>(), values);
+            prop_assert_eq!(packed.get(u64::MAX), 0);
+        }
+    }
+}

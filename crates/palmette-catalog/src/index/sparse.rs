@@ -1,0 +1,272 @@
+//! A level as the prefixes that exist.
+
+use std::ops::Range;
+
+use palmette_storage::{SectionsIn, SectionsOut};
+use serde::{Deserialize, Serialize};
+
+use super::packed_ints::{PackedInts, PackedIntsMeta, Packer, bits_for, num_words};
+use super::position_list::partition_point;
+use super::rank_bits::RankBits;
+use super::rows::SortedRows;
+use super::starts::{Starts, StartsMeta};
+
+/// The codes of one level, in order of the prefixes that end in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SparseLevel {
+    codes: PackedInts,
+    /// Where each code's prefix begins; without it there is a code for each rank, and a prefix begins
+    /// where its parent does or the code changes.
+    ///
+    /// Deep levels of a large catalog have a prefix of its own for nearly every item, and repeating the
+    /// code for the others takes less than saying where prefixes begin; above all, a beam's codes are
+    /// then found without looking anything up.
+    starts: Option<Starts>,
+    num_prefixes: u64,
+}
+
+/// Where a level lies in a file.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct SparseMeta {
+    codes: PackedIntsMeta,
+    starts: Option<StartsMeta>,
+    num_prefixes: u64,
+}
+
+impl SparseLevel {
+    /// `shared` says how many codes each row has in common with the one before; codes are below `bound`.
+    pub(crate) fn new(level: usize, bound: u32, sorted: &SortedRows, shared: &[u8]) -> Self {
+        let num_items = sorted.len() as u64;
+        let bits = bits_for(u64::from(bound.saturating_sub(1)));
+        let begins = |&(rank, _): &(usize, _)| usize::from(shared[rank]) <= level;
+        let rows = || sorted.iter().enumerate();
+        let coded = || {
+            let first = rows().filter(begins);
+            first.filter_map(|(rank, row)| Some((rank as u64, u64::from(row.code(level)?))))
+        };
+        let num_prefixes = coded().count() as u64;
+
+        let words = |len| num_words(bits, len).unwrap_or(u64::MAX / 8);
+        let repeated = words(num_items) - words(num_prefixes);
+        if !sorted.is_ragged() && repeated * 8 <= Starts::bytes_for(num_items, num_prefixes) {
+            let mut codes = Packer::with_capacity(bits, num_items);
+            sorted.iter().for_each(|row| codes.push(u64::from(row.code(level).unwrap_or(0))));
+            return Self { codes: codes.finish(), starts: None, num_prefixes };
+        }
+        let mut codes = Packer::with_capacity(bits, num_prefixes);
+        let starts = coded().map(|(rank, code)| {
+            codes.push(code);
+            rank
+        });
+        let starts = Starts::new(RankBits::new(num_items, starts));
+        Self { codes: codes.finish(), starts: Some(starts), num_prefixes }
+    }
+
+    /// Distinct prefixes that end at this level.
+    pub(crate) fn num_prefixes(&self) -> u64 {
+        self.num_prefixes
+    }
+
+    /// Visits all codes of the level, as often as they are stored.
+    pub(crate) fn for_each_stored_code(&self, visit: impl FnMut(u64)) {
+        self.codes.reader().for_each(0..self.codes.len(), visit);
+    }
+
+    pub(crate) fn largest_code(&self) -> Option<u32> {
+        self.codes.iter().max().map(|code| code as u32)
+    }
+
+    pub(crate) fn code_bits(&self) -> u32 {
+        self.codes.bits()
+    }
+
+    pub(crate) fn form(&self) -> &'static str {
+        match &self.starts {
+            None => "by_rank",
+            Some(Starts::Listed(_)) => "listed",
+            Some(Starts::Bits(_)) => "bits",
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.codes.bytes() + self.starts.as_ref().map_or(0, Starts::bytes)
+    }
+
+    /// Place of the first code of the prefix whose range begins at `start`.
+    #[inline]
+    pub(crate) fn first(&self, start: u64) -> u64 {
+        self.starts.as_ref().map_or(start, |starts| starts.count_before(start))
+    }
+
+    /// Asks for the memory that [`first`](Self::first) will read, or the first and last codes where it
+    /// reads none.
+    #[inline]
+    pub(crate) fn prefetch_first(&self, within: &Range<u64>) {
+        match &self.starts {
+            Some(starts) => starts.prefetch(within.start),
+            None => {
+                let codes = self.codes.reader();
+                codes.prefetch(within.start);
+                codes.prefetch(within.end.saturating_sub(1));
+            }
+        }
+    }
+
+    /// Asks for the codes, where [`prefetch_first`](Self::prefetch_first) did not.
+    #[inline]
+    pub(crate) fn prefetch_codes(&self, first: u64) {
+        if self.starts.is_some() {
+            self.codes.reader().prefetch(first);
+        }
+    }
+
+    /// Visits the codes of the prefix with range `within`, whose first code is at `first`: ascending,
+    /// and some more than once.
+    #[inline]
+    pub(crate) fn for_each_code(&self, within: Range<u64>, first: u64, visit: impl FnMut(u64)) {
+        let end = match &self.starts {
+            None => within.end,
+            Some(starts) => starts.count_before(within.end),
+        };
+        self.codes.reader().for_each(first..end, visit);
+    }
+
+    /// Visits the children of the prefix with range `within`, whose first code is at `first`: code and
+    /// range of each.
+    #[inline]
+    pub(crate) fn for_each_child(
+        &self,
+        within: Range<u64>,
+        first: u64,
+        mut visit: impl FnMut(u64, Range<u64>),
+    ) {
+        let codes = self.codes.reader();
+        let Some(starts) = &self.starts else {
+            let mut start = within.start;
+            while start < within.end {
+                let code = codes.get(start);
+                let mut end = start + 1;
+                while end < within.end && codes.get(end) == code {
+                    end += 1;
+                }
+                visit(code, start..end);
+                start = end;
+            }
+            return;
+        };
+        let mut prefix = first;
+        let mut start = starts.next(within.start, within.end, prefix);
+        while start < within.end {
+            let end = starts.next(start + 1, within.end, prefix + 1);
+            visit(codes.get(prefix), start..end);
+            (start, prefix) = (end, prefix + 1);
+        }
+    }
+
+    /// The range of the child over `code`, if there is one.
+    ///
+    /// Cost: a binary search over the codes, and finding where the child begins and ends.
+    pub(crate) fn child(&self, parent: &Range<u64>, code: u32) -> Option<Range<u64>> {
+        let (codes, code) = (self.codes.reader(), u64::from(code));
+        let Some(starts) = &self.starts else {
+            let start = partition_point(parent.clone(), |rank| codes.get(rank) < code);
+            let end = self.run_end(start..parent.end, code);
+            return (start < end).then_some(start..end);
+        };
+        let places = starts.count_before(parent.start)..starts.count_before(parent.end);
+        let place = partition_point(places.clone(), |place| codes.get(place) < code);
+        (place < places.end && codes.get(place) == code).then(|| range_of(starts, place, parent))
+    }
+
+    /// The child that holds `rank`, and its code; `None` when the ID of that item ends before.
+    pub(crate) fn child_with(&self, parent: &Range<u64>, rank: u64) -> Option<(u32, Range<u64>)> {
+        let codes = self.codes.reader();
+        let Some(starts) = &self.starts else {
+            let code = codes.get(rank);
+            let start = partition_point(parent.start..rank, |rank| codes.get(rank) < code);
+            return Some((code as u32, start..self.run_end(rank..parent.end, code)));
+        };
+        // Before the first start of the range lie the items whose ID ends with the parent.
+        let first = starts.count_before(parent.start);
+        let place = starts.count_before(rank + 1).checked_sub(1).filter(|&place| place >= first)?;
+        Some((codes.get(place) as u32, range_of(starts, place, parent)))
+    }
+
+    /// The rank of the first item in the range that has a code here; the range's end if none has.
+    pub(crate) fn first_child(&self, within: &Range<u64>) -> u64 {
+        match &self.starts {
+            None => within.start,
+            Some(starts) => {
+                starts.next(within.start, within.end, starts.count_before(within.start))
+            }
+        }
+    }
+
+    /// Whether a prefix begins at `rank`, by itself or because its parent does.
+    pub(crate) fn begins_at(&self, rank: u64, parent_begins: bool) -> bool {
+        match &self.starts {
+            Some(starts) => starts.contains(rank),
+            None => parent_begins || rank == 0 || self.codes.get(rank) != self.codes.get(rank - 1),
+        }
+    }
+
+    /// The code of the prefix that begins at `rank` and is number `prefix`.
+    pub(crate) fn code_at(&self, rank: u64, prefix: u64) -> u32 {
+        self.codes.get(if self.starts.is_some() { prefix } else { rank }) as u32
+    }
+
+    /// Where the codes that equal `code` end, in a range whose codes begin with it or are larger.
+    ///
+    /// Looks nearby first: runs are short.
+    fn run_end(&self, range: Range<u64>, code: u64) -> u64 {
+        let codes = self.codes.reader();
+        let (mut start, mut step) = (range.start, 1);
+        while start + step < range.end && codes.get(start + step) <= code {
+            start += step;
+            step *= 2;
+        }
+        partition_point(start..(start + step).min(range.end), |rank| codes.get(rank) <= code)
+    }
+
+    pub(crate) fn save(&self, out: &mut SectionsOut) -> SparseMeta {
+        SparseMeta {
+            codes: self.codes.save(out),
+            starts: self.starts.as_ref().map(|starts| starts.save(out)),
+            num_prefixes: self.num_prefixes,
+        }
+    }
+
+    pub(crate) fn load(
+        meta: SparseMeta,
+        num_items: u64,
+        sections: &SectionsIn,
+    ) -> Result<Self, String> {
+        let SparseMeta { codes, starts, num_prefixes } = meta;
+        let codes = PackedInts::load(codes, sections)?;
+        let starts = starts.map(|meta| Starts::load(meta, num_items, sections)).transpose()?;
+        let sound = match &starts {
+            Some(starts) => starts.len() == num_prefixes && codes.len() == num_prefixes,
+            None => codes.len() == num_items,
+        };
+        match sound && num_prefixes <= num_items {
+            true => Ok(Self { codes, starts, num_prefixes }),
+            false => Err("a level has more or fewer codes than prefixes".to_owned()),
+        }
+    }
+
+    /// Whether starts are in order and codes below `bound`.
+    pub(crate) fn check(&self, num_items: u64, bound: u32) -> Result<(), String> {
+        if let Some(starts) = &self.starts {
+            starts.check(num_items)?;
+        }
+        match self.codes.iter().find(|&code| code >= u64::from(bound)) {
+            Some(code) => Err(format!("code {code} is over its codebook's size {bound}")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn range_of(starts: &Starts, place: u64, parent: &Range<u64>) -> Range<u64> {
+    let start = starts.nth(place, parent);
+    start..starts.next(start + 1, parent.end, place + 1).max(start)
+}

@@ -1,0 +1,28 @@
+//! A position in an index.
+
+use std::ops::Range;
+
+/// A prefix of semantic IDs, as the range of ranks of the items that have it. 24 bytes.
+///
+/// The range is never empty, except at the start of an empty set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatalogState {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// At dense levels the prefix as a mixed-radix number; 0 below them.
+    pub(crate) key: u32,
+    /// Codes in the prefix.
+    pub(crate) level: u32,
+}
+
+impl CatalogState {
+    /// Ranks of the items that begin with this prefix.
+    pub fn ranks(&self) -> Range<u64> {
+        self.start..self.end
+    }
+
+    /// Codes committed so far.
+    pub fn level(&self) -> usize {
+        self.level as usize
+    }
+}
