@@ -37,6 +37,7 @@ mod filter_cache;
 mod ids;
 pub mod index;
 mod item;
+mod plan;
 pub mod readers;
 mod stats;
 
@@ -49,4 +50,5 @@ pub use index::CatalogState;
 pub use item::Item;
 pub use palmette_attributes::{ColumnKind, Filter, FilterError};
 pub use palmette_storage::Check;
+pub use plan::{CatalogPlan, PlanError, PlanOptions};
 pub use stats::{CatalogStats, ColumnStats, LevelStats};

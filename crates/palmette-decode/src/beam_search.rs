@@ -230,17 +230,32 @@ impl<C: Constraint> BeamSearch<C> {
             if constraint.is_accepting(&state) {
                 self.results.insert(score, sequence, &state);
             }
-            let words = &mut self.masks[row * self.words_per_row..][..self.words_per_row];
-            constraint.fill_mask(&state, &mut self.scratch, words);
-            // One that cannot go on leaves its row to the next.
-            if !mask::is_empty(words) {
-                self.next.push(state, score, parent, token);
-            }
+            self.next.push(state, score, parent, token);
         }
+        let words = self.next.states.len() * self.words_per_row;
+        constraint.fill_masks(&self.next.states, &mut self.scratch, &mut self.masks[..words]);
+        self.drop_ended_rows();
         self.results.keep_best(self.options.width.get());
         std::mem::swap(&mut self.live, &mut self.next);
         self.step += 1;
         Ok(())
+    }
+
+    /// Moves the rows that can go on before those that cannot, and lets go of the latter.
+    fn drop_ended_rows(&mut self) {
+        let (words, max_tokens) = (self.words_per_row, self.options.max_tokens);
+        let mut kept = 0;
+        for row in 0..self.next.states.len() {
+            if mask::is_empty(&self.masks[row * words..][..words]) {
+                continue;
+            }
+            if kept < row {
+                self.masks.copy_within(row * words..(row + 1) * words, kept * words);
+                self.next.move_row(row, kept, max_tokens);
+            }
+            kept += 1;
+        }
+        self.next.truncate(kept);
     }
 
     /// The accepting hypotheses so far, best first; final once nothing is live.
@@ -270,6 +285,22 @@ impl<S> Rows<S> {
         self.scores.clear();
         self.parents.clear();
         self.tokens.clear();
+    }
+
+    /// Puts row `from` in place of row `to`; what was there goes to `from`.
+    fn move_row(&mut self, from: usize, to: usize, max_tokens: usize) {
+        self.states.swap(from, to);
+        self.scores.swap(from, to);
+        self.parents.swap(from, to);
+        self.tokens.swap(from, to);
+        self.sequences.copy_within(from * max_tokens..(from + 1) * max_tokens, to * max_tokens);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.states.truncate(len);
+        self.scores.truncate(len);
+        self.parents.truncate(len);
+        self.tokens.truncate(len);
     }
 
     fn push(&mut self, state: S, score: f32, parent: u32, token: TokenId) {

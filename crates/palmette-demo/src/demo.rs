@@ -64,7 +64,7 @@ impl Demo {
     }
 
     /// A few coherent histories, as ranks of the catalog, oldest item first.
-    pub fn sample_histories(&self) -> Vec<Vec<u32>> {
+    pub fn sample_histories(&self) -> Vec<Vec<u64>> {
         let catalog = self.recommender.catalog();
         let rank = |item: usize| {
             catalog.rank_of(&self.shop.items[item].id).expect("the catalog holds the whole shop")

@@ -47,6 +47,7 @@ impl Shop {
         let options = BuildOptions {
             codes_per_level: Some(Self::CODES_PER_LEVEL.to_vec()),
             num_levels: Some(Self::CODES_PER_LEVEL.len()),
+            ..BuildOptions::default()
         };
         Catalog::build(items.into(), &options).expect("generated items keep to their codebooks")
     }

@@ -216,7 +216,7 @@ impl<'r> Examiner<'r> {
 
     fn ask(&mut self, question: &Question<'_>, sum: &mut Evaluation) -> Result<(), EvalError> {
         let EvalOptions { k, include_seen, .. } = self.options;
-        let request = Request { history: question.history, k, include_seen };
+        let request = Request { history: question.history, k, include_seen, items: None };
         let answer = self.worker.recommend(&request, |_| {})?;
         sum.metrics.add(answer.items.iter().position(|item| item.rank == question.target));
 
@@ -270,7 +270,7 @@ impl<'r> FreeRunning<'r> {
     }
 
     /// Runs the model without the constraint; the search then holds what it generated.
-    fn generate(&mut self, recommender: &Recommender, history: &[u32]) -> Result<(), SessionError> {
+    fn generate(&mut self, recommender: &Recommender, history: &[u64]) -> Result<(), SessionError> {
         let catalog = recommender.catalog();
         let codes: Vec<Vec<u32>> = history.iter().map(|&rank| catalog.codes(rank)).collect();
         recommender.format().write_prompt(&codes, &mut self.prompt);

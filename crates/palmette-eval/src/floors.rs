@@ -9,24 +9,24 @@ pub trait Floor {
 
     /// The best `k` items after `history`, those of it among them only if `include_seen`; fewer if
     /// it knows no more.
-    fn recommend(&self, history: &[u32], k: usize, include_seen: bool) -> Vec<u32>;
+    fn recommend(&self, history: &[u64], k: usize, include_seen: bool) -> Vec<u64>;
 }
 
 /// The most bought items, the same for everybody.
 #[derive(Clone, Debug)]
 pub struct Popularity {
     /// All items, most bought first; ties by rank.
-    by_count: Vec<u32>,
+    by_count: Vec<u64>,
 }
 
 impl Popularity {
     /// Counts histories over a catalog of `num_items`.
-    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u32]>, num_items: u32) -> Self {
+    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u64]>, num_items: u64) -> Self {
         let mut counts = vec![0_u32; num_items as usize];
         for &item in histories.flatten() {
             counts[item as usize] += 1;
         }
-        let mut by_count: Vec<u32> = (0..num_items).collect();
+        let mut by_count: Vec<u64> = (0..num_items).collect();
         by_count.sort_by_key(|&item| std::cmp::Reverse(counts[item as usize]));
         Self { by_count }
     }
@@ -37,7 +37,7 @@ impl Floor for Popularity {
         "popularity"
     }
 
-    fn recommend(&self, history: &[u32], k: usize, include_seen: bool) -> Vec<u32> {
+    fn recommend(&self, history: &[u64], k: usize, include_seen: bool) -> Vec<u64> {
         let allowed = self.by_count.iter().filter(|item| include_seen || !history.contains(item));
         allowed.take(k).copied().collect()
     }
@@ -52,7 +52,7 @@ impl Floor for Popularity {
 #[derive(Clone, Debug)]
 pub struct ItemItem {
     /// Per item: similar items and their similarity.
-    neighbours: Vec<Vec<(u32, f32)>>,
+    neighbours: Vec<Vec<(u64, f32)>>,
 }
 
 impl ItemItem {
@@ -65,13 +65,13 @@ impl ItemItem {
 
     /// Counts users and pairs over a catalog of `num_items`. Cost: the sum of the squares of the
     /// histories' lengths, up to `MAX_PAIRED`.
-    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u32]> + Clone, num_items: u32) -> Self {
+    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u64]> + Clone, num_items: u64) -> Self {
         let mut counts = vec![0_u32; num_items as usize];
-        let mut pairs: Vec<HashMap<u32, u32>> = vec![HashMap::new(); num_items as usize];
+        let mut pairs: Vec<HashMap<u64, u32>> = vec![HashMap::new(); num_items as usize];
         for history in histories {
             let mut seen = HashSet::new();
             let distinct = history.iter().rev().filter(|&&item| seen.insert(item));
-            let items: Vec<u32> = distinct.take(Self::MAX_PAIRED).copied().collect();
+            let items: Vec<u64> = distinct.take(Self::MAX_PAIRED).copied().collect();
             for (at, &a) in items.iter().enumerate() {
                 counts[a as usize] += 1;
                 for &b in &items[at + 1..] {
@@ -80,12 +80,12 @@ impl ItemItem {
                 }
             }
         }
-        let similar = |(a, others): (usize, HashMap<u32, u32>)| {
-            let cosine = |(b, both): (u32, u32)| {
+        let similar = |(a, others): (usize, HashMap<u64, u32>)| {
+            let cosine = |(b, both): (u64, u32)| {
                 let product = f64::from(counts[a]) * f64::from(counts[b as usize]);
                 (b, (f64::from(both) / product.sqrt()) as f32)
             };
-            let mut similar: Vec<(u32, f32)> = others.into_iter().map(cosine).collect();
+            let mut similar: Vec<(u64, f32)> = others.into_iter().map(cosine).collect();
             similar.sort_unstable_by_key(|&(item, _)| item);
             similar
         };
@@ -98,9 +98,9 @@ impl Floor for ItemItem {
         "item-item"
     }
 
-    fn recommend(&self, history: &[u32], k: usize, include_seen: bool) -> Vec<u32> {
-        let seen: HashSet<u32> = history.iter().copied().collect();
-        let mut scores: HashMap<u32, f32> = HashMap::new();
+    fn recommend(&self, history: &[u64], k: usize, include_seen: bool) -> Vec<u64> {
+        let seen: HashSet<u64> = history.iter().copied().collect();
+        let mut scores: HashMap<u64, f32> = HashMap::new();
         let mut weight = 1.0;
         for &item in history.iter().rev() {
             for &(other, similarity) in &self.neighbours[item as usize] {
@@ -110,7 +110,7 @@ impl Floor for ItemItem {
             }
             weight *= Self::DECAY;
         }
-        let mut scored: Vec<(u32, f32)> = scores.into_iter().collect();
+        let mut scored: Vec<(u64, f32)> = scores.into_iter().collect();
         scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         scored.into_iter().take(k).map(|(item, _)| item).collect()
     }
@@ -120,7 +120,7 @@ impl Floor for ItemItem {
 mod tests {
     use super::*;
 
-    const HISTORIES: [&[u32]; 4] = [&[0, 1, 2], &[0, 1], &[3, 4], &[0, 2, 1]];
+    const HISTORIES: [&[u64]; 4] = [&[0, 1, 2], &[0, 1], &[3, 4], &[0, 2, 1]];
 
     #[test]
     fn the_most_bought_unseen_items() {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_user_counts_once_however_often_they_bought() {
-        let again: [&[u32]; 3] = [&[0, 0, 1, 1, 0], &[0, 2], &[0, 2]];
+        let again: [&[u64]; 3] = [&[0, 0, 1, 1, 0], &[0, 2], &[0, 2]];
         let floor = ItemItem::fit(again.into_iter(), 3);
         // 0 and 2: 2 / sqrt(3 · 2) = 0.82; 0 and 1: 1 / sqrt(3 · 1) = 0.58.
         assert_eq!(floor.recommend(&[0], 2, false), [2, 1]);

@@ -21,7 +21,7 @@ pub struct UserHistories {
     /// Each user's id.
     pub users: Vec<String>,
     /// Each user's items, oldest first.
-    pub items: Vec<Vec<u32>>,
+    pub items: Vec<Vec<u64>>,
 }
 
 /// Histories that cannot be used; the message names the file, the value and the rule.

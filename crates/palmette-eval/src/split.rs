@@ -32,9 +32,9 @@ pub enum HoldOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
     /// Items before, oldest first.
-    pub history: &'a [u32],
+    pub history: &'a [u64],
     /// The item that came.
-    pub target: u32,
+    pub target: u64,
 }
 
 impl Split {
@@ -42,7 +42,7 @@ impl Split {
     pub const MIN_ITEMS: usize = 3;
 
     /// The question a history asks.
-    pub fn question(self, history: &[u32]) -> Option<Question<'_>> {
+    pub fn question(self, history: &[u64]) -> Option<Question<'_>> {
         if history.len() < Self::MIN_ITEMS {
             return None;
         }
@@ -66,7 +66,7 @@ impl HoldOut {
     }
 
     /// The part of a history that is trained on; all of one that asks no question.
-    pub fn training(self, history: &[u32]) -> &[u32] {
+    pub fn training(self, history: &[u64]) -> &[u64] {
         let held_out = match self {
             Self::Both => 2,
             Self::Test => 1,
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn few_are_spread_over_all() {
-        let all: Vec<u32> = (0..10).collect();
+        let all: Vec<u64> = (0..10).collect();
         assert_eq!(evenly_spread(&all, 3), [0, 3, 6]);
         assert!(evenly_spread(&all, 0).is_empty());
         assert_eq!(evenly_spread(&all, 11), all);

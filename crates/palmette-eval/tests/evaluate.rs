@@ -43,7 +43,7 @@ fn options() -> EvalOptions {
 }
 
 /// The best items of an empty history: leaving them out makes a narrow search widen.
-fn best(recommender: &Recommender, k: usize) -> Vec<u32> {
+fn best(recommender: &Recommender, k: usize) -> Vec<u64> {
     let mut worker = recommender.worker(WorkerOptions { beam_width: 60, threads: 1 }).unwrap();
     let request = Request { history: &[], k, include_seen: true };
     worker.recommend(&request, |_| {}).unwrap().items.iter().map(|item| item.rank).collect()
@@ -59,7 +59,7 @@ fn equals_asking_one_by_one_whatever_the_threads() {
     let questions: Vec<Question<'_>> = histories
         .iter()
         .enumerate()
-        .map(|(n, history)| Question { history, target: (n as u32 * 7 + 3) % 60 })
+        .map(|(n, history)| Question { history, target: (n as u64 * 7 + 3) % 60 })
         .collect();
 
     let mut metrics = RankingMetrics::new(5);

@@ -65,18 +65,6 @@ pub enum RecommendError {
         /// The model's letters.
         model: String,
     },
-    /// More seen items than the widest beam holds stand before the k-th unseen one.
-    #[error(
-        "only {found} of {k} unseen items are among the best {width} semantic IDs, the widest beam: ask for fewer, or include seen items"
-    )]
-    BeamTooNarrow {
-        /// How many were asked for.
-        k: usize,
-        /// How many were found.
-        found: usize,
-        /// The widest beam.
-        width: usize,
-    },
     /// Zero recommendations or a beam without width were asked for.
     #[error("{what} is 0; at least 1 is needed")]
     Zero {

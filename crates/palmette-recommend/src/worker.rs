@@ -1,9 +1,10 @@
 //! One request at a time, from history to items.
 
-use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use palmette_catalog::CatalogConstraint;
+use palmette_catalog::index::ItemSet;
 use palmette_core::TokenId;
 use palmette_decode::{BeamOptions, BeamSearch, LogitsSource};
 use palmette_model::{Session, SessionOptions};
@@ -27,18 +28,20 @@ pub struct WorkerOptions {
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Ranks of the items in the user's history, oldest first. May be empty.
-    pub history: &'a [u32],
+    pub history: &'a [u64],
     /// How many items to recommend.
     pub k: usize,
     /// Whether items of the history may be recommended again.
     pub include_seen: bool,
+    /// The items that may be recommended, a set of the recommender's catalog; `None` for all.
+    pub items: Option<&'a Arc<ItemSet>>,
 }
 
 /// An item with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recommended {
     /// Rank in the catalog.
-    pub rank: u32,
+    pub rank: u64,
     /// Sum of the log-probabilities of its codes. Items that share a semantic ID share a score.
     pub score: f32,
 }
@@ -51,8 +54,7 @@ pub struct Recommendations {
     pub items: Vec<Recommended>,
     /// How many of the most recent items of the history the model read.
     pub history_used: usize,
-    /// The beam width that was needed: the worker's own, or more where `k` or the exclusion of
-    /// seen items asked for it.
+    /// The beam width that was used: the worker's own, or `k` where that is more.
     pub beam_width: usize,
 }
 
@@ -115,13 +117,12 @@ impl<'r> Worker<'r> {
     /// Recommends items, calling `stage_ended` after each part of the work, so that a caller with a
     /// clock can time them.
     ///
-    /// Exact at its width: the search is that of `palmette-decode`. Where excluding seen items
-    /// leaves fewer than `k`, the search is run again twice as wide, until `k` items are found or
-    /// the whole catalog has been. The next request begins at the worker's own width again.
+    /// Exact at its width: the search is that of `palmette-decode`, over the items that may be
+    /// recommended and no others. What was seen is left out before the search, not after it, so there
+    /// are `k` items as long as the catalog has that many to recommend.
     ///
     /// # Errors
-    /// When `k` is 0 or too large, the widest possible beam does not hold `k` unseen items, or the
-    /// model fails.
+    /// When `k` is 0 or too large, or the model fails.
     ///
     /// # Panics
     /// When the history holds a rank that the catalog does not have.
@@ -132,22 +133,37 @@ impl<'r> Worker<'r> {
     ) -> Result<Recommendations, RecommendError> {
         let k = checked("k", request.k, MAX_BEAM_WIDTH)?.get();
         // Every request begins at the same width, whatever the one before it needed.
-        let mut width = self.options.beam_width.max(k);
-        loop {
-            if self.planned_width != width {
-                *self = Self::planned(self.recommender, self.options, width)?;
-            }
-            let history_used = self.search(request.history, &mut stage_ended)?;
-            let items = self.collect(request, k);
-            let all_found = self.search.results().len() < width;
-            if items.len() == k || all_found {
-                return Ok(Recommendations { items, history_used, beam_width: width });
-            }
-            if width == MAX_BEAM_WIDTH {
-                return Err(RecommendError::BeamTooNarrow { k, found: items.len(), width });
-            }
-            width = (width * 2).min(MAX_BEAM_WIDTH);
+        let beam_width = self.options.beam_width.max(k);
+        if self.planned_width != beam_width {
+            *self = Self::planned(self.recommender, self.options, beam_width)?;
         }
+        let constraint = self.constraint(request);
+        let history_used = self.search(&constraint, request.history, &mut stage_ended)?;
+        let ranks = |state| constraint.items_at(state);
+        let items = self
+            .search
+            .results()
+            .flat_map(|found| ranks(found.state).map(move |rank| (rank, found.score)))
+            .map(|(rank, score)| Recommended { rank, score })
+            .take(k)
+            .collect();
+        Ok(Recommendations { items, history_used, beam_width })
+    }
+
+    /// What this request may return.
+    fn constraint(&self, request: &Request<'_>) -> CatalogConstraint {
+        let constraint = self.recommender.constraint();
+        let catalog = self.recommender.catalog();
+        let seen = if request.include_seen { &[] } else { request.history };
+        let items = match (request.items, seen) {
+            (None, []) => return constraint.clone(),
+            (Some(items), []) => Arc::clone(items),
+            (Some(items), seen) => Arc::new(items.without(catalog.index(), seen.iter().copied())),
+            (None, seen) => {
+                Arc::new(catalog.all_items().without(catalog.index(), seen.iter().copied()))
+            }
+        };
+        constraint.with_items(items)
     }
 
     /// The sequences that the latest request's search found, best first, as the model's tokens.
@@ -158,10 +174,11 @@ impl<'r> Worker<'r> {
     /// Reads the prompt and runs the search to its end; returns how many items the model read.
     fn search(
         &mut self,
-        history: &[u32],
+        constraint: &CatalogConstraint,
+        history: &[u64],
         stage_ended: &mut impl FnMut(Stage),
     ) -> Result<usize, RecommendError> {
-        let (constraint, format) = (self.recommender.constraint(), self.recommender.format());
+        let format = self.recommender.format();
         let used = history.len().min(format.max_history_items);
         let recent = &history[history.len() - used..];
         self.history.clear();
@@ -186,24 +203,6 @@ impl<'r> Worker<'r> {
             stage_ended(Stage::Mask);
         }
         Ok(used)
-    }
-
-    /// The items of the search's results, less those already seen.
-    fn collect(&self, request: &Request<'_>, k: usize) -> Vec<Recommended> {
-        let seen: HashSet<u32> = match request.include_seen {
-            true => HashSet::new(),
-            false => request.history.iter().copied().collect(),
-        };
-        let catalog = self.recommender.catalog();
-        self.search
-            .results()
-            .flat_map(|found| {
-                let ranks = catalog.items_at(found.state);
-                ranks.map(move |rank| Recommended { rank, score: found.score })
-            })
-            .filter(|item| !seen.contains(&item.rank))
-            .take(k)
-            .collect()
     }
 }
 

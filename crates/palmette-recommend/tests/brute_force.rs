@@ -63,7 +63,7 @@ fn recommend(
 }
 
 /// Scores every item by prompts that end in each prefix of its ID; no cache, no beams.
-fn score_every_item(recommender: &Recommender, history: &[u32]) -> Vec<Recommended> {
+fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommended> {
     let (catalog, format) = (recommender.catalog(), recommender.format());
     let options =
         SessionOptions { max_prompt_tokens: 20, max_beams: 1, max_decode_passes: 0, threads: 1 };

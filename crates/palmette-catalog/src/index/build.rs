@@ -98,12 +98,17 @@ fn dense_levels(
     match asked {
         Some(asked) if asked > shortest => Err(DenseError::TooDeep { asked, shortest }),
         Some(asked) if Dense::bytes_for(&bounds[..asked], num_items).is_none() => {
-            let keys: f64 = bounds[..asked].iter().map(|&size| f64::from(size)).product();
-            Err(DenseError::TooLarge { asked, keys: format!("{keys:.1e}") })
+            Err(too_large(&bounds[..asked]))
         }
         Some(asked) => Ok(asked),
         None => Ok(default_dense_levels(&bounds[..shortest], num_items)),
     }
+}
+
+/// Dense levels of these sizes have too many prefixes.
+pub(crate) fn too_large(sizes: &[u32]) -> DenseError {
+    let keys: f64 = sizes.iter().map(|&size| f64::from(size)).product();
+    DenseError::TooLarge { asked: sizes.len(), keys: format!("{keys:.1e}") }
 }
 
 /// As many levels as cost at most a byte an item, or 4 KiB.

@@ -14,6 +14,7 @@ mod build;
 mod dense;
 mod item_set;
 mod packed_ints;
+mod plan;
 mod position_list;
 mod rank_bits;
 mod rows;
@@ -29,9 +30,11 @@ use serde::{Deserialize, Serialize};
 use dense::{Dense, DenseMeta};
 use sparse::{SparseLevel, SparseMeta};
 
+pub(crate) use build::too_large;
 pub use build::{DenseError, IndexOptions};
 pub use item_set::ItemSet;
 pub(crate) use packed_ints::{PackedInts, PackedIntsMeta, Packer, bits_for};
+pub use plan::{IndexPlan, LevelPlan};
 pub use rows::CodeRows;
 pub use state::CatalogState;
 

@@ -46,9 +46,7 @@ impl SparseLevel {
         };
         let num_prefixes = coded().count() as u64;
 
-        let words = |len| num_words(bits, len).unwrap_or(u64::MAX / 8);
-        let repeated = words(num_items) - words(num_prefixes);
-        if !sorted.is_ragged() && repeated * 8 <= Starts::bytes_for(num_items, num_prefixes) {
+        if !sorted.is_ragged() && Self::is_by_rank(bits, num_items, num_prefixes) {
             let mut codes = Packer::with_capacity(bits, num_items);
             sorted.iter().for_each(|row| codes.push(u64::from(row.code(level).unwrap_or(0))));
             return Self { codes: codes.finish(), starts: None, num_prefixes };
@@ -60,6 +58,13 @@ impl SparseLevel {
         });
         let starts = Starts::new(RankBits::new(num_items, starts));
         Self { codes: codes.finish(), starts: Some(starts), num_prefixes }
+    }
+
+    /// Whether a code for each rank takes no more than a code for each prefix and where they begin.
+    pub(crate) fn is_by_rank(bits: u32, num_items: u64, num_prefixes: u64) -> bool {
+        let bytes = |len| 8 * num_words(bits, len).unwrap_or(u64::MAX / 16);
+        let starts = Starts::bytes_for(num_items, num_prefixes);
+        bytes(num_items) <= bytes(num_prefixes) + starts
     }
 
     /// Distinct prefixes that end at this level.

@@ -42,7 +42,7 @@ pub(crate) struct DemoArgs {
 
 /// One history of the demonstration with its answer.
 struct Shown {
-    history: Vec<u32>,
+    history: Vec<u64>,
     answer: Recommendations,
     timings: Timings,
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::output::visible;
 
 /// An item as programs read it.
-pub(crate) fn item_json(catalog: &Catalog, rank: u32) -> Value {
+pub(crate) fn item_json(catalog: &Catalog, rank: u64) -> Value {
     json!({
         "id": catalog.id(rank),
         "title": catalog.title(rank),
@@ -15,7 +15,7 @@ pub(crate) fn item_json(catalog: &Catalog, rank: u32) -> Value {
 }
 
 /// An item with its score, as programs read it.
-pub(crate) fn scored_item_json(catalog: &Catalog, rank: u32, score: f32) -> Value {
+pub(crate) fn scored_item_json(catalog: &Catalog, rank: u64, score: f32) -> Value {
     json!({
         "id": catalog.id(rank),
         "title": catalog.title(rank),
@@ -36,12 +36,12 @@ pub(crate) fn codes_text(catalog: &Catalog, codes: &[u32]) -> String {
 }
 
 /// The title of an item, or its id where it has none; exact.
-pub(crate) fn name(catalog: &Catalog, rank: u32) -> String {
+pub(crate) fn name(catalog: &Catalog, rank: u64) -> String {
     catalog.title(rank).unwrap_or_else(|| format!("item {}", catalog.id(rank)))
 }
 
 /// The name of an item as people read it, at most `width` characters on one line.
-pub(crate) fn name_text(catalog: &Catalog, rank: u32, width: usize) -> String {
+pub(crate) fn name_text(catalog: &Catalog, rank: u64, width: usize) -> String {
     visible(&shortened(&name(catalog, rank), width))
 }
 

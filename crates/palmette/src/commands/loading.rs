@@ -49,7 +49,7 @@ fn rayon_pool(threads: usize) -> Result<(), rayon::ThreadPoolBuildError> {
 
 /// The ranks of items named on the command line: `12,7,99`, or `["12", "a,b"]` as JSON where an id
 /// holds commas or blanks at its ends; none for an empty text.
-pub(crate) fn ranks(catalog: &Catalog, ids: &str) -> anyhow::Result<Vec<u32>> {
+pub(crate) fn ranks(catalog: &Catalog, ids: &str) -> anyhow::Result<Vec<u64>> {
     split_ids(ids)?.iter().map(|id| rank(catalog, id)).collect()
 }
 
@@ -72,7 +72,7 @@ fn split_ids(ids: &str) -> anyhow::Result<Vec<String>> {
 }
 
 /// The rank of one item.
-pub(crate) fn rank(catalog: &Catalog, id: &str) -> anyhow::Result<u32> {
+pub(crate) fn rank(catalog: &Catalog, id: &str) -> anyhow::Result<u64> {
     ensure!(!id.is_empty(), "an item id is empty: separate ids by single commas, as in 12,7,99");
     if let Some(rank) = catalog.rank_of(id) {
         return Ok(rank);
