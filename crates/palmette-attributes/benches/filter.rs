@@ -106,7 +106,7 @@ fn columns() -> Columns {
         let region = next(&mut random) % 25;
         let region = if region == 24 { json!("SE") } else { regions[region as usize].clone() };
         row.insert("region".to_owned(), region);
-        row.insert("in_stock".to_owned(), json!(next(&mut random) % 10 > 0));
+        row.insert("in_stock".to_owned(), json!(next(&mut random) % 10 < 9));
         row.insert("price".to_owned(), json!((next(&mut random) % 5000) as f64 / 100.0));
         row.insert("seller".to_owned(), json!(next(&mut random) % 1_000_000));
         let tags: Vec<Value> = (0..next(&mut random) % 4)

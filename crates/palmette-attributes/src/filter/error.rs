@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     #[error("no item has the attribute {column:?}{}; {columns}", did_you_mean(.nearest))]
     UnknownColumn { column: String, nearest: Option<String>, columns: String },
     #[error("{condition} does not fit the attribute {column:?}, which is {kind}{why}; {way_out}")]
-    WrongKind {
+    Unfit {
         condition: String,
         column: String,
         kind: ColumnKind,
@@ -44,7 +44,7 @@ impl FilterError {
 
     /// Whether the filter asks something of an attribute that its kind cannot answer.
     pub fn is_wrong_kind(&self) -> bool {
-        matches!(self.kind, Kind::WrongKind { .. })
+        matches!(self.kind, Kind::Unfit { .. })
     }
 }
 
