@@ -130,3 +130,32 @@ fn check_finds_what_load_does_not_look_at() {
         assert!(load(&bad).check().is_err(), "section {section}");
     }
 }
+
+/// Sections of the right length, but of something else.
+#[test]
+fn descriptions_that_contradict_themselves_are_errors() {
+    let mut builder = builder();
+    for brand in ["", "a"] {
+        let row = serde_json::json!({"brand": brand});
+        builder.push_row(row.as_object().expect("an object")).expect("a row");
+    }
+    let mut out = SectionsOut::default();
+    let meta = serde_json::to_value(builder.finish(None, |_, _| ()).save(&mut out));
+    let meta = meta.expect("a description");
+    let sections = SectionsIn::from_bytes(out.to_bytes(FORMAT).into(), FORMAT, Check::Whole);
+    let sections = sections.expect("a file");
+    let check = |num_ranks: u64, width: &str, section: &Value, message: &str| {
+        let mut meta = meta.clone();
+        meta["num_ranks"] = num_ranks.into();
+        let codes = &mut meta["columns"][0]["codes"];
+        codes["width"] = width.into();
+        codes["section"] = section.clone();
+        let meta = serde_json::from_value(meta).expect("a description");
+        assert_eq!(Columns::load(&meta, &sections).unwrap_err(), message);
+    };
+    let texts = &meta["columns"][0]["dictionary"]["keyword"];
+    check(1, "u8", &texts["text"], "column \"brand\": 2 values for 1 ranks");
+    check(4, "u16", &texts["spans"]["bases"], "column \"brand\": codes of 2 values in U16");
+    let many = "2 columns of 4294967296 ranks are over the limit";
+    check(1 << 32, "u8", &texts["text"], many);
+}
