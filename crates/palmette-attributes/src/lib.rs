@@ -59,8 +59,8 @@
 //!
 //! # Limits
 //!
-//! 1024 columns, 2^32 − 1 rows, 1 MiB a value as text, nested 100 deep; filters 16 deep with 65,536
-//! values and ids. Beyond them there is an error that says so.
+//! 1024 columns, 2^32 − 1 rows, 1 MiB a value as text, nested 100 deep; filters 16 deep with 1024
+//! conditions and 65,536 values and ids. Beyond them there is an error that says so.
 #![forbid(unsafe_code)]
 
 mod columns;

@@ -162,6 +162,13 @@ fn limits_are_errors() {
         message.ends_with("filters nest deeper than 16; use lists of conditions instead"),
         "{message}"
     );
+    let conditions =
+        |num: usize| Filter::from_value(&json!({"should": vec![json!({"exists": "a"}); num]}));
+    assert!(conditions(1024).is_ok());
+    assert_eq!(
+        conditions(1025).unwrap_err().to_string(),
+        "should[1024]: the filter has more than 1024 conditions; give match a list of values, or mark such items with an attribute, and match that"
+    );
     let values = |num: usize| Filter::from_value(&json!({"exclude": vec!["a"; num]}));
     assert!(values(65_536).is_ok());
     assert_eq!(

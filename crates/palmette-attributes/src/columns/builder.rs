@@ -67,16 +67,18 @@ impl ColumnsBuilder {
     /// # Errors
     /// When the column has values already, was declared another kind, or would be one too many.
     pub fn declare(&mut self, name: &str, kind: ColumnKind) -> Result<(), AttributeError> {
+        let declared = self.declared_kind(name);
+        if declared == Some(kind) {
+            return Ok(());
+        }
         let problem = if self.by_name.contains_key(name) {
             "it has values already; declare it before the first row".to_owned()
-        } else if let Some(other) = self.declared_kind(name).filter(|&other| other != kind) {
+        } else if let Some(other) = declared {
             format!("it was declared {other}; declare it once")
         } else if self.num_columns() >= MAX_COLUMNS {
             format!("there can be {MAX_COLUMNS} columns")
         } else {
-            if self.declared_kind(name).is_none() {
-                self.declared.push((name.to_owned(), kind));
-            }
+            self.declared.push((name.to_owned(), kind));
             return Ok(());
         };
         Err(Kind::Declaration { name: name.to_owned(), kind, problem }.into())

@@ -1,6 +1,6 @@
 //! Why a filter cannot be taken.
 
-use super::{MAX_DEPTH, MAX_VALUES};
+use super::{MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES};
 use crate::columns::ColumnKind;
 
 /// A filter that is none, or that does not fit the columns; the message names the place, what is
@@ -19,6 +19,11 @@ pub(crate) enum Kind {
     Unexpected { path: String, found: String, expected: String },
     #[error("{path}: filters nest deeper than {MAX_DEPTH}; use lists of conditions instead")]
     TooDeep { path: String },
+    #[error(
+        "{path}: the filter has more than {MAX_CONDITIONS} conditions; give match a list of values, \
+        or mark such items with an attribute, and match that"
+    )]
+    TooManyConditions { path: String },
     #[error(
         "{path}: the filter has more than {MAX_VALUES} values and ids; mark such items with an \
         attribute, and match that"

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::error::Kind;
-use super::{Bound, Condition, Filter, FilterError, MAX_DEPTH, MAX_VALUES, Number, Scalar};
+use super::{
+    Bound, Condition, Filter, FilterError, MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES, Number, Scalar,
+};
 use crate::columns::kind::is_large_integer;
 use crate::shown::shown;
 
@@ -23,8 +25,8 @@ impl Filter {
     /// Reads a filter from JSON text.
     ///
     /// # Errors
-    /// When it is no JSON, or no filter: names the place. Filters nest 16 deep and hold 65,536 values
-    /// and ids at most.
+    /// When it is no JSON, or no filter: names the place. Filters nest 16 deep and
+    /// hold 1024 conditions and 65,536 values and ids at most.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let value = serde_json::from_str(text).map_err(|error| Kind::NoJson(error.to_string()))?;
         Self::from_value(&value)
@@ -38,11 +40,13 @@ impl Filter {
         let Value::Object(object) = value else {
             return Err(unexpected("the filter", value, FILTER).into());
         };
-        Ok(Parser { num_values: 0, depth: 0 }.filter(object, "")?)
+        Ok(Parser::default().filter(object, "")?)
     }
 }
 
+#[derive(Default)]
 struct Parser {
+    num_conditions: usize,
     num_values: usize,
     depth: usize,
 }
@@ -81,6 +85,10 @@ impl Parser {
     }
 
     fn condition(&mut self, value: &Value, path: &str) -> Result<Condition, Kind> {
+        self.num_conditions += 1;
+        if self.num_conditions > MAX_CONDITIONS {
+            return Err(Kind::TooManyConditions { path: path.to_owned() });
+        }
         let Value::Object(object) = value else { return Err(unexpected(path, value, CONDITION)) };
         let is_filter_key = |key: &str| ["must", "should", "must_not", "exclude"].contains(&key);
         if object.keys().all(|key| is_filter_key(key)) {
