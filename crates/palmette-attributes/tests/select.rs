@@ -5,7 +5,7 @@ mod tables;
 use palmette_attributes::{Columns, Filter};
 use palmette_storage::{Check, Format, SectionsIn, SectionsOut};
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tables::{Row, builder, filter, id, rows};
 
 const FORMAT: Format = Format { magic: *b"TESTING\0", version: 1 };
@@ -103,5 +103,51 @@ proptest! {
             }
         }
         prop_assert!(columns.row(rows.len() as u64).is_empty());
+    }
+}
+
+/// More ranks than fit one chunk, and a last chunk that is not full.
+#[test]
+fn selects_what_matches_in_every_chunk_on_any_number_of_threads() {
+    const NUM_ROWS: u32 = 100_001;
+    let row = |i: u32| {
+        // Long stretches without a match, so that chunks are empty, full and between.
+        let stretch = ["a", "b", "c"][i as usize / 20_000 % 3];
+        let random = i.wrapping_mul(2_654_435_761) >> 16;
+        let tags: &[&str] = if random.is_multiple_of(5) { &["x", "y"] } else { &["z"] };
+        let row = json!({
+            "stretch": stretch, "small": random % 7, "wide": i, "even": random & 1 == 0, "tags": tags,
+        });
+        row.as_object().expect("an object").clone()
+    };
+    let rows: Vec<Row> = (0..NUM_ROWS).map(row).collect();
+    let columns = columns(&rows, None);
+    let rank_of =
+        |id: &str| id.strip_prefix('P')?.parse().ok().filter(|&rank| rank < NUM_ROWS.into());
+    for json in [
+        json!({}),
+        json!({"must": {"match": {"stretch": "a"}}}),
+        json!({"must": [{"match": {"stretch": ["a", "c"]}}, {"match": {"small": [1, 3, 5]}}]}),
+        json!({"must": {"range": {"wide": {"gt": 32_766, "lte": 65_536}}}, "exclude": ["P32768"]}),
+        json!({"must_not": [{"match": {"stretch": "b"}}, {"match": {"even": true}}]}),
+        json!({"should": [{"ids": ["P0", "P65535", "P100000", "P100001"]}, {"match": {"wide": 70_000}}]}),
+        json!({"should": [{"match": {"tags": ["x"]}}, {"must_not": {"exists": "small"}}],
+            "must": {"range": {"stretch": {"gte": "b"}}}}),
+        json!({"must": {"match": {"wide": (0..NUM_ROWS).step_by(1001).collect::<Vec<_>>()}}}),
+    ] {
+        let filter = Filter::from_value(&json).expect("a filter");
+        let expected: Vec<u64> = (0..NUM_ROWS as usize)
+            .filter(|&row| filter.matches(&id(row), &rows[row], &|_| None))
+            .map(|row| row as u64)
+            .collect();
+        assert!(!expected.is_empty(), "{json}");
+        for num_threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build();
+            let set = pool.expect("threads").install(|| columns.select(&filter, &rank_of));
+            assert!(
+                set.expect("columns of its kind").iter().eq(expected.iter().copied()),
+                "{json}"
+            );
+        }
     }
 }

@@ -67,16 +67,18 @@ impl ColumnsBuilder {
     /// # Errors
     /// When the column has values already, was declared another kind, or would be one too many.
     pub fn declare(&mut self, name: &str, kind: ColumnKind) -> Result<(), AttributeError> {
+        let declared = self.declared_kind(name);
+        if declared == Some(kind) {
+            return Ok(());
+        }
         let problem = if self.by_name.contains_key(name) {
             "it has values already; declare it before the first row".to_owned()
-        } else if let Some(other) = self.declared_kind(name).filter(|&other| other != kind) {
+        } else if let Some(other) = declared {
             format!("it was declared {other}; declare it once")
-        } else if self.declared.len() >= MAX_COLUMNS {
+        } else if self.num_columns() >= MAX_COLUMNS {
             format!("there can be {MAX_COLUMNS} columns")
         } else {
-            if self.declared_kind(name).is_none() {
-                self.declared.push((name.to_owned(), kind));
-            }
+            self.declared.push((name.to_owned(), kind));
             return Ok(());
         };
         Err(Kind::Declaration { name: name.to_owned(), kind, problem }.into())
@@ -146,6 +148,12 @@ impl ColumnsBuilder {
         Columns::new(num_ranks as u64, done)
     }
 
+    /// How many columns there will be at least.
+    fn num_columns(&self) -> usize {
+        let unseen = self.declared.iter().filter(|(name, _)| !self.by_name.contains_key(name));
+        self.columns.len() + unseen.count()
+    }
+
     fn declared_kind(&self, name: &str) -> Option<ColumnKind> {
         self.declared.iter().find(|(other, _)| other == name).map(|&(_, kind)| kind)
     }
@@ -158,18 +166,20 @@ impl ColumnsBuilder {
         if row == MAX_ROWS {
             return Err(Kind::TooManyRows { row });
         }
-        let mut num_columns = self.columns.len();
+        let mut num_new = 0;
         for (name, value) in attributes {
             let Some(kind) = ValueKind::of(value) else { continue };
             let column = self.by_name.get(name).copied();
-            num_columns += usize::from(column.is_none());
-            if num_columns > MAX_COLUMNS {
-                return Err(Kind::TooManyColumns { row, name: name.clone() });
-            }
             let declared = match column {
                 Some(column) => self.columns[column].declared,
                 None => self.declared_kind(name),
             };
+            if column.is_none() && declared.is_none() {
+                num_new += 1;
+                if self.num_columns() + num_new > MAX_COLUMNS {
+                    return Err(Kind::TooManyColumns { row, name: name.clone() });
+                }
+            }
             if let Some(declared) = declared
                 && !fits(value, kind, declared)
             {
@@ -187,17 +197,6 @@ impl ColumnsBuilder {
             }
             let spelled_as_float = kind == ValueKind::Number && is_whole_float(value);
             self.row.push(RowEntry { column, kind, spelled_as_float, end });
-        }
-        // Declared columns that have not appeared take their place in the end.
-        let unseen =
-            |name: &str| !self.by_name.contains_key(name) && !attributes.contains_key(name);
-        if num_columns > self.columns.len() {
-            let num_unseen = self.declared.iter().filter(|(name, _)| unseen(name)).count();
-            if num_columns + num_unseen > MAX_COLUMNS {
-                let new = attributes.keys().find(|&name| !self.by_name.contains_key(name));
-                let name = new.cloned().unwrap_or_default();
-                return Err(Kind::TooManyColumns { row, name });
-            }
         }
         Ok(())
     }

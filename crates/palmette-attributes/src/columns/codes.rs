@@ -35,10 +35,10 @@ impl Codes {
     pub(crate) fn compute(
         num_ranks: usize,
         num_values: usize,
-        code: impl Fn(usize) -> u32 + Sync,
+        code: impl Fn(usize) -> u32 + Sync + Send,
     ) -> Self {
-        fn collect<T: Pod>(num_ranks: usize, code: impl Fn(usize) -> T + Sync) -> Array<T> {
-            (0..num_ranks).into_par_iter().map(|rank| code(rank)).collect::<Vec<T>>().into()
+        fn collect<T: Pod>(num_ranks: usize, code: impl Fn(usize) -> T + Sync + Send) -> Array<T> {
+            (0..num_ranks).into_par_iter().map(code).collect::<Vec<T>>().into()
         }
         match Width::of(num_values as u64) {
             Width::U8 => Self::U8(collect(num_ranks, |rank| code(rank) as u8)),

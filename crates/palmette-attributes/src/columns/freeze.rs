@@ -71,7 +71,7 @@ impl Values {
                 (Dictionary::Keyword(texts), places)
             }
             ColumnKind::Number => {
-                let (values, places) = self.sort(|spelled| number(spelled), f64::total_cmp);
+                let (values, places) = self.sort(number, f64::total_cmp);
                 (Dictionary::Number { values: values.into(), spelled_as_floats }, places)
             }
             ColumnKind::Boolean => {

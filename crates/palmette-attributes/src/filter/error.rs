@@ -1,6 +1,6 @@
 //! Why a filter cannot be taken.
 
-use super::{MAX_DEPTH, MAX_VALUES};
+use super::{MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES};
 use crate::columns::ColumnKind;
 
 /// A filter that is none, or that does not fit the columns; the message names the place, what is
@@ -20,6 +20,11 @@ pub(crate) enum Kind {
     #[error("{path}: filters nest deeper than {MAX_DEPTH}; use lists of conditions instead")]
     TooDeep { path: String },
     #[error(
+        "{path}: the filter has more than {MAX_CONDITIONS} conditions; give match a list of values, \
+        or mark such items with an attribute, and match that"
+    )]
+    TooManyConditions { path: String },
+    #[error(
         "{path}: the filter has more than {MAX_VALUES} values and ids; mark such items with an \
         attribute, and match that"
     )]
@@ -27,7 +32,7 @@ pub(crate) enum Kind {
     #[error("no item has the attribute {column:?}{}; {columns}", did_you_mean(.nearest))]
     UnknownColumn { column: String, nearest: Option<String>, columns: String },
     #[error("{condition} does not fit the attribute {column:?}, which is {kind}{why}; {way_out}")]
-    WrongKind {
+    Unfit {
         condition: String,
         column: String,
         kind: ColumnKind,
@@ -44,7 +49,7 @@ impl FilterError {
 
     /// Whether the filter asks something of an attribute that its kind cannot answer.
     pub fn is_wrong_kind(&self) -> bool {
-        matches!(self.kind, Kind::WrongKind { .. })
+        matches!(self.kind, Kind::Unfit { .. })
     }
 }
 

@@ -12,6 +12,8 @@ pub(crate) use number::Number;
 
 /// How deep filters may nest.
 const MAX_DEPTH: usize = 16;
+/// The most conditions that a filter may hold: each may cost a pass over all items.
+const MAX_CONDITIONS: usize = 1024;
 /// The most values and ids that a filter may hold.
 const MAX_VALUES: usize = 65_536;
 

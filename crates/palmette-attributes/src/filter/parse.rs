@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::error::Kind;
-use super::{Bound, Condition, Filter, FilterError, MAX_DEPTH, MAX_VALUES, Number, Scalar};
+use super::{
+    Bound, Condition, Filter, FilterError, MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES, Number, Scalar,
+};
 use crate::columns::kind::is_large_integer;
 use crate::shown::shown;
 
@@ -17,14 +19,17 @@ const VALUE: &str = "an attribute is compared with text, a number, or true or fa
 const INTEGER: &str = "integers outside ±2^53 are never compared, since they would lose digits";
 const VALUES: &str = "it takes a list of values";
 const BOUNDS: &str = "a range is an object with gt or gte, and lt or lte, or one of them";
+const BESIDE_KEY: &str = "beside key there is one of match and range";
+const VALUE_OR_ANY: &str = "beside key, match takes an object with one of value and any";
+const NAME: &str = "it takes the name of an attribute";
 const IDS: &str = "ids are a list of texts or integers";
 
 impl Filter {
     /// Reads a filter from JSON text.
     ///
     /// # Errors
-    /// When it is no JSON, or no filter: names the place. Filters nest 16 deep and hold 65,536 values
-    /// and ids at most.
+    /// When it is no JSON, or no filter: names the place. Filters nest 16 deep and
+    /// hold 1024 conditions and 65,536 values and ids at most.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let value = serde_json::from_str(text).map_err(|error| Kind::NoJson(error.to_string()))?;
         Self::from_value(&value)
@@ -38,11 +43,13 @@ impl Filter {
         let Value::Object(object) = value else {
             return Err(unexpected("the filter", value, FILTER).into());
         };
-        Ok(Parser { num_values: 0, depth: 0 }.filter(object, "")?)
+        Ok(Parser::default().filter(object, "")?)
     }
 }
 
+#[derive(Default)]
 struct Parser {
+    num_conditions: usize,
     num_values: usize,
     depth: usize,
 }
@@ -81,6 +88,10 @@ impl Parser {
     }
 
     fn condition(&mut self, value: &Value, path: &str) -> Result<Condition, Kind> {
+        self.num_conditions += 1;
+        if self.num_conditions > MAX_CONDITIONS {
+            return Err(Kind::TooManyConditions { path: path.to_owned() });
+        }
         let Value::Object(object) = value else { return Err(unexpected(path, value, CONDITION)) };
         let is_filter_key = |key: &str| ["must", "should", "must_not", "exclude"].contains(&key);
         if object.keys().all(|key| is_filter_key(key)) {
@@ -89,8 +100,7 @@ impl Parser {
         if object.contains_key("key") {
             return self.condition_with_key(object, path);
         }
-        let mut entries = object.iter();
-        let (Some((key, value)), None) = (entries.next(), entries.next()) else {
+        let Some((key, value)) = sole(object.iter()) else {
             return Err(unexpected(path, value, CONDITION));
         };
         let path = &format!("{path}.{key}");
@@ -135,36 +145,27 @@ impl Parser {
         object: &Map<String, Value>,
         path: &str,
     ) -> Result<Condition, Kind> {
-        const ALLOWED: &str = "beside key there is one of match and range";
         let column = column_name(&object["key"], &format!("{path}.key"))?;
-        let mut others = object.iter().filter(|(key, _)| *key != "key");
-        let (Some((key, value)), None) = (others.next(), others.next()) else {
-            return Err(unexpected(path, &Value::Object(object.clone()), ALLOWED));
+        let others = object.iter().filter(|(key, _)| *key != "key");
+        let Some((key, value)) = sole(others) else {
+            return Err(unexpected(path, &Value::Object(object.clone()), BESIDE_KEY));
         };
-        let path = &format!("{path}.{key}");
-        match (&key[..], value) {
-            ("range", value) => self.range(column, value, path),
-            ("match", Value::Object(object)) => {
-                let mut entries = object.iter();
-                let path = |key: &str| format!("{path}.{key}");
-                let values = match (entries.next(), entries.next()) {
-                    (Some((key, value)), None) if key == "value" => {
-                        vec![self.scalar(value, &path(key))?]
+        let path = format!("{path}.{key}");
+        match &key[..] {
+            "range" => self.range(column, value, &path),
+            "match" => {
+                let values = match sole(value.as_object().into_iter().flatten()) {
+                    Some((key, value)) if key == "value" => {
+                        vec![self.scalar(value, &format!("{path}.value"))?]
                     }
-                    (Some((key, value)), None) if key == "any" => {
-                        self.scalars(value, &path(key))?
+                    Some((key, values)) if key == "any" => {
+                        self.scalars(values, &format!("{path}.any"))?
                     }
-                    _ => {
-                        return Err(unexpected(
-                            &path("")[..path("").len() - 1],
-                            value,
-                            "beside key, match takes an object with one of value and any",
-                        ));
-                    }
+                    _ => return Err(unexpected(&path, value, VALUE_OR_ANY)),
                 };
                 Ok(Condition::Match { column, values })
             }
-            _ => Err(unexpected(path, value, ALLOWED)),
+            _ => Err(unexpected(&path, value, BESIDE_KEY)),
         }
     }
 
@@ -245,10 +246,9 @@ impl Parser {
 
 /// The only entry of an object, whose key is the name of an attribute; and where its value stands.
 fn one_column<'a>(value: &'a Value, path: &str) -> Result<(String, &'a Value, String), Kind> {
-    let mut entries = value.as_object().into_iter().flatten();
-    match (entries.next(), entries.next()) {
-        (Some((column, value)), None) => Ok((column.clone(), value, format!("{path}.{column}"))),
-        _ => Err(unexpected(path, value, COLUMN)),
+    match sole(value.as_object().into_iter().flatten()) {
+        Some((column, value)) => Ok((column.clone(), value, format!("{path}.{column}"))),
+        None => Err(unexpected(path, value, COLUMN)),
     }
 }
 
@@ -259,10 +259,14 @@ fn only<'a>(object: &'a Map<String, Value>, key: &str, path: &str) -> Result<&'a
     value.ok_or_else(|| unexpected(path, &Value::Object(object.clone()), &expected()))
 }
 
+/// What an iterator gives when it gives one thing only.
+fn sole<T>(mut things: impl Iterator<Item = T>) -> Option<T> {
+    let first = things.next();
+    first.filter(|_| things.next().is_none())
+}
+
 fn column_name(value: &Value, path: &str) -> Result<String, Kind> {
-    let name = value
-        .as_str()
-        .ok_or_else(|| unexpected(path, value, "it takes the name of an attribute"))?;
+    let name = value.as_str().ok_or_else(|| unexpected(path, value, NAME))?;
     Ok(name.to_owned())
 }
 

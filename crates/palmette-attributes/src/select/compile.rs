@@ -183,7 +183,7 @@ fn wrong_kind(column: &Column, condition: &str, value: &Scalar) -> FilterError {
         ColumnKind::Keywords => "compare it with one of the texts in its lists",
         ColumnKind::Json => "ask only whether it exists",
     };
-    FilterErrorKind::WrongKind {
+    FilterErrorKind::Unfit {
         condition: format!("{condition} with {}", shown(&value.to_json())),
         column: column.name.clone(),
         kind,
@@ -204,7 +204,7 @@ fn wrong_kind_of_column(column: &Column, condition: &str) -> FilterError {
         }
         _ => "use match",
     };
-    FilterErrorKind::WrongKind {
+    FilterErrorKind::Unfit {
         condition: condition.to_owned(),
         column: column.name.clone(),
         kind,

@@ -28,8 +28,9 @@ impl Columns {
     /// that no item has matches nothing.
     ///
     /// Cost: reads the codes of the columns that the filter names, in parallel, 2 to 4 bytes a
-    /// nanosecond and thread; for a column of lists of text also the dictionary. Where a chunk of ranks has no match left, the
-    /// remaining columns are not read. The result does not depend on the number of threads.
+    /// nanosecond and thread; for a column of lists of text also the dictionary. Where a chunk of
+    /// ranks has no match left, the remaining columns are not read. The result does not depend on the
+    /// number of threads.
     ///
     /// # Errors
     /// When the filter names an attribute that is not there, or asks of one what its kind cannot

@@ -23,13 +23,7 @@ pub(super) fn scan(codes: &Codes, chunk: usize, set: &CodeSet, wanted: &Words, h
                     runs.iter().fold(0, |word, &run| word | run_word(codes, run))
                 }),
             },
-            CodeSet::Bits(_) => scan_words(codes, wanted, hits, |codes| {
-                let mut hits = [0; 64];
-                for i in 0..64 {
-                    hits[i] = u8::from(set.contains(codes[i].into()));
-                }
-                pack(&hits)
-            }),
+            CodeSet::Bits(_) => scan_words(codes, wanted, hits, |codes| set_word(codes, set)),
         }
     });
 }
@@ -58,6 +52,16 @@ fn run_word<T: Code>(codes: &[T; 64], (first, last): (u32, u32)) -> u64 {
     let mut hits = [0; 64];
     for i in 0..64 {
         hits[i] = u8::from(codes[i].minus(first) <= width);
+    }
+    pack(&hits)
+}
+
+/// Bit `i` says whether `codes[i]` is in the set.
+#[inline(always)]
+fn set_word<T: Code>(codes: &[T; 64], set: &CodeSet) -> u64 {
+    let mut hits = [0; 64];
+    for i in 0..64 {
+        hits[i] = u8::from(set.contains(codes[i].into()));
     }
     pack(&hits)
 }

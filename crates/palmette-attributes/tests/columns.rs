@@ -1,0 +1,221 @@
+//! Kinds of columns, their widths, and what is said of rows that cannot be taken.
+
+use palmette_attributes::{ColumnKind, Columns, ColumnsBuilder, Filter};
+use serde_json::{Map, Value, json};
+
+fn columns(rows: &[Value]) -> Columns {
+    let mut builder = ColumnsBuilder::new();
+    push(&mut builder, rows);
+    builder.finish(None, |_, _| ())
+}
+
+fn push(builder: &mut ColumnsBuilder, rows: &[Value]) {
+    rows.iter().for_each(|row| builder.push_row(object(row)).expect("a row"));
+}
+
+fn object(row: &Value) -> &Map<String, Value> {
+    row.as_object().expect("an object")
+}
+
+#[test]
+fn kinds_follow_from_values() {
+    #[track_caller]
+    fn check(values: &[Value], kind: ColumnKind) {
+        let rows: Vec<Value> = values.iter().map(|value| json!({"a": value})).collect();
+        let columns = columns(&rows);
+        let found: Vec<ColumnKind> = columns.columns().map(|column| column.kind).collect();
+        assert_eq!(found, [kind], "{values:?}");
+        let back = (0..).zip(values).map(|(rank, value)| (columns.get(rank, "a"), value));
+        for (found, value) in back {
+            assert_eq!(found.unwrap_or_default(), *value);
+        }
+    }
+    const EXACT: i64 = 1 << 53;
+    check(&[json!("a"), Value::Null, json!("a\"\\\n")], ColumnKind::Keyword);
+    check(&[json!(3), json!(-2), json!(EXACT), json!(-EXACT)], ColumnKind::Number);
+    check(&[json!(3), json!(2.5), json!(1e300)], ColumnKind::Number);
+    check(&[json!(3.0), json!(2.5), json!(0.1 + 0.2)], ColumnKind::Number);
+    check(&[json!(true), json!(false)], ColumnKind::Boolean);
+    check(&[json!([]), json!(["a", "b", "a"])], ColumnKind::Keywords);
+    check(&[json!(3), json!(EXACT + 1), json!(u64::MAX)], ColumnKind::Json);
+    check(&[json!(i64::MIN)], ColumnKind::Json);
+    check(&[json!(3), json!(3.0), json!("3"), json!("\"3")], ColumnKind::Json);
+    check(&[json!({"b": 1, "a": 0.1 + 0.2}), json!([1, "a"]), json!([null])], ColumnKind::Json);
+}
+
+#[test]
+fn columns_come_in_the_order_of_their_first_value() {
+    let mut builder = ColumnsBuilder::new();
+    builder.declare("never", ColumnKind::Timestamp).expect("no column yet");
+    builder.declare("late", ColumnKind::Keyword).expect("no column yet");
+    push(&mut builder, &[json!({"b": 1, "null": null}), json!({"late": "x", "a": true, "b": 2})]);
+    let mut steps = Vec::new();
+    let columns = builder.finish(Some(&[1, 0]), |done, of| steps.push((done, of)));
+    let found: Vec<_> =
+        columns.columns().map(|c| (c.name, c.kind, c.num_distinct, c.num_missing)).collect();
+    let expected = [
+        ("b", ColumnKind::Number, 2, 0),
+        ("late", ColumnKind::Keyword, 1, 1),
+        ("a", ColumnKind::Boolean, 1, 1),
+        ("never", ColumnKind::Timestamp, 0, 2),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(steps, [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]);
+    assert_eq!(columns.row(0), *object(&json!({"b": 2, "late": "x", "a": true})));
+    assert_eq!(columns.row(1), *object(&json!({"b": 1})));
+    assert_eq!(columns.check(), Ok(()));
+}
+
+#[test]
+fn rows_that_have_no_rank_leave_nothing() {
+    let mut builder = ColumnsBuilder::new();
+    push(&mut builder, &[json!({"a": "x"}), json!({"a": "y"}), json!({"a": "z"})]);
+    let columns = builder.finish(Some(&[2, 0]), |_, _| ());
+    assert_eq!(columns.check(), Ok(()));
+    assert_eq!(columns.columns().next().map(|column| column.num_distinct), Some(2));
+    assert_eq!([0, 1].map(|rank| columns.get(rank, "a")), [Some(json!("z")), Some(json!("x"))]);
+}
+
+#[test]
+fn every_width_gives_back_and_finds_its_values() {
+    for num_values in [255_u32, 256, 65_535, 65_536] {
+        let mut builder = ColumnsBuilder::new();
+        for i in 0..num_values {
+            // The first row has none, so that every code is taken.
+            let row = if i == 0 { json!({}) } else { json!({"a": format!("{i:08}")}) };
+            push(&mut builder, &[row]);
+        }
+        push(&mut builder, &[json!({"a": "00000000"})]);
+        let columns = builder.finish(None, |_, _| ());
+        assert_eq!(columns.check(), Ok(()));
+        for i in [1, 254, num_values - 1] {
+            let text = format!("{i:08}");
+            let filter = Filter::from_value(&json!({"must": {"match": {"a": text}}}));
+            let found = columns.select(&filter.expect("a filter"), &|_| None).expect("a set");
+            assert!(found.iter().eq([u64::from(i)]));
+            assert_eq!(columns.get(i.into(), "a"), Some(json!(text)));
+        }
+        let last = Filter::from_value(&json!({"must": {"range": {"a": {"gte": "00000000"}}}}));
+        let found = columns.select(&last.expect("a filter"), &|_| None).expect("a set");
+        assert_eq!(found.len(), u64::from(num_values));
+    }
+}
+
+#[test]
+fn a_row_that_cannot_be_taken_is_not() {
+    #[track_caller]
+    fn check(builder: &mut ColumnsBuilder, row: &Value, message: &str) {
+        let error = builder.push_row(object(row)).expect_err("no row");
+        assert_eq!(error.to_string(), message);
+    }
+    let mut builder = ColumnsBuilder::new();
+    builder.declare("since", ColumnKind::Timestamp).expect("no column yet");
+    builder.declare("brand", ColumnKind::Keyword).expect("no column yet");
+    push(&mut builder, &[json!({"since": "2026-11-21", "n": 1})]);
+    check(
+        &mut builder,
+        &json!({"n": "text", "since": "yesterday"}),
+        "row 1: attribute \"since\" was declared timestamp and is \"yesterday\"; such a column takes an \
+         RFC 3339 date (2026-11-21) or date and time (2026-11-21T09:30:00Z) or seconds since 1970, within \
+         the years 0 to 9999, or null where there is no value",
+    );
+    check(
+        &mut builder,
+        &json!({"brand": 3}),
+        "row 1: attribute \"brand\" was declared keyword and is 3; such a column takes text, or null \
+         where there is no value",
+    );
+    check(
+        &mut builder,
+        &json!({"long": "x".repeat(1 << 20)}),
+        "row 1: attribute \"long\" takes 1048577 bytes as text, over the limit of 1048576; keep it \
+         elsewhere and give its address",
+    );
+    let deep = (0..101).fold(json!(1), |inner, _| json!([inner]));
+    check(
+        &mut builder,
+        &json!({"deep": deep}),
+        "row 1: attribute \"deep\" is nested deeper than 100 lists or objects; give it as text",
+    );
+    let many: Map<String, Value> = (0..1022).map(|i| (format!("c{i}"), json!(1))).collect();
+    check(
+        &mut builder,
+        &many.into(),
+        "row 1: attribute \"c1021\" would be one more than 1024, the most there can be; gather those \
+         that are never filtered on in one object",
+    );
+    let error = builder.declare("n", ColumnKind::Keyword).expect_err("too late");
+    assert_eq!(
+        error.to_string(),
+        "attribute \"n\" cannot be declared keyword: it has values already; declare it before the \
+         first row"
+    );
+    let error = builder.declare("brand", ColumnKind::Json).expect_err("another kind");
+    assert!(error.to_string().ends_with("it was declared keyword; declare it once"), "{error}");
+    // The text in the first of these rows would have made it a column of JSON.
+    let columns = builder.finish(None, |_, _| ());
+    assert_eq!(columns.num_ranks(), 1);
+    let kinds: Vec<_> = columns.columns().map(|column| (column.name, column.kind)).collect();
+    let expected = [
+        ("since", ColumnKind::Timestamp),
+        ("n", ColumnKind::Number),
+        ("brand", ColumnKind::Keyword),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn filters_that_do_not_fit_are_errors_with_a_way_out() {
+    let mut builder = ColumnsBuilder::new();
+    builder.declare("since", ColumnKind::Timestamp).expect("no column yet");
+    let row =
+        json!({"brand": "Acme", "price": 3, "new": true, "tags": ["a"], "since": 0, "mixed": 1});
+    push(&mut builder, &[row, json!({"mixed": "x"}), json!({"mixed": true})]);
+    let columns = builder.finish(None, |_, _| ());
+    let check = |condition: Value, message: &str| {
+        let filter = Filter::from_value(&json!({"must": condition})).expect("a filter");
+        let error = columns.select(&filter, &|_| None).unwrap_err();
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.is_unknown_column(), message.starts_with("no item has"));
+        assert_ne!(error.is_unknown_column(), error.is_wrong_kind());
+    };
+    check(
+        json!({"match": {"Brnad": "Acme"}}),
+        "no item has the attribute \"Brnad\" (did you mean \"brand\"?); there are brand, price, new, \
+         tags, since, mixed",
+    );
+    check(
+        json!({"exists": "colour"}),
+        "no item has the attribute \"colour\"; there are brand, price, new, tags, since, mixed",
+    );
+    check(
+        json!({"match": {"price": "3"}}),
+        "match with \"3\" does not fit the attribute \"price\", which is number; compare it with a \
+         number, without quotes",
+    );
+    check(
+        json!({"match": {"brand": ["Acme", 3]}}),
+        "match with 3 does not fit the attribute \"brand\", which is keyword; compare it with text, in \
+         quotes",
+    );
+    check(
+        json!({"range": {"new": {"gt": false}}}),
+        "range does not fit the attribute \"new\", which is boolean; use match",
+    );
+    check(
+        json!({"range": {"tags": {"gt": "a"}}}),
+        "range does not fit the attribute \"tags\", which is keywords; use match",
+    );
+    check(
+        json!({"range": {"since": {"gt": "yesterday"}}}),
+        "range with \"yesterday\" does not fit the attribute \"since\", which is timestamp; compare it \
+         with an RFC 3339 date (2026-11-21) or date and time (2026-11-21T09:30:00Z) or seconds since \
+         1970, within the years 0 to 9999",
+    );
+    check(
+        json!({"match": {"mixed": 1}}),
+        "match does not fit the attribute \"mixed\", which is json since it holds numbers and text; \
+         only exists can be asked of it; give it the same kind of value for all items, text, numbers, \
+         true or false, or lists of text",
+    );
+}
