@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use palmette_catalog::Item;
 use palmette_catalog::index::MAX_CODE;
 use palmette_catalog::readers::{
-    AttributeReport, Format, ReadError, SourceItems, parse_items, read_attributes, read_items,
+    AttributeReport, Format, ItemSink, ReadError, SourceItems, parse_into, parse_items,
+    read_attributes, read_items,
 };
+use palmette_catalog::{BuildError, Item};
 use palmette_testkit::data::unpacked;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -347,6 +348,44 @@ fn errors_know_path_and_line() {
     assert_eq!((error.path(), error.line()), (Path::new("in"), Some(1)));
 }
 
+/// Refuses items without attributes.
+#[derive(Default)]
+struct Described(Vec<String>);
+
+impl ItemSink for Described {
+    fn push(
+        &mut self,
+        line: u64,
+        id: String,
+        _codes: &[u32],
+        attributes: Map<String, Value>,
+    ) -> Result<(), BuildError> {
+        if attributes.is_empty() {
+            return Err(BuildError::of_item(line, id, "has no attributes"));
+        }
+        self.0.push(id);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_refused_item_is_named_once() {
+    let lines = "{\"id\": 3, \"codes\": [1], \"a\": 1}\n\n{\"id\": \"x\", \"codes\": [1]}\n";
+    let mut sink = Described::default();
+    let error = parse_into("in", lines.as_bytes(), Format::JsonLines, &mut sink).unwrap_err();
+    assert_eq!(error.to_string(), "in, line 3: item \"x\" has no attributes");
+    assert_eq!((error.line(), sink.0), (Some(3), vec!["3".to_owned()]));
+}
+
+#[test]
+fn a_sink_may_take_an_id_twice() {
+    let lines = "{\"id\": 3, \"codes\": [1]}\n{\"id\": 3, \"codes\": [2]}\n";
+    let mut items = SourceItems::default();
+    let summary = parse_into("in", lines.as_bytes(), Format::JsonLines, &mut items).unwrap();
+    assert_eq!((summary.num_items, summary.level_prefixes), (2, None));
+    assert_eq!(items.lines, [1, 2]);
+}
+
 /// Reads attributes for the items `0`, `1`, …, `num_items - 1`; item 0 has the title `old`.
 fn with_attributes(
     name: &str,
@@ -585,8 +624,14 @@ proptest! {
             let num_levels = items.iter().map(|item| item.codes.len()).max().unwrap_or(0);
             let prefixes = (tagged && num_levels > 0)
                 .then(|| PREFIXES[..num_levels].iter().map(|&prefix| prefix.to_owned()).collect());
-            prop_assert_eq!(source.level_prefixes, prefixes);
+            prop_assert_eq!(&source.level_prefixes, &prefixes);
             prop_assert!(source.lines.is_sorted());
+
+            let mut pushed = SourceItems::default();
+            let summary = parse_into("generated", text.as_bytes(), format, &mut pushed).unwrap();
+            prop_assert_eq!(summary.num_items, items.len() as u64);
+            pushed.level_prefixes = summary.level_prefixes;
+            prop_assert_eq!(pushed, source);
         }
     }
 

@@ -31,8 +31,9 @@
 //! Only the columns in use are read, and one batch of rows is in memory at a time: 8,192 rows of
 //! Parquet, of Arrow as many as its writer put together, and its dictionaries.
 //!
-//! Files are not trusted. A damaged one is an error, whatever its bytes, and no batch may unpack to
-//! more than [`MAX_UNPACKED_BYTES`]. The libraries below panic on some damage; such a panic is
+//! Files are not trusted: a damaged one is an error, whatever its bytes. A batch of Arrow may unpack
+//! to [`MAX_UNPACKED_BYTES`] at most; pages of Parquet state sizes below 2 GiB, but a list may be as
+//! long as its file says. The libraries below panic on some damage; such a panic is
 //! caught and returned as an error (its message still reaches the panic hook, by default stderr),
 //! so `panic = "abort"` would let a damaged file end the process.
 //!

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn short_floats_are_what_was_meant() {
         assert_eq!(short_float(19.99).unwrap(), Value::from(19.99));
-        assert_eq!(short_float(f32::MAX).unwrap().to_string(), "3.4028235e38");
+        assert_eq!(short_float(f32::MAX).unwrap().to_string(), "3.4028235e+38");
         assert!(matches!(short_float(f32::NAN), Err(BadValue::NotFinite(_))));
     }
 }

@@ -435,23 +435,31 @@ fn rows_are_counted_through_groups_and_batches() {
             false => i64::from(row % 256),
         })))
     };
+    let pairs: ArrayRef = Arc::new(FixedSizeListArray::from_iter_primitive::<UInt32Type, _, _>(
+        (0..num).map(|row| Some([Some(row), None])),
+        2,
+    ));
+    let size = Fields::from(vec![Field::new("n", DataType::UInt32, true)]);
+    let size: ArrayRef = Arc::new(StructArray::new(size, vec![ids.clone()], None));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("in");
-    for way in ways() {
+    // Batches below and above the rows that are handed on at a time.
+    for (way, rows) in ways().into_iter().flat_map(|way| [(way, 7001), (way, 19_000)]) {
         let batch = |bad| {
-            RecordBatch::try_from_iter([("id", ids.clone()), ("code_0", codes(bad))]).unwrap()
+            let columns =
+                [("id", &ids), ("code_0", &codes(bad)), ("pair", &pairs), ("size", &size)];
+            RecordBatch::try_from_iter(columns.map(|(name, column)| (name, column.clone())))
+                .unwrap()
         };
-        fs::write(&path, way.write(&batch(None), 7001)).unwrap();
+        fs::write(&path, way.write(&batch(None), rows)).unwrap();
         let (seen, _) = read(&path, way.format(), None).unwrap();
         assert!(seen.items.lines.iter().copied().eq(1..=u64::from(num)));
-        assert!(
-            seen.items
-                .items
-                .iter()
-                .zip(0..num)
-                .all(|(item, row)| { item.id == row.to_string() && item.codes == [row % 256] })
-        );
-        fs::write(&path, way.write(&batch(Some(17_000)), 7001)).unwrap();
+        for (item, row) in seen.items.items.iter().zip(0..num) {
+            assert_eq!((item.id.as_str(), &*item.codes), (&*row.to_string(), &[row % 256][..]));
+            let attributes = Value::Object(item.attributes.clone());
+            assert_eq!(attributes, json!({"pair": [row, null], "size": {"n": row}}));
+        }
+        fs::write(&path, way.write(&batch(Some(17_000)), rows)).unwrap();
         assert_eq!(read(&path, way.format(), None).unwrap_err().row(), Some(17_001));
     }
 }
