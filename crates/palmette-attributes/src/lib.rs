@@ -71,6 +71,7 @@ mod shown;
 
 pub use columns::{
     AttributeError, ColumnDescription, ColumnKind, Columns, ColumnsBuilder, ColumnsMeta,
+    UnknownKind,
 };
 pub use filter::{Filter, FilterError};
 pub use rank_set::{Members, RankSet};

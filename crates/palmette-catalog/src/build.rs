@@ -81,6 +81,18 @@ impl BuildError {
         }
     }
 
+    /// The field of [`BuildOptions`] that is at fault. `None` when an item is.
+    pub fn option(&self) -> Option<&'static str> {
+        match &self.kind {
+            BuildErrorKind::Item { .. } => None,
+            BuildErrorKind::TooManySizes { .. } | BuildErrorKind::BadSize { .. } => {
+                Some("codes_per_level")
+            }
+            BuildErrorKind::Dense(_) => Some("dense_levels"),
+            BuildErrorKind::Columns(_) => Some("columns"),
+        }
+    }
+
     /// The item's id. `None` when no item is at fault.
     pub fn id(&self) -> Option<&str> {
         match &self.kind {

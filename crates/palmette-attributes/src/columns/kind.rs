@@ -1,6 +1,7 @@
 //! What a column holds.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
@@ -21,6 +22,26 @@ pub enum ColumnKind {
     Keywords,
     /// Anything, kept as JSON: only `exists`.
     Json,
+}
+
+impl ColumnKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] =
+        [Self::Keyword, Self::Number, Self::Boolean, Self::Timestamp, Self::Keywords, Self::Json];
+}
+
+/// A name that no [`ColumnKind`] has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kind {0:?}; the kinds are keyword, number, boolean, timestamp, keywords and json")]
+pub struct UnknownKind(String);
+
+impl FromStr for ColumnKind {
+    type Err = UnknownKind;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKind> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.to_string() == name);
+        kind.ok_or_else(|| UnknownKind(name.to_owned()))
+    }
 }
 
 impl fmt::Display for ColumnKind {

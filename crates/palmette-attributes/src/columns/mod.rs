@@ -21,7 +21,7 @@ pub use builder::ColumnsBuilder;
 pub use column::ColumnDescription;
 use column::{Column, ColumnMeta};
 pub use error::AttributeError;
-pub use kind::ColumnKind;
+pub use kind::{ColumnKind, UnknownKind};
 
 /// The most columns there can be.
 const MAX_COLUMNS: usize = 1024;

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         demo.recommender().worker(WorkerOptions { beam_width: args.beam_width, threads })?;
     let mut shown = Vec::new();
     for history in demo.sample_histories() {
-        let request = Request { history: &history, k: args.k, include_seen: false };
+        let request = Request { history: &history, k: args.k, include_seen: false, items: None };
         // The second of two runs: the first touches memory for the first time.
         let (answer, timings) =
             timed(&mut worker, &request, 1).and_then(|_| timed(&mut worker, &request, 1))?;

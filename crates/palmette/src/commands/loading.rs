@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use palmette_catalog::Catalog;
+use palmette_catalog::{Catalog, Filter};
 use palmette_model::Model;
 use palmette_recommend::{PromptFormat, Recommender};
 use serde_json::Value;
@@ -69,6 +69,17 @@ fn split_ids(ids: &str) -> anyhow::Result<Vec<String>> {
         other => bail!("{other} in a JSON list of ids: an id is text or a whole number"),
     };
     values.into_iter().map(id).collect()
+}
+
+/// A filter as JSON, or as `@FILE`.
+pub(crate) fn filter(text: &str) -> anyhow::Result<Filter> {
+    match text.strip_prefix('@') {
+        None => Filter::parse(text).context("the filter"),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
+            Filter::parse(&text).with_context(|| path.to_owned())
+        }
+    }
 }
 
 /// The rank of one item.

@@ -1,12 +1,14 @@
 //! `palmette recommend`: items that follow a history.
 
+use std::sync::Arc;
+
 use clap::Args;
 use palmette_catalog::Catalog;
 use palmette_recommend::{Recommendations, Request, WorkerOptions};
 use serde_json::{Value, json};
 
 use super::items::{codes_text, item_json, name_text, scored_item_json};
-use super::loading::{RecommenderArgs, ranks, set_threads};
+use super::loading::{RecommenderArgs, filter, ranks, set_threads};
 use crate::output::{print, print_json, table};
 use crate::timings::{Timings, timed};
 
@@ -28,9 +30,12 @@ pub(crate) struct RecommendArgs {
     k: usize,
     /// Hypotheses kept at each level; wider is more thorough
     ///
-    /// The search widens by itself where K, or leaving out the items of the history, needs more.
+    /// The search is as wide as K where that is more.
     #[arg(long, value_name = "N", default_value_t = 128)]
     beam_width: usize,
+    /// Recommend only items that match this filter, as JSON or @FILE: see `palmette catalog filter --help`
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<String>,
     /// Recommend items of the history too
     #[arg(long)]
     include_seen: bool,
@@ -55,7 +60,16 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let history = ranks(catalog, &args.history)?;
     let options = WorkerOptions { beam_width: args.beam_width, threads };
     let mut worker = recommender.worker(options)?;
-    let request = Request { history: &history, k: args.k, include_seen: args.include_seen };
+    let items = match &args.filter {
+        Some(text) => Some(Arc::new(catalog.item_set(&filter(text)?)?)),
+        None => None,
+    };
+    let request = Request {
+        history: &history,
+        k: args.k,
+        include_seen: args.include_seen,
+        items: items.as_ref(),
+    };
     let (answer, timings) = timed(&mut worker, &request, args.repeat)?;
 
     let unread = history.len() - answer.history_used;

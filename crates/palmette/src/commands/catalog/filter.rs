@@ -1,0 +1,64 @@
+//! `palmette catalog filter`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use palmette_catalog::Catalog;
+use serde_json::{Value, json};
+
+use crate::commands::items::{codes_text, name_text};
+use crate::commands::loading::filter;
+use crate::output::{grouped, print, print_json, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// Catalog, made by `palmette catalog build`
+    catalog: PathBuf,
+    /// The filter as JSON, or @FILE
+    #[arg(value_name = "FILTER")]
+    filter: String,
+    /// List at most this many of the items
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &FilterArgs) -> anyhow::Result<()> {
+    let filter = filter(&args.filter)?;
+    let catalog = Catalog::open(&args.catalog)?;
+    let start = Instant::now();
+    let items = catalog.item_set(&filter)?;
+    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    let shown = items.ranks().iter().take(args.limit);
+    if args.json {
+        let shown: Vec<Value> = shown
+            .map(|rank| {
+                let (codes, attributes) = (catalog.codes(rank), catalog.attributes(rank));
+                json!({"id": catalog.id(rank), "codes": codes, "attributes": attributes})
+            })
+            .collect();
+        return print_json(&json!({
+            "filter": filter,
+            "items": catalog.num_items(),
+            "matching": items.len(),
+            "compile_ms": milliseconds,
+            "bytes": items.bytes(),
+            "first": shown,
+        }));
+    }
+    let rows: Vec<Vec<String>> = shown
+        .map(|rank| {
+            let codes = codes_text(&catalog, &catalog.codes(rank));
+            vec![catalog.id(rank).to_owned(), codes, name_text(&catalog, rank, 60)]
+        })
+        .collect();
+    let listed = match rows.as_slice() {
+        [] => String::new(),
+        rows => table(&["id", "semantic ID", "title"], rows),
+    };
+    let (matching, all) = (grouped(items.len()), grouped(catalog.num_items()));
+    print(&format!("{listed}{matching} of {all} items match, found in {milliseconds:.2} ms"))
+}
