@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{catalog, demo, eval, recommend};
+use commands::{bench, catalog, demo, eval, recommend};
 
 /// Recommend only items that exist.
 ///
@@ -40,6 +40,9 @@ enum Command {
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
     Demo(demo::DemoArgs),
+    /// Measure what a catalog of a given size costs on this machine
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Recommend(args) => recommend::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Bench(command) => bench::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "palmette", &mut script);

@@ -1,0 +1,28 @@
+//! Comparison engines, generated item sets, and the measuring of catalog steps.
+//!
+//! - [`GeneratedItems`]: item sets made from a seed, in four distributions.
+//! - [`engines`]: the catalog's index and the plain structures it is compared with, behind one
+//!   trait, [`Engine`](engines::Engine).
+//! - [`CatalogBench`]: builds the index in memory, measures a decoder's step at every level, cold
+//!   and hot, and gives a [`Report`]; `palmette bench catalog` prints it.
+//!
+//! A **step** is what a decoder asks once for every code it emits: for each of B beams, which codes
+//! may follow. The answer is a block of mask rows, `[beams, ceil(vocab / 32)]` u32 words (the
+//! layout of `palmette_core::mask`), bit c set where code c may follow.
+#![forbid(unsafe_code)]
+
+mod bench;
+pub mod engines;
+mod generate;
+mod machine;
+mod measure;
+mod peers;
+mod random;
+mod report;
+mod steps;
+mod timed_build;
+
+pub use bench::{BenchError, CatalogBench, Progress};
+pub use generate::{Distribution, GeneratedItems, Shape, ShapeError};
+pub use machine::Machine;
+pub use report::{ByLevel, Microseconds, PeerReport, Report};

@@ -1,0 +1,149 @@
+//! What a measurement says.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::machine::Machine;
+
+/// Sizes, build and step times of one catalog.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Rows generated.
+    pub items: usize,
+    /// Distinct semantic IDs among them.
+    pub distinct_ids: u64,
+    /// Codes of every semantic ID.
+    pub levels: usize,
+    /// Size of every level's codebook.
+    pub vocab: u32,
+    /// Dense levels of the index.
+    pub dense: usize,
+    /// Beams of a step.
+    pub beams: usize,
+    /// How the codes were drawn.
+    pub distribution: String,
+    /// Of all draws.
+    pub seed: u64,
+    /// Steps timed for each figure.
+    pub samples: usize,
+    /// Share of the ranks that the filter of `filtered_step_us` keeps.
+    pub filter_share: f64,
+    /// Of the index, by rows.
+    pub bytes_per_item: f64,
+    /// Of the index.
+    pub index_bytes: usize,
+    /// Processor time of taking in, sorting and indexing the rows, all threads
+    /// (`CLOCK_PROCESS_CPUTIME_ID`), without their generation.
+    pub build_cpu_s: Option<f64>,
+    /// The same by the clock on the wall.
+    pub build_wall_s: f64,
+    /// Most memory the process had until the end of the build (`VmHWM`).
+    pub peak_bytes: Option<u64>,
+    /// Mask rows, cold.
+    pub step_us: ByLevel<Microseconds>,
+    /// Mask rows, the same step again at once.
+    pub step_hot_us: ByLevel<Microseconds>,
+    /// Codes and next states, cold.
+    pub successors_us: ByLevel<Microseconds>,
+    /// Mask rows under a filter, cold; `None` where the filter keeps nothing.
+    pub filtered_step_us: Option<ByLevel<Microseconds>>,
+    /// Codes that may follow a beam, on average.
+    pub branching: ByLevel<f64>,
+    /// Read through before each cold step.
+    pub sweep_bytes: usize,
+    /// Where this was measured.
+    pub machine: Machine,
+    /// The other engines, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peers: Option<Vec<PeerReport>>,
+}
+
+/// Another engine over the same items, or why it was left out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum PeerReport {
+    /// It was measured.
+    Measured {
+        /// The engine.
+        name: String,
+        /// By rows.
+        bytes_per_item: f64,
+        /// As [`Report::build_cpu_s`].
+        build_cpu_s: Option<f64>,
+        /// Mask rows, cold.
+        step_us: ByLevel<Microseconds>,
+        /// Mask rows, the same step again at once.
+        step_hot_us: ByLevel<Microseconds>,
+        /// Steps timed for each figure.
+        samples: usize,
+        /// Whether it allows what some row continues with, and nothing else.
+        exact: bool,
+        /// Of the codes no row continues with, the share it allows.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        false_positive_rate: Option<f64>,
+        /// Of the codes some row continues with, the share it forbids.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        false_negative_rate: Option<f64>,
+    },
+    /// It was left out.
+    Skipped {
+        /// The engine.
+        name: String,
+        /// Why.
+        skipped: String,
+    },
+}
+
+/// The spread of a number of timed steps, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Microseconds {
+    /// Half of the steps took no longer.
+    pub p50: f64,
+    /// 99 of 100 steps took no longer.
+    pub p99: f64,
+    /// The fastest step.
+    pub min: f64,
+}
+
+impl Microseconds {
+    /// Of one time or more, in nanoseconds, in any order. Nearest-rank percentiles.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub(crate) fn of_nanoseconds(mut times: Vec<u64>) -> Self {
+        times.sort_unstable();
+        let at = |percent: usize| {
+            let place = (times.len() * percent).div_ceil(100).max(1) - 1;
+            times[place] as f64 / 1000.0
+        };
+        Self { p50: at(50), p99: at(99), min: times[0] as f64 / 1000.0 }
+    }
+}
+
+/// One value a level; in JSON an object with the levels as names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByLevel<T>(pub Vec<T>);
+
+impl<T: Serialize> Serialize for ByLevel<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (level, value) in self.0.iter().enumerate() {
+            map.serialize_entry(&level.to_string(), value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let times = (1..=200).rev().map(|t| t * 1000).collect();
+        let spread = Microseconds::of_nanoseconds(times);
+        assert_eq!(spread, Microseconds { p50: 100.0, p99: 198.0, min: 1.0 });
+        let one = Microseconds::of_nanoseconds(vec![500]);
+        assert_eq!(one, Microseconds { p50: 0.5, p99: 0.5, min: 0.5 });
+    }
+}

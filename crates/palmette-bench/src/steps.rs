@@ -1,0 +1,139 @@
+//! The steps of one engine at every level.
+
+use crate::bench::{CatalogBench, Progress};
+use crate::engines::{Engine, IndexEngine};
+use crate::measure::{Beams, StepTimes, Sweep, count_bits, time_steps};
+use crate::report::{ByLevel, Microseconds};
+
+/// Steps of an engine at every level.
+pub(crate) struct Steps<'a> {
+    pub(crate) bench: &'a CatalogBench,
+    pub(crate) sweep: &'a Sweep,
+    /// Steps timed for each figure.
+    pub(crate) samples: usize,
+    pub(crate) progress: &'a mut dyn Progress,
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn levels(&self) -> std::ops::Range<usize> {
+        0..self.bench.items.shape().levels
+    }
+
+    fn begin(&mut self, stage: &str) {
+        self.progress.begin(stage, (self.levels().len() * self.samples) as u64);
+    }
+
+    /// Beams that are the same for every call.
+    pub(crate) fn beams(&self) -> Beams<'a> {
+        Beams::new(&self.bench.items, self.bench.beams, self.bench.seed)
+    }
+
+    /// Words of a row, and rows for all beams.
+    pub(crate) fn mask_rows(&self) -> (usize, Vec<u32>) {
+        let words_per_row = self.bench.items.shape().mask_words();
+        (words_per_row, vec![0; self.bench.beams * words_per_row])
+    }
+
+    /// Mask rows at every level, and how many codes were allowed a beam.
+    pub(crate) fn masks<E: Engine>(
+        &mut self,
+        engine: &E,
+    ) -> Result<(Vec<StepTimes>, ByLevel<f64>), String> {
+        self.begin(&format!("{}: masks", E::NAME));
+        let mut beams = self.beams();
+        let (words_per_row, mut masks) = self.mask_rows();
+        let (mut times, mut branching) = (Vec::new(), Vec::new());
+        for level in self.levels() {
+            let mut allowed = 0;
+            times.push(time_steps(
+                self.sweep,
+                self.samples,
+                &mut masks,
+                || beams.draw(engine, level),
+                |_, masks| masks.fill(u32::MAX),
+                |states, masks| engine.fill_masks(states, words_per_row, masks),
+                |masks| {
+                    allowed += count_bits(masks);
+                    self.progress.advance(1);
+                },
+            )?);
+            branching.push(allowed as f64 / (self.samples * self.bench.beams) as f64);
+        }
+        Ok((times, ByLevel(branching)))
+    }
+
+    /// Codes and next states at every level, cold.
+    pub(crate) fn successors<E: Engine>(
+        &mut self,
+        engine: &E,
+    ) -> Result<ByLevel<Microseconds>, String> {
+        self.begin(&format!("{}: successors", E::NAME));
+        let mut beams = self.beams();
+        let words_per_row = self.bench.items.shape().mask_words();
+        let mut found: Vec<(u32, u32, E::State)> = Vec::new();
+        let mut times = Vec::new();
+        for level in self.levels() {
+            times.push(time_steps(
+                self.sweep,
+                self.samples,
+                &mut found,
+                || beams.draw(engine, level),
+                |states, found| make_room(engine, states, words_per_row, found),
+                |states, found| {
+                    found.clear();
+                    engine.successors(states, |beam, code, next| found.push((beam, code, next)));
+                },
+                |_| self.progress.advance(1),
+            )?);
+        }
+        Ok(cold(&times))
+    }
+
+    /// Mask rows at every level under a filter, cold.
+    pub(crate) fn filtered(
+        &mut self,
+        index: &IndexEngine,
+    ) -> Result<Option<ByLevel<Microseconds>>, String> {
+        self.begin("index: masks under a filter");
+        let filter = index.random_filter(self.bench.filter_share, self.bench.seed);
+        let Some(filter) = filter else { return Ok(None) };
+        let mut beams = filter.beams(index, self.bench.beams, self.bench.seed);
+        let (words_per_row, mut masks) = self.mask_rows();
+        let mut times = Vec::new();
+        for level in self.levels() {
+            times.push(time_steps(
+                self.sweep,
+                self.samples,
+                &mut masks,
+                || beams.draw(index, level),
+                |_, masks| masks.fill(u32::MAX),
+                |states, masks| index.fill_filtered_masks(states, &filter, words_per_row, masks),
+                |_| self.progress.advance(1),
+            )?);
+        }
+        Ok(Some(cold(&times)))
+    }
+}
+
+/// Makes `found` as large as what a step will find and writes all of it, so that the step neither
+/// allocates nor meets a page for the first time. Masks say how large: they leave the code that is
+/// about to be timed as unused as it was.
+fn make_room<E: Engine>(
+    engine: &E,
+    states: &[E::State],
+    words_per_row: usize,
+    found: &mut Vec<(u32, u32, E::State)>,
+) {
+    let mut masks = vec![0; states.len() * words_per_row];
+    engine.fill_masks(states, words_per_row, &mut masks);
+    found.clear();
+    found.resize(count_bits(&masks) as usize, (0, 0, engine.start()));
+}
+
+pub(crate) fn cold(times: &[StepTimes]) -> ByLevel<Microseconds> {
+    ByLevel(times.iter().map(|times| times.cold).collect())
+}
+
+pub(crate) fn hot(times: &[StepTimes]) -> ByLevel<Microseconds> {
+    ByLevel(times.iter().map(|times| times.hot).collect())
+}
