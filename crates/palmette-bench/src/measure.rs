@@ -1,10 +1,11 @@
 //! Timing of single steps, cold and hot.
 //!
 //! A server's steps come between passes of a model that stream its weights through the caches, so
-//! what counts is a step that finds nothing there. **Cold**: the beams are freshly drawn, their
-//! states are computed and the output is written over; then a buffer larger than the last-level
-//! cache is read through, which evicts the index, the states and the output; then the step is
-//! timed. **Hot**: the same step again at once. One thread; no step allocates.
+//! what counts is a step that finds nothing of the item set there. **Cold**: the beams are freshly
+//! drawn and their states are computed; then a buffer larger than the last-level cache is read
+//! through, which evicts everything; then the states are read and the output is written over, since
+//! a decoder has just made the ones and used the other; then the step is timed. **Hot**: the same
+//! step again at once. One thread; no step allocates.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -38,22 +39,31 @@ pub(crate) struct StepTimes {
     pub(crate) hot: Microseconds,
 }
 
-/// Times `samples` steps. `draw` gives the states of fresh beams, `touch` brings the output to
-/// memory and `step` is timed.
-pub(crate) fn time_steps<S, O>(
-    sweep: &Sweep,
-    samples: usize,
+/// How often a step is timed, and what empties the caches before.
+#[derive(Clone, Copy)]
+pub(crate) struct Sampling<'a> {
+    pub(crate) sweep: &'a Sweep,
+    pub(crate) samples: usize,
+}
+
+/// Times steps. `draw` gives the states of fresh beams, `prepare` makes the output large
+/// enough for them, `touch` writes over it without asking the item set, and `step` is timed.
+pub(crate) fn time_steps<S: Clone, O>(
+    sampling: Sampling<'_>,
     out: &mut O,
     mut draw: impl FnMut() -> Result<Vec<S>, String>,
-    touch: impl Fn(&[S], &mut O),
+    prepare: impl Fn(&[S], &mut O),
+    touch: impl Fn(&mut O),
     step: impl Fn(&[S], &mut O),
     mut done: impl FnMut(&O),
 ) -> Result<StepTimes, String> {
-    let (mut cold, mut hot) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
-    for _ in 0..samples {
+    let (mut cold, mut hot) = (Vec::new(), Vec::new());
+    for _ in 0..sampling.samples {
         let states = draw()?;
-        touch(&states, out);
-        sweep.read();
+        prepare(&states, out);
+        sampling.sweep.read();
+        black_box(states.clone());
+        touch(out);
         for times in [&mut cold, &mut hot] {
             let start = Instant::now();
             step(black_box(&states), out);
@@ -174,11 +184,24 @@ mod tests {
             drawn += 1;
             Ok(vec![drawn])
         };
-        let touch = |states: &[u32], out: &mut Vec<(u32, u32)>| out.push((states[0], 0));
+        let prepare = |states: &[u32], out: &mut Vec<(u32, u32)>| out.push((states[0], 0));
+        let touch = |out: &mut Vec<(u32, u32)>| out.push((0, 0));
         let step = |states: &[u32], out: &mut Vec<(u32, u32)>| out.push((states[0], 1));
         let mut num_done = 0;
-        let times = time_steps(&sweep, 2, &mut seen, draw, touch, step, |_| num_done += 1).unwrap();
-        assert_eq!(seen, [(1, 0), (1, 1), (1, 1), (2, 0), (2, 1), (2, 1)]);
+        let times = time_steps(
+            Sampling { sweep: &sweep, samples: 2 },
+            &mut seen,
+            draw,
+            prepare,
+            touch,
+            step,
+            |_| {
+                num_done += 1;
+            },
+        )
+        .unwrap();
+        let sample = |n| [(n, 0), (0, 0), (n, 1), (n, 1)];
+        assert_eq!(seen, [sample(1), sample(2)].concat());
         assert_eq!(num_done, 2);
         assert!(times.cold.min <= times.cold.p50 && times.cold.p50 <= times.cold.p99);
     }

@@ -2,7 +2,7 @@
 
 use crate::bench::{CatalogBench, Progress};
 use crate::engines::{Engine, IndexEngine};
-use crate::measure::{Beams, StepTimes, Sweep, count_bits, time_steps};
+use crate::measure::{Beams, Sampling, StepTimes, Sweep, count_bits, time_steps};
 use crate::report::{ByLevel, Microseconds};
 
 /// Steps of an engine at every level.
@@ -17,6 +17,10 @@ pub(crate) struct Steps<'a> {
 impl<'a> Steps<'a> {
     pub(crate) fn levels(&self) -> std::ops::Range<usize> {
         0..self.bench.items.shape().levels
+    }
+
+    fn sampling(&self) -> Sampling<'a> {
+        Sampling { sweep: self.sweep, samples: self.samples }
     }
 
     fn begin(&mut self, stage: &str) {
@@ -46,11 +50,11 @@ impl<'a> Steps<'a> {
         for level in self.levels() {
             let mut allowed = 0;
             times.push(time_steps(
-                self.sweep,
-                self.samples,
+                self.sampling(),
                 &mut masks,
                 || beams.draw(engine, level),
-                |_, masks| masks.fill(u32::MAX),
+                |_, _| (),
+                |masks| masks.fill(u32::MAX),
                 |states, masks| engine.fill_masks(states, words_per_row, masks),
                 |masks| {
                     allowed += count_bits(masks);
@@ -74,11 +78,11 @@ impl<'a> Steps<'a> {
         let mut times = Vec::new();
         for level in self.levels() {
             times.push(time_steps(
-                self.sweep,
-                self.samples,
+                self.sampling(),
                 &mut found,
                 || beams.draw(engine, level),
                 |states, found| make_room(engine, states, words_per_row, found),
+                |found| found.iter_mut().for_each(|entry| entry.0 = u32::MAX),
                 |states, found| {
                     found.clear();
                     engine.successors(states, |beam, code, next| found.push((beam, code, next)));
@@ -102,11 +106,11 @@ impl<'a> Steps<'a> {
         let mut times = Vec::new();
         for level in self.levels() {
             times.push(time_steps(
-                self.sweep,
-                self.samples,
+                self.sampling(),
                 &mut masks,
                 || beams.draw(index, level),
-                |_, masks| masks.fill(u32::MAX),
+                |_, _| (),
+                |masks| masks.fill(u32::MAX),
                 |states, masks| index.fill_filtered_masks(states, &filter, words_per_row, masks),
                 |_| self.progress.advance(1),
             )?);

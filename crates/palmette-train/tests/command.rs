@@ -186,8 +186,8 @@ fn a_trained_model_recommends_the_obvious_item() {
             let id = format!("item-{}", (first + at) % NUM_ITEMS);
             recommender.catalog().rank_of(&id).unwrap()
         };
-        let history: Vec<u32> = (0..7).map(rank).collect();
-        let request = Request { history: &history, k: 1, include_seen: false };
+        let history: Vec<u64> = (0..7).map(rank).collect();
+        let request = Request { history: &history, k: 1, include_seen: false, items: None };
         let best = worker.recommend(&request, |_| {}).unwrap().items[0];
         assert_eq!(
             best.rank,

@@ -49,13 +49,15 @@ impl Index {
         let rows = masks.chunks_mut(WINDOW * words_per_row);
         for (states, masks) in states.chunks(WINDOW).zip(rows) {
             let firsts = self.bring_in(states, items, Wanted::Masks);
-            masks.fill(0);
             for (at, row) in masks.chunks_exact_mut(words_per_row).enumerate() {
                 let state = &states[at];
                 let first_bit = first_bits.get(state.level()).copied().unwrap_or(0);
                 if let Some(mask) = self.kept_mask(state, items) {
-                    copy_bits(mask, row, first_bit);
-                } else if let Some(sparse) = self.sparse_level(state.level()) {
+                    write_bits(mask, row, first_bit);
+                    continue;
+                }
+                row.fill(0);
+                if let Some(sparse) = self.sparse_level(state.level()) {
                     let set = |code| set_bit(row, u64::from(first_bit) + code);
                     fill_row(sparse, self.within(state), firsts[at], items, set);
                 }
@@ -199,17 +201,21 @@ fn set_bit(row: &mut [u32], bit: u64) {
     }
 }
 
-/// Writes the bits of `mask` to `row`, which is 0, the first of them at `first_bit`.
-fn copy_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
-    let row = row.get_mut(first_bit as usize / 32..).unwrap_or_default();
+/// Writes the bits of `mask` over `row`, the first of them at `first_bit`, and 0 around them.
+fn write_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
+    let (before, row) = row.split_at_mut((first_bit as usize / 32).min(row.len()));
+    before.fill(0);
     let shift = first_bit % 32;
     if shift == 0 {
-        let words = mask.len().min(row.len());
-        row[..words].copy_from_slice(&mask[..words]);
+        let (row, after) = row.split_at_mut(mask.len().min(row.len()));
+        row.copy_from_slice(&mask[..row.len()]);
+        after.fill(0);
         return;
     }
+    let (row, after) = row.split_at_mut((mask.len() + 1).min(row.len()));
+    after.fill(0);
     let mut carry = 0;
-    for (at, word) in row.iter_mut().enumerate().take(mask.len() + 1) {
+    for (at, word) in row.iter_mut().enumerate() {
         let bits = u64::from(mask.get(at).copied().unwrap_or(0)) << shift;
         *word = bits as u32 | carry;
         carry = (bits >> 32) as u32;

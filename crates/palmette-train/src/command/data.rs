@@ -9,7 +9,7 @@ pub(crate) fn training_histories(
     histories: &UserHistories,
     hold_out: HoldOut,
 ) -> Vec<Vec<Vec<u32>>> {
-    let codes = |history: &Vec<u32>| {
+    let codes = |history: &Vec<u64>| {
         hold_out.training(history).iter().map(|&rank| catalog.codes(rank)).collect()
     };
     histories.items.iter().map(codes).collect()
@@ -37,11 +37,12 @@ pub(crate) fn fingerprint(catalog: &Catalog, histories: &UserHistories) -> Strin
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     };
-    let mut add_all = |values: &[u32]| {
+    let mut add_all = |values: &mut dyn ExactSizeIterator<Item = u32>| {
         add(values.len() as u32);
-        values.iter().copied().for_each(&mut add);
+        values.for_each(&mut add);
     };
-    (0..catalog.num_items()).for_each(|rank| add_all(&catalog.codes(rank)));
-    histories.items.iter().for_each(|history| add_all(history));
+    (0..catalog.num_items()).for_each(|rank| add_all(&mut catalog.codes(rank).into_iter()));
+    let ranks = |history: &Vec<u64>| history.clone().into_iter().map(|rank| rank as u32);
+    histories.items.iter().for_each(|history| add_all(&mut ranks(history)));
     format!("{hash:016x}")
 }

@@ -100,7 +100,7 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
     let model = demo.recommender().model();
     let mut text = format!(
         "A shop of {} items, a model of {} parameters, beam width {beam_width}, threads {threads}\n",
-        grouped(u64::from(catalog.num_items())),
+        grouped(catalog.num_items()),
         grouped(model.num_parameters() as u64),
     );
     for one in shown {
