@@ -40,7 +40,7 @@ fn check(index: &Path) {
         assert_eq!(mask.iter().collect::<Vec<_>>(), want, "after {prefix:?}");
         assert_eq!(constraint.is_accepting(&state), ids.contains(prefix.as_slice()));
         for code in codes {
-            let mut next = state.clone();
+            let mut next = state;
             let token = tokens.token(prefix.len(), code).unwrap();
             constraint.commit(&mut next, token).unwrap();
             open.push((next, [prefix.as_slice(), &[code]].concat()));

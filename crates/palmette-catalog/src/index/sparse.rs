@@ -125,15 +125,32 @@ impl SparseLevel {
         }
     }
 
-    /// Visits the codes of the prefix with range `within`, whose first code is at `first`: ascending,
-    /// and some more than once.
+    /// Sets the bit `first_bit + code` of `row` for each code of the prefix with range `within`, whose
+    /// first code is at `first`.
     #[inline]
-    pub(crate) fn for_each_code(&self, within: Range<u64>, first: u64, visit: impl FnMut(u64)) {
+    pub(crate) fn set_codes(
+        &self,
+        within: Range<u64>,
+        first: u64,
+        first_bit: u32,
+        row: &mut [u32],
+    ) {
         let end = match &self.starts {
             None => within.end,
             Some(starts) => starts.count_before(within.end),
         };
-        self.codes.reader().for_each(first..end, visit);
+        let mut set = |code: u64, valid: bool| {
+            let bit = u64::from(first_bit) + code;
+            if let Some(word) = row.get_mut((bit / 32) as usize) {
+                *word |= u32::from(valid) << (bit % 32);
+            }
+        };
+        let codes = self.codes.reader();
+        if first + 1 == end {
+            set(codes.get(first), true);
+        } else {
+            codes.for_each_or_more(first..end, set);
+        }
     }
 
     /// Visits the children of the prefix with range `within`, whose first code is at `first`: code and
