@@ -102,7 +102,7 @@ fn paged_copy(bytes: &[u8]) -> Option<Bytes> {
     let mut map = MmapMut::map_anon(bytes.len()).ok()?;
     // Where large pages are switched off the copy is in small ones.
     #[cfg(target_os = "linux")]
-    _ = map.advise(memmap2::Advice::HugePage);
+    let _ = map.advise(memmap2::Advice::HugePage);
     map.copy_from_slice(bytes);
     Some(Bytes::from_owner(map))
 }
