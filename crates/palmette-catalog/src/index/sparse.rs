@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use palmette_attributes::RankSet;
 use palmette_storage::{SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +151,40 @@ impl SparseLevel {
             set(codes.get(first), true);
         } else {
             codes.for_each_or_more(first..end, set);
+        }
+    }
+
+    /// Visits the codes of the prefix with range `within` that lead to one of `ranks`; some may be
+    /// visited twice.
+    #[inline]
+    pub(crate) fn for_each_code_of(
+        &self,
+        ranks: &RankSet,
+        within: Range<u64>,
+        first: u64,
+        mut visit: impl FnMut(u64),
+    ) {
+        if self.starts.is_some() {
+            return self.for_each_child(within, first, |code, child| {
+                if ranks.any_in(child) {
+                    visit(code);
+                }
+            });
+        }
+        let codes = self.codes.reader();
+        let Range { mut start, end } = within;
+        while start < end {
+            let word = start / 64;
+            let past = (word + 1) * 64;
+            let mut left = ranks.word(word) & u64::MAX << (start % 64);
+            if past > end {
+                left &= (1 << (end % 64)) - 1;
+            }
+            while left != 0 {
+                visit(codes.get(word * 64 + u64::from(left.trailing_zeros())));
+                left &= left - 1;
+            }
+            start = past;
         }
     }
 

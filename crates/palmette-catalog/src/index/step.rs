@@ -99,10 +99,8 @@ impl Index {
             let within = self.within(&states[at]);
             match items {
                 None => sparse.set_codes(within, firsts[at], first_bit, row),
-                Some(items) => sparse.for_each_child(within, firsts[at], |code, ranks| {
-                    if items.ranks().any_in(ranks) {
-                        set_bit(row, u64::from(first_bit) + code);
-                    }
+                Some(items) => sparse.for_each_code_of(items.ranks(), within, firsts[at], |code| {
+                    set_bit(row, u64::from(first_bit) + code);
                 }),
             }
         }
