@@ -45,7 +45,7 @@ fn options() -> EvalOptions {
 /// The best items of an empty history: leaving them out makes a narrow search widen.
 fn best(recommender: &Recommender, k: usize) -> Vec<u64> {
     let mut worker = recommender.worker(WorkerOptions { beam_width: 60, threads: 1 }).unwrap();
-    let request = Request { history: &[], k, include_seen: true };
+    let request = Request { history: &[], k, include_seen: true, items: None };
     worker.recommend(&request, |_| {}).unwrap().items.iter().map(|item| item.rank).collect()
 }
 
@@ -65,7 +65,7 @@ fn equals_asking_one_by_one_whatever_the_threads() {
     let mut metrics = RankingMetrics::new(5);
     for question in &questions {
         let mut worker = recommender.worker(WorkerOptions { beam_width: 6, threads: 1 }).unwrap();
-        let request = Request { history: question.history, k: 5, include_seen: false };
+        let request = Request { history: question.history, k: 5, include_seen: false, items: None };
         let answer = worker.recommend(&request, |_| {}).unwrap();
         metrics.add(answer.items.iter().position(|item| item.rank == question.target));
     }

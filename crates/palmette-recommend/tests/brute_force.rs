@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use palmette_attributes::RankSet;
 use palmette_catalog::readers::SourceItems;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::TokenId;
@@ -112,13 +113,13 @@ fn a_wide_beam_equals_scoring_every_item() {
     let recommender = recommender();
     for history in [&[][..], &[3], &[59, 0, 17], &[5, 6, 7, 8]] {
         let want = score_every_item(&recommender, history);
-        let request = Request { history, k: 60, include_seen: true };
+        let request = Request { history, k: 60, include_seen: true, items: None };
         let got = recommend(&recommender, 60, &request);
         check_same(&got.items, &want);
 
         let unseen: Vec<Recommended> =
             want.into_iter().filter(|item| !history.contains(&item.rank)).take(10).collect();
-        let request = Request { history, k: 10, include_seen: false };
+        let request = Request { history, k: 10, include_seen: false, items: None };
         let got = recommend(&recommender, 60, &request);
         check_same(&got.items, &unseen);
     }
@@ -127,22 +128,55 @@ fn a_wide_beam_equals_scoring_every_item() {
 #[test]
 fn never_fewer_than_k_while_there_are_more() {
     let recommender = recommender();
-    // A beam of 1 finds one ID; the search widens until k unseen items are found.
-    let request = Request { history: &[1, 2], k: 58, include_seen: false };
+    // The beam is as wide as k, and what was seen takes no place in it.
+    let request = Request { history: &[1, 2], k: 58, include_seen: false, items: None };
     let answer = recommend(&recommender, 1, &request);
     assert_eq!(answer.items.len(), 58);
-    let request = Request { history: &[1, 2], k: 1000, include_seen: false };
+    let request = Request { history: &[1, 2], k: 1000, include_seen: false, items: None };
     let answer = recommend(&recommender, 1, &request);
     assert_eq!(answer.items.len(), 58, "all that may be recommended");
+}
+
+/// At any width: what may not be recommended takes no place in the beam.
+#[test]
+fn a_set_of_items_equals_a_catalog_of_those_items() {
+    let recommender = recommender();
+    let catalog = recommender.catalog();
+    for keep in [|rank: u64| rank % 3 == 1, |rank| rank == 17, |_| false] {
+        let kept: Vec<u64> = (0..catalog.num_items()).filter(|&rank| keep(rank)).collect();
+        let items = |rank: &u64| Item {
+            id: catalog.id(*rank).to_owned(),
+            codes: catalog.codes(*rank),
+            attributes: Default::default(),
+        };
+        let own: Vec<Item> = kept.iter().map(items).collect();
+        let own = Catalog::build(own.into(), &BuildOptions::default()).unwrap();
+        let own = Recommender::new(model(), Arc::new(own), format()).unwrap();
+        let ranks = RankSet::from_ranks(catalog.num_items(), kept.iter().copied());
+        let set = Arc::new(catalog.index().item_set(ranks));
+        for width in [1, 4, 60] {
+            // Nothing of the history is in the smaller catalog, so both read none.
+            let request = Request { history: &[], k: 5, include_seen: false, items: Some(&set) };
+            let got = recommend(&recommender, width, &request);
+            let request = Request { history: &[], k: 5, include_seen: false, items: None };
+            let want = recommend(&own, width, &request);
+            let named = |of: &Recommender, answer: &Recommendations| -> Vec<(String, f32)> {
+                let items = answer.items.iter();
+                items.map(|item| (of.catalog().id(item.rank).to_owned(), item.score)).collect()
+            };
+            assert_eq!(named(&recommender, &got), named(&own, &want), "width {width}");
+            assert_eq!(got.items.len(), kept.len().min(5));
+        }
+    }
 }
 
 #[test]
 fn a_widened_request_does_not_change_the_next() {
     let recommender = recommender();
     let mut worker = recommender.worker(WorkerOptions { beam_width: 2, threads: 1 }).unwrap();
-    let small = Request { history: &[5], k: 2, include_seen: true };
+    let small = Request { history: &[5], k: 2, include_seen: true, items: None };
     let before = worker.recommend(&small, |_| {}).unwrap();
-    let large = Request { history: &[5], k: 40, include_seen: true };
+    let large = Request { history: &[5], k: 40, include_seen: true, items: None };
     assert_eq!(worker.recommend(&large, |_| {}).unwrap().beam_width, 40);
     let after = worker.recommend(&small, |_| {}).unwrap();
     assert_eq!((after.beam_width, after), (2, before));
@@ -151,8 +185,8 @@ fn a_widened_request_does_not_change_the_next() {
 #[test]
 fn long_histories_are_read_from_the_end_and_said_so() {
     let recommender = recommender();
-    let long = Request { history: &[9, 8, 7, 1, 2, 3, 4], k: 5, include_seen: true };
-    let short = Request { history: &[1, 2, 3, 4], k: 5, include_seen: true };
+    let long = Request { history: &[9, 8, 7, 1, 2, 3, 4], k: 5, include_seen: true, items: None };
+    let short = Request { history: &[1, 2, 3, 4], k: 5, include_seen: true, items: None };
     let (long, short) = (recommend(&recommender, 8, &long), recommend(&recommender, 8, &short));
     assert_eq!(long, short);
     assert_eq!(long.history_used, 4);
@@ -163,7 +197,7 @@ fn a_reused_worker_gives_what_a_new_one_gives() {
     let recommender = recommender();
     let mut worker = recommender.worker(WorkerOptions { beam_width: 8, threads: 1 }).unwrap();
     for history in [&[1, 2, 3][..], &[], &[40], &[1, 2, 3]] {
-        let request = Request { history, k: 5, include_seen: false };
+        let request = Request { history, k: 5, include_seen: false, items: None };
         let reused = worker.recommend(&request, |_| {}).unwrap();
         assert_eq!(reused, recommend(&recommender, 8, &request));
     }
@@ -172,7 +206,7 @@ fn a_reused_worker_gives_what_a_new_one_gives() {
 #[test]
 fn threads_change_nothing() {
     let recommender = recommender();
-    let request = Request { history: &[1, 2, 3], k: 20, include_seen: false };
+    let request = Request { history: &[1, 2, 3], k: 20, include_seen: false, items: None };
     let run = |threads| {
         let mut worker = recommender.worker(WorkerOptions { beam_width: 32, threads }).unwrap();
         worker.recommend(&request, |_| {}).unwrap()
@@ -186,7 +220,7 @@ fn every_stage_is_reported() {
     let recommender = recommender();
     let mut worker = recommender.worker(WorkerOptions { beam_width: 8, threads: 1 }).unwrap();
     let mut stages = Vec::new();
-    let request = Request { history: &[1], k: 3, include_seen: true };
+    let request = Request { history: &[1], k: 3, include_seen: true, items: None };
     worker.recommend(&request, |stage| stages.push(stage)).unwrap();
     use Stage::{Decode, Mask, Prefill, TopK};
     assert_eq!(stages, [Mask, Prefill, TopK, Mask, Decode, TopK, Mask, Decode, TopK, Mask]);
@@ -230,7 +264,7 @@ fn parts_that_do_not_fit_are_refused() {
     let error = recommender.worker(WorkerOptions { beam_width: 1 << 20, threads: 1 }).unwrap_err();
     assert!(matches!(error, RecommendError::TooLarge { max: 65536, .. }), "{error}");
     let mut worker = recommender.worker(WorkerOptions { beam_width: 2, threads: 1 }).unwrap();
-    let nothing = Request { history: &[], k: 0, include_seen: false };
+    let nothing = Request { history: &[], k: 0, include_seen: false, items: None };
     assert!(matches!(worker.recommend(&nothing, |_| {}), Err(RecommendError::Zero { what: "k" })));
 }
 
@@ -238,6 +272,6 @@ fn parts_that_do_not_fit_are_refused() {
 fn an_empty_catalog_recommends_nothing() {
     let empty = Catalog::build(Vec::new().into(), &BuildOptions::default()).unwrap();
     let recommender = Recommender::new(model(), Arc::new(empty), format()).unwrap();
-    let request = Request { history: &[], k: 5, include_seen: false };
+    let request = Request { history: &[], k: 5, include_seen: false, items: None };
     assert!(recommend(&recommender, 4, &request).items.is_empty());
 }
