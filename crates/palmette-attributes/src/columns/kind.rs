@@ -23,6 +23,13 @@ pub enum ColumnKind {
     Json,
 }
 
+impl ColumnKind {
+    /// The kind of a column that holds only values like this one; `None` for null, which is no value.
+    pub fn of(value: &Value) -> Option<Self> {
+        ValueKind::of(value).map(ValueKind::column_kind)
+    }
+}
+
 impl fmt::Display for ColumnKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

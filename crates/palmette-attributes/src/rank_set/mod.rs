@@ -58,6 +58,26 @@ impl RankSet {
         set
     }
 
+    /// The set with these [`word`](Self::word)s; `None` when they are of another number of ranks, or one
+    /// past the last is a member.
+    pub fn from_words(num_ranks: u64, words: &[u64]) -> Option<Self> {
+        if words.len() as u64 != num_ranks.div_ceil(64) {
+            return None;
+        }
+        if let Some(last) = words.last()
+            && !num_ranks.is_multiple_of(64)
+            && last >> (num_ranks % 64) != 0
+        {
+            return None;
+        }
+        let chunk = |words: &[u64]| {
+            let mut chunk = [0; CHUNK_WORDS];
+            chunk[..words.len()].copy_from_slice(words);
+            chunk::from_words(&chunk)
+        };
+        Some(Self::from_chunks(num_ranks, words.chunks(CHUNK_WORDS).map(chunk).collect()))
+    }
+
     /// A set from its chunks, in which no bit past `num_ranks` is set.
     pub(crate) fn from_chunks(num_ranks: u64, chunks: Vec<Arc<Chunk>>) -> Self {
         debug_assert_eq!(chunks.len(), num_chunks(num_ranks));

@@ -17,6 +17,7 @@ mod packed_ints;
 mod position_list;
 mod rank_bits;
 mod rows;
+mod shared_masks;
 mod sparse;
 mod starts;
 mod state;

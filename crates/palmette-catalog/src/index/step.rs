@@ -51,15 +51,51 @@ impl Index {
             let firsts = self.bring_in(states, items, Wanted::Masks);
             masks.fill(0);
             for (at, row) in masks.chunks_exact_mut(words_per_row).enumerate() {
-                let state = &states[at];
-                let first_bit = first_bits.get(state.level()).copied().unwrap_or(0);
-                if let Some(mask) = self.kept_mask(state, items) {
-                    copy_bits(mask, row, first_bit);
-                } else if let Some(sparse) = self.sparse_level(state.level()) {
-                    let set = |code| set_bit(row, u64::from(first_bit) + code);
-                    fill_row(sparse, self.within(state), firsts[at], items, set);
-                }
+                self.add_mask(&states[at], firsts[at], items, first_bits, row);
             }
+        }
+    }
+
+    /// As [`fill_masks`](Self::fill_masks), but adds to what the masks hold, and `states[i]` has row
+    /// `rows[i]` of them: for a set that is put together from several indexes.
+    ///
+    /// # Panics
+    /// When a state has no row, or the row does not exist.
+    pub fn add_masks(
+        &self,
+        states: &[CatalogState],
+        rows: &[u32],
+        items: Option<&ItemSet>,
+        first_bits: &[u32],
+        words_per_row: usize,
+        masks: &mut [u32],
+    ) {
+        assert_eq!(states.len(), rows.len(), "a row for each state");
+        for (states, rows) in states.chunks(WINDOW).zip(rows.chunks(WINDOW)) {
+            let firsts = self.bring_in(states, items, Wanted::Masks);
+            for (at, state) in states.iter().enumerate() {
+                let row = &mut masks[rows[at] as usize * words_per_row..][..words_per_row];
+                self.add_mask(state, firsts[at], items, first_bits, row);
+            }
+        }
+    }
+
+    /// Adds to `row` the codes that may follow one state, whose first code is at place `first`.
+    #[inline]
+    fn add_mask(
+        &self,
+        state: &CatalogState,
+        first: u64,
+        items: Option<&ItemSet>,
+        first_bits: &[u32],
+        row: &mut [u32],
+    ) {
+        let first_bit = first_bits.get(state.level()).copied().unwrap_or(0);
+        if let Some(mask) = self.kept_mask(state, items) {
+            add_bits(mask, row, first_bit);
+        } else if let Some(sparse) = self.sparse_level(state.level()) {
+            let set = |code| set_bit(row, u64::from(first_bit) + code);
+            fill_row(sparse, self.within(state), first, items, set);
         }
     }
 
@@ -135,7 +171,7 @@ impl Index {
     ) -> Option<&'a [u32]> {
         let level = state.level();
         (level < self.dense.num_masked()).then(|| match items {
-            Some(items) => items.mask(level, state.key, self.dense.words_per_row(level)),
+            Some(items) => items.mask(level, state.key),
             None => self.dense.mask(level, state.key),
         })
     }
@@ -199,19 +235,18 @@ fn set_bit(row: &mut [u32], bit: u64) {
     }
 }
 
-/// Writes the bits of `mask` to `row`, which is 0, the first of them at `first_bit`.
-fn copy_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
+/// Adds the bits of `mask` to `row`, the first of them at `first_bit`.
+fn add_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
     let row = row.get_mut(first_bit as usize / 32..).unwrap_or_default();
     let shift = first_bit % 32;
     if shift == 0 {
-        let words = mask.len().min(row.len());
-        row[..words].copy_from_slice(&mask[..words]);
+        row.iter_mut().zip(mask).for_each(|(word, bits)| *word |= bits);
         return;
     }
     let mut carry = 0;
     for (at, word) in row.iter_mut().enumerate().take(mask.len() + 1) {
         let bits = u64::from(mask.get(at).copied().unwrap_or(0)) << shift;
-        *word = bits as u32 | carry;
+        *word |= bits as u32 | carry;
         carry = (bits >> 32) as u32;
     }
 }
