@@ -33,9 +33,8 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
 /// Whether a merge is due in any lane.
 pub(crate) fn any_due(writer: &Writer) -> bool {
     let (options, candidates) = (&writer.options, writer.candidates());
-    (0..NUM_LANES).any(|lane| {
-        pick(options.merging, &candidates, options.memory_items as u64, lane).is_some()
-    })
+    (0..NUM_LANES)
+        .any(|lane| pick(options.merging, &candidates, options.memory_items as u64, lane).is_some())
 }
 
 fn merge_lane(shared: &Arc<Shared>, lane: usize) {

@@ -5,7 +5,9 @@ use std::sync::{Arc, PoisonError};
 
 use crate::error::LiveError;
 use crate::live_file;
-use crate::manifest::{Contents, Kept, Manifest, SegmentEntry, delete_unwanted, file_name, segment_file};
+use crate::manifest::{
+    Contents, Kept, Manifest, SegmentEntry, delete_unwanted, file_name, segment_file,
+};
 use crate::segment::SegmentView;
 use crate::shared::Shared;
 use crate::wal::{self, Wal};

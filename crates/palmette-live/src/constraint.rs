@@ -249,8 +249,7 @@ impl Constraint for SnapshotConstraint {
     fn is_accepting(&self, state: &SnapshotState) -> bool {
         self.snapshot.segments().iter().enumerate().any(|(at, view)| {
             let part = &state.parts[at];
-            !part.is_dead()
-                && any_in(self.items_of(at), view.segment.catalog().items_at(part))
+            !part.is_dead() && any_in(self.items_of(at), view.segment.catalog().items_at(part))
         })
     }
 }

@@ -162,9 +162,7 @@ impl LiveCatalog {
                 [only] => only.num_tombstones() == 0,
                 _ => false,
             };
-            if !is_clean
-                && let Some(mut merge) = Merge::begin(&self.shared, &mut writer, all)
-            {
+            if !is_clean && let Some(mut merge) = Merge::begin(&self.shared, &mut writer, all) {
                 drop(writer);
                 merge.build()?;
                 merge.commit();

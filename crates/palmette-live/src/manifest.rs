@@ -164,7 +164,8 @@ impl Contents {
 
 /// The numbers of the manifests in a directory.
 pub(crate) fn numbers(dir: &Path) -> Result<Vec<u64>, LiveError> {
-    let number = |name: &String| name.strip_prefix("manifest-")?.strip_suffix(".json")?.parse().ok();
+    let number =
+        |name: &String| name.strip_prefix("manifest-")?.strip_suffix(".json")?.parse().ok();
     Ok(file_names(dir)?.iter().filter_map(number).collect())
 }
 
@@ -202,7 +203,9 @@ pub(crate) fn delete_unwanted(
     for name in file_names(dir)?.into_iter().filter(ours).filter(|name| !is_wanted(name)) {
         let path: PathBuf = dir.join(name);
         match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(LiveError::io(&path, e)),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(LiveError::io(&path, e));
+            }
             _ => {}
         }
     }

@@ -32,7 +32,11 @@ pub struct Merge {
 impl Merge {
     /// Marks segments, by place among the immutable ones. `None` when there are none or one is being
     /// merged.
-    pub(crate) fn begin(shared: &Arc<Shared>, writer: &mut Writer, range: Range<usize>) -> Option<Self> {
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        writer: &mut Writer,
+        range: Range<usize>,
+    ) -> Option<Self> {
         let inputs = writer.sealed.get(range).filter(|inputs| !inputs.is_empty())?.to_vec();
         if inputs.iter().any(|view| writer.merging.contains(&view.segment.key())) {
             return None;

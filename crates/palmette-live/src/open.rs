@@ -126,8 +126,7 @@ pub(crate) fn open_contents(
             }
             None => None,
         };
-        let segment =
-            Segment::new(catalog, entry.file_number, true, writer.options.filter_bytes);
+        let segment = Segment::new(catalog, entry.file_number, true, writer.options.filter_bytes);
         let view = SegmentView::of_live(Arc::new(segment), live);
         let live_generation = view.live.as_ref().and(entry.live_generation);
         opened.sealed.push((view, live_generation));
@@ -152,7 +151,11 @@ fn open_segment(dir: &Path, entry: &SegmentEntry, check: Check) -> Result<Catalo
     Ok(catalog)
 }
 
-fn open_locked(dir: &Path, options: LiveOptions, lock_file: File) -> Result<LiveCatalog, LiveError> {
+fn open_locked(
+    dir: &Path,
+    options: LiveOptions,
+    lock_file: File,
+) -> Result<LiveCatalog, LiveError> {
     let manifest = Manifest::newest(dir)?;
     let Manifest { number, schema, contents, kept, next_file_number, .. } = manifest.clone();
     let logs = logs(dir, contents.generation + 1)?;

@@ -57,7 +57,9 @@ pub(crate) fn pick(
                 .filter(empty)
                 .map(alone)
                 .find(mine)
-                .or_else(|| neighbours().filter_map(|at| cascade(segments, at, memory_items)).find(mine))
+                .or_else(|| {
+                    neighbours().filter_map(|at| cascade(segments, at, memory_items)).find(mine)
+                })
                 .or_else(|| all().filter(is_worn).map(alone).find(mine))
                 .or_else(|| {
                     let cheapest = neighbours().map(|at| at - 1..at + 1).filter(mine);

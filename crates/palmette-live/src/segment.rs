@@ -38,7 +38,12 @@ pub struct SegmentView {
 }
 
 impl Segment {
-    pub(crate) fn new(catalog: Catalog, file_number: u64, is_written: bool, filter_bytes: usize) -> Self {
+    pub(crate) fn new(
+        catalog: Catalog,
+        file_number: u64,
+        is_written: bool,
+        filter_bytes: usize,
+    ) -> Self {
         static NEXT_KEY: AtomicU64 = AtomicU64::new(0);
         Self {
             catalog,

@@ -129,7 +129,8 @@ impl Snapshot {
         for view in &self.segments {
             let set = view.segment.filters.items(view, &kept, &is_known)?;
             let catalog = view.segment.catalog();
-            let mut excluded = filter.excluded().iter().filter_map(|id| catalog.rank_of(id)).peekable();
+            let mut excluded =
+                filter.excluded().iter().filter_map(|id| catalog.rank_of(id)).peekable();
             sets.push(match excluded.peek() {
                 Some(_) => Arc::new(set.without(catalog.index(), excluded)),
                 None => set,

@@ -26,7 +26,8 @@ impl SharedMasks {
     #[inline]
     pub(super) fn row(&self, key: u32) -> &[u32] {
         let (piece, start) = self.place(key);
-        let row = self.pieces.get(piece).and_then(|piece| piece.get(start..start + self.words_per_row));
+        let row =
+            self.pieces.get(piece).and_then(|piece| piece.get(start..start + self.words_per_row));
         row.unwrap_or_default()
     }
 
