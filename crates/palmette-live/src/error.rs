@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Poisoned { path: PathBuf, problem: String },
     #[error("{0}")]
     Options(String),
+    #[error("{0}; the system has no thread to give")]
+    Threads(rayon::ThreadPoolBuildError),
     #[error(transparent)]
     Build(BuildError),
     #[error(transparent)]
@@ -90,6 +92,12 @@ impl From<Kind> for LiveError {
 impl From<BuildError> for LiveError {
     fn from(error: BuildError) -> Self {
         Kind::Build(error).into()
+    }
+}
+
+impl From<rayon::ThreadPoolBuildError> for LiveError {
+    fn from(error: rayon::ThreadPoolBuildError) -> Self {
+        Kind::Threads(error).into()
     }
 }
 

@@ -14,6 +14,7 @@ mod merge;
 mod open;
 mod options;
 mod policy;
+mod pool;
 mod schema;
 mod segment;
 mod segment_filters;

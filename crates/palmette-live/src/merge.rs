@@ -58,7 +58,8 @@ impl Merge {
     /// When the merged segment is large enough to be written at once, and cannot be.
     pub fn build(&mut self) -> Result<bool, LiveError> {
         let options = &self.shared.options;
-        let Some(catalog) = self.merged_catalog()? else { return Ok(false) };
+        let pool = crate::pool::one_thread("merge")?;
+        let Some(catalog) = pool.install(|| self.merged_catalog())? else { return Ok(false) };
         let is_written = catalog.num_items() >= options.map_items;
         let catalog = if is_written {
             let path = self.shared.dir.join(segment_file(self.file_number));

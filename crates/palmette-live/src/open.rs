@@ -183,7 +183,7 @@ fn open_locked(
     let last = logs.last().map(|&first| dir.join(wal::file_name(first))).unwrap_or_default();
 
     let wal = Wal::open_at(&last, end)?;
-    let mut writer = Writer::new(dir, options, wal, schema, next_file_number);
+    let mut writer = Writer::new(dir, options, wal, schema, next_file_number)?;
     writer.counts.torn_bytes = torn_bytes;
     writer.generation = contents.generation;
     writer.kept = kept;

@@ -42,6 +42,8 @@ pub(crate) struct Writer {
     /// Why nothing more can be logged.
     poisoned: Option<String>,
     pub(crate) counts: Counts,
+    /// Where the memory segment is indexed.
+    pool: rayon::ThreadPool,
 }
 
 /// What has happened since the catalog was opened.
@@ -66,8 +68,9 @@ impl Writer {
         wal: Wal,
         schema: Schema,
         next_file_number: u64,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, LiveError> {
+        Ok(Self {
+            pool: crate::pool::one_thread("memory segment")?,
             dir: dir.to_owned(),
             options,
             wal,
@@ -83,7 +86,7 @@ impl Writer {
             pending_files: HashSet::new(),
             poisoned: None,
             counts: Counts::default(),
-        }
+        })
     }
 
     /// Whether updates can be taken.
@@ -151,7 +154,7 @@ impl Writer {
     pub(crate) fn index_memory(&mut self) -> Result<(), LiveError> {
         self.memory_view = None;
         if !self.memory.is_empty() {
-            let catalog = match self.memory.build(&self.schema) {
+            let catalog = match self.pool.install(|| self.memory.build(&self.schema)) {
                 Ok(catalog) => catalog,
                 Err(e) => {
                     self.poisoned = Some(e.to_string());

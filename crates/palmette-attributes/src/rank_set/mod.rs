@@ -129,6 +129,33 @@ impl RankSet {
         self.next_in(start..end).is_some()
     }
 
+    /// Whether every rank in `range` is a member. Cost: a read for each 64 ranks, up to the first that is
+    /// not, and none for chunks that are full.
+    #[inline]
+    pub fn all_in(&self, range: Range<u64>) -> bool {
+        let Range { mut start, end } = range;
+        if end > self.num_ranks {
+            return start >= end;
+        }
+        while start < end {
+            let (chunk, bit) = place(start);
+            let until = if self.chunks[chunk].is_full() {
+                rank(chunk + 1, 0)
+            } else {
+                start - start % 64 + 64
+            };
+            let until = until.min(end);
+            if !self.chunks[chunk].is_full() {
+                let wanted = (u64::MAX >> (64 - (until - start))) << (start % 64);
+                if self.chunks[chunk].words[bit / 64] & wanted != wanted {
+                    return false;
+                }
+            }
+            start = until;
+        }
+        true
+    }
+
     /// Asks for the memory that says whether `rank` is a member, without waiting for it.
     #[inline]
     pub fn prefetch(&self, rank: u64) {

@@ -219,7 +219,12 @@ fn fill_row(
     mut visit: impl FnMut(u64),
 ) {
     match items {
+        // Where all items are in, as they mostly are in a set that few were taken out of, there is no need
+        // to find where each child begins.
         None => sparse.for_each_code(within, first, visit),
+        Some(items) if items.ranks().all_in(within.clone()) => {
+            sparse.for_each_code(within, first, visit);
+        }
         Some(items) => sparse.for_each_child(within, first, |code, ranks| {
             if items.ranks().any_in(ranks) {
                 visit(code);

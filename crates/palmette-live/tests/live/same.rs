@@ -1,6 +1,5 @@
 //! A snapshot against a catalog built from the list that it should hold.
 
-use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -80,10 +79,7 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
                 check_constraint(&found, &expected.with_items(Arc::new(items)), seed);
             }
             // Attributes outlive their last item.
-            (Ok(found), Err(e)) if e.is_unknown_column() => {
-                let columns: HashSet<_> = found.snapshot().schema().columns.iter().collect();
-                assert!(columns.len() > rebuilt.columns().columns().len(), "{e}");
-            }
+            (_, Err(e)) if e.is_unknown_column() && has_more_columns(snapshot, &rebuilt) => {}
             (Err(found), Err(expected)) => {
                 assert_eq!(found.is_unknown_column(), expected.is_unknown_column());
                 assert_eq!(found.is_wrong_kind(), expected.is_wrong_kind());
@@ -91,6 +87,10 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
             (found, expected) => panic!("{filter}: {found:?} and {expected:?}"),
         }
     }
+}
+
+fn has_more_columns(snapshot: &Snapshot, rebuilt: &Catalog) -> bool {
+    snapshot.schema().columns.len() > rebuilt.columns().columns().len()
 }
 
 #[track_caller]
