@@ -50,3 +50,38 @@ impl SharedMasks {
         (key / self.rows_per_piece, key % self.rows_per_piece * self.words_per_row)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_plain_rows_and_leaves_clones_alone(
+            words_per_row in prop_oneof![1_usize..5, 300_usize..1500],
+            num_rows in 0_usize..700,
+            cleared in prop::collection::vec((0_u32..800, 0_u32..50_000), 0..50),
+        ) {
+            let num_rows = if words_per_row > 5 { num_rows % 8 } else { num_rows };
+            let mut rows = vec![u32::MAX; words_per_row * num_rows];
+            let original = SharedMasks::new(&rows, words_per_row);
+            let mut changed = original.clone();
+            for (key, code) in cleared {
+                let code = code % (words_per_row as u32 * 32);
+                changed.clear(key, code);
+                if (key as usize) < num_rows {
+                    rows[key as usize * words_per_row + code as usize / 32] &= !(1 << (code % 32));
+                }
+            }
+            for key in 0..num_rows + 3 {
+                let row = rows.get(key * words_per_row..(key + 1) * words_per_row);
+                prop_assert_eq!(changed.row(key as u32), row.unwrap_or_default());
+                let whole = original.row(key as u32);
+                prop_assert!(whole.iter().all(|&word| word == u32::MAX));
+                prop_assert_eq!(whole.len(), row.map_or(0, <[u32]>::len));
+            }
+            prop_assert_eq!(&changed, &SharedMasks::new(&rows, words_per_row));
+        }
+    }
+}
