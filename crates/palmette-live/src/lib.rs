@@ -21,7 +21,7 @@
 //! let applied = live.apply(&[Update::Delete("lamp".into()), item("mat", [0, 2])])?;
 //! assert_eq!((applied.generation, applied.deleted), (2, 1));
 //!
-//! let level = |l| LevelTokens { first_token: 8 * l, num_codes: 8 };
+//! let level = |l: u32| LevelTokens { first_token: 8 * l, num_codes: 8 };
 //! let tokens = Arc::new(CodeTokens::new((0..2).map(level).collect(), 16)?);
 //! let first_tokens = |snapshot| -> Result<Vec<u32>, palmette_catalog::TokensError> {
 //!     let constraint = SnapshotConstraint::new(snapshot, tokens.clone())?;
