@@ -1,11 +1,13 @@
 //! What do updates cost a decoder that goes on beside them, and how long until they are seen?
 //!
 //! ```text
-//! cargo bench -p palmette-live --bench updates -- [--items N] [--seconds S] [--sync] [--json]
+//! cargo bench -p palmette-live --bench updates -- [--items N] [--seconds S] [--sync] [--json] [--dir DIR]
+//!     [--checkpoint-mib M]
 //! ```
 //!
-//! One thread takes decoding steps without a pause: a new snapshot, then the masks of 140 beams, each at the
-//! prefix of an item drawn at random, of 0 to 3 codes, the same for all beams of a step. First alone, for
+//! One thread takes decoding steps without a pause, each on the newest snapshot: 140 beams, at the prefixes of
+//! items drawn at random, commit a token and get their masks. That is timed; finding the prefixes, of 0 to 2
+//! codes and as many for all beams of a step, is not. First alone, for
 //! `S` seconds (10); then beside another thread that applies 10,000 updates a second, half of them
 //! upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
 //! in the background. In the end the contents are compared with those that the updates should have led to.
@@ -41,6 +43,7 @@ struct Options {
     sync: bool,
     json: bool,
     dir: Option<PathBuf>,
+    checkpoint_mib: u64,
 }
 
 fn main() {
@@ -127,7 +130,8 @@ fn decode(
 ) -> (Vec<Duration>, Duration) {
     let words = mask::num_words(NUM_TOKENS);
     let mut masks = vec![0; NUM_BEAMS * words];
-    let (mut scratch, mut states, mut steps) = (Default::default(), Vec::new(), Vec::new());
+    let (mut scratch, mut steps) = (Default::default(), Vec::new());
+    let (mut beams, mut states) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     let mut last = u64::MAX;
     let mut times = Vec::new();
@@ -140,22 +144,24 @@ fn decode(
             times.push((last, Instant::now()));
         }
         let constraint = SnapshotConstraint::new(snapshot, tokens.clone()).expect("they fit");
-        let level = (number % NUM_LEVELS as u64) as usize;
-        states.clear();
+        let level = 1 + (number % (NUM_LEVELS as u64 - 1)) as usize;
+        beams.clear();
         for beam in 0..NUM_BEAMS as u64 {
-            // Beams of items that may be gone begin again; their prefixes mostly are there.
+            // Where the item is gone the prefix mostly is another's; else the beam stays before it.
             let codes = codes(mix(number * 1000 + beam) % options.items);
+            let token = |at: usize| TokenId(at as u32 * NUM_CODES + codes[at]);
             let mut state = constraint.start();
-            for (at, &code) in codes.iter().enumerate().take(level) {
-                let token = TokenId(at as u32 * NUM_CODES + code);
-                if constraint.commit(&mut state, token).is_err() {
-                    state = constraint.start();
-                    break;
-                }
-            }
+            let kept =
+                (0..level - 1).take_while(|&at| constraint.commit(&mut state, token(at)).is_ok());
+            let kept = kept.count();
+            beams.push((state, token(kept)));
+        }
+        states.clear();
+        let step = Instant::now();
+        for &(mut state, token) in &beams {
+            _ = constraint.commit(&mut state, token);
             states.push(state);
         }
-        let step = Instant::now();
         constraint.fill_masks(&states, &mut scratch, &mut masks);
         steps.push(step.elapsed());
         std::hint::black_box(&mut masks);
@@ -247,7 +253,8 @@ fn tokens() -> Arc<CodeTokens> {
 
 fn live_options(options: &Options) -> LiveOptions {
     let sync = if options.sync { SyncPolicy::EveryBatch } else { SyncPolicy::Never };
-    LiveOptions { sync, ..LiveOptions::default() }
+    let checkpoint_bytes = options.checkpoint_mib << 20;
+    LiveOptions { sync, checkpoint_bytes, ..LiveOptions::default() }
 }
 
 /// p50, p99, p99.9 and the largest.
@@ -284,8 +291,14 @@ fn report(options: &Options, times: &[(&str, [f64; 4])], counts: &serde_json::Va
 }
 
 fn options() -> Options {
-    let mut options =
-        Options { items: 1_000_000, seconds: 10, sync: false, json: false, dir: None };
+    let mut options = Options {
+        items: 1_000_000,
+        seconds: 10,
+        sync: false,
+        json: false,
+        dir: None,
+        checkpoint_mib: 16,
+    };
     let mut arguments = std::env::args().skip(1);
     let number = |value: Option<String>| {
         value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("a number is missing"))
@@ -296,6 +309,7 @@ fn options() -> Options {
             "--seconds" => options.seconds = number(arguments.next()),
             "--sync" => options.sync = true,
             "--json" => options.json = true,
+            "--checkpoint-mib" => options.checkpoint_mib = number(arguments.next()),
             "--dir" => options.dir = arguments.next().map(PathBuf::from),
             "--bench" => {}
             other => panic!("{other} is no option; see the head of this file"),
