@@ -48,7 +48,8 @@ pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, 
         }
         let generation = writer.generation;
         if !writer.wal.begins_with(generation + 1) {
-            // The files of the log that come to an end here hold nothing that the manifest will not.
+            // Until there is the manifest, only the last file of the log may be torn.
+            writer.wal.sync()?;
             writer.wal = Wal::create(&shared.dir, generation + 1)?;
         }
         let views: Vec<SegmentView> =

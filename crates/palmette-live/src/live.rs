@@ -26,7 +26,8 @@ const MEMORY_SLACK: usize = 4;
 /// A catalog that changes while it is read. See the crate's documentation.
 ///
 /// Its methods may be called from any thread; those that change something wait for one another. Dropping
-/// it ends the merges in the background and makes no checkpoint: the log has everything.
+/// it ends the merges in the background, which may take as long as indexing a large segment, and makes no
+/// checkpoint: the log has everything.
 #[derive(Debug)]
 pub struct LiveCatalog {
     shared: Arc<Shared>,

@@ -18,7 +18,7 @@ use crate::writer::Writer;
 /// was.
 ///
 /// Only segments that are neighbours in age are merged, so that items which share a semantic ID keep their
-/// order.
+/// order. The directory stays locked for as long as there is a merge.
 #[derive(Debug)]
 pub struct Merge {
     shared: Arc<Shared>,

@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) checkpoints: Mutex<Checkpoints>,
     pub(crate) is_closing: AtomicBool,
     /// Locked for as long as it is open.
-    _lock_file: File,
+    lock_file: File,
 }
 
 impl Shared {
@@ -38,7 +38,7 @@ impl Shared {
             changed: Condvar::new(),
             checkpoints: Mutex::new(checkpoints),
             is_closing: AtomicBool::new(false),
-            _lock_file: lock_file,
+            lock_file,
         }
     }
 
@@ -57,5 +57,13 @@ impl Shared {
     pub(crate) fn publish(&self, writer: &Writer) {
         self.current.store(Arc::new(writer.snapshot()));
         self.changed.notify_all();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Closing the file would not do while a process that is being started still has a copy of it. Where
+        // unlocking fails, closing is what is left.
+        _ = self.lock_file.unlock();
     }
 }

@@ -95,6 +95,11 @@ impl Wal {
         Ok(())
     }
 
+    /// Forces everything to the disk.
+    pub(crate) fn sync(&self) -> Result<(), LiveError> {
+        self.file.sync_data().map_err(|e| LiveError::io(&self.path, e))
+    }
+
     /// Bytes of the file's records.
     pub(crate) fn bytes(&self) -> u64 {
         self.end - HEADER_BYTES as u64
