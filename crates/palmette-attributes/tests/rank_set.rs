@@ -81,6 +81,8 @@ proptest! {
             let expected: Vec<u64> =
                 (from..to).filter(|&rank| members[rank]).map(|rank| rank as u64).collect();
             prop_assert_eq!(set.any_in(start..end), !expected.is_empty());
+            let is_member = |rank: u64| members.get(rank as usize) == Some(&true);
+            prop_assert_eq!(set.all_in(start..end), (start..end).all(is_member));
             prop_assert_eq!(set.next_in(start..end), expected.first().copied());
             prop_assert_eq!(set.count_in(start..end), expected.len() as u64);
             prop_assert!(set.iter_in(start..end).eq(expected));
@@ -102,6 +104,19 @@ proptest! {
         check(&set_a.not(), &each(|a, _| !a));
         check(&RankSet::full(a.len() as u64), &vec![true; a.len()]);
         check(&RankSet::empty(a.len() as u64), &vec![false; a.len()]);
+    }
+
+    #[test]
+    fn words_make_the_set_again(members in sizes().prop_flat_map(members), past: u64) {
+        let (set, num_ranks) = (set(&members), members.len() as u64);
+        let mut words: Vec<u64> = (0..num_ranks.div_ceil(64)).map(|at| set.word(at)).collect();
+        prop_assert!(RankSet::from_words(num_ranks, &words).as_ref() == Some(&set));
+        if num_ranks % 64 != 0 {
+            *words.last_mut().expect("a word") |= 1 << (num_ranks % 64 + past % (64 - num_ranks % 64));
+            prop_assert!(RankSet::from_words(num_ranks, &words).is_none());
+        }
+        words.push(0);
+        prop_assert!(RankSet::from_words(num_ranks, &words).is_none());
     }
 
     #[test]

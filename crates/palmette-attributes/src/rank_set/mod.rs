@@ -58,6 +58,26 @@ impl RankSet {
         set
     }
 
+    /// The set with these [`word`](Self::word)s; `None` when they are of another number of ranks, or one
+    /// past the last is a member.
+    pub fn from_words(num_ranks: u64, words: &[u64]) -> Option<Self> {
+        if words.len() as u64 != num_ranks.div_ceil(64) {
+            return None;
+        }
+        if let Some(last) = words.last()
+            && !num_ranks.is_multiple_of(64)
+            && last >> (num_ranks % 64) != 0
+        {
+            return None;
+        }
+        let chunk = |words: &[u64]| {
+            let mut chunk = [0; CHUNK_WORDS];
+            chunk[..words.len()].copy_from_slice(words);
+            chunk::from_words(&chunk)
+        };
+        Some(Self::from_chunks(num_ranks, words.chunks(CHUNK_WORDS).map(chunk).collect()))
+    }
+
     /// A set from its chunks, in which no bit past `num_ranks` is set.
     pub(crate) fn from_chunks(num_ranks: u64, chunks: Vec<Arc<Chunk>>) -> Self {
         debug_assert_eq!(chunks.len(), num_chunks(num_ranks));
@@ -107,6 +127,33 @@ impl RankSet {
             return bits & (u64::MAX << (start % 64)) & (u64::MAX >> (63 - (end - 1) % 64)) != 0;
         }
         self.next_in(start..end).is_some()
+    }
+
+    /// Whether every rank in `range` is a member. Cost: a read for each 64 ranks, up to the first that is
+    /// not, and none for chunks that are full.
+    #[inline]
+    pub fn all_in(&self, range: Range<u64>) -> bool {
+        let Range { mut start, end } = range;
+        if end > self.num_ranks {
+            return start >= end;
+        }
+        while start < end {
+            let (chunk, bit) = place(start);
+            let until = if self.chunks[chunk].is_full() {
+                rank(chunk + 1, 0)
+            } else {
+                start - start % 64 + 64
+            };
+            let until = until.min(end);
+            if !self.chunks[chunk].is_full() {
+                let wanted = (u64::MAX >> (64 - (until - start))) << (start % 64);
+                if self.chunks[chunk].words[bit / 64] & wanted != wanted {
+                    return false;
+                }
+            }
+            start = until;
+        }
+        true
     }
 
     /// Asks for the memory that says whether `rank` is a member, without waiting for it.

@@ -16,6 +16,8 @@ use crate::shown::{nearest, shown, shown_names};
 pub(super) struct Compiler<'a> {
     pub(super) columns: &'a Columns,
     pub(super) ids: Ids<'a>,
+    /// Whether an attribute that is not among the columns is one nevertheless, of other items.
+    pub(super) is_known: &'a dyn Fn(&str) -> bool,
 }
 
 impl<'a> Compiler<'a> {
@@ -40,6 +42,14 @@ impl<'a> Compiler<'a> {
     }
 
     fn condition(&self, condition: &Condition) -> Result<Step<'a>, FilterError> {
+        if let Condition::Match { column, .. }
+        | Condition::Range { column, .. }
+        | Condition::Exists { column } = condition
+            && self.columns.column(column).is_none()
+            && (self.is_known)(column)
+        {
+            return Ok(Step::Ranks(RankSet::empty(self.columns.num_ranks())));
+        }
         Ok(match condition {
             Condition::Filter(filter) => Step::Plan(self.filter(filter)?),
             Condition::Ids(ids) => self.id_step(ids),

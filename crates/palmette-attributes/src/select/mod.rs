@@ -40,7 +40,21 @@ impl Columns {
         filter: &Filter,
         ids: &dyn Fn(&str) -> Option<u64>,
     ) -> Result<RankSet, FilterError> {
-        let plan = Compiler { columns: self, ids }.filter(filter)?;
+        self.select_among(filter, ids, &|_| false)
+    }
+
+    /// As [`select`](Self::select), where these items are some of many: an attribute that none of these
+    /// has, but of which `is_known` says that others have it, is missing here, and no error.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select).
+    pub fn select_among(
+        &self,
+        filter: &Filter,
+        ids: &dyn Fn(&str) -> Option<u64>,
+        is_known: &dyn Fn(&str) -> bool,
+    ) -> Result<RankSet, FilterError> {
+        let plan = Compiler { columns: self, ids, is_known }.filter(filter)?;
         let num_ranks = self.num_ranks();
         let matches = |chunk: usize| {
             let mut words = valid_words(num_ranks, chunk);

@@ -3,7 +3,7 @@
 use palmette_attributes::RankSet;
 
 use super::Index;
-use super::dense::mask_row;
+use super::shared_masks::SharedMasks;
 
 /// Some of an index's items: a set of ranks, and the masks of the first levels under it.
 ///
@@ -13,7 +13,7 @@ use super::dense::mask_row;
 pub struct ItemSet {
     ranks: RankSet,
     /// As in the index, for each level with masks.
-    masks: Vec<Vec<u32>>,
+    masks: Vec<SharedMasks>,
 }
 
 impl Index {
@@ -55,12 +55,17 @@ impl Index {
         if dense.num_masked() > dense.num_levels() {
             self.fill_last_masks(&mut masks[dense.num_levels()], &ranks);
         }
-        ItemSet { ranks, masks }
+        let share = |(level, masks): (usize, Vec<u32>)| {
+            SharedMasks::new(&masks, dense.words_per_row(level))
+        };
+        ItemSet { ranks, masks: masks.into_iter().enumerate().map(share).collect() }
     }
 
     /// All items, as a set to take some out of. Cost: a copy of the masks.
     pub fn all_items(&self) -> ItemSet {
-        let masks = (0..self.dense.num_masked()).map(|level| self.dense.masks(level).to_vec());
+        let dense = &self.dense;
+        let masks = (0..dense.num_masked())
+            .map(|level| SharedMasks::new(dense.masks(level), dense.words_per_row(level)));
         ItemSet { ranks: RankSet::full(self.num_items), masks: masks.collect() }
     }
 
@@ -111,7 +116,7 @@ impl ItemSet {
 
     /// Bytes of the set, memory that it shares with others included.
     pub fn bytes(&self) -> usize {
-        self.ranks.bytes() + self.masks.iter().map(|mask| size_of_val(&**mask)).sum::<usize>()
+        self.ranks.bytes() + self.masks.iter().map(SharedMasks::bytes).sum::<usize>()
     }
 
     /// A copy without some items.
@@ -123,7 +128,8 @@ impl ItemSet {
 
     /// Takes an item out; returns whether it was in. `index` is the one the set was made for.
     ///
-    /// Cost: a copy of a few kilobytes where the set shares its memory with a clone.
+    /// Cost: a copy of a few kilobytes where the set shares its memory with a clone. Cloning a set
+    /// copies a pointer for each 4 KiB.
     pub fn remove(&mut self, index: &Index, rank: u64) -> bool {
         if !self.ranks.remove(rank) {
             return false;
@@ -135,16 +141,13 @@ impl ItemSet {
             if self.ranks.any_in(ranks) {
                 break;
             }
-            let row = prefix.key as usize * dense.words_per_row(level);
-            if let Some(word) = self.masks[level].get_mut(row + code as usize / 32) {
-                *word &= !(1 << (code % 32));
-            }
+            self.masks[level].clear(prefix.key, code);
         }
         true
     }
 
     #[inline]
-    pub(super) fn mask(&self, level: usize, key: u32, words: usize) -> &[u32] {
-        self.masks.get(level).map_or(&[], |masks| mask_row(masks, key, words))
+    pub(super) fn mask(&self, level: usize, key: u32) -> &[u32] {
+        self.masks.get(level).map_or(&[], |masks| masks.row(key))
     }
 }

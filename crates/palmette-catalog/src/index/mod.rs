@@ -18,6 +18,7 @@ mod plan;
 mod position_list;
 mod rank_bits;
 mod rows;
+mod shared_masks;
 mod sparse;
 mod starts;
 mod state;

@@ -16,6 +16,15 @@ pub struct CatalogState {
 }
 
 impl CatalogState {
+    /// The position from which nothing can be completed: no items, and no codes that led there.
+    pub const DEAD: Self = Self { start: 0, end: 0, key: 0, level: 0 };
+
+    /// Whether no item begins with this prefix.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.start == self.end
+    }
+
     /// Ranks of the items that begin with this prefix.
     pub fn ranks(&self) -> Range<u64> {
         self.start..self.end

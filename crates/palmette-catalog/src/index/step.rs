@@ -5,6 +5,8 @@
 //! windows: first the lines that say where each beam's codes are are asked for, then the lines of the
 //! codes, and only then is anything read.
 
+use std::ops::Range;
+
 use palmette_storage::prefetch;
 
 use super::sparse::SparseLevel;
@@ -73,12 +75,16 @@ impl Index {
         words_per_row: usize,
         rows: &mut [u32],
     ) {
+        self.prefetch_masks(states, items);
+        for (state, row) in states.iter().zip(rows.chunks_exact_mut(words_per_row)) {
+            write_bits(self.kept_mask(state, items).unwrap_or_default(), row, first_bit);
+        }
+    }
+
+    fn prefetch_masks(&self, states: &[CatalogState], items: Option<&ItemSet>) {
         for state in states {
             let mask = self.kept_mask(state, items).unwrap_or_default();
             (0..mask.len()).step_by(LINE_WORDS).for_each(|word| prefetch(mask, word));
-        }
-        for (state, row) in states.iter().zip(rows.chunks_exact_mut(words_per_row)) {
-            write_bits(self.kept_mask(state, items).unwrap_or_default(), row, first_bit);
         }
     }
 
@@ -96,12 +102,46 @@ impl Index {
         // Clearing takes time in which the lines arrive.
         rows.fill(0);
         for (at, row) in rows.chunks_exact_mut(words_per_row).enumerate() {
-            let within = self.within(&states[at]);
-            match items {
-                None => sparse.set_codes(within, firsts[at], first_bit, row),
-                Some(items) => sparse.for_each_code_of(items.ranks(), within, firsts[at], |code| {
-                    set_bit(row, u64::from(first_bit) + code);
-                }),
+            add_codes(sparse, self.within(&states[at]), firsts[at], items, first_bit, row);
+        }
+    }
+
+    /// As [`fill_masks`](Self::fill_masks), but adds to what the masks hold, and `states[i]` has row
+    /// `rows[i]` of them: for a set that is put together from several indexes.
+    ///
+    /// # Panics
+    /// When a state has no row, or the row does not exist.
+    pub fn add_masks(
+        &self,
+        states: &[CatalogState],
+        rows: &[u32],
+        items: Option<&ItemSet>,
+        first_bits: &[u32],
+        words_per_row: usize,
+        masks: &mut [u32],
+    ) {
+        assert_eq!(states.len(), rows.len(), "a row for each state");
+        let mut rest = rows;
+        for run in states.chunk_by(|a, b| a.level == b.level) {
+            let (rows, after) = rest.split_at(run.len());
+            rest = after;
+            let level = run[0].level();
+            let first_bit = first_bits.get(level).copied().unwrap_or(0);
+            for (states, rows) in run.chunks(WINDOW).zip(rows.chunks(WINDOW)) {
+                let rows = rows.iter().map(|&row| row as usize * words_per_row);
+                if level < self.dense.num_masked() {
+                    self.prefetch_masks(states, items);
+                    for (state, start) in states.iter().zip(rows) {
+                        let mask = self.kept_mask(state, items).unwrap_or_default();
+                        add_bits(mask, &mut masks[start..start + words_per_row], first_bit);
+                    }
+                } else if let Some(sparse) = self.sparse_level(level) {
+                    let firsts = self.bring_in(sparse, states, items);
+                    for ((state, first), start) in states.iter().zip(firsts).zip(rows) {
+                        let row = &mut masks[start..start + words_per_row];
+                        add_codes(sparse, self.within(state), first, items, first_bit, row);
+                    }
+                }
             }
         }
     }
@@ -174,7 +214,7 @@ impl Index {
     ) -> Option<&'a [u32]> {
         let level = state.level();
         (level < self.dense.num_masked()).then(|| match items {
-            Some(items) => items.mask(level, state.key, self.dense.words_per_row(level)),
+            Some(items) => items.mask(level, state.key),
             None => self.dense.mask(level, state.key),
         })
     }
@@ -205,30 +245,56 @@ impl Index {
     }
 }
 
+/// Adds to `row` the codes that follow the prefix with range `within`, whose first code is at `first`.
 #[inline]
-pub(super) fn set_bit(row: &mut [u32], bit: u64) {
-    if let Some(word) = row.get_mut((bit / 32) as usize) {
-        *word |= 1 << (bit % 32);
+fn add_codes(
+    sparse: &SparseLevel,
+    within: Range<u64>,
+    first: u64,
+    items: Option<&ItemSet>,
+    first_bit: u32,
+    row: &mut [u32],
+) {
+    match items.map(ItemSet::ranks) {
+        // Where all items are in, as they mostly are in a set that few were taken out of, they need not be
+        // gone through.
+        Some(ranks) if !ranks.all_in(within.clone()) => {
+            sparse.for_each_code_of(ranks, within, first, |code| {
+                let bit = u64::from(first_bit) + code;
+                if let Some(word) = row.get_mut((bit / 32) as usize) {
+                    *word |= 1 << (bit % 32);
+                }
+            });
+        }
+        _ => sparse.set_codes(within, first, first_bit, row),
     }
 }
 
 /// Writes the bits of `mask` over `row`, the first of them at `first_bit`, and 0 around them.
 fn write_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
+    if !first_bit.is_multiple_of(32) {
+        row.fill(0);
+        return add_bits(mask, row, first_bit);
+    }
     let (before, row) = row.split_at_mut((first_bit as usize / 32).min(row.len()));
+    let (row, after) = row.split_at_mut(mask.len().min(row.len()));
     before.fill(0);
+    row.copy_from_slice(&mask[..row.len()]);
+    after.fill(0);
+}
+
+/// Adds the bits of `mask` to `row`, the first of them at `first_bit`.
+fn add_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
+    let row = row.get_mut(first_bit as usize / 32..).unwrap_or_default();
     let shift = first_bit % 32;
     if shift == 0 {
-        let (row, after) = row.split_at_mut(mask.len().min(row.len()));
-        row.copy_from_slice(&mask[..row.len()]);
-        after.fill(0);
+        row.iter_mut().zip(mask).for_each(|(word, bits)| *word |= bits);
         return;
     }
-    let (row, after) = row.split_at_mut((mask.len() + 1).min(row.len()));
-    after.fill(0);
     let mut carry = 0;
-    for (at, word) in row.iter_mut().enumerate() {
+    for (at, word) in row.iter_mut().enumerate().take(mask.len() + 1) {
         let bits = u64::from(mask.get(at).copied().unwrap_or(0)) << shift;
-        *word = bits as u32 | carry;
+        *word |= bits as u32 | carry;
         carry = (bits >> 32) as u32;
     }
 }

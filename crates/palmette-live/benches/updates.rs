@@ -1,0 +1,327 @@
+//! What do updates cost a decoder that goes on beside them, and how long until they are seen?
+//!
+//! ```text
+//! cargo bench -p palmette-live --bench updates -- [--items N] [--seconds S] [--sync] [--json] [--dir DIR]
+//!     [--checkpoint-mib M]
+//! ```
+//!
+//! One thread takes decoding steps without a pause, each on the newest snapshot: 140 beams, at the prefixes of
+//! items drawn at random, commit a token and get their masks. That is timed; finding the prefixes, of 0 to 2
+//! codes and as many for all beams of a step, is not. First alone, for
+//! `S` seconds (10); then beside another thread that applies 10,000 updates a second, half of them
+//! upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
+//! in the background. In the end the contents are compared with those that the updates should have led to.
+//!
+//! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
+//! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
+//!
+//! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of `apply`;
+//! and of the time from the call of `apply` until the other thread took a snapshot that has the batch.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use palmette_catalog::readers::ItemSink;
+use palmette_catalog::{BuildOptions, CatalogBuilder, CodeTokens, Item, LevelTokens};
+use palmette_core::{Constraint, TokenId, mask};
+use palmette_live::{LiveCatalog, LiveOptions, SnapshotConstraint, SyncPolicy, Update};
+use serde_json::json;
+
+const NUM_LEVELS: usize = 4;
+const NUM_CODES: u32 = 256;
+const NUM_TOKENS: usize = NUM_LEVELS * NUM_CODES as usize;
+const NUM_BEAMS: usize = 140;
+const BATCH: u64 = 100;
+const UPDATES_A_SECOND: u64 = 10_000;
+
+struct Options {
+    items: u64,
+    seconds: u64,
+    sync: bool,
+    json: bool,
+    dir: Option<PathBuf>,
+    checkpoint_mib: u64,
+}
+
+fn main() {
+    let options = options();
+    let temporary = tempfile::tempdir().expect("a folder");
+    let dir = options.dir.clone().unwrap_or_else(|| temporary.path().to_owned()).join("live");
+    let begun = Instant::now();
+    let live = LiveCatalog::create(&dir, Some(base(options.items)), None, live_options(&options));
+    let live = live.expect("an empty folder");
+    eprintln!("{} items in {:.1} s", options.items, begun.elapsed().as_secs_f64());
+    let tokens = tokens();
+
+    let limit = Duration::from_secs(options.seconds);
+    let (seen, is_done) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    let alone = decode(&live, &tokens, &options, &seen, |elapsed| elapsed >= limit);
+    seen.lock().expect("no panic").clear();
+    let mut applies = Vec::new();
+    let mut state = State::default();
+    let beside = std::thread::scope(|scope| {
+        let decoder = scope
+            .spawn(|| decode(&live, &tokens, &options, &seen, |_| is_done.load(Ordering::Relaxed)));
+        let begun = Instant::now();
+        for n in 0..options.seconds * UPDATES_A_SECOND / BATCH {
+            let due = begun + Duration::from_micros(n * BATCH * 1_000_000 / UPDATES_A_SECOND);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let batch = state.batch(n, options.items);
+            let called = Instant::now();
+            let applied = live.apply(&batch).expect("sound updates");
+            applies.push((applied.generation, called, called.elapsed()));
+        }
+        is_done.store(true, Ordering::Relaxed);
+        decoder.join().expect("no panic")
+    });
+    let rate = (applies.len() as u64 * BATCH) as f64 / beside.1.as_secs_f64();
+    let status = live.status();
+    state.check(&live, options.items);
+    live.wait_for_merges();
+    state.check(&live, options.items);
+    drop(live);
+    let begun = Instant::now();
+    let live = LiveCatalog::open(&dir, live_options(&options)).expect("it was closed");
+    let reopened = begun.elapsed();
+    state.check(&live, options.items);
+
+    let seen = seen.into_inner().expect("no panic");
+    let visible: Vec<Duration> = applies
+        .iter()
+        .filter_map(|(generation, called, _)| {
+            let at = seen.partition_point(|(other, _)| other < generation);
+            Some(seen.get(at)?.1.duration_since(*called))
+        })
+        .collect();
+    let applies: Vec<Duration> = applies.iter().map(|&(_, _, took)| took).collect();
+    report(
+        &options,
+        &[
+            ("step_us_alone", micros(alone.0)),
+            ("step_us_with_updates", micros(beside.0)),
+            ("apply_us", micros(applies)),
+            ("visible_us", micros(visible)),
+        ],
+        &json!({
+            "updates_a_second": rate.round(),
+            "merges": status.merges_done,
+            "items_merged": status.items_merged,
+            "checkpoints": status.checkpoints_done,
+            "waits": status.waits,
+            "segments": status.segments.iter().map(|s| s.num_items).collect::<Vec<_>>(),
+            "tombstones": status.num_tombstones,
+            "reopen_ms": reopened.as_millis() as u64,
+            "background_error": status.background_error,
+        }),
+    );
+}
+
+/// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns how long
+/// each step took, and all of them.
+fn decode(
+    live: &LiveCatalog,
+    tokens: &Arc<CodeTokens>,
+    options: &Options,
+    seen: &Mutex<Vec<(u64, Instant)>>,
+    is_over: impl Fn(Duration) -> bool,
+) -> (Vec<Duration>, Duration) {
+    let words = mask::num_words(NUM_TOKENS);
+    let mut masks = vec![0; NUM_BEAMS * words];
+    let (mut scratch, mut steps) = (Default::default(), Vec::new());
+    let (mut beams, mut states) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    let mut last = u64::MAX;
+    let mut times = Vec::new();
+    let mut number = 0;
+    while !is_over(begun.elapsed()) {
+        number += 1;
+        let snapshot = live.snapshot();
+        if snapshot.generation() != last {
+            last = snapshot.generation();
+            times.push((last, Instant::now()));
+        }
+        let constraint = SnapshotConstraint::new(snapshot, tokens.clone()).expect("they fit");
+        let level = 1 + (number % (NUM_LEVELS as u64 - 1)) as usize;
+        beams.clear();
+        for beam in 0..NUM_BEAMS as u64 {
+            // Where the item is gone the prefix mostly is another's; else the beam stays before it.
+            let codes = codes(mix(number * 1000 + beam) % options.items);
+            let token = |at: usize| TokenId(at as u32 * NUM_CODES + codes[at]);
+            let mut state = constraint.start();
+            let kept =
+                (0..level - 1).take_while(|&at| constraint.commit(&mut state, token(at)).is_ok());
+            let kept = kept.count();
+            beams.push((state, token(kept)));
+        }
+        states.clear();
+        let step = Instant::now();
+        for &(mut state, token) in &beams {
+            _ = constraint.commit(&mut state, token);
+            states.push(state);
+        }
+        constraint.fill_masks(&states, &mut scratch, &mut masks);
+        steps.push(step.elapsed());
+        std::hint::black_box(&mut masks);
+    }
+    seen.lock().expect("no panic").extend(times);
+    (steps, begun.elapsed())
+}
+
+/// What the updates should have led to, where it differs from the items of the beginning.
+#[derive(Default)]
+struct State {
+    changed: HashMap<u64, Option<u64>>,
+    next_id: u64,
+}
+
+impl State {
+    fn batch(&mut self, n: u64, num_items: u64) -> Vec<Update> {
+        let update = |at: u64| {
+            let random = mix(n * BATCH + at + (1 << 50));
+            let known = random % (num_items + self.next_id);
+            match at % 4 {
+                0 => {
+                    self.next_id += 1;
+                    let id = num_items + self.next_id - 1;
+                    self.changed.insert(id, Some(random));
+                    Update::Upsert(item(id, random))
+                }
+                1 => {
+                    self.changed.insert(known, Some(random));
+                    Update::Upsert(item(known, random))
+                }
+                _ => {
+                    self.changed.insert(known, None);
+                    Update::Delete(known.to_string())
+                }
+            }
+        };
+        (0..BATCH).map(update).collect()
+    }
+
+    fn check(&self, live: &LiveCatalog, num_items: u64) {
+        let snapshot = live.snapshot();
+        let is_there = |id: &u64| self.changed.get(id).is_none_or(Option::is_some);
+        let expected = (0..num_items + self.next_id).filter(is_there).count() as u64;
+        assert_eq!(snapshot.num_items(), expected);
+        let mut num_found = 0;
+        for at in snapshot.items() {
+            let id: u64 = snapshot.id(at).parse().expect("a number");
+            let (catalog, rank) = snapshot.place(at);
+            let seed = self.changed.get(&id).copied().unwrap_or(Some(id));
+            let seed = seed.unwrap_or_else(|| panic!("item {id} was deleted"));
+            assert_eq!(catalog.codes(rank), codes(seed), "item {id}");
+            num_found += 1;
+        }
+        assert_eq!(num_found, expected);
+    }
+}
+
+fn base(num_items: u64) -> palmette_catalog::Catalog {
+    let options = BuildOptions {
+        codes_per_level: Some(vec![NUM_CODES; NUM_LEVELS]),
+        ..BuildOptions::default()
+    };
+    let mut builder = CatalogBuilder::new(options).expect("sound options");
+    for id in 0..num_items {
+        let item = item(id, id);
+        builder.push(id, item.id, &item.codes, item.attributes).expect("sound items");
+    }
+    builder.finish(None, |_| {}).expect("distinct ids")
+}
+
+fn item(id: u64, seed: u64) -> Item {
+    let attributes =
+        json!({"brand": format!("brand {}", mix(seed) % 1000), "price": mix(seed + 7) % 500});
+    let attributes = attributes.as_object().expect("an object").clone();
+    Item { id: id.to_string(), codes: codes(seed).into(), attributes }
+}
+
+fn codes(seed: u64) -> [u32; NUM_LEVELS] {
+    let bits = mix(seed ^ 0x5eed);
+    std::array::from_fn(|level| (bits >> (16 * level)) as u32 % NUM_CODES)
+}
+
+fn tokens() -> Arc<CodeTokens> {
+    let level = |l| LevelTokens { first_token: l * NUM_CODES, num_codes: NUM_CODES };
+    let levels = (0..NUM_LEVELS as u32).map(level).collect();
+    Arc::new(CodeTokens::new(levels, NUM_TOKENS).expect("in range"))
+}
+
+fn live_options(options: &Options) -> LiveOptions {
+    let sync = if options.sync { SyncPolicy::EveryBatch } else { SyncPolicy::Never };
+    let checkpoint_bytes = options.checkpoint_mib << 20;
+    LiveOptions { sync, checkpoint_bytes, ..LiveOptions::default() }
+}
+
+/// p50, p99, p99.9 and the largest.
+fn micros(mut times: Vec<Duration>) -> [f64; 4] {
+    times.sort_unstable();
+    let last = times.len().saturating_sub(1);
+    let at = |share: f64| times.get((last as f64 * share) as usize).copied().unwrap_or_default();
+    [0.5, 0.99, 0.999, 1.0].map(|share| at(share).as_nanos() as f64 / 1000.0)
+}
+
+#[allow(clippy::print_stdout, reason = "the report is what it is for")]
+fn report(options: &Options, times: &[(&str, [f64; 4])], counts: &serde_json::Value) {
+    let ratio: Vec<f64> = (0..4).map(|at| times[1].1[at] / times[0].1[at]).collect();
+    if options.json {
+        let mut report = counts.as_object().expect("an object").clone();
+        report.insert("items".into(), options.items.into());
+        report.insert("sync".into(), options.sync.into());
+        report.insert("step_ratio".into(), json!(ratio));
+        for (name, times) in times {
+            report.insert((*name).into(), json!(times));
+        }
+        println!("{}", serde_json::Value::Object(report));
+        return;
+    }
+    println!("{:<22} {:>10} {:>10} {:>10} {:>10}", "", "p50", "p99", "p99.9", "most");
+    for (name, [p50, p99, p999, most]) in times {
+        println!("{name:<22} {p50:>10.1} {p99:>10.1} {p999:>10.1} {most:>10.1}");
+    }
+    println!(
+        "{:<22} {:>10.2} {:>10.2} {:>10.2} {:>10.2}",
+        "ratio of steps", ratio[0], ratio[1], ratio[2], ratio[3]
+    );
+    println!("{counts}");
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        items: 1_000_000,
+        seconds: 10,
+        sync: false,
+        json: false,
+        dir: None,
+        checkpoint_mib: 16,
+    };
+    let mut arguments = std::env::args().skip(1);
+    let number = |value: Option<String>| {
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("a number is missing"))
+    };
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--items" => options.items = number(arguments.next()),
+            "--seconds" => options.seconds = number(arguments.next()),
+            "--sync" => options.sync = true,
+            "--json" => options.json = true,
+            "--checkpoint-mib" => options.checkpoint_mib = number(arguments.next()),
+            "--dir" => options.dir = arguments.next().map(PathBuf::from),
+            "--bench" => {}
+            other => panic!("{other} is no option; see the head of this file"),
+        }
+    }
+    options
+}
+
+/// A finaliser (Steele et al., "Fast splittable pseudorandom number generators").
+fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

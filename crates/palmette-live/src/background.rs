@@ -1,0 +1,95 @@
+//! The threads that merge and make checkpoints while others apply and read.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+use crate::checkpoint::{Keeping, checkpoint};
+use crate::merge::Merge;
+use crate::options::MergePolicy;
+use crate::policy::{NUM_LANES, pick};
+use crate::shared::Shared;
+use crate::writer::Writer;
+
+/// One thread for each lane of merges, and one for checkpoints.
+pub(crate) fn start(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
+    let lanes = match shared.options.merging {
+        MergePolicy::Never => 0,
+        _ => NUM_LANES,
+    };
+    let spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
+        thread::Builder::new().name(name).spawn(run).expect("the system has threads to give")
+    };
+    let merging = (0..lanes).map(|lane| {
+        let shared = shared.clone();
+        spawn(format!("merge {lane}"), Box::new(move || merge_lane(&shared, lane)))
+    });
+    let mut threads: Vec<_> = merging.collect();
+    let shared = shared.clone();
+    threads.push(spawn("checkpoint".into(), Box::new(move || make_checkpoints(&shared))));
+    threads
+}
+
+/// Whether a merge is due in any lane.
+pub(crate) fn any_due(writer: &Writer) -> bool {
+    let (options, candidates) = (&writer.options, writer.candidates());
+    (0..NUM_LANES)
+        .any(|lane| pick(options.merging, &candidates, options.memory_items as u64, lane).is_some())
+}
+
+fn merge_lane(shared: &Arc<Shared>, lane: usize) {
+    while let Some(mut merge) = next_merge(shared, lane) {
+        match merge.build() {
+            Ok(true) => {
+                merge.commit();
+                shared.lock().counts.merge_error = None;
+            }
+            Ok(false) => {}
+            Err(e) => {
+                drop(merge);
+                let mut writer = shared.lock();
+                writer.counts.merge_error = Some(e.to_string());
+                // Tried again once something has changed.
+                shared.changed.notify_all();
+                drop(shared.wait(writer));
+            }
+        }
+    }
+}
+
+/// Waits for a merge to do; `None` when the catalog is being closed.
+fn next_merge(shared: &Arc<Shared>, lane: usize) -> Option<Merge> {
+    let mut writer = shared.lock();
+    loop {
+        if shared.is_closing.load(Ordering::Relaxed) {
+            return None;
+        }
+        let memory_items = writer.options.memory_items as u64;
+        let range = pick(writer.options.merging, &writer.candidates(), memory_items, lane);
+        if let Some(merge) = range.and_then(|range| Merge::begin(shared, &mut writer, range)) {
+            return Some(merge);
+        }
+        writer = shared.wait(writer);
+    }
+}
+
+fn make_checkpoints(shared: &Arc<Shared>) {
+    loop {
+        let mut writer = shared.lock();
+        loop {
+            if shared.is_closing.load(Ordering::Relaxed) {
+                return;
+            }
+            let since = writer.wal.bytes().saturating_sub(writer.counts.failed_at_bytes);
+            if since >= shared.options.checkpoint_bytes && writer.check_sound().is_ok() {
+                break;
+            }
+            writer = shared.wait(writer);
+        }
+        drop(writer);
+        let made = checkpoint(shared, Keeping::AsItIs);
+        let mut writer = shared.lock();
+        writer.counts.failed_at_bytes = if made.is_ok() { 0 } else { writer.wal.bytes() };
+        writer.counts.checkpoint_error = made.err().map(|e| e.to_string());
+    }
+}

@@ -1,0 +1,135 @@
+//! Checkpoints: all segments in files, and a manifest that says so, so that the log can begin anew.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+use crate::error::LiveError;
+use crate::live_file;
+use crate::manifest::{
+    Contents, Kept, Manifest, SegmentEntry, delete_unwanted, file_name, segment_file,
+};
+use crate::segment::SegmentView;
+use crate::shared::Shared;
+use crate::wal::{self, Wal};
+
+/// What is known of the files, by whoever writes the next manifest.
+#[derive(Debug)]
+pub(crate) struct Checkpoints {
+    /// Of the last manifest.
+    pub(crate) number: u64,
+    /// For segments by key: which file says what is there, and how many ranks were cleared then.
+    pub(crate) live_files: HashMap<u64, LiveFile>,
+}
+
+/// The file that says which items of a segment are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveFile {
+    pub(crate) num_cleared: usize,
+    pub(crate) generation: u64,
+}
+
+/// What a checkpoint changes about the generations that are kept.
+#[derive(Debug)]
+pub(crate) enum Keeping {
+    AsItIs,
+    Keep { name: Option<String> },
+    Forget { generation: u64 },
+}
+
+/// Writes what is not in files yet, then the manifest, then deletes what no manifest needs. Updates go on
+/// but for the moment in which the log begins anew. Returns the generation that the files hold.
+pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, LiveError> {
+    let mut checkpoints = shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
+    let (generation, views, is_memory_last, schema, mut kept, next_file_number) = {
+        let mut writer = shared.lock();
+        writer.check_sound()?;
+        if let Keeping::Forget { generation } = keeping {
+            crate::live::kept_place(&writer.kept, generation)?;
+        }
+        let generation = writer.generation;
+        if !writer.wal.begins_with(generation + 1) {
+            // Until there is the manifest, only the last file of the log may be torn.
+            writer.wal.sync()?;
+            writer.wal = Wal::create(&shared.dir, generation + 1)?;
+        }
+        let views: Vec<SegmentView> =
+            writer.sealed.iter().chain(&writer.memory_view).cloned().collect();
+        let is_memory_last = writer.memory_view.is_some();
+        let (schema, kept) = (writer.schema.clone(), writer.kept.clone());
+        (generation, views, is_memory_last, schema, kept, writer.next_file_number)
+    };
+
+    let mut segments = Vec::with_capacity(views.len());
+    for (at, view) in views.iter().enumerate() {
+        let is_memory = is_memory_last && at + 1 == views.len();
+        segments.push(write_segment(shared, &mut checkpoints, view, generation, is_memory)?);
+    }
+    let contents = Contents { generation, segments };
+    match keeping {
+        Keeping::AsItIs => {}
+        Keeping::Keep { name } => {
+            kept.retain(|kept| kept.contents.generation != generation);
+            kept.push(Kept { name, contents: contents.clone() });
+        }
+        Keeping::Forget { generation } => {
+            kept.retain(|kept| kept.contents.generation != generation);
+        }
+    }
+    let number = checkpoints.number + 1;
+    let schema = schema.as_ref().clone();
+    let manifest = Manifest::new(number, schema, contents, kept.clone(), next_file_number);
+    manifest.write(&shared.dir)?;
+    checkpoints.number = number;
+
+    let mut wanted = manifest.files();
+    wanted.insert(file_name(number));
+    {
+        let mut writer = shared.lock();
+        writer.kept = kept;
+        writer.counts.checkpoints_done += 1;
+        let in_use = writer.sealed.iter().chain(&writer.memory_view);
+        let in_use = in_use.map(|view| view.segment.file_number());
+        wanted.extend(in_use.chain(writer.pending_files.iter().copied()).map(segment_file));
+        let keys: Vec<u64> = writer.sealed.iter().map(|view| view.segment.key()).collect();
+        checkpoints.live_files.retain(|key, _| keys.contains(key));
+    }
+    delete_unwanted(&shared.dir, |name| match wal::first_generation(name) {
+        Some(first) => first > generation,
+        None => wanted.contains(name),
+    })?;
+    Ok(generation)
+}
+
+/// Writes what is not in files yet of one segment.
+fn write_segment(
+    shared: &Shared,
+    checkpoints: &mut Checkpoints,
+    view: &SegmentView,
+    generation: u64,
+    is_memory: bool,
+) -> Result<SegmentEntry, LiveError> {
+    let segment = &view.segment;
+    if !segment.is_written() {
+        segment.catalog().write(&shared.dir.join(segment_file(segment.file_number())))?;
+        segment.set_written();
+    }
+    let written = checkpoints.live_files.get(&segment.key());
+    let live_generation = match (&view.live, written) {
+        (None, _) => None,
+        (Some(_), Some(file)) if file.num_cleared == view.num_cleared => Some(file.generation),
+        (Some(live), _) => {
+            let name = crate::manifest::live_file(segment.file_number(), generation);
+            live_file::write(&shared.dir.join(name), live.ranks())?;
+            let file = LiveFile { num_cleared: view.num_cleared, generation };
+            checkpoints.live_files.insert(segment.key(), file);
+            Some(generation)
+        }
+    };
+    Ok(SegmentEntry {
+        file_number: segment.file_number(),
+        num_items: segment.catalog().num_items(),
+        num_live: view.num_live(),
+        live_generation,
+        is_memory,
+    })
+}

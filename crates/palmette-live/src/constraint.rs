@@ -1,0 +1,323 @@
+//! A snapshot as a constraint over a model's tokens.
+
+use std::sync::Arc;
+
+use palmette_attributes::{Filter, FilterError};
+use palmette_catalog::index::ItemSet;
+use palmette_catalog::{CatalogState, CodeTokens, TokensError};
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+
+use crate::segment::SegmentView;
+use crate::snapshot::{ItemRef, MAX_SEGMENTS, Snapshot, SnapshotItems};
+
+/// The semantic IDs of a snapshot's items, or of some of them, as sequences of a model's tokens.
+///
+/// It equals a [`CatalogConstraint`](palmette_catalog::CatalogConstraint) over a catalog built from the
+/// same items: what may follow a prefix is what may follow it in any segment. Cheap to make and to clone.
+#[derive(Clone, Debug)]
+pub struct SnapshotConstraint {
+    snapshot: Arc<Snapshot>,
+    tokens: Arc<CodeTokens>,
+    /// First token of each level.
+    first_tokens: Arc<[u32]>,
+    items: Option<Arc<SnapshotItems>>,
+}
+
+/// A prefix of semantic IDs: its place in each segment. 200 bytes.
+///
+/// Where no item that may be returned has the prefix, the part is [`CatalogState::DEAD`]; equal prefixes
+/// are thus equal states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotState {
+    parts: [CatalogState; MAX_SEGMENTS],
+    level: u32,
+}
+
+/// Working memory of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotScratch {
+    /// The parts of many states that lie in one segment.
+    states: Vec<CatalogState>,
+    /// The mask row of each.
+    rows: Vec<u32>,
+    /// Codes that may follow one state, with the segment and the place there.
+    children: Vec<(u32, u32, CatalogState)>,
+}
+
+impl SnapshotState {
+    /// Codes committed so far.
+    pub fn level(&self) -> usize {
+        self.level as usize
+    }
+
+    /// The place in each segment.
+    pub fn parts(&self) -> &[CatalogState; MAX_SEGMENTS] {
+        &self.parts
+    }
+
+    fn dead(level: usize) -> Self {
+        Self { parts: [CatalogState::DEAD; MAX_SEGMENTS], level: level as u32 }
+    }
+}
+
+impl SnapshotConstraint {
+    /// Joins a snapshot with the tokens a model spells it by. Cost: a few look-ups a segment, and once a
+    /// segment a pass over its codes where codebooks may be larger than the model's.
+    ///
+    /// # Errors
+    /// When an item has a level or a code without a token: it could never be spelled.
+    pub fn new(snapshot: Arc<Snapshot>, tokens: Arc<CodeTokens>) -> Result<Self, TokensError> {
+        for view in snapshot.segments() {
+            check_tokens(view, &tokens)?;
+        }
+        let first_tokens = tokens.levels().iter().map(|level| level.first_token).collect();
+        Ok(Self { snapshot, tokens, first_tokens, items: None })
+    }
+
+    /// The same snapshot, of which only `items` may be returned. They are a set of this snapshot.
+    ///
+    /// # Panics
+    /// When they are of a snapshot with another number of segments.
+    pub fn with_items(&self, items: Arc<SnapshotItems>) -> Self {
+        assert_eq!(items.sets.len(), self.snapshot.segments().len(), "items of another snapshot");
+        Self { items: Some(items), ..self.clone() }
+    }
+
+    /// The same snapshot, of which only what matches `filter` may be returned.
+    ///
+    /// # Errors
+    /// As [`Snapshot::filter`].
+    pub fn with_filter(&self, filter: &Filter) -> Result<Self, FilterError> {
+        Ok(self.with_items(Arc::new(self.snapshot.filter(filter)?)))
+    }
+
+    /// The snapshot.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// The model's tokens.
+    pub fn tokens(&self) -> &Arc<CodeTokens> {
+        &self.tokens
+    }
+
+    /// The items that may be returned; `None` for all.
+    pub fn items(&self) -> Option<&Arc<SnapshotItems>> {
+        self.items.as_ref()
+    }
+
+    /// The items that may be returned and whose whole semantic ID is this prefix, the oldest first.
+    pub fn items_at(&self, state: &SnapshotState) -> impl Iterator<Item = ItemRef> + '_ {
+        let parts = state.parts;
+        self.snapshot.segments().iter().enumerate().flat_map(move |(at, view)| {
+            let ranks = match parts[at].is_dead() {
+                true => 0..0,
+                false => view.segment.catalog().items_at(&parts[at]),
+            };
+            let items = self.items_of(at);
+            let allowed = move |rank: &u64| items.is_none_or(|items| items.ranks().contains(*rank));
+            ranks.filter(allowed).map(move |rank| ItemRef { segment: at as u32, rank })
+        })
+    }
+
+    /// The items of a segment that may be returned; `None` for all.
+    fn items_of(&self, segment: usize) -> Option<&ItemSet> {
+        match &self.items {
+            Some(items) => Some(&items.sets[segment]),
+            None => self.snapshot.segments()[segment].live.as_deref(),
+        }
+    }
+
+    /// The state over `code`; its parts are all dead if nothing has it there.
+    fn child(&self, state: &SnapshotState, code: u32) -> SnapshotState {
+        let mut next = SnapshotState::dead(state.level() + 1);
+        for (at, view) in self.snapshot.segments().iter().enumerate() {
+            if state.parts[at].is_dead() {
+                continue;
+            }
+            if let Some(child) = view.segment.catalog().child(&state.parts[at], code)
+                && any_in(self.items_of(at), child.ranks())
+            {
+                next.parts[at] = child;
+            }
+        }
+        next
+    }
+
+    /// The first `level` codes of a state.
+    fn codes(&self, state: &SnapshotState, level: usize) -> Vec<u32> {
+        let at = state.parts.iter().position(|part| !part.is_dead());
+        let Some(at) = at else { return Vec::new() };
+        let catalog = self.snapshot.segments()[at].segment.catalog();
+        let mut codes = catalog.codes(state.parts[at].ranks().start);
+        codes.truncate(level);
+        codes
+    }
+}
+
+impl Constraint for SnapshotConstraint {
+    type State = SnapshotState;
+    type Scratch = SnapshotScratch;
+
+    fn num_tokens(&self) -> usize {
+        self.tokens.num_tokens()
+    }
+
+    fn start(&self) -> SnapshotState {
+        let mut start = SnapshotState::dead(0);
+        for (at, view) in self.snapshot.segments().iter().enumerate() {
+            let state = view.segment.catalog().start();
+            if any_in(self.items_of(at), state.ranks()) {
+                start.parts[at] = state;
+            }
+        }
+        start
+    }
+
+    fn fill_mask(&self, state: &SnapshotState, scratch: &mut SnapshotScratch, mask: &mut [u32]) {
+        self.fill_masks(std::slice::from_ref(state), scratch, mask);
+    }
+
+    fn fill_masks(
+        &self,
+        states: &[SnapshotState],
+        scratch: &mut SnapshotScratch,
+        masks: &mut [u32],
+    ) {
+        let words = mask::num_words(self.num_tokens());
+        assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
+        masks.fill(0);
+        for (at, view) in self.snapshot.segments().iter().enumerate() {
+            scratch.states.clear();
+            scratch.rows.clear();
+            for (row, state) in (0_u32..).zip(states) {
+                if !state.parts[at].is_dead() {
+                    scratch.states.push(state.parts[at]);
+                    scratch.rows.push(row);
+                }
+            }
+            let (items, index) = (self.items_of(at), view.segment.catalog().index());
+            let SnapshotScratch { states, rows, .. } = &*scratch;
+            index.add_masks(states, rows, items, &self.first_tokens, words, masks);
+        }
+    }
+
+    fn successors(
+        &self,
+        state: &SnapshotState,
+        scratch: &mut SnapshotScratch,
+        mut visit: impl FnMut(TokenId, SnapshotState),
+    ) {
+        let first = self.first_tokens.get(state.level()).copied().unwrap_or(0);
+        let next = SnapshotState::dead(state.level() + 1);
+        let segments = self.snapshot.segments();
+        let mut alive = (0..segments.len()).filter(|&at| !state.parts[at].is_dead());
+        let (Some(only), None) = (alive.next(), alive.next()) else {
+            return self.merge_successors(state, scratch, |code, next| {
+                visit(TokenId(first + code), next);
+            });
+        };
+        let index = segments[only].segment.catalog().index();
+        index.successors(&[state.parts[only]], self.items_of(only), |_, code, child| {
+            let mut next = next;
+            next.parts[only] = child;
+            visit(TokenId(first + code), next);
+        });
+    }
+
+    fn commit(&self, state: &mut SnapshotState, token: TokenId) -> Result<(), CommitError> {
+        let num_tokens = self.num_tokens();
+        if token.index() >= num_tokens {
+            return Err(CommitError::UnknownToken { token, num_tokens });
+        }
+        let next = self.tokens.code(state.level(), token).map(|code| self.child(state, code));
+        let next = next.filter(|next| next.parts.iter().any(|part| !part.is_dead()));
+        *state = next.ok_or(CommitError::NotAllowed { token, position: state.level() })?;
+        Ok(())
+    }
+
+    fn rollback(&self, state: &mut SnapshotState, num_tokens: usize) -> Result<(), RollbackError> {
+        let committed = state.level();
+        let level = committed
+            .checked_sub(num_tokens)
+            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        let codes = self.codes(state, level);
+        *state = codes.iter().fold(self.start(), |state, &code| self.child(&state, code));
+        Ok(())
+    }
+
+    fn is_accepting(&self, state: &SnapshotState) -> bool {
+        self.snapshot.segments().iter().enumerate().any(|(at, view)| {
+            let part = &state.parts[at];
+            !part.is_dead() && any_in(self.items_of(at), view.segment.catalog().items_at(part))
+        })
+    }
+}
+
+impl SnapshotConstraint {
+    /// Visits what may follow a state that lies in several segments, in order of the codes.
+    fn merge_successors(
+        &self,
+        state: &SnapshotState,
+        scratch: &mut SnapshotScratch,
+        mut visit: impl FnMut(u32, SnapshotState),
+    ) {
+        let children = &mut scratch.children;
+        children.clear();
+        for (at, view) in self.snapshot.segments().iter().enumerate() {
+            if !state.parts[at].is_dead() {
+                let index = view.segment.catalog().index();
+                index.successors(&[state.parts[at]], self.items_of(at), |_, code, child| {
+                    children.push((code, at as u32, child));
+                });
+            }
+        }
+        children.sort_unstable_by_key(|&(code, at, _)| (code, at));
+        for same_code in children.chunk_by(|a, b| a.0 == b.0) {
+            let mut next = SnapshotState::dead(state.level() + 1);
+            for &(_, at, child) in same_code {
+                next.parts[at as usize] = child;
+            }
+            visit(same_code[0].0, next);
+        }
+    }
+}
+
+#[inline]
+fn any_in(items: Option<&ItemSet>, ranks: std::ops::Range<u64>) -> bool {
+    match items {
+        Some(items) => items.ranks().any_in(ranks),
+        None => !ranks.is_empty(),
+    }
+}
+
+/// Whether every item of a segment that is there has a token for each of its codes.
+fn check_tokens(view: &SegmentView, tokens: &CodeTokens) -> Result<(), TokensError> {
+    let (segment, levels) = (&view.segment, tokens.levels());
+    let catalog = segment.catalog();
+    let fits = |level: usize| {
+        let Some(tokens) = levels.get(level) else { return false };
+        catalog.index().code_bounds()[level] <= tokens.num_codes
+            || segment.largest_code(level).is_none_or(|code| code < tokens.num_codes)
+    };
+    if (0..catalog.num_levels()).all(fits) {
+        return Ok(());
+    }
+    // Some item of the segment does not fit; it may be one that is gone.
+    for rank in view.ranks() {
+        let codes = catalog.codes(rank);
+        if codes.len() > levels.len() {
+            return Err(TokensError::TooManyLevels { catalog: codes.len(), model: levels.len() });
+        }
+        let wrong = (0..codes.len()).find(|&level| codes[level] >= levels[level].num_codes);
+        if let Some(level) = wrong {
+            return Err(TokensError::CodeWithoutToken {
+                level,
+                code: codes[level],
+                num_codes: levels[level].num_codes,
+                item: catalog.id(rank).to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! What can go wrong with a live catalog.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use palmette_catalog::{BuildError, FileError};
+
+/// An operation that was refused or failed. The message names the value or the file, the rule, and the
+/// way out.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct LiveError(Box<Kind>);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("update {index}{}: {rule}; nothing of the batch was applied", of_item(.id))]
+    Update { index: usize, id: Option<String>, rule: String },
+    #[error("{path}: {error}", path = path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{path}: {problem}", path = path.display())]
+    Damaged { path: PathBuf, problem: String },
+    #[error("{path}: another process has this live catalog open; end it first", path = path.display())]
+    Locked { path: PathBuf },
+    #[error("{path}: there is a live catalog already; open it, or choose an empty directory", path = path.display())]
+    Exists { path: PathBuf },
+    #[error(
+        "{path}: there is no live catalog; make one with `palmette catalog live init`",
+        path = path.display()
+    )]
+    Missing { path: PathBuf },
+    #[error("generation {generation} is not kept; {kept}")]
+    NotKept { generation: u64, kept: String },
+    #[error(
+        "{path}: no more updates are taken since one could not be logged: {problem}; readers go on; \
+        open the catalog again once the cause is gone",
+        path = path.display()
+    )]
+    Poisoned { path: PathBuf, problem: String },
+    #[error("{0}")]
+    Options(String),
+    #[error("{0}; the system has no thread to give")]
+    Threads(rayon::ThreadPoolBuildError),
+    #[error(transparent)]
+    Build(BuildError),
+    #[error(transparent)]
+    File(FileError),
+}
+
+impl LiveError {
+    /// The place in its batch, from 0, of an update that cannot be applied. `None` when no update is at
+    /// fault.
+    pub fn update_index(&self) -> Option<usize> {
+        match &*self.0 {
+            Kind::Update { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with that update.
+    pub fn rule(&self) -> Option<&str> {
+        match &*self.0 {
+            Kind::Update { rule, .. } => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// Whether another process has the catalog open.
+    pub fn is_locked(&self) -> bool {
+        matches!(&*self.0, Kind::Locked { .. })
+    }
+
+    /// Whether a generation was named that is not kept.
+    pub fn is_not_kept(&self) -> bool {
+        matches!(&*self.0, Kind::NotKept { .. })
+    }
+
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        Kind::Io { path: path.to_owned(), error }.into()
+    }
+
+    pub(crate) fn damaged(path: &Path, problem: impl Into<String>) -> Self {
+        Kind::Damaged { path: path.to_owned(), problem: problem.into() }.into()
+    }
+}
+
+impl From<Kind> for LiveError {
+    fn from(kind: Kind) -> Self {
+        Self(Box::new(kind))
+    }
+}
+
+impl From<BuildError> for LiveError {
+    fn from(error: BuildError) -> Self {
+        Kind::Build(error).into()
+    }
+}
+
+impl From<rayon::ThreadPoolBuildError> for LiveError {
+    fn from(error: rayon::ThreadPoolBuildError) -> Self {
+        Kind::Threads(error).into()
+    }
+}
+
+impl From<FileError> for LiveError {
+    fn from(error: FileError) -> Self {
+        Kind::File(error).into()
+    }
+}
+
+fn of_item(id: &Option<String>) -> String {
+    id.as_ref().map_or_else(String::new, |id| format!(", item {id:?}"))
+}

@@ -1,0 +1,152 @@
+//! Merging neighbouring segments into one.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use palmette_catalog::readers::ItemSink;
+use palmette_catalog::{Catalog, CatalogBuilder};
+
+use crate::error::LiveError;
+use crate::manifest::segment_file;
+use crate::schema::Schema;
+use crate::segment::{Segment, SegmentView};
+use crate::shared::Shared;
+use crate::writer::Writer;
+
+/// A merge that was begun. Nothing is seen of it before [`commit`](Self::commit); dropped before, it never
+/// was.
+///
+/// Only segments that are neighbours in age are merged, so that items which share a semantic ID keep their
+/// order. The directory stays locked for as long as there is a merge.
+#[derive(Debug)]
+pub struct Merge {
+    shared: Arc<Shared>,
+    /// As they were when the merge began.
+    inputs: Vec<SegmentView>,
+    schema: Arc<Schema>,
+    file_number: u64,
+    merged: Option<SegmentView>,
+}
+
+impl Merge {
+    /// Marks segments, by place among the immutable ones. `None` when there are none or one is being
+    /// merged.
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        writer: &mut Writer,
+        range: Range<usize>,
+    ) -> Option<Self> {
+        let inputs = writer.sealed.get(range).filter(|inputs| !inputs.is_empty())?.to_vec();
+        if inputs.iter().any(|view| writer.merging.contains(&view.segment.key())) {
+            return None;
+        }
+        writer.merging.extend(inputs.iter().map(|view| view.segment.key()));
+        let file_number = writer.take_file_number();
+        writer.pending_files.insert(file_number);
+        writer.counts.merges_running += 1;
+        let (shared, schema) = (shared.clone(), writer.schema.clone());
+        Some(Self { shared, inputs, schema, file_number, merged: None })
+    }
+
+    /// Builds the merged segment; updates go on meanwhile. Whether it came to an end: it does not where
+    /// the catalog is being closed.
+    ///
+    /// Cost: 2 to 4 microseconds an item; memory as for building a catalog of them.
+    ///
+    /// # Errors
+    /// When the merged segment is large enough to be written at once, and cannot be.
+    pub fn build(&mut self) -> Result<bool, LiveError> {
+        let options = &self.shared.options;
+        let pool = crate::pool::one_thread("merge")?;
+        let Some(catalog) = pool.install(|| self.merged_catalog())? else { return Ok(false) };
+        let is_written = catalog.num_items() >= options.map_items;
+        let catalog = if is_written {
+            let path = self.shared.dir.join(segment_file(self.file_number));
+            catalog.write(&path)?;
+            drop(catalog);
+            Catalog::open_with(&path, palmette_storage::Check::Frame)?
+        } else {
+            catalog
+        };
+        let segment = Segment::new(catalog, self.file_number, is_written, options.filter_bytes);
+        let mut merged = SegmentView::whole(Arc::new(segment));
+        // Most of what was cleared meanwhile is cleared here before writers have to wait for it.
+        let now = self.shared.current.load_full();
+        for at in 0..self.inputs.len() {
+            let key = self.inputs[at].segment.key();
+            if let Some(view) = now.segments().iter().find(|view| view.segment.key() == key) {
+                catch_up(&mut merged, &mut self.inputs[at], view);
+            }
+        }
+        self.merged = Some(merged);
+        Ok(true)
+    }
+
+    /// Puts the merged segment in the place of those it was made from, without what was cleared in them
+    /// since. Whether that could be done: after a rollback they are no longer there.
+    ///
+    /// # Panics
+    /// When it was not built.
+    pub fn commit(mut self) -> bool {
+        let mut merged = self.merged.take().expect("a merge is built before it is committed");
+        let shared = self.shared.clone();
+        let mut writer = shared.lock();
+        let keys: Vec<u64> = self.inputs.iter().map(|view| view.segment.key()).collect();
+        let Some(range) = writer.place_of(&keys) else { return false };
+        for (input, now) in self.inputs.iter_mut().zip(&writer.sealed[range.clone()]) {
+            catch_up(&mut merged, input, now);
+        }
+        writer.counts.merges_done += 1;
+        writer.counts.items_merged += merged.segment.catalog().num_items();
+        writer.sealed.splice(range, (merged.num_live() > 0).then_some(merged));
+        if writer.memory.len() >= writer.options.memory_items.max(1) {
+            writer.seal_memory();
+        }
+        shared.publish(&writer);
+        true
+    }
+
+    /// A catalog of the items that were there; `None` where the catalog is being closed.
+    fn merged_catalog(&self) -> Result<Option<Catalog>, LiveError> {
+        let mut builder = CatalogBuilder::new(self.schema.build_options())?;
+        let mut line = 0;
+        for view in &self.inputs {
+            let catalog = view.segment.catalog();
+            for rank in view.ranks() {
+                if line % 1024 == 0 && self.shared.is_closing.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+                line += 1;
+                let id = catalog.id(rank).to_owned();
+                builder.push(line, id, &catalog.codes(rank), catalog.attributes(rank))?;
+            }
+        }
+        Ok(Some(builder.finish(None, |_| {})?))
+    }
+}
+
+impl Drop for Merge {
+    fn drop(&mut self) {
+        let mut writer = self.shared.lock();
+        for view in &self.inputs {
+            writer.merging.remove(&view.segment.key());
+        }
+        writer.pending_files.remove(&self.file_number);
+        writer.counts.merges_running -= 1;
+        drop(writer);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Clears in `merged` what is cleared in `now` and was not in `then`, which becomes `now`.
+fn catch_up(merged: &mut SegmentView, then: &mut SegmentView, now: &SegmentView) {
+    let catalog = then.segment.catalog();
+    for rank in then.segment.cleared(then.num_cleared, now.num_cleared) {
+        // It was there when the merge began, so it is in the merged segment.
+        if let Some(rank) = merged.find(catalog.id(rank)) {
+            merged.clear(rank);
+        }
+    }
+    then.num_cleared = now.num_cleared;
+}

@@ -1,0 +1,258 @@
+//! Making, opening and replaying.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+
+use palmette_catalog::Catalog;
+use palmette_storage::Check;
+
+use crate::checkpoint::{Checkpoints, LiveFile};
+use crate::error::{Kind, LiveError};
+use crate::live::{LiveCatalog, kept_place};
+use crate::live_file;
+use crate::log_entry::LogEntry;
+use crate::manifest::{
+    Contents, Manifest, SegmentEntry, delete_unwanted, file_name, file_names, numbers, segment_file,
+};
+use crate::memory::Memory;
+use crate::options::LiveOptions;
+use crate::schema::Schema;
+use crate::segment::{Segment, SegmentView};
+use crate::shared::Shared;
+use crate::wal::{self, Wal};
+use crate::writer::Writer;
+
+impl LiveCatalog {
+    /// Makes a live catalog in a directory, which is made where it is not there: with the items of a
+    /// catalog, or with none. That is generation 0.
+    ///
+    /// Items must keep to `schema`; without one they must keep to the initial catalog's codebook sizes and
+    /// kinds of attributes ([`Schema::of_catalog`]), and without that to nothing.
+    ///
+    /// # Errors
+    /// When there is a live catalog in the directory, it cannot be written to, or the initial catalog does
+    /// not keep to the schema.
+    pub fn create(
+        dir: &Path,
+        initial: Option<Catalog>,
+        schema: Option<Schema>,
+        options: LiveOptions,
+    ) -> Result<Self, LiveError> {
+        std::fs::create_dir_all(dir).map_err(|e| LiveError::io(dir, e))?;
+        let lock_file = lock(dir)?;
+        if !numbers(dir)?.is_empty() {
+            return Err(Kind::Exists { path: dir.to_owned() }.into());
+        }
+        let of_initial = initial.as_ref().map(Schema::of_catalog);
+        let mut schema = schema.or_else(|| of_initial.clone()).unwrap_or_default();
+        if let (Some(initial), Some(of_initial)) = (&initial, of_initial) {
+            schema.check_catalog(initial)?;
+            schema.add_columns(&of_initial.columns);
+            schema.level_prefixes = schema.level_prefixes.or(of_initial.level_prefixes);
+        }
+        // A builder knows which sizes and columns cannot be.
+        palmette_catalog::CatalogBuilder::new(schema.build_options())?;
+        let mut segments = Vec::new();
+        if let Some(initial) = initial.filter(|initial| initial.num_items() > 0) {
+            initial.write(&dir.join(segment_file(0)))?;
+            let num_items = initial.num_items();
+            segments.push(SegmentEntry {
+                file_number: 0,
+                num_items,
+                num_live: num_items,
+                live_generation: None,
+                is_memory: false,
+            });
+        }
+        Wal::create(dir, 1)?;
+        let contents = Contents { generation: 0, segments };
+        Manifest::new(1, schema, contents, Vec::new(), 1).write(dir)?;
+        open_locked(dir, options, lock_file)
+    }
+
+    /// Opens a live catalog: maps its segments, and replays the log since the last checkpoint. A record
+    /// at the end of the log that is not whole was never acknowledged, and is cut off.
+    ///
+    /// # Errors
+    /// When there is no live catalog, another process has it open, or a file is missing or damaged; the
+    /// message names the file and, in a log, the place.
+    pub fn open(dir: &Path, options: LiveOptions) -> Result<Self, LiveError> {
+        if !dir.is_dir() || numbers(dir)?.is_empty() {
+            return Err(Kind::Missing { path: dir.to_owned() }.into());
+        }
+        let lock_file = lock(dir)?;
+        open_locked(dir, options, lock_file)
+    }
+}
+
+/// The segments of one generation, opened.
+#[derive(Debug)]
+pub(crate) struct OpenedContents {
+    sealed: Vec<(SegmentView, Option<u64>)>,
+    memory: Memory,
+}
+
+impl OpenedContents {
+    /// Puts them in the place of what is there. The memory segment is to be indexed.
+    pub(crate) fn install(self, writer: &mut Writer, checkpoints: &mut Checkpoints) {
+        writer.memory = self.memory;
+        writer.sealed.clear();
+        for (view, live_generation) in self.sealed {
+            if let Some(generation) = live_generation {
+                let file = LiveFile { num_cleared: 0, generation };
+                checkpoints.live_files.insert(view.segment.key(), file);
+            }
+            writer.sealed.push(view);
+        }
+    }
+}
+
+/// Opens the files of a generation.
+pub(crate) fn open_contents(
+    writer: &Writer,
+    contents: &Contents,
+) -> Result<OpenedContents, LiveError> {
+    let mut opened = OpenedContents { sealed: Vec::new(), memory: Memory::default() };
+    for entry in &contents.segments {
+        let catalog = open_segment(&writer.dir, entry, writer.options.check)?;
+        if entry.is_memory {
+            opened.memory = Memory::of_catalog(&catalog);
+            continue;
+        }
+        let live = match entry.live_file() {
+            Some(name) => {
+                Some(live_file::read(&writer.dir.join(name), entry.num_items, entry.num_live)?)
+            }
+            None => None,
+        };
+        let segment = Segment::new(catalog, entry.file_number, true, writer.options.filter_bytes);
+        let view = SegmentView::of_live(Arc::new(segment), live);
+        let live_generation = view.live.as_ref().and(entry.live_generation);
+        opened.sealed.push((view, live_generation));
+    }
+    Ok(opened)
+}
+
+fn open_segment(dir: &Path, entry: &SegmentEntry, check: Check) -> Result<Catalog, LiveError> {
+    let path = dir.join(segment_file(entry.file_number));
+    // The memory segment is read whole anyway.
+    let check = if entry.is_memory { Check::Whole } else { check };
+    let catalog = Catalog::open_with(&path, check)?;
+    let (found, said) = (catalog.num_items(), entry.num_items);
+    let all_live = entry.live_generation.is_some() && !entry.is_memory;
+    if found != said || (!all_live && entry.num_live != said) {
+        let live = entry.num_live;
+        let problem = format!(
+            "has {found} items; the manifest says {said}, {live} of them there; restore it from a copy"
+        );
+        return Err(LiveError::damaged(&path, problem));
+    }
+    Ok(catalog)
+}
+
+fn open_locked(
+    dir: &Path,
+    options: LiveOptions,
+    lock_file: File,
+) -> Result<LiveCatalog, LiveError> {
+    let manifest = Manifest::newest(dir)?;
+    let Manifest { number, schema, contents, kept, next_file_number, .. } = manifest.clone();
+    let logs = logs(dir, contents.generation + 1)?;
+    let mut checkpoints = Checkpoints { number, live_files: Default::default() };
+
+    // Read before anything is changed, so that an error leaves the directory as it was.
+    let mut entries = Vec::new();
+    let (mut end, mut torn_bytes) = (0, 0);
+    for (at, &first) in logs.iter().enumerate() {
+        let path = dir.join(wal::file_name(first));
+        let is_last = at + 1 == logs.len();
+        let replayed = wal::replay(&path, first, is_last)?;
+        let next = first + replayed.entries.len() as u64;
+        if let Some(&following) = logs.get(at + 1).filter(|&&following| following != next) {
+            let problem = format!(
+                "ends before generation {next}, and the log after it begins with {following}; restore \
+                 the missing file from a copy"
+            );
+            return Err(LiveError::damaged(&path, problem));
+        }
+        entries.extend(replayed.entries);
+        (end, torn_bytes) = (replayed.end, replayed.torn_bytes);
+    }
+    entries.retain(|&(generation, _)| generation > contents.generation);
+    let last = logs.last().map(|&first| dir.join(wal::file_name(first))).unwrap_or_default();
+
+    let wal = Wal::open_at(&last, end)?;
+    let mut writer = Writer::new(dir, options, wal, schema, next_file_number)?;
+    writer.counts.torn_bytes = torn_bytes;
+    writer.generation = contents.generation;
+    writer.kept = kept;
+    open_contents(&writer, &contents)?.install(&mut writer, &mut checkpoints);
+    for (generation, entry) in entries {
+        replay(&mut writer, &mut checkpoints, generation, entry)
+            .map_err(|e| LiveError::damaged(&last, format!("generation {generation}: {e}")))?;
+    }
+    writer.index_memory()?;
+
+    let mut wanted = manifest.files();
+    wanted.insert(file_name(number));
+    delete_unwanted(dir, |name| match wal::first_generation(name) {
+        Some(first) => logs.contains(&first),
+        None => wanted.contains(name),
+    })?;
+    Ok(LiveCatalog::start(Shared::new(writer, checkpoints, lock_file)))
+}
+
+/// First generations of the files of the log that have records from `from` on, ascending.
+fn logs(dir: &Path, from: u64) -> Result<Vec<u64>, LiveError> {
+    let names = file_names(dir)?;
+    let mut logs: Vec<u64> = names.iter().filter_map(|name| wal::first_generation(name)).collect();
+    logs.sort_unstable();
+    let Some(first) = logs.iter().rposition(|&first| first <= from) else {
+        let path = dir.join(wal::file_name(from));
+        return Err(LiveError::damaged(
+            &path,
+            "is missing; the manifest counts on it; restore it from a copy",
+        ));
+    };
+    Ok(logs.split_off(first))
+}
+
+/// Applies what a log says.
+fn replay(
+    writer: &mut Writer,
+    checkpoints: &mut Checkpoints,
+    generation: u64,
+    entry: LogEntry,
+) -> Result<(), LiveError> {
+    match entry {
+        LogEntry::Batch(updates) => {
+            let added_columns = writer.schema.check_batch(&updates)?;
+            writer.generation = generation;
+            writer.apply(&updates, &added_columns);
+            if writer.memory.len() >= writer.options.memory_items.max(1) && writer.has_room() {
+                writer.index_memory()?;
+            }
+        }
+        LogEntry::Rollback { to } => {
+            let place = kept_place(&writer.kept, to)?;
+            let contents = writer.kept[place].contents.clone();
+            let opened = open_contents(writer, &contents)?;
+            writer.generation = generation;
+            opened.install(writer, checkpoints);
+        }
+    }
+    Ok(())
+}
+
+/// Locks the directory for this process.
+fn lock(dir: &Path) -> Result<File, LiveError> {
+    let path = dir.join("lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|e| LiveError::io(&path, e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Kind::Locked { path }.into()),
+        Err(TryLockError::Error(e)) => Err(LiveError::io(&path, e)),
+    }
+}

@@ -1,0 +1,65 @@
+//! How a live catalog is kept.
+
+use palmette_storage::Check;
+
+/// How a live catalog is opened and kept. These are of the process, not of the directory: each may
+/// change from one opening to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveOptions {
+    /// When a batch is forced to the disk.
+    pub sync: SyncPolicy,
+    /// Which segments are merged in the background.
+    pub merging: MergePolicy,
+    /// Items of the memory segment before it becomes an immutable one; at least 1. Every batch indexes
+    /// the memory segment anew, which takes 1 to 2 microseconds an item.
+    pub memory_items: usize,
+    /// Bytes of the log after which a checkpoint is made in the background; what a reopening has to
+    /// replay at most, give or take a batch.
+    pub checkpoint_bytes: u64,
+    /// Merged segments of at least so many items are written to a file and mapped at once, rather than
+    /// kept in memory until the next opening.
+    pub map_items: u64,
+    /// Bytes of compiled filters kept for each segment.
+    pub filter_bytes: usize,
+    /// How much of the segment files is checked when they are opened.
+    pub check: Check,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self {
+            sync: SyncPolicy::default(),
+            merging: MergePolicy::default(),
+            memory_items: 1024,
+            checkpoint_bytes: 16 << 20,
+            map_items: 1 << 18,
+            filter_bytes: 64 << 20,
+            check: Check::Frame,
+        }
+    }
+}
+
+/// When a batch is forced to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// Before it is acknowledged: it outlives a power failure.
+    #[default]
+    EveryBatch,
+    /// When the system sees fit: it outlives the end of the process, however that comes, and not a
+    /// power failure. Checkpoints are forced nevertheless.
+    Never,
+}
+
+/// Which segments are merged in the background.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MergePolicy {
+    /// Sizes in tiers of eight: at most one segment a tier, but for those that wait for a merge. An item
+    /// is rewritten four or five times a tier.
+    #[default]
+    Tiered,
+    /// None. When there are [`MAX_SEGMENTS`](crate::MAX_SEGMENTS), the memory segment grows instead. For
+    /// tests, and for callers that merge by themselves.
+    Never,
+    /// All, whenever there are two or a tombstone. For tests.
+    Always,
+}

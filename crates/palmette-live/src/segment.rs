@@ -1,0 +1,164 @@
+//! Immutable pieces of a live catalog, and which of their items are still there.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use palmette_attributes::RankSet;
+use palmette_catalog::Catalog;
+use palmette_catalog::index::ItemSet;
+
+use crate::segment_filters::SegmentFilters;
+
+/// A catalog that is a part of a live one, and never changes.
+pub struct Segment {
+    catalog: Catalog,
+    /// Tells segments of this process apart.
+    key: u64,
+    /// The number of its file. A segment that was rolled back to has the file of the one it was.
+    file_number: u64,
+    /// Whether that file is there, whole.
+    is_written: AtomicBool,
+    /// Ranks in the order in which they were cleared since this segment was made. A view knows how many
+    /// of them are its own.
+    cleared: RwLock<Vec<u64>>,
+    /// The largest code in use at each level.
+    largest_codes: OnceLock<Vec<Option<u32>>>,
+    pub(crate) filters: SegmentFilters,
+}
+
+/// A segment as one generation sees it.
+#[derive(Clone, Debug)]
+pub struct SegmentView {
+    pub(crate) segment: Arc<Segment>,
+    /// The items that are there; `None` for all.
+    pub(crate) live: Option<Arc<ItemSet>>,
+    /// How many of the segment's cleared ranks are cleared here.
+    pub(crate) num_cleared: usize,
+}
+
+impl Segment {
+    pub(crate) fn new(
+        catalog: Catalog,
+        file_number: u64,
+        is_written: bool,
+        filter_bytes: usize,
+    ) -> Self {
+        static NEXT_KEY: AtomicU64 = AtomicU64::new(0);
+        Self {
+            catalog,
+            key: NEXT_KEY.fetch_add(1, Ordering::Relaxed),
+            file_number,
+            is_written: AtomicBool::new(is_written),
+            cleared: RwLock::default(),
+            largest_codes: OnceLock::new(),
+            filters: SegmentFilters::new(filter_bytes),
+        }
+    }
+
+    /// Its items, those that are no longer there included.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
+    pub(crate) fn file_number(&self) -> u64 {
+        self.file_number
+    }
+
+    pub(crate) fn is_written(&self) -> bool {
+        self.is_written.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_written(&self) {
+        self.is_written.store(true, Ordering::Release);
+    }
+
+    /// Ranks that were cleared, from the `from`th to before the `to`th.
+    pub(crate) fn cleared(&self, from: usize, to: usize) -> Vec<u64> {
+        let cleared = self.cleared.read().unwrap_or_else(PoisonError::into_inner);
+        cleared[from..to].to_vec()
+    }
+
+    /// The largest code in use at a level, items that are no longer there included. Cost: a pass over all
+    /// codes, once.
+    pub(crate) fn largest_code(&self, level: usize) -> Option<u32> {
+        let index = self.catalog.index();
+        let all = || (0..index.num_levels()).map(|level| index.largest_code(level)).collect();
+        self.largest_codes.get_or_init(all).get(level).copied().flatten()
+    }
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment")
+            .field("file_number", &self.file_number)
+            .field("num_items", &self.catalog.num_items())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SegmentView {
+    /// All items of a segment.
+    pub(crate) fn whole(segment: Arc<Segment>) -> Self {
+        Self { segment, live: None, num_cleared: 0 }
+    }
+
+    /// The items of a segment that is new in this process, of which only `live` are there.
+    pub(crate) fn of_live(segment: Arc<Segment>, live: Option<RankSet>) -> Self {
+        let live = live.filter(|live| !live.is_full());
+        let live = live.map(|live| Arc::new(segment.catalog.index().item_set(live)));
+        Self { segment, live, num_cleared: 0 }
+    }
+
+    /// The segment.
+    pub fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// The items of the segment that are there; `None` for all.
+    pub fn live(&self) -> Option<&Arc<ItemSet>> {
+        self.live.as_ref()
+    }
+
+    /// How many items are there.
+    pub fn num_live(&self) -> u64 {
+        self.live.as_ref().map_or(self.segment.catalog.num_items(), |live| live.len())
+    }
+
+    /// How many items of the segment are not there.
+    pub fn num_tombstones(&self) -> u64 {
+        self.segment.catalog.num_items() - self.num_live()
+    }
+
+    /// The rank of an item that is there.
+    pub(crate) fn find(&self, id: &str) -> Option<u64> {
+        let rank = self.segment.catalog.rank_of(id)?;
+        let is_live = self.live.as_ref().is_none_or(|live| live.ranks().contains(rank));
+        is_live.then_some(rank)
+    }
+
+    /// Ranks of the items that are there, ascending.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = u64> + '_ {
+        let all = if self.live.is_none() { self.segment.catalog.num_items() } else { 0 };
+        (0..all).chain(self.live.iter().flat_map(|live| live.ranks().iter()))
+    }
+
+    /// Takes an item out. Views that were cloned before still have it.
+    ///
+    /// Cost: copies of the few kilobytes around it, once for each clone.
+    pub(crate) fn clear(&mut self, rank: u64) {
+        let index = self.segment.catalog.index();
+        let live = self.live.get_or_insert_with(|| Arc::new(index.all_items()));
+        if !Arc::make_mut(live).remove(index, rank) {
+            return;
+        }
+        let mut cleared = self.segment.cleared.write().unwrap_or_else(PoisonError::into_inner);
+        debug_assert_eq!(cleared.len(), self.num_cleared, "only the newest view is changed");
+        cleared.push(rank);
+        self.num_cleared += 1;
+    }
+}

@@ -1,0 +1,127 @@
+//! Filters compiled once for a segment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use palmette_attributes::{Filter, FilterError, RankSet};
+use palmette_catalog::index::ItemSet;
+
+use crate::segment::SegmentView;
+
+/// The item sets of the filters that were asked for last, up to a number of bytes.
+///
+/// For each filter two sets are kept: the one of all items that match, which never changes since the
+/// segment does not, and the one of those that were there when it was last asked for. A later view has
+/// only cleared more: its set is a copy of that one without what was cleared since.
+#[derive(Debug)]
+pub(crate) struct SegmentFilters {
+    max_bytes: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: HashMap<Filter, Entry>,
+    bytes: usize,
+    /// Counts requests: what was used last has the largest number.
+    now: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    matching: Arc<RankSet>,
+    live: Arc<ItemSet>,
+    /// How many ranks were cleared in `live`.
+    num_cleared: usize,
+    used: u64,
+}
+
+impl SegmentFilters {
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, kept: Mutex::default() }
+    }
+
+    /// The items of a view of this segment that match. `filter` excludes no ids.
+    pub(crate) fn items(
+        &self,
+        view: &SegmentView,
+        filter: &Filter,
+        is_known: &dyn Fn(&str) -> bool,
+    ) -> Result<Arc<ItemSet>, FilterError> {
+        let found = self.look_up(filter);
+        if let Some(entry) = &found
+            && entry.num_cleared == view.num_cleared
+        {
+            return Ok(entry.live.clone());
+        }
+        // Made without the lock, so that others need not wait; two may make the same.
+        let catalog = view.segment.catalog();
+        let entry = match found {
+            Some(entry) if entry.num_cleared < view.num_cleared => {
+                let cleared = view.segment.cleared(entry.num_cleared, view.num_cleared);
+                let live = Arc::new(entry.live.without(catalog.index(), cleared));
+                Entry { live, num_cleared: view.num_cleared, ..entry }
+            }
+            // A view that is older than what was kept: what it needs is not worth keeping.
+            Some(entry) => return Ok(Arc::new(live_part(view, &entry.matching))),
+            None => {
+                let ids = |id: &str| catalog.rank_of(id);
+                let matching = catalog.columns().select_among(filter, &ids, is_known)?;
+                let live = Arc::new(live_part(view, &matching));
+                let matching = Arc::new(matching);
+                Entry { matching, live, num_cleared: view.num_cleared, used: 0 }
+            }
+        };
+        let live = entry.live.clone();
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(
+            filter,
+            entry,
+            self.max_bytes,
+        );
+        Ok(live)
+    }
+
+    fn look_up(&self, filter: &Filter) -> Option<Entry> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.now += 1;
+        let now = kept.now;
+        let entry = kept.entries.get_mut(filter)?;
+        entry.used = now;
+        Some(entry.clone())
+    }
+}
+
+/// Those of a set that are there.
+fn live_part(view: &SegmentView, matching: &RankSet) -> ItemSet {
+    let index = view.segment.catalog().index();
+    match &view.live {
+        Some(live) => index.item_set(matching.and(live.ranks())),
+        None => index.item_set(matching.clone()),
+    }
+}
+
+impl Kept {
+    /// Adds an entry unless a newer one is there, and lets go of those that were not used for longest
+    /// until all fit.
+    fn insert(&mut self, filter: &Filter, entry: Entry, max_bytes: usize) {
+        let newer = |kept: &Entry| kept.num_cleared >= entry.num_cleared;
+        if entry.bytes() > max_bytes || self.entries.get(filter).is_some_and(newer) {
+            return;
+        }
+        self.bytes += entry.bytes();
+        let replaced = self.entries.insert(filter.clone(), Entry { used: self.now, ..entry });
+        self.bytes -= replaced.map_or(0, |entry| entry.bytes());
+        while self.bytes > max_bytes {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(oldest) = oldest.map(|(filter, _)| filter.clone()) else { break };
+            let gone = self.entries.remove(&oldest).expect("it was found");
+            self.bytes -= gone.bytes();
+        }
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        self.matching.bytes() + self.live.bytes()
+    }
+}

@@ -1,0 +1,172 @@
+//! A live catalog at one generation.
+
+use std::sync::Arc;
+
+use palmette_attributes::{Columns, Filter, FilterError, RankSet};
+use palmette_catalog::index::ItemSet;
+use palmette_catalog::{Catalog, Item};
+
+use crate::schema::{Schema, check_filter};
+use crate::segment::SegmentView;
+
+/// Most segments of a snapshot, the memory segment included.
+pub const MAX_SEGMENTS: usize = 8;
+
+/// All items of one generation. It never changes; hold the `Arc` for as long as you want to see it.
+#[derive(Debug)]
+pub struct Snapshot {
+    generation: u64,
+    /// The oldest first: at most [`MAX_SEGMENTS`].
+    segments: Vec<SegmentView>,
+    num_items: u64,
+    schema: Arc<Schema>,
+    /// The schema's columns, of no items.
+    columns: Arc<Columns>,
+}
+
+/// Where an item lies in a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ItemRef {
+    /// Place of the segment, the oldest first.
+    pub segment: u32,
+    /// Rank within the segment.
+    pub rank: u64,
+}
+
+/// Some of a snapshot's items, a set for each segment.
+#[derive(Clone, Debug)]
+pub struct SnapshotItems {
+    pub(crate) sets: Vec<Arc<ItemSet>>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        generation: u64,
+        segments: Vec<SegmentView>,
+        schema: Arc<Schema>,
+        columns: Arc<Columns>,
+    ) -> Self {
+        assert!(segments.len() <= MAX_SEGMENTS, "{} segments", segments.len());
+        let num_items = segments.iter().map(SegmentView::num_live).sum();
+        Self { generation, segments, num_items, schema, columns }
+    }
+
+    /// The number of this state of the catalog: one more with each batch.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Items in all.
+    pub fn num_items(&self) -> u64 {
+        self.num_items
+    }
+
+    /// The segments, the oldest first.
+    pub fn segments(&self) -> &[SegmentView] {
+        &self.segments
+    }
+
+    /// What all items have in common.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The item with this id. Cost: a look-up in each segment until it is found.
+    pub fn find(&self, id: &str) -> Option<ItemRef> {
+        let find = |(at, view): (usize, &SegmentView)| {
+            Some(ItemRef { segment: at as u32, rank: view.find(id)? })
+        };
+        self.segments.iter().enumerate().rev().find_map(find)
+    }
+
+    /// An item: id, codes and attributes.
+    ///
+    /// # Panics
+    /// When the reference is of another snapshot and leads nowhere in this one; so do the next two.
+    pub fn item(&self, at: ItemRef) -> Item {
+        let (catalog, rank) = self.place(at);
+        Item {
+            id: catalog.id(rank).to_owned(),
+            codes: catalog.codes(rank),
+            attributes: catalog.attributes(rank),
+        }
+    }
+
+    /// The id of an item.
+    pub fn id(&self, at: ItemRef) -> &str {
+        let (catalog, rank) = self.place(at);
+        catalog.id(rank)
+    }
+
+    /// The catalog of an item's segment, and its rank there.
+    pub fn place(&self, at: ItemRef) -> (&Catalog, u64) {
+        (self.segments[at.segment as usize].segment.catalog(), at.rank)
+    }
+
+    /// All items, segment by segment and in the order of ranks within: those that share a semantic ID
+    /// come in the order in which they were upserted.
+    pub fn items(&self) -> impl Iterator<Item = ItemRef> + '_ {
+        self.segments.iter().enumerate().flat_map(|(segment, view)| {
+            view.ranks().map(move |rank| ItemRef { segment: segment as u32, rank })
+        })
+    }
+
+    /// The items that match a filter. Compiled sets are kept for each segment and brought up to date with
+    /// what was cleared since.
+    ///
+    /// An attribute that no item of a segment has is missing there. An attribute stays known when the last
+    /// item that had it is gone: the filter then matches nothing, where a catalog built of the items that
+    /// are left would not know it.
+    ///
+    /// # Errors
+    /// When the filter names an attribute that no item ever had, or asks of one what its kind cannot
+    /// answer.
+    pub fn filter(&self, filter: &Filter) -> Result<SnapshotItems, FilterError> {
+        check_filter(&self.columns, filter)?;
+        let is_known = |name: &str| self.schema.kind_of(name).is_some();
+        let kept = filter.without_excluded();
+        let mut sets = Vec::with_capacity(self.segments.len());
+        for view in &self.segments {
+            let set = view.segment.filters.items(view, &kept, &is_known)?;
+            let catalog = view.segment.catalog();
+            let mut excluded =
+                filter.excluded().iter().filter_map(|id| catalog.rank_of(id)).peekable();
+            sets.push(match excluded.peek() {
+                Some(_) => Arc::new(set.without(catalog.index(), excluded)),
+                None => set,
+            });
+        }
+        Ok(SnapshotItems { sets })
+    }
+
+    /// Items chosen by a set of ranks for each segment; those that are not there are left out.
+    ///
+    /// # Panics
+    /// When there is not a set for each segment, over its number of ranks.
+    pub fn choose(&self, ranks: &[RankSet]) -> SnapshotItems {
+        assert_eq!(ranks.len(), self.segments.len(), "a set for each segment");
+        let choose = |(view, ranks): (&SegmentView, &RankSet)| {
+            let live = view.live.as_ref().map(|live| ranks.and(live.ranks()));
+            let index = view.segment.catalog().index();
+            Arc::new(index.item_set(live.unwrap_or_else(|| ranks.clone())))
+        };
+        SnapshotItems { sets: self.segments.iter().zip(ranks).map(choose).collect() }
+    }
+}
+
+impl SnapshotItems {
+    /// Items in the set.
+    pub fn len(&self) -> u64 {
+        self.sets.iter().map(|set| set.len()).sum()
+    }
+
+    /// Whether nothing may be returned.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether an item is in the set.
+    pub fn contains(&self, at: ItemRef) -> bool {
+        self.sets.get(at.segment as usize).is_some_and(|set| set.ranks().contains(at.rank))
+    }
+}

@@ -1,0 +1,242 @@
+//! Directories that are damaged, hostile or in use: errors that say so, never a panic.
+
+use std::path::{Path, PathBuf};
+
+use palmette_catalog::Item;
+use palmette_live::{LiveCatalog, LiveError, LiveOptions, MergePolicy, Schema, Update};
+use palmette_storage::Check;
+
+use crate::same::{Model, check, item};
+
+fn options() -> LiveOptions {
+    LiveOptions {
+        merging: MergePolicy::Never,
+        memory_items: 4,
+        checkpoint_bytes: u64::MAX,
+        check: Check::Whole,
+        ..LiveOptions::default()
+    }
+}
+
+fn batch(n: u32) -> Vec<Update> {
+    let upsert = |i: u32| Update::Upsert(item(n * 2 + i, &[n % 4, i, 1], Some(1), Some(0.1)));
+    (0..4).map(upsert).chain([Update::Delete(format!("item{}", n * 2 + 1))]).collect()
+}
+
+/// A live catalog with segments, live files, a kept generation and a log; its model before the last
+/// batch, and after.
+fn made(dir: &Path) -> (Model, Model) {
+    let live = LiveCatalog::create(dir, None, None, options()).expect("new");
+    let mut model = Model::default();
+    let apply = |model: &mut Model, n: u32| {
+        live.apply(&batch(n)).expect("sound");
+        model.apply(&batch(n));
+    };
+    (0..3).for_each(|n| apply(&mut model, n));
+    live.keep(Some("before")).expect("room");
+    (3..6).for_each(|n| apply(&mut model, n));
+    let before = model.clone();
+    apply(&mut model, 6);
+    (before, model)
+}
+
+fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let paths =
+        std::fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("readable").path());
+    let name = |path: &PathBuf| path.file_name().and_then(|n| n.to_str()).map(str::to_owned);
+    let mut paths: Vec<_> =
+        paths.filter(|path| name(path).is_some_and(|name| name.starts_with(prefix))).collect();
+    paths.sort();
+    paths
+}
+
+fn copy(from: &Path, to: &Path) {
+    _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir_all(to).expect("a folder");
+    for path in files(from, "") {
+        std::fs::copy(&path, to.join(path.file_name().expect("a file"))).expect("room");
+    }
+}
+
+#[test]
+fn a_log_cut_or_flipped_in_its_last_record_opens_with_the_batches_before() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (made_in, copied) = (dir.path().join("made"), dir.path().join("copied"));
+    let (before, after) = made(&made_in);
+    let [log] = &files(&made_in, "wal-")[..] else { panic!("one log") };
+    let bytes = std::fs::read(log).expect("it is there");
+    let mut last_record = Vec::new();
+    for at in (32..bytes.len()).rev() {
+        copy(&made_in, &copied);
+        let log = copied.join(log.file_name().expect("a file"));
+        let mut cut = bytes.clone();
+        if at % 2 == 0 {
+            cut.truncate(at)
+        } else {
+            cut[at] ^= 0x10
+        }
+        std::fs::write(&log, &cut).expect("room");
+        match LiveCatalog::open(&copied, options()) {
+            Ok(live) if live.snapshot().generation() == 6 => {
+                assert!(live.status().torn_bytes > 0 || cut.len() < bytes.len());
+                check(&live.snapshot(), &before, None, 1);
+                // It goes on as if the batch had never been.
+                live.apply(&batch(6)).expect("sound");
+                drop(live);
+                let live = LiveCatalog::open(&copied, options()).expect("sound");
+                check(&live.snapshot(), &after, None, 1);
+                last_record.push(at);
+            }
+            Ok(live) => {
+                // Cut within an earlier record: that one is then the last.
+                assert!(at % 2 == 0 && live.snapshot().generation() < 6);
+            }
+            Err(e) => {
+                assert!(at % 2 == 1, "{e}");
+                let name = log.to_str().expect("UTF-8");
+                assert!(e.to_string().contains(name) && e.to_string().contains("at byte"), "{e}");
+                assert_eq!(std::fs::read(&log).expect("it is there"), cut, "nothing was changed");
+            }
+        }
+    }
+    let whole = last_record.iter().rev().zip(last_record[last_record.len() - 1]..);
+    assert!(last_record.len() > 60 && whole.into_iter().all(|(a, b)| *a == b), "{last_record:?}");
+}
+
+#[test]
+fn a_missing_or_damaged_file_is_an_error_that_names_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (made_in, copied) = (dir.path().join("made"), dir.path().join("copied"));
+    made(&made_in);
+    let mut num_live = 0;
+    for path in files(&made_in, "") {
+        let name = path.file_name().and_then(|n| n.to_str()).expect("UTF-8").to_owned();
+        if name == "lock" {
+            continue;
+        }
+        num_live += usize::from(name.starts_with("live-"));
+        let bytes = std::fs::read(&path).expect("it is there");
+        let check = |damaged: Option<&[u8]>| {
+            copy(&made_in, &copied);
+            match damaged {
+                Some(bytes) => std::fs::write(copied.join(&name), bytes).expect("room"),
+                None => std::fs::remove_file(copied.join(&name)).expect("it is there"),
+            }
+            match LiveCatalog::open(&copied, options()) {
+                Err(e) => {
+                    let named = name.starts_with("manifest-") || e.to_string().contains(&name);
+                    assert!(named, "{name}: {e}");
+                }
+                Ok(live) => {
+                    // White space in a manifest may be any.
+                    let is_space = |b: &u8| b.is_ascii_whitespace();
+                    let json = damaged.expect("it is there");
+                    let same = json
+                        .iter()
+                        .filter(|b| !is_space(b))
+                        .eq(bytes.iter().filter(|b| !is_space(b)));
+                    let log_end = name.starts_with("wal-") && live.snapshot().generation() == 6;
+                    assert!(same || log_end, "{name} was damaged and opened");
+                }
+            }
+        };
+        check(None);
+        check(Some(&[]));
+        for at in (0..bytes.len()).step_by(bytes.len() / 150 + 1) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 7);
+            check(Some(&flipped));
+            if !name.starts_with("wal-") {
+                check(Some(&bytes[..at]));
+            }
+        }
+    }
+    assert!(num_live > 0);
+}
+
+#[test]
+fn hostile_manifests_are_errors() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (made_in, copied) = (dir.path().join("made"), dir.path().join("copied"));
+    made(&made_in);
+    let [manifest] = &files(&made_in, "manifest-")[..] else { panic!("one manifest") };
+    let text = std::fs::read_to_string(manifest).expect("it is there");
+    let good: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let hostile: [fn(&mut serde_json::Value); 8] = [
+        |m| m["number"] = 7.into(),
+        |m| m["version"] = 2.into(),
+        |m| m["next_file_number"] = 0.into(),
+        |m| m["contents"]["segments"][0]["num_items"] = u64::MAX.into(),
+        |m| m["contents"]["segments"][0]["num_live"] = u64::MAX.into(),
+        |m| m["contents"]["segments"][0]["is_memory"] = true.into(),
+        |m| m["contents"]["segments"][0]["file_number"] = u64::MAX.into(),
+        |m| {
+            let segment = m["contents"]["segments"][0].clone();
+            m["contents"]["segments"].as_array_mut().expect("a list").extend(vec![segment; 20]);
+        },
+    ];
+    for (number, change) in hostile.into_iter().enumerate() {
+        let mut changed = good.clone();
+        change(&mut changed["manifest"]);
+        // With the checksum that it should have.
+        let bytes = serde_json::to_vec(&changed["manifest"]).expect("JSON");
+        changed["checksum"] = crc32fast::hash(&bytes).into();
+        copy(&made_in, &copied);
+        let path = copied.join(manifest.file_name().expect("a file"));
+        std::fs::write(&path, changed.to_string()).expect("room");
+        let error = LiveCatalog::open(&copied, options()).expect_err("hostile").to_string();
+        assert!(!error.contains("checksum"), "change {number}: {error}");
+    }
+}
+
+#[test]
+fn a_directory_in_use_missing_or_taken_is_an_error() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path().join("live");
+    assert!(LiveCatalog::open(&dir, options()).is_err());
+    let live = LiveCatalog::create(&dir, None, None, options()).expect("new");
+    assert!(LiveCatalog::open(&dir, options()).expect_err("it is open").is_locked());
+    assert!(LiveCatalog::create(&dir, None, None, options()).expect_err("it is open").is_locked());
+    drop(live);
+    assert!(LiveCatalog::create(&dir, None, None, options()).is_err());
+    LiveCatalog::open(&dir, options()).expect("it is closed");
+}
+
+#[test]
+fn a_batch_with_one_bad_update_changes_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let schema = Schema { codes_per_level: Some(vec![4, 4]), ..Schema::default() };
+    let dir = dir.path().join("live");
+    let live = LiveCatalog::create(&dir, None, Some(schema), options()).expect("new");
+    let good = Update::Upsert(item(1, &[1, 2], Some(1), Some(2.0)));
+    live.apply(std::slice::from_ref(&good)).expect("sound");
+    let upsert = |id: &str, codes: &[u32], attributes: serde_json::Value| {
+        let attributes = attributes.as_object().expect("an object").clone();
+        Update::Upsert(Item { id: id.into(), codes: codes.into(), attributes })
+    };
+    let none = serde_json::json!({});
+    let bad = [
+        (upsert("", &[1], none.clone()), "empty id"),
+        (Update::Delete(String::new()), "empty id"),
+        (upsert("a", &[], none.clone()), "empty semantic ID"),
+        (upsert("a", &[1, 4], none.clone()), "has code 4 at level 1; codes there are below 4"),
+        (upsert("a", &[1, 1, 1], none.clone()), "has 3 codes"),
+        (upsert("a", &[1], serde_json::json!({"price": "much"})), "declared number"),
+        (upsert("a", &[1], serde_json::json!({"colour": 3})), "declared keyword"),
+    ];
+    for (update, rule) in bad {
+        let error: LiveError = live.apply(&[good.clone(), update.clone()]).expect_err("bad");
+        assert_eq!(error.update_index(), Some(1));
+        assert!(error.rule().is_some_and(|found| found.contains(rule)), "{error}");
+        assert!(error.to_string().contains("update 1"), "{error}");
+        assert_eq!(live.snapshot().generation(), 1);
+    }
+    let new_twice = [
+        upsert("a", &[1], serde_json::json!({"size": 1})),
+        upsert("b", &[1], serde_json::json!({"size": "large"})),
+    ];
+    assert_eq!(live.apply(&new_twice).expect_err("two kinds").update_index(), Some(1));
+    assert_eq!(live.snapshot().schema().columns.len(), 2);
+    drop(live);
+    assert_eq!(LiveCatalog::open(&dir, options()).expect("closed").snapshot().generation(), 1);
+}

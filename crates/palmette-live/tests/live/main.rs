@@ -1,0 +1,8 @@
+//! A live catalog against the definition: a list of items, and a catalog built from it anew.
+
+mod damage;
+mod kill;
+mod model;
+mod operations;
+mod same;
+mod threads;
