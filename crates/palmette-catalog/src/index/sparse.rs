@@ -164,7 +164,13 @@ impl SparseLevel {
         first: u64,
         mut visit: impl FnMut(u64),
     ) {
-        if self.starts.is_some() {
+        if let Some(starts) = &self.starts {
+            // Where all items are in, as they mostly are in a set that few were taken out of, there is no
+            // need to find where each child begins.
+            if ranks.all_in(within.clone()) {
+                let end = starts.count_before(within.end);
+                return self.codes.reader().for_each(first..end, visit);
+            }
             return self.for_each_child(within, first, |code, child| {
                 if ranks.any_in(child) {
                     visit(code);

@@ -255,18 +255,14 @@ fn add_codes(
     first_bit: u32,
     row: &mut [u32],
 ) {
-    match items.map(ItemSet::ranks) {
-        // Where all items are in, as they mostly are in a set that few were taken out of, they need not be
-        // gone through.
-        Some(ranks) if !ranks.all_in(within.clone()) => {
-            sparse.for_each_code_of(ranks, within, first, |code| {
-                let bit = u64::from(first_bit) + code;
-                if let Some(word) = row.get_mut((bit / 32) as usize) {
-                    *word |= 1 << (bit % 32);
-                }
-            });
-        }
-        _ => sparse.set_codes(within, first, first_bit, row),
+    match items {
+        None => sparse.set_codes(within, first, first_bit, row),
+        Some(items) => sparse.for_each_code_of(items.ranks(), within, first, |code| {
+            let bit = u64::from(first_bit) + code;
+            if let Some(word) = row.get_mut((bit / 32) as usize) {
+                *word |= 1 << (bit % 32);
+            }
+        }),
     }
 }
 
