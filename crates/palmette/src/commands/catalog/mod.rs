@@ -1,8 +1,9 @@
-//! `palmette catalog`: build, inspect, filter, plan.
+//! `palmette catalog`: build, inspect, filter, plan, live.
 
 mod build;
 mod filter;
 mod inspect;
+mod live;
 mod plan;
 mod stats;
 
@@ -40,6 +41,9 @@ pub(crate) enum CatalogCommand {
     Filter(filter::FilterArgs),
     /// Work out how many bytes a catalog will take, before there is one
     Plan(plan::PlanArgs),
+    /// Catalogs that change: insert, replace and delete items without a rebuild, and lose none in a crash
+    #[command(subcommand)]
+    Live(live::LiveCommand),
 }
 
 pub(crate) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
@@ -48,5 +52,6 @@ pub(crate) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
         CatalogCommand::Inspect(args) => inspect::inspect(args),
         CatalogCommand::Filter(args) => filter::run(args),
         CatalogCommand::Plan(args) => plan::run(args),
+        CatalogCommand::Live(command) => live::run(command),
     }
 }

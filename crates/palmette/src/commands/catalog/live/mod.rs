@@ -1,0 +1,173 @@
+//! `palmette catalog live`: catalogs that change.
+
+mod apply;
+mod export;
+mod updates;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use palmette_catalog::Catalog;
+use palmette_live::{LiveCatalog, LiveOptions, LiveStatus};
+use serde_json::json;
+
+use crate::output::{bytes, grouped, print, print_json, table, visible};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LiveCommand {
+    /// Make a live catalog in a directory, with the items of a catalog or with none
+    Init(InitArgs),
+    /// Apply updates: a JSON object a line, an item to insert or replace, or {"delete": "id"}
+    ///
+    /// An item is written as for `catalog build`:
+    ///   {"item_id": "P1", "codes": [183, 7], "title": …, more attributes}
+    ///   {"delete": "P2"}
+    ///
+    /// Lines are applied in batches, each whole or not at all: when a batch is acknowledged (see
+    /// --progress), it is on disk and outlives a crash. A bad line stops at its batch and is named;
+    /// the batches before it stay applied.
+    #[command(verbatim_doc_comment)]
+    Apply(apply::ApplyArgs),
+    /// Show generation, items, segments, log and kept generations
+    Status(DirArgs),
+    /// Keep the present generation, so that it can be gone back to
+    Keep(KeepArgs),
+    /// Let go of a kept generation
+    Forget(GenerationArgs),
+    /// Go back to a kept generation: publishes its contents as a new one
+    Rollback(GenerationArgs),
+    /// Merge all segments into one without tombstones, and put everything in files
+    Merge(DirArgs),
+    /// Write the present generation as a catalog file
+    Export(export::ExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Directory to make
+    dir: PathBuf,
+    /// Catalog whose items it begins with; its codebook sizes and kinds of attributes then bind all
+    /// later items
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DirArgs {
+    /// Directory of the live catalog
+    dir: PathBuf,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeepArgs {
+    /// Directory of the live catalog
+    dir: PathBuf,
+    /// What to call it
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerationArgs {
+    /// Directory of the live catalog
+    dir: PathBuf,
+    /// A generation that `palmette catalog live status` lists as kept
+    generation: u64,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(command: &LiveCommand) -> anyhow::Result<()> {
+    match command {
+        LiveCommand::Init(args) => init(args),
+        LiveCommand::Apply(args) => apply::run(args),
+        LiveCommand::Status(args) => show(&open(&args.dir)?.status(), args.json),
+        LiveCommand::Keep(args) => {
+            let generation = open(&args.dir)?.keep(args.name.as_deref())?;
+            said(args.json, generation, &format!("generation {generation} is kept"))
+        }
+        LiveCommand::Forget(args) => {
+            open(&args.dir)?.forget(args.generation)?;
+            let generation = args.generation;
+            said(args.json, generation, &format!("generation {generation} is not kept any more"))
+        }
+        LiveCommand::Rollback(args) => {
+            let generation = open(&args.dir)?.rollback(args.generation)?;
+            let text = format!("generation {generation} has what {} had", args.generation);
+            said(args.json, generation, &text)
+        }
+        LiveCommand::Merge(args) => {
+            let live = open(&args.dir)?;
+            live.merge_all()?;
+            live.checkpoint()?;
+            show(&live.status(), args.json)
+        }
+        LiveCommand::Export(args) => export::run(args),
+    }
+}
+
+fn init(args: &InitArgs) -> anyhow::Result<()> {
+    let initial = args.from.as_deref().map(Catalog::open).transpose()?;
+    let live = LiveCatalog::create(&args.dir, initial, None, LiveOptions::default())?;
+    show(&live.status(), args.json)
+}
+
+fn open(dir: &Path) -> anyhow::Result<LiveCatalog> {
+    Ok(LiveCatalog::open(dir, LiveOptions::default())?)
+}
+
+fn said(as_json: bool, generation: u64, text: &str) -> anyhow::Result<()> {
+    if as_json { print_json(&json!({"generation": generation})) } else { print(text) }
+}
+
+fn show(status: &LiveStatus, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        return print_json(status);
+    }
+    let mut text = format!(
+        "generation {}: {} items, {} tombstones; log {}\n",
+        status.generation,
+        grouped(status.num_items),
+        grouped(status.num_tombstones),
+        bytes(status.wal_bytes as usize)
+    );
+    let rows: Vec<Vec<String>> = status
+        .segments
+        .iter()
+        .enumerate()
+        .map(|(place, segment)| {
+            vec![
+                place.to_string(),
+                grouped(segment.num_items),
+                grouped(segment.num_live),
+                bytes(segment.bytes as usize),
+                if segment.is_written { "file" } else { "memory and log" }.to_owned(),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        text += &table(&["segment", " items", " there", " bytes", "in"], &rows);
+    }
+    for kept in &status.kept {
+        let name = kept.name.as_deref().map_or_else(String::new, |n| format!(" ({})", visible(n)));
+        text += &format!("kept {}{name}: {} items\n", kept.generation, grouped(kept.num_items));
+    }
+    if status.torn_bytes > 0 {
+        let torn = bytes(status.torn_bytes as usize);
+        text += &format!("cut off {torn} of a batch that was not acknowledged\n");
+    }
+    if let Some(error) = &status.background_error {
+        text += &format!("in the background: {}\n", visible(error));
+    }
+    print(&text)
+}
