@@ -117,7 +117,7 @@ fn main() {
 }
 
 fn measure(num_items: u64) -> Report {
-    let Built { catalog: built, matching, wall_s, cpu_s } = build(num_items);
+    let Built { catalog: built, matching, clocks } = build(num_items);
     let build_peak_bytes = peak_resident_bytes();
 
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -156,8 +156,8 @@ fn measure(num_items: u64) -> Report {
     Report {
         items: num_items,
         cores,
-        build_wall_s: wall_s,
-        build_cpu_s: cpu_s,
+        build_wall_s: clocks.wall_s,
+        build_cpu_s: clocks.cpu_s,
         build_peak_bytes,
         dense_levels: catalog.index().num_dense_levels(),
         file_bytes: std::fs::metadata(&path).expect("the file").len(),
@@ -184,40 +184,45 @@ struct Built {
     catalog: Catalog,
     /// Items that the filter keeps, counted while they were made up.
     matching: u64,
-    wall_s: f64,
-    cpu_s: Option<f64>,
+    clocks: Clocks,
 }
 
 fn build(num_items: u64) -> Built {
     const BLOCK: u64 = 4096;
     let mut random = Random(1);
-    let (mut matching, mut wall_ns, mut cpu_s) = (0, 0.0, process_cpu_s().map(|_| 0.0));
-    let mut builder = Some(CatalogBuilder::new(BuildOptions::default()).expect("no options"));
-    let mut clocked = |work: &mut dyn FnMut()| {
-        let before = process_cpu_s();
-        wall_ns += timed(work).0;
-        let parts = cpu_s.zip(before).zip(process_cpu_s());
-        cpu_s = parts.map(|((sum, from), to)| sum + to - from);
-    };
+    let mut matching = 0;
+    let mut clocks = Clocks { wall_s: 0.0, cpu_s: process_cpu_s().map(|_| 0.0) };
+    let mut builder = CatalogBuilder::new(BuildOptions::default()).expect("no options");
     for first in (0..num_items).step_by(BLOCK as usize) {
         let numbers = first..num_items.min(first + BLOCK);
-        let mut rows: Vec<Row> = numbers.map(|number| row(number, &mut random)).collect();
+        let rows: Vec<Row> = numbers.map(|number| row(number, &mut random)).collect();
         matching += rows.iter().filter(|row| row.matches).count() as u64;
-        clocked(&mut || {
-            let builder = builder.as_mut().expect("it is not finished");
-            for Row { number, id, codes, attributes, .. } in rows.drain(..) {
+        clocks.run(|| {
+            for Row { number, id, codes, attributes, .. } in rows {
                 builder.push(number + 1, id, &codes, attributes).expect("a sound row");
             }
         });
     }
-    let mut catalog = None;
-    clocked(&mut || {
-        let builder = builder.take().expect("it is finished once");
-        catalog = Some(builder.finish(None, |_| {}).expect("sound rows"));
-    });
-    let catalog = catalog.expect("it was built");
+    let catalog = clocks.run(|| builder.finish(None, |_| {}).expect("sound rows"));
     assert_eq!(catalog.num_items(), num_items);
-    Built { catalog, matching, wall_s: wall_ns / 1e9, cpu_s }
+    Built { catalog, matching, clocks }
+}
+
+/// Sums of the times that pieces of work took.
+struct Clocks {
+    wall_s: f64,
+    cpu_s: Option<f64>,
+}
+
+impl Clocks {
+    fn run<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let before = process_cpu_s();
+        let (ns, made) = timed(work);
+        self.wall_s += ns / 1e9;
+        let parts = self.cpu_s.zip(before).zip(process_cpu_s());
+        self.cpu_s = parts.map(|((sum, from), to)| sum + to - from);
+        made
+    }
 }
 
 struct Row {

@@ -32,9 +32,10 @@ pub(crate) enum CatalogCommand {
     ///   parquet     .parquet  the columns of csv; codes may be a list
     ///   arrow       .arrow    the same, as an Arrow IPC file or stream
     ///
-    /// More keys and columns are attributes, to be shown and filtered on. Items may come in any order, semantic IDs may differ in length, and several items may share
-    /// one. A bad line is an error that names it; nothing is dropped. One item is in memory at a time
-    /// beside what is kept: `palmette catalog plan` says how much that is.
+    /// More keys and columns are attributes, to be shown and filtered on. Items may come in any
+    /// order, semantic IDs may differ in length, and several items may share one. A bad line is an
+    /// error that names it; nothing is dropped. One item is in memory at a time beside what is kept:
+    /// `palmette catalog plan` says how much that is.
     #[command(verbatim_doc_comment)]
     Build(build::BuildArgs),
     /// Show what is in a catalog: its levels and attributes, an item, or what follows a prefix
@@ -50,12 +51,12 @@ pub(crate) enum CatalogCommand {
     /// must_not, and its id is not in exclude. {} matches every item.
     ///
     /// Conditions:
-    ///   {"match": {"brand": "Acme"}}               the attribute is this text, number, true or false
-    ///   {"match": {"brand": ["Acme", "Zeta"]}}     it is any of these
+    ///   {"match": {"brand": "Acme"}}                 the attribute is this text, number or boolean
+    ///   {"match": {"brand": ["Acme", "Zeta"]}}       it is any of these
     ///   {"range": {"price": {"gte": 10, "lt": 20}}}  it lies between gt or gte, and lt or lte
-    ///   {"ids": ["P1", "P2"]}                      the item's id is one of these
-    ///   {"exists": "brand"}                        the item has the attribute
-    ///   {"should": […]} and the like               the filter in the filter matches
+    ///   {"ids": ["P1", "P2"]}                        the item's id is one of these
+    ///   {"exists": "brand"}                          the item has the attribute
+    ///   {"should": […]} and the like                 the filter within the filter matches
     /// A missing attribute matches nothing. The spellings of Elasticsearch (term, terms) and Qdrant
     /// (key, has_id) are taken too.
     #[command(verbatim_doc_comment)]

@@ -18,7 +18,7 @@ follow a prefix of the level before on average, how the level is kept, and its b
   index, codes drawn evenly   what decoding reads, where every code is as likely as any other
   index, at most              the same for any items whose semantic IDs are all of one length
   peak of a build             memory that `palmette catalog build` needs
-  STATIC's arrays             for comparison: the tables of STATIC (arXiv 2602.22647) for as many items";
+  STATIC's arrays             for comparison: what STATIC (arXiv 2602.22647) keeps in its place";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
