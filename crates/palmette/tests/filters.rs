@@ -67,8 +67,7 @@ fn filters_keep_what_a_filter_by_hand_keeps() {
     let items = items();
     let dir = tempfile::tempdir().unwrap();
     for (filter, holds) in CASES {
-        let expected: BTreeSet<&str> =
-            items.iter().filter(|item| holds(item)).map(|item| id(item)).collect();
+        let expected: BTreeSet<&str> = items.iter().filter(|item| holds(item)).map(id).collect();
         let args = ["catalog", "filter", &catalog, filter, "--limit", "1000000"];
         let found = run_json(&args);
         assert_eq!(found["matching"], expected.len(), "{filter}");
@@ -77,7 +76,6 @@ fn filters_keep_what_a_filter_by_hand_keeps() {
         let ids: BTreeSet<&str> = listed.iter().map(|item| item["id"].as_str().unwrap()).collect();
         assert_eq!(ids, expected, "{filter}");
         assert_eq!(listed.len(), expected.len(), "each once");
-        assert!(listed.iter().map(|item| item["codes"].to_string()).count() == ids.len());
 
         // What is printed as the filter means the same, and so does a file of it.
         let again = run_json(&["catalog", "filter", &catalog, &found["filter"].to_string()]);
