@@ -212,7 +212,7 @@ impl ItemSink for CatalogBuilder {
         let refused = |rule: String| BuildError::of_item(line, id.as_str(), rule);
         check_codes(codes, &self.options).map_err(refused)?;
         let attributes = self.columns.push_row(&attributes);
-        attributes.map_err(|e| refused(format!("has attributes that cannot be kept: {e}")))?;
+        attributes.map_err(|e| refused(format!("cannot be kept: {e}")))?;
         self.rows.push(codes).map_err(refused)?;
         self.ids.push(&id).map_err(refused)?;
         self.lines.push(line & ((1 << LINE_BITS) - 1));

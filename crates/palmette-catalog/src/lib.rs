@@ -1,7 +1,7 @@
 //! Item catalogs: sets of semantic IDs that a decoder may spell.
 //!
 //! Items are sorted by semantic ID; an item is then its **rank**, a prefix is a **range of ranks**,
-//! and that range is the whole state of a beam ([`CatalogState`](index::CatalogState)); how that is
+//! and that range is the whole state of a beam ([`CatalogState`]); how that is
 //! looked up is the [`index`]'s. Several items may share a semantic ID: they have neighbouring ranks, in
 //! the order in which they were given.
 //!

@@ -47,12 +47,15 @@ pub struct CatalogPlan {
 #[error("{0}")]
 pub struct PlanError(String);
 
+/// Bytes that all ids may have together, and that attributes are planned for: a terabyte.
+const MAX_TEXT_BYTES: u64 = 1 << 40;
+
 impl CatalogPlan {
     /// Works out what a catalog will take.
     ///
     /// # Errors
-    /// When there are more items or levels than a catalog holds, a codebook is empty or too large, or the
-    /// dense levels asked for cannot be.
+    /// When there are more items, levels or bytes of ids than a catalog holds, a codebook is empty or too
+    /// large, or the dense levels asked for cannot be.
     pub fn new(options: &PlanOptions) -> Result<Self, PlanError> {
         let PlanOptions { num_items, codes_per_level: sizes, .. } = options;
         let num_items = *num_items;
@@ -76,9 +79,18 @@ impl CatalogPlan {
         let index = IndexPlan::new(num_items, sizes, options.dense_levels)
             .map_err(|e| PlanError(e.to_string()))?;
 
-        let id_text = num_items.saturating_mul(options.id_bytes);
+        let in_all = |what: &str, each: u64| {
+            let total = num_items.checked_mul(each).filter(|&total| total <= MAX_TEXT_BYTES);
+            total.ok_or_else(|| {
+                PlanError(format!(
+                    "{num_items} items with {what} of {each} bytes; one catalog holds at most \
+                     {MAX_TEXT_BYTES} bytes of them"
+                ))
+            })
+        };
+        let id_text = in_all("ids", options.id_bytes)?;
         let id_bytes = Ids::bytes_for(num_items, id_text);
-        let attribute_bytes = num_items.saturating_mul(options.attribute_bytes);
+        let attribute_bytes = in_all("attributes", options.attribute_bytes)?;
         let code_bits: u64 =
             sizes.iter().map(|&size| u64::from(bits_for(u64::from(size) - 1))).sum();
         let row_bytes = 8 * (code_bits + u64::from(bits_for(num_items))).div_ceil(64);

@@ -35,7 +35,7 @@ With --json, every command but completions prints one JSON document.";
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Build and look into item catalogs
-    #[command(subcommand)]
+    #[command(subcommand, after_help = catalog::AFTER_HELP)]
     Catalog(catalog::CatalogCommand),
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),

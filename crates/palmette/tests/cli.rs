@@ -1,79 +1,15 @@
 //! The commands as a user types them, good input and bad.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+mod command;
+mod shop;
+
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 
-fn palmette(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_palmette")).args(args).output().expect("the built command")
-}
-
-/// Runs a command that must succeed; what it prints.
-#[track_caller]
-fn run(args: &[&str]) -> String {
-    let output = palmette(args);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {errors}");
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-/// Runs a command that must print exactly one JSON document.
-#[track_caller]
-fn run_json(args: &[&str]) -> Value {
-    let text = run(&[args, &["--json"]].concat());
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}\n{text}"))
-}
-
-/// Runs a command that must fail with a message that holds `words`; nothing may panic.
-#[track_caller]
-fn check_refused(args: &[&str], words: &[&str]) {
-    let output = palmette(args);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{args:?} passed");
-    assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}: {:?}\n{errors}", output.status);
-    assert!(output.stdout.is_empty(), "{args:?} printed a result");
-    for word in words {
-        assert!(errors.contains(word), "{args:?} lacks {word:?}:\n{errors}");
-    }
-}
-
-/// The built-in shop as files, with its catalog; made once.
-struct Shop {
-    dir: tempfile::TempDir,
-}
-
-impl Shop {
-    fn get() -> &'static Self {
-        static SHOP: OnceLock<Shop> = OnceLock::new();
-        SHOP.get_or_init(|| {
-            let shop = Shop { dir: tempfile::tempdir().expect("a folder") };
-            run(&["demo", "--export", shop.path("").as_str()]);
-            run(&["catalog", "build", &shop.path("items.jsonl"), "--out", &shop.path("shop.palm")]);
-            shop
-        })
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.dir.path().join(name).to_str().expect("UTF-8").to_owned()
-    }
-
-    /// `--model … --catalog …`
-    fn recommender(&self) -> [String; 4] {
-        ["--model".into(), self.path("model"), "--catalog".into(), self.path("shop.palm")]
-    }
-}
-
-fn with_recommender<'a>(command: &'a str, shop: &'a [String; 4], rest: &[&'a str]) -> Vec<&'a str> {
-    [&[command], shop.each_ref().map(String::as_str).as_slice(), rest].concat()
-}
-
-fn write(dir: &Path, name: &str, text: &str) -> String {
-    let path: PathBuf = dir.join(name);
-    std::fs::write(&path, text).expect("a writable folder");
-    path.to_str().expect("UTF-8").to_owned()
-}
+use command::{check_refused, palmette, run, run_json, write};
+use shop::{Shop, with_recommender};
 
 #[test]
 fn demo_as_one_document() {

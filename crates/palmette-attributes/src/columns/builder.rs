@@ -177,23 +177,23 @@ impl ColumnsBuilder {
             if column.is_none() && declared.is_none() {
                 num_new += 1;
                 if self.num_columns() + num_new > MAX_COLUMNS {
-                    return Err(Kind::TooManyColumns { row, name: name.clone() });
+                    return Err(Kind::TooManyColumns { name: name.clone() });
                 }
             }
             if let Some(declared) = declared
                 && !fits(value, kind, declared)
             {
                 let (name, value) = (name.clone(), crate::shown::shown(value));
-                return Err(Kind::NotAsDeclared { row, name, declared, value });
+                return Err(Kind::NotAsDeclared { name, declared, value });
             }
             if kind == ValueKind::Other && is_deeper(value, MAX_NESTING) {
-                return Err(Kind::TooDeep { row, name: name.clone() });
+                return Err(Kind::TooDeep { name: name.clone() });
             }
             let start = self.spelled.len();
             spell(value, &mut self.spelled);
             let (end, name) = (self.spelled.len(), || name.clone());
             if end - start > MAX_VALUE_BYTES {
-                return Err(Kind::TooLong { row, name: name(), bytes: end - start });
+                return Err(Kind::TooLong { name: name(), bytes: end - start });
             }
             let spelled_as_float = kind == ValueKind::Number && is_whole_float(value);
             self.row.push(RowEntry { column, kind, spelled_as_float, end });

@@ -4,7 +4,8 @@ use super::kind::{ColumnKind, ValueKind};
 use super::{MAX_COLUMNS, MAX_NESTING, MAX_VALUE_BYTES, timestamp};
 
 /// A row, or a declaration, that [`ColumnsBuilder`](super::ColumnsBuilder) cannot take; the message
-/// names it, the rule and the way out. The builder is as it was before.
+/// names the attribute, the rule and the way out; which row it is knows whoever pushed it. The builder is
+/// as it was before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct AttributeError {
@@ -14,27 +15,27 @@ pub struct AttributeError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Kind {
     #[error(
-        "row {row}: attribute {name:?} would be one more than {MAX_COLUMNS}, the most there can be; \
+        "attribute {name:?} would be one more than {MAX_COLUMNS}, the most there can be; \
         gather those that are never filtered on in one object"
     )]
-    TooManyColumns { row: usize, name: String },
+    TooManyColumns { name: String },
     #[error("row {row} is one more than a catalog can hold")]
     TooManyRows { row: usize },
     #[error(
-        "row {row}: attribute {name:?} takes {bytes} bytes as text, over the limit of \
+        "attribute {name:?} takes {bytes} bytes as text, over the limit of \
         {MAX_VALUE_BYTES}; keep it elsewhere and give its address"
     )]
-    TooLong { row: usize, name: String, bytes: usize },
+    TooLong { name: String, bytes: usize },
     #[error(
-        "row {row}: attribute {name:?} is nested deeper than {MAX_NESTING} lists or objects; give \
+        "attribute {name:?} is nested deeper than {MAX_NESTING} lists or objects; give \
         it as text"
     )]
-    TooDeep { row: usize, name: String },
+    TooDeep { name: String },
     #[error(
-        "row {row}: attribute {name:?} was declared {declared} and is {value}; {}", 
+        "attribute {name:?} was declared {declared} and is {value}; {}", 
         way_out(*.declared)
     )]
-    NotAsDeclared { row: usize, name: String, declared: ColumnKind, value: String },
+    NotAsDeclared { name: String, declared: ColumnKind, value: String },
     #[error("attribute {name:?} cannot be declared {kind}: {problem}")]
     Declaration { name: String, kind: ColumnKind, problem: String },
 }

@@ -29,16 +29,16 @@ pub(crate) struct CatalogArgs {
     /// Items to generate; several may share a semantic ID, and the report says how many are distinct
     #[arg(long, value_name = "N")]
     items: usize,
-    /// Codes of each semantic ID
+    /// Codes of each item's semantic ID
     #[arg(long, value_name = "N")]
     levels: usize,
-    /// Size of every level's codebook
+    /// Codes that each level's codebook has, such as 2048
     #[arg(long, value_name = "N")]
     vocab: u32,
-    /// First levels to keep as masks [default: as the index chooses]
+    /// First levels to keep as bit masks, as in `palmette catalog build` [default: as the index chooses]
     #[arg(long, value_name = "N")]
     dense: Option<usize>,
-    /// Beams of a step
+    /// Beams of a step: hypotheses that a decoder keeps at once
     #[arg(long, value_name = "N", default_value_t = 140)]
     beams: usize,
     /// How codes are drawn
@@ -81,6 +81,13 @@ Examples:
   palmette bench catalog --items 20000000 --levels 8 --vocab 2048 --peers --json > 20m.json
   palmette bench catalog --items 8000000 --levels 3 --vocab 2048 \\
       --distribution comb --branching 1000
+
+The table has a line for each level:
+  follow       codes that follow a beam on average
+  cold         median of cold steps, in microseconds; p99 and min are of the same steps
+  hot          median of the same steps again
+  successors   median of listing the codes with the states after them, cold
+  filtered     median of cold steps that allow only the items of --filter-share
 
 The processor time of the build is CLOCK_PROCESS_CPUTIME_ID over all threads, from a row's
 arrival to the finished index; making up the rows is not in it. The memory peak is VmHWM at

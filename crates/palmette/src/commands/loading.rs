@@ -10,7 +10,7 @@ use palmette_model::Model;
 use palmette_recommend::{PromptFormat, Recommender};
 use serde_json::Value;
 
-use crate::output::visible;
+use crate::output::{grouped, visible};
 
 /// A model and the catalog it may recommend from.
 #[derive(Debug, Args)]
@@ -73,13 +73,12 @@ fn split_ids(ids: &str) -> anyhow::Result<Vec<String>> {
 
 /// A filter as JSON, or as `@FILE`.
 pub(crate) fn filter(text: &str) -> anyhow::Result<Filter> {
-    match text.strip_prefix('@') {
-        None => Filter::parse(text).context("the filter"),
-        Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
-            Filter::parse(&text).with_context(|| path.to_owned())
-        }
-    }
+    // Messages say themselves that they are about a filter, or where in one.
+    let Some(path) = text.strip_prefix('@') else { return Ok(Filter::parse(text)?) };
+    ensure!(!path.is_empty(), "a filter's @ is followed by the name of a file, as in @filter.json");
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{path}: the filter cannot be read"))?;
+    Filter::parse(&text).with_context(|| path.to_owned())
 }
 
 /// The rank of one item.
@@ -94,7 +93,7 @@ pub(crate) fn rank(catalog: &Catalog, id: &str) -> anyhow::Result<u64> {
         [] => bail!("item {id:?} is not in the catalog, which is empty"),
         _ => bail!(
             "item {id:?} is not in the catalog of {} items; its ids look like {}",
-            catalog.num_items(),
+            grouped(catalog.num_items()),
             examples.join(", ")
         ),
     }

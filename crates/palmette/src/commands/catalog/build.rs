@@ -23,11 +23,18 @@ use super::stats::stats_text;
 use crate::commands::loading::set_threads;
 use crate::output::{bytes, grouped, make_parent, print, print_json, reading_bar, visible};
 
+const AFTER_HELP: &str = "\
+Examples:
+  palmette catalog build items.parquet --out shop.palm
+  palmette catalog build items.jsonl --out shop.palm --column published=timestamp
+  palmette catalog build ids.json --attributes titles.json --out shop.palm";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct BuildArgs {
-    /// File of items
+    /// File of items, in one of the formats above
     items: PathBuf,
-    /// Catalog to write
+    /// Catalog to write, such as shop.palm; a file of that name is replaced
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Format of the items [default: by the file's name or first bytes]
@@ -46,14 +53,15 @@ pub(crate) struct BuildArgs {
     /// [default: as the items use them]
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     codes_per_level: Option<Vec<u32>>,
-    /// Refuse semantic IDs that do not have this many codes
+    /// Refuse semantic IDs that do not have this many codes [default: lengths may differ]
     #[arg(long, value_name = "N")]
     levels: Option<usize>,
-    /// Keep the first D levels as masks and a table of ranks: faster there, larger
+    /// Keep the first D levels as bit masks, a row for each possible prefix, and a table: a step is
+    /// fastest there, and each such level is many times larger than the one before
     /// [default: as many as cost at most a byte an item]
     #[arg(long, value_name = "D")]
     dense: Option<usize>,
-    /// Threads; the result does not depend on it [default: one per core]
+    /// Threads that sort and index; the result does not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Print one JSON document instead of text
@@ -97,6 +105,11 @@ fn format_names() -> String {
 /// `name=kind`.
 fn column(text: &str) -> Result<(String, ColumnKind), String> {
     let (name, kind) = text.rsplit_once('=').ok_or("write NAME=KIND, such as price=number")?;
+    if name.is_empty() {
+        return Err(
+            "no attribute is named before the =; write NAME=KIND, such as price=number".into()
+        );
+    }
     let kind = kind.parse().map_err(|e: UnknownKind| e.to_string())?;
     Ok((name.to_owned(), kind))
 }
@@ -104,7 +117,6 @@ fn column(text: &str) -> Result<(String, ColumnKind), String> {
 pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     let start = Instant::now();
     set_threads(args.threads)?;
-    let format = format_of(args)?;
     for source in [Some(&args.items), args.attributes.as_ref()].into_iter().flatten() {
         ensure!(
             !is_same_file(source, &args.out),
@@ -113,7 +125,13 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
             source.display()
         );
     }
+    ensure!(
+        !args.items.is_dir(),
+        "{} is a folder; give the file of items in it",
+        args.items.display()
+    );
     let file_size = std::fs::metadata(&args.items).map_or(0, |meta| meta.len());
+    let format = format_of(args)?;
     let bar = reading_bar(file_size, args.json);
     bar.set_message("reading items");
     let (catalog, report) = match &args.attributes {
@@ -146,6 +164,7 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     if let Some((path, report)) = &report {
         warn_of_attributes(path, report);
     }
+    warn_of_columns(&catalog);
     print(&format!(
         "{}\n{}: {} in {seconds:.1} s",
         stats_text(&catalog),
@@ -248,6 +267,15 @@ fn at_fault(error: BuildError, args: &BuildArgs) -> anyhow::Error {
 /// Whether both paths lead to one file that exists.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// An attribute that is declared and that no item has is mostly a name spelled wrong.
+fn warn_of_columns(catalog: &Catalog) {
+    let (columns, num_items) = (catalog.columns().columns(), catalog.num_items());
+    for column in columns.filter(|column| num_items > 0 && column.num_missing == num_items) {
+        let name = visible(column.name);
+        eprintln!("note: no item has the attribute {name:?}, which is kept as {}", column.kind);
+    }
 }
 
 /// Attributes that found no item, items that found none, and values that gave way are usual but

@@ -11,14 +11,24 @@ use crate::commands::items::{codes_text, name_text};
 use crate::commands::loading::filter;
 use crate::output::{grouped, print, print_json, table};
 
+const AFTER_HELP: &str = "\
+Examples:
+  palmette catalog filter shop.palm '{\"must\": {\"match\": {\"category\": \"Camping\"}}}'
+  palmette catalog filter shop.palm @filter.json --limit 3 --json
+  palmette recommend --filter @filter.json …      recommend only items that match
+
+`palmette catalog inspect` lists the attributes and their kinds. Ranges of timestamps take RFC 3339
+text or seconds since 1970.";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct FilterArgs {
     /// Catalog, made by `palmette catalog build`
     catalog: PathBuf,
-    /// The filter as JSON, or @FILE
+    /// The filter as JSON in quotes, or @FILE for a file that holds it
     #[arg(value_name = "FILTER")]
     filter: String,
-    /// List at most this many of the items
+    /// List at most this many of the items; all are counted
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print one JSON document instead of text

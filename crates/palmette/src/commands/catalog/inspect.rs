@@ -15,7 +15,18 @@ use crate::output::{grouped, print, print_json, table, visible};
 /// Most items listed for a prefix or a semantic ID.
 const LISTED: u64 = 20;
 
+const AFTER_HELP: &str = "\
+The table has a line for each level, the place of a code in a semantic ID:
+  codebook               codes there may be, as --codes-per-level gave it or as the items use them
+  used                   codes that some item has there
+  prefixes               different beginnings of semantic IDs that end at this level
+  most that follow one   the most codes that continue one prefix of the level before
+  kept, bytes            how the index holds the level, and what that takes: masks are a bit for
+                         each possible code of each possible prefix, ranks where the items of such
+                         a prefix begin; else codes are stored, one for each prefix or each item";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct InspectArgs {
     /// Catalog, made by `palmette catalog build`
     catalog: PathBuf,

@@ -9,6 +9,18 @@ mod stats;
 
 use clap::Subcommand;
 
+/// One command after the other, for those who come here first.
+pub(crate) const AFTER_HELP: &str = "\
+A catalog is a file with every item that may be recommended: its semantic ID (a few codes, one a
+level), its id and its attributes.
+
+  palmette demo --export shop                                   files to try it on
+  palmette catalog plan --items 4034 --levels 4 --vocab 64      what it will take
+  palmette catalog build shop/items.jsonl --out shop.palm
+  palmette catalog inspect shop.palm                            levels and attributes
+  palmette catalog inspect shop.palm --item P0001
+  palmette catalog filter shop.palm '{\"must\": {\"range\": {\"price\": {\"lt\": 20}}}}'";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
     /// Build a catalog from a file of items
@@ -21,9 +33,10 @@ pub(crate) enum CatalogCommand {
     ///   parquet     .parquet  the columns of csv; codes may be a list
     ///   arrow       .arrow    the same, as an Arrow IPC file or stream
     ///
-    /// Items may come in any order, semantic IDs may differ in length, and several items may share
-    /// one. A bad line is an error that names it; nothing is dropped. One item is in memory at a time
-    /// beside what is kept: `palmette catalog plan` says how much that is.
+    /// More keys and columns are attributes, to be shown and filtered on. Items may come in any
+    /// order, semantic IDs may differ in length, and several items may share one. A bad line is an
+    /// error that names it; nothing is dropped. One item is in memory at a time beside what is kept:
+    /// `palmette catalog plan` says how much that is.
     #[command(verbatim_doc_comment)]
     Build(build::BuildArgs),
     /// Show what is in a catalog: its levels and attributes, an item, or what follows a prefix
@@ -35,11 +48,24 @@ pub(crate) enum CatalogCommand {
     ///    "should": [{"match": {"color": ["red", "blue"]}}, {"exists": "discount"}],
     ///    "must_not": {"ids": ["P0007"]},
     ///    "exclude": ["P0001", "P0002"]}
-    /// All of must, at least one of should, none of must_not. Conditions may be such objects
-    /// themselves. The spellings of Elasticsearch (term, terms) and Qdrant (key, has_id) are taken too.
+    /// An item matches when all of must hold, at least one of should, where there is any, and none of
+    /// must_not, and its id is not in exclude. {} matches every item.
+    ///
+    /// Conditions:
+    ///   {"match": {"brand": "Acme"}}                 the attribute is this text, number or boolean
+    ///   {"match": {"brand": ["Acme", "Zeta"]}}       it is any of these
+    ///   {"range": {"price": {"gte": 10, "lt": 20}}}  it lies between gt or gte, and lt or lte
+    ///   {"ids": ["P1", "P2"]}                        the item's id is one of these
+    ///   {"exists": "brand"}                          the item has the attribute
+    ///   {"should": […]} and the like                 the filter within the filter matches
+    /// A missing attribute matches nothing. The spellings of Elasticsearch (term, terms) and Qdrant
+    /// (key, has_id) are taken too.
     #[command(verbatim_doc_comment)]
     Filter(filter::FilterArgs),
     /// Work out how many bytes a catalog will take, before there is one
+    ///
+    /// Index, ids and attributes, the peak of the build, and each level of the index; from numbers alone,
+    /// in no time.
     Plan(plan::PlanArgs),
     /// Catalogs that change: insert, replace and delete items without a rebuild, and lose none in a crash
     #[command(subcommand)]

@@ -61,13 +61,18 @@ pub(super) fn stats_text(catalog: &Catalog) -> String {
 
 /// How a level is kept, in words.
 fn kept(level: &LevelStats) -> String {
-    let form = match level.form {
-        "dense" => return "masks, ranks".to_owned(),
+    let form = form_text(level.form);
+    if level.masked && level.form != "dense" { format!("masks, {form}") } else { form.to_owned() }
+}
+
+/// The form of a level, as an index and its plan name it, in words.
+pub(super) fn form_text(form: &str) -> &'static str {
+    match form {
+        "dense" => "masks, ranks",
         "by_rank" => "a code an item",
         "listed" => "a code a prefix, listed",
         _ => "a code a prefix, marked",
-    };
-    if level.masked { format!("masks, {form}") } else { form.to_owned() }
+    }
 }
 
 fn column_row(column: &ColumnStats) -> Vec<String> {
