@@ -161,7 +161,16 @@ impl Ids {
         };
         let sizes = ids.starts.len().checked_sub(1) == Some(num_items)
             && ids.places.len() == num_places(num_items);
-        if sizes { Ok(ids) } else { Err("its ids have another number".into()) }
+        if !sizes {
+            return Err("its ids have another number".into());
+        }
+        // Numbers of no bits take no memory: only the places make sure that a file is as large as the
+        // number of items that it says.
+        let bits = (ids.starts.bits(), ids.places.bits());
+        if bits != (bits_for(text_bytes), bits_for(num_items)) {
+            return Err("its ids are numbered in another number of bits".into());
+        }
+        Ok(ids)
     }
 
     /// Whether every id is text that is not empty, and is found.
