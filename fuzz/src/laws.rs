@@ -80,7 +80,8 @@ fn check_masks(
         let mut row = vec![u32::MAX; words];
         let first_bits = vec![first_bit; catalog.num_levels()];
         catalog.index().fill_masks(&[*state], items, &first_bits, words, &mut row);
-        let shifted = |token: TokenId| token.0.checked_sub(first_bit).expect("not before the first bit");
+        let shifted =
+            |token: TokenId| token.0.checked_sub(first_bit).expect("not before the first bit");
         let found: Vec<u32> = mask::iter(&row).map(shifted).filter(|&code| code < BITS).collect();
         let expected: Vec<u32> = expected.iter().copied().filter(|&code| code < BITS).collect();
         if state.level() < catalog.num_levels() {

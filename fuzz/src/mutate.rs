@@ -68,7 +68,9 @@ fn change(sections: &mut Vec<Vec<u8>>, random: &mut Random) {
             let len = (section.len() + random.below(33)).saturating_sub(16);
             section.resize(len, random.next() as u8);
         }
-        _ if random.below(2) == 0 => sections.insert(at, vec![random.next() as u8; random.below(80)]),
+        _ if random.below(2) == 0 => {
+            sections.insert(at, vec![random.next() as u8; random.below(80)])
+        }
         _ if at < sections.len() => _ = sections.remove(at),
         _ => {}
     }

@@ -22,8 +22,10 @@ pub fn catalog_file(seed: u64) -> Vec<u8> {
         Item { id: row_id(number), codes, attributes }
     });
     let items: Vec<Item> = items.collect();
-    let mut options =
-        BuildOptions { columns: vec![("since".to_owned(), ColumnKind::Timestamp)], ..Default::default() };
+    let mut options = BuildOptions {
+        columns: vec![("since".to_owned(), ColumnKind::Timestamp)],
+        ..Default::default()
+    };
     if random.below(2) == 0 {
         options.codes_per_level = Some(sizes.iter().map(|&size| size as u32).collect());
     }
