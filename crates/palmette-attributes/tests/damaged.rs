@@ -159,3 +159,33 @@ fn descriptions_that_contradict_themselves_are_errors() {
     let many = "2 columns of 4294967296 ranks are over the limit";
     check(1 << 32, "u8", &texts["text"], many);
 }
+
+/// What a builder never makes, and filters would not find.
+#[test]
+fn a_negative_zero_and_a_null_are_found() {
+    let check = |attributes: serde_json::Value, from: &[u8], to: &[u8]| {
+        let mut builder = builder();
+        builder.push_row(attributes.as_object().expect("an object")).expect("a row");
+        let mut out = SectionsOut::default();
+        let meta = builder.finish(None, |_, _| ()).save(&mut out);
+        let file = SectionsIn::from_bytes(out.to_bytes(FORMAT).into(), FORMAT, Check::Whole);
+        let file = file.expect("a file");
+        let mut changed = SectionsOut::default();
+        let mut num_changed = 0;
+        for section in (0..).map_while(|number| file.section(number).ok()) {
+            let is_it = section == from;
+            num_changed += usize::from(is_it);
+            changed.add(if is_it { to.to_vec().into() } else { section });
+        }
+        assert_eq!(num_changed, 1);
+        let load = |out: &SectionsOut| {
+            let bytes = out.to_bytes(FORMAT).into();
+            let sections = SectionsIn::from_bytes(bytes, FORMAT, Check::Whole).expect("a file");
+            Columns::load(&meta, &sections).expect("arrays of the right length").check()
+        };
+        assert_eq!(load(&out), Ok(()));
+        assert!(load(&changed).is_err());
+    };
+    check(serde_json::json!({"price": 0}), &0.0_f64.to_le_bytes(), &(-0.0_f64).to_le_bytes());
+    check(serde_json::json!({"object": {"": 0}}), br#"{"":0}"#, b"null  ");
+}

@@ -218,10 +218,13 @@ impl Constraint for CatalogConstraint {
         (): &mut (),
         mut visit: impl FnMut(TokenId, CatalogState),
     ) {
-        let first = self.first_tokens.get(state.level()).copied().unwrap_or(0);
+        let Some(&level) = self.tokens.levels.get(state.level()) else { return };
         let items = self.items.as_deref();
         self.catalog.index().successors(std::slice::from_ref(state), items, |_, code, next| {
-            visit(TokenId(first + code), next);
+            // Only a damaged catalog has codes without a token.
+            if code < level.num_codes {
+                visit(TokenId(level.first_token + code), next);
+            }
         });
     }
 

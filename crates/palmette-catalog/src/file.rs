@@ -153,8 +153,9 @@ fn load(sections: &SectionsIn, check: Check) -> Result<Catalog, String> {
         return Err(format!("its columns are of {} items", columns.num_ranks()));
     }
     let sizes = codes_per_level.len();
-    if sizes < index.num_levels() || sizes > MAX_LEVELS {
-        return Err(format!("it has {sizes} codebook sizes for {} levels", index.num_levels()));
+    if sizes > MAX_LEVELS || !codes_per_level.starts_with(index.code_bounds()) {
+        let bounds = index.code_bounds();
+        return Err(format!("it has codebooks of {codes_per_level:?} and codes below {bounds:?}"));
     }
     if level_prefixes.as_ref().is_some_and(|prefixes| prefixes.len() != index.num_levels()) {
         return Err("it has letters for another number of levels".into());

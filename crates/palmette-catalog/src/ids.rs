@@ -161,25 +161,49 @@ impl Ids {
         };
         let sizes = ids.starts.len().checked_sub(1) == Some(num_items)
             && ids.places.len() == num_places(num_items);
-        if sizes { Ok(ids) } else { Err("its ids have another number".into()) }
+        if !sizes {
+            return Err("its ids have another number".into());
+        }
+        // Numbers of no bits take no memory: only the places make sure that a file is as large as the
+        // number of items that it says.
+        let bits = (ids.starts.bits(), ids.places.bits());
+        if bits != (bits_for(text_bytes), bits_for(num_items)) {
+            return Err("its ids are numbered in another number of bits".into());
+        }
+        Ok(ids)
     }
 
-    /// Whether every id is text that is not empty, and is found.
+    /// Whether every id is text, and the places are those that [`IdsBuilder::finish`] gives them.
+    ///
+    /// Looking each id up would not do: in a table without an empty place every search may go through
+    /// all of it.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ends = self.starts.get(0) == 0 && self.starts.get(self.len()) == self.text.len() as u64;
         if !ends || !self.starts.iter().is_sorted() {
             return Err("its ids are out of order".into());
         }
+        let (places, num_places) = (self.places.reader(), self.places.len());
+        let mut taken = vec![false; num_places as usize];
         for rank in 0..self.len() {
             let id = std::str::from_utf8(self.get_bytes(rank))
                 .map_err(|_| format!("the id of rank {rank} is not UTF-8"))?;
-            match self.rank_of(id) {
-                Some(found) if found == rank => {}
-                Some(_) => return Err(format!("item {id:?} stands twice")),
-                None => return Err(format!("item {id:?} is not found by its id")),
+            let mut place = first_place(id.as_bytes(), num_places);
+            // What is taken holds an earlier rank.
+            while taken[place as usize] {
+                if self.get_bytes(places.get(place) - 1) == id.as_bytes() {
+                    return Err(format!("item {id:?} stands twice"));
+                }
+                place = (place + 1) % num_places;
             }
+            if places.get(place) != rank + 1 {
+                return Err(format!("item {id:?} is not found by its id"));
+            }
+            taken[place as usize] = true;
         }
-        Ok(())
+        match self.places.iter().zip(taken).all(|(rank, taken)| taken || rank == 0) {
+            true => Ok(()),
+            false => Err("more places are taken than it has ids".into()),
+        }
     }
 }
 
@@ -217,6 +241,18 @@ mod tests {
             }
             prop_assert_eq!(made.rank_of(&other).is_some(), ids.contains(&other));
         }
+    }
+
+    /// Each search would go through all of them.
+    #[test]
+    fn places_without_an_empty_one_are_found() {
+        let mut builder = IdsBuilder::default();
+        (0..100).for_each(|n| builder.push(&n.to_string()).expect("short"));
+        let mut ids = builder.finish(&(0..100).collect::<Vec<u32>>()).expect("ids differ");
+        let places: Vec<u64> = ids.places.iter().map(|rank| rank.max(1)).collect();
+        ids.places = PackedInts::new(ids.places.bits(), places);
+        assert!((0..100).all(|rank| ids.rank_of(&rank.to_string()) == Some(rank)));
+        assert_eq!(ids.check(), Err("more places are taken than it has ids".to_owned()));
     }
 
     #[test]

@@ -113,12 +113,15 @@ impl Dictionary {
             Self::Keywords(lists) => return lists.check(),
             Self::Json(texts) => {
                 texts.check()?;
-                let is_json = |at| serde_json::from_str::<Value>(texts.get(at)).is_ok();
+                let is_json =
+                    |at| serde_json::from_str(texts.get(at)).is_ok_and(|v: Value| !v.is_null());
                 (0..texts.len()).all(is_json)
             }
             Self::Number { values, .. } => {
-                values.iter().all(|value| value.is_finite())
-                    && values.windows(2).all(|pair| pair[0] < pair[1])
+                // Zero without a sign: with one it would not be found.
+                let sound =
+                    |value: &f64| value.is_finite() && value.to_bits() != (-0.0_f64).to_bits();
+                values.iter().all(sound) && values.windows(2).all(|pair| pair[0] < pair[1])
             }
             Self::Boolean(values) => {
                 values.iter().all(|&value| value <= 1) && values.is_sorted_by(|a, b| a < b)

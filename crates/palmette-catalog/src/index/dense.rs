@@ -98,6 +98,11 @@ impl Dense {
         self.sizes.len()
     }
 
+    /// Codebook size of each level with masks.
+    pub(crate) fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
     /// Codebook size of a level with masks.
     pub(crate) fn size(&self, level: usize) -> u32 {
         self.sizes[level]
@@ -220,7 +225,8 @@ impl Dense {
         }
         let starts = PackedInts::load(starts, sections)?;
         let mut dense = Self { sizes, num_levels, starts, masks: vec![] };
-        if dense.starts.len() != dense.num_keys(num_levels) + 1 {
+        let len = dense.num_keys(num_levels) + 1;
+        if dense.starts.len() != len || dense.starts.bits() != bits_for(num_items) {
             return Err("the table of its dense levels has another size".into());
         }
         for (level, section) in masks.into_iter().enumerate() {

@@ -88,6 +88,8 @@ impl Index {
         let Some(sparse) = self.sparse_level(level) else { return };
         let size = u64::from(self.dense.size(level));
         self.dense.for_each_used_key(|key, range| {
+            // A damaged table goes on past the items.
+            let range = range.start.min(self.num_items)..range.end.min(self.num_items);
             let first = sparse.first(range.start);
             sparse.for_each_child(range, first, |code, child| {
                 if code < size && ranks.any_in(child) {

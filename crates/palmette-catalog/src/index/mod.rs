@@ -126,12 +126,23 @@ impl Index {
     }
 
     /// How many different codes a level uses. Cost: a pass over the level's codes, and a bit for each code
-    /// up to the largest.
+    /// up to the largest; where there are few codes for that, sorting them.
     ///
     /// # Panics
     /// When `level` is not below `num_levels`.
     pub fn num_codes_used(&self, level: usize) -> usize {
-        let mut used = vec![0_u64; self.code_bounds[level].div_ceil(64) as usize];
+        let num_words = self.code_bounds[level].div_ceil(64) as usize;
+        // A codebook may have two billion codes of which the level uses one.
+        if let Some(sparse) = self.sparse_level(level)
+            && sparse.num_stored_codes() < num_words as u64
+        {
+            let mut codes = Vec::new();
+            sparse.for_each_stored_code(|code| codes.push(code));
+            codes.sort_unstable();
+            codes.dedup();
+            return codes.len();
+        }
+        let mut used = vec![0_u64; num_words];
         let mut mark = |code: u64| {
             if let Some(word) = used.get_mut((code / 64) as usize) {
                 *word |= 1 << (code % 64);
@@ -198,9 +209,17 @@ impl Index {
         if let Some(bound) = code_bounds.iter().find(|&&bound| bound == 0 || bound > MAX_CODE + 1) {
             return Err(format!("a codebook has size {bound}"));
         }
+        if num_levels == 0 && num_items > 0 {
+            return Err(format!("it says {num_items} items of no levels"));
+        }
         let dense = Dense::load(dense, num_items, sections)?;
         if dense.num_levels() + sparse.len() != num_levels {
             return Err(format!("it says {num_levels} levels and has another number"));
+        }
+        // Masks and codes are then below the same bound, at each level.
+        if !code_bounds.starts_with(dense.sizes()) {
+            let sizes = dense.sizes();
+            return Err(format!("masks of sizes {sizes:?} for codebooks of {code_bounds:?}"));
         }
         let load = |level: SparseMeta| SparseLevel::load(level, num_items, sections);
         let sparse = sparse.into_iter().map(load).collect::<Result<_, String>>()?;

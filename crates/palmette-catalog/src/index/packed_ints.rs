@@ -123,19 +123,25 @@ impl PackedReader<'_> {
         }
     }
 
-    /// Visits the numbers at `range`, and some after them with `false`.
+    /// Visits the numbers at `range` that there are, and some after them with `false`; where numbers have
+    /// no bits, a single one.
     ///
     /// PERF: as many numbers as a read holds are visited without asking whether they belong, since how
     /// many do is not predictable. With five codes a beam, a step of 140 beams went from 3.6 to 2.9 us,
     /// hot.
     #[inline]
     pub(crate) fn for_each_or_more(&self, range: Range<u64>, mut visit: impl FnMut(u64, bool)) {
-        let per_read = u64::from(MAX_BITS).checked_div(self.bits).unwrap_or(1).min(8);
+        let Some(per_read) = u64::from(MAX_BITS).checked_div(self.bits) else {
+            // All numbers are 0, however many a damaged file says there are.
+            return visit(0, !range.is_empty());
+        };
+        let per_read = per_read.min(8);
         let mut index = range.start;
         while index < range.end {
             let place = index.wrapping_mul(self.bits);
             let word = self.bytes.get((place / 8) as usize..).and_then(|rest| rest.first_chunk());
-            let mut word = word.map_or(0, |&word| u64::from_le_bytes(word)) >> (place % 8);
+            let Some(&word) = word else { return };
+            let mut word = u64::from_le_bytes(word) >> (place % 8);
             for at in 0..per_read {
                 visit(word & self.mask, index + at < range.end);
                 word = word.wrapping_shr(self.bits as u32);

@@ -198,9 +198,10 @@ impl RankBits {
         let base = if superblock == 0 {
             0
         } else {
-            self.superblocks.get(superblock).copied().unwrap_or(0)
+            // No more than there are, whatever a damaged file says.
+            self.superblocks.get(superblock).copied().unwrap_or(0).min(self.num_ones)
         };
-        base.saturating_add(words[0] & count_bits(0))
+        base + (words[0] & count_bits(0))
     }
 }
 

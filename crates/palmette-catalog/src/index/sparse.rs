@@ -78,6 +78,10 @@ impl SparseLevel {
         self.codes.reader().for_each(0..self.codes.len(), visit);
     }
 
+    pub(crate) fn num_stored_codes(&self) -> u64 {
+        self.codes.len()
+    }
+
     pub(crate) fn largest_code(&self) -> Option<u32> {
         self.codes.iter().max().map(|code| code as u32)
     }

@@ -1,0 +1,18 @@
+//! What the fuzz targets share: files to start from, changes that keep checksums right, and
+//! questions to ask of what was opened.
+
+mod ask;
+mod laws;
+mod mutate;
+mod random;
+mod start;
+
+pub use ask::ask_everything;
+pub use laws::check_laws;
+pub use mutate::mutate_sections;
+pub use start::{catalog_file, columns, row_id};
+
+use palmette_storage::Format;
+
+/// The format of catalog files, as `palmette-catalog` writes it.
+pub const CATALOG: Format = Format { magic: *b"PALMCAT\0", version: 2 };
