@@ -197,7 +197,8 @@ proptest! {
     fn a_set_of_items_equals_their_own_catalog(
         items in items(),
         dense_levels in prop::option::of(0_usize..3),
-        keep in prop::collection::vec(any::<bool>(), 60),
+        keep in prop_oneof![Just(0.5), Just(0.08)]
+            .prop_flat_map(|share| prop::collection::vec(prop::bool::weighted(share), 60)),
         removed in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         seed: u64,
     ) {

@@ -91,8 +91,8 @@ impl Index {
             // A damaged table goes on past the items.
             let range = range.start.min(self.num_items)..range.end.min(self.num_items);
             let first = sparse.first(range.start);
-            sparse.for_each_child(range, first, |code, child| {
-                if code < size && ranks.any_in(child) {
+            sparse.for_each_code_of(ranks, range, first, |code| {
+                if code < size {
                     self.dense.set(masks, level, key, code as u32);
                 }
             });

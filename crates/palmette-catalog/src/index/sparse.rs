@@ -175,6 +175,9 @@ impl SparseLevel {
                 let end = starts.count_before(within.end);
                 return self.codes.reader().for_each(first..end, visit);
             }
+            if ranks.len() < ranks.num_ranks() / 8 {
+                return self.for_each_code_of_few(starts, ranks, within, first, visit);
+            }
             return self.for_each_child(within, first, |code, child| {
                 if ranks.any_in(child) {
                     visit(code);
@@ -195,6 +198,28 @@ impl SparseLevel {
                 left &= left - 1;
             }
             start = past;
+        }
+    }
+
+    /// Looks up the child of each rank that is in, rather than whether a rank is in of each child.
+    fn for_each_code_of_few(
+        &self,
+        starts: &Starts,
+        ranks: &RankSet,
+        within: Range<u64>,
+        first: u64,
+        mut visit: impl FnMut(u64),
+    ) {
+        let codes = self.codes.reader();
+        let mut next = ranks.next_in(within.clone());
+        while let Some(rank) = next {
+            let place = starts.count_before(rank + 1);
+            // Before the first child lie the items whose ID ends with the prefix.
+            if place > first {
+                visit(codes.get(place - 1));
+            }
+            let child_end = starts.next(rank + 1, within.end, place).max(rank + 1);
+            next = ranks.next_in(child_end..within.end);
         }
     }
 
