@@ -53,16 +53,17 @@ pub fn row_id(number: usize) -> String {
 fn row(number: usize) -> Map<String, Value> {
     let words = ["oak", "elm", "", "é"];
     let mut row = Map::new();
+    let every = |n: usize| number.is_multiple_of(n);
     let mut add = |name: &str, present: bool, value: Value| {
         if present {
             row.insert(name.to_owned(), value);
         }
     };
-    add("brand", number % 5 != 0, words[number % 4].into());
-    add("price", number % 3 != 0, json!(number as f64 / 2.0 - 3.0));
-    add("new", number % 2 != 0, json!(number % 4 == 1));
-    add("since", number % 4 != 0, json!(number as u64 * 86_400));
-    add("tags", number % 7 != 0, json!(&words[number % 4..]));
-    add("mixed", true, if number % 2 == 0 { json!({"a": number}) } else { json!(number) });
+    add("brand", !every(5), words[number % 4].into());
+    add("price", !every(3), json!(number as f64 / 2.0 - 3.0));
+    add("new", !every(2), json!(number % 4 == 1));
+    add("since", !every(4), json!(number as u64 * 86_400));
+    add("tags", !every(7), json!(&words[number % 4..]));
+    add("mixed", true, if every(2) { json!({"a": number}) } else { json!(number) });
     row
 }
