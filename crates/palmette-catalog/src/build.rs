@@ -210,6 +210,9 @@ impl ItemSink for CatalogBuilder {
         attributes: Map<String, Value>,
     ) -> Result<(), BuildError> {
         let refused = |rule: String| BuildError::of_item(line, id.as_str(), rule);
+        if id.is_empty() {
+            return Err(refused("has an empty id; ids are how items are named".into()));
+        }
         check_codes(codes, &self.options).map_err(refused)?;
         let attributes = self.columns.push_row(&attributes);
         attributes.map_err(|e| refused(format!("cannot be kept: {e}")))?;

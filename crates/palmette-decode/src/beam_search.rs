@@ -138,6 +138,8 @@ impl<C: Constraint> BeamSearch<C> {
     /// Begins anew at the constraint's start.
     pub fn start(&mut self, constraint: &C) {
         self.step = 0;
+        // A step that failed may have left extensions of its own.
+        self.top_k.clear();
         self.results.clear();
         self.live.clear();
         self.num_tokens = constraint.num_tokens();
@@ -197,7 +199,10 @@ impl<C: Constraint> BeamSearch<C> {
             let words = &self.masks[beam * self.words_per_row..][..self.words_per_row];
             for token in mask::iter(words) {
                 // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
-                let score = parent_score + (row[token.index()] - normaliser) + 0.0;
+                let Some(logit) = row.get(token.index()) else {
+                    return Err(DecodeError::BrokenConstraint { token, step: self.step });
+                };
+                let score = parent_score + (logit - normaliser) + 0.0;
                 self.top_k.offer(Extension { score, parent: beam as u32, token });
             }
         }
@@ -209,7 +214,7 @@ impl<C: Constraint> BeamSearch<C> {
     /// of those that can go on.
     ///
     /// # Errors
-    /// When a hypothesis could grow past `max_tokens`.
+    /// When a hypothesis could grow past `max_tokens`, or the constraint refuses what its mask allows.
     pub fn expand(&mut self, constraint: &C) -> Result<(), DecodeError> {
         let max_tokens = self.options.max_tokens;
         self.next.clear();
@@ -217,7 +222,7 @@ impl<C: Constraint> BeamSearch<C> {
             let parent_row = parent as usize;
             let mut state = self.live.states[parent_row].clone();
             if constraint.commit(&mut state, token).is_err() {
-                unreachable!("law 1: a token of the mask can be committed");
+                return Err(DecodeError::BrokenConstraint { token, step: self.step });
             }
             if self.step >= max_tokens {
                 return Err(DecodeError::TooLong { max_tokens });

@@ -1,5 +1,7 @@
 //! What can go wrong in a search.
 
+use palmette_core::TokenId;
+
 /// A search that cannot give the exact answer, and says so instead of giving another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -33,6 +35,17 @@ pub enum DecodeError {
         num_tokens: usize,
         /// Values given.
         got: usize,
+    },
+    /// The constraint broke its first law: its mask allows a token that it does not move over.
+    #[error(
+        "the constraint allows token {token} at step {step} and then refuses it: what it was made from is \
+         damaged; check that, and open its file with all checks"
+    )]
+    BrokenConstraint {
+        /// The token.
+        token: TokenId,
+        /// Tokens generated before.
+        step: usize,
     },
     /// The constraint allows longer sequences than the search was told to plan for.
     #[error(

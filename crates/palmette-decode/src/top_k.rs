@@ -42,6 +42,11 @@ pub(crate) struct TopK {
 }
 
 impl TopK {
+    /// Forgets what was offered.
+    pub(crate) fn clear(&mut self) {
+        self.heap.clear();
+    }
+
     pub(crate) fn new(capacity: usize) -> Self {
         Self { heap: BinaryHeap::with_capacity(capacity), capacity }
     }

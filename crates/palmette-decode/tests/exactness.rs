@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use palmette_core::{Constraint, TokenId};
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId};
 use palmette_decode::{BeamOptions, BeamSearch, DecodeError, LogitsSource};
 use palmette_testkit::logits::TableLogits;
 use palmette_testkit::search::{Scored, exhaustive, naive_beam_search};
@@ -145,4 +145,67 @@ fn limits_are_errors_not_cuts() {
     search.start(&set);
     let shape = DecodeError::ShapeMismatch { beams: 1, num_tokens: 3, got: 2 };
     assert_eq!(search.select(&[0.0; 2]), Err(shape));
+}
+
+/// A set whose mask allows what it then refuses, as one read from a damaged file may.
+#[derive(Debug)]
+struct Broken {
+    /// The only bit of its masks; past the vocabulary where 40 or more.
+    allowed: u32,
+}
+
+impl Constraint for Broken {
+    type State = ();
+    type Scratch = ();
+
+    fn num_tokens(&self) -> usize {
+        40
+    }
+
+    fn start(&self) {}
+
+    fn fill_mask(&self, (): &(), (): &mut (), mask: &mut [u32]) {
+        mask.fill(0);
+        mask[self.allowed as usize / 32] |= 1 << (self.allowed % 32);
+    }
+
+    fn successors(&self, (): &(), (): &mut (), _: impl FnMut(TokenId, ())) {}
+
+    fn commit(&self, (): &mut (), token: TokenId) -> Result<(), CommitError> {
+        Err(CommitError::NotAllowed { token, position: 0 })
+    }
+
+    fn rollback(&self, (): &mut (), asked: usize) -> Result<(), RollbackError> {
+        Err(RollbackError { asked, committed: 0 })
+    }
+
+    fn is_accepting(&self, (): &()) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_broken_constraint_is_an_error() {
+    for allowed in [3, 45] {
+        let width = NonZeroUsize::new(2).unwrap();
+        let mut search = BeamSearch::new(BeamOptions { width, max_tokens: 4 });
+        let logits = TableLogits { seed: 1, num_tokens: 40, grades: 5 };
+        let error = search.run(&Broken { allowed }, &mut logits.source()).unwrap_err();
+        let expected = DecodeError::BrokenConstraint { token: TokenId(allowed), step: 0 };
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
+fn a_failed_search_leaves_nothing_to_the_next() {
+    let set = SequenceSet::new(40, [[1, 2], [3, 4], [5, 6]]);
+    let logits = TableLogits { seed: 2, num_tokens: 40, grades: 9 };
+    let mut search = BeamSearch::new(options(2, 2));
+    search.start(&set);
+    search.select(&[0.0; 40]).unwrap();
+    search.expand(&set).unwrap();
+    let mut rows = [0.0; 80];
+    rows[79] = f32::NAN;
+    assert!(matches!(search.select(&rows), Err(DecodeError::BadLogits { beam: 1, step: 1 })));
+    assert_eq!(run(&mut search, &set, &logits), beam_search(&set, &logits, 2));
 }

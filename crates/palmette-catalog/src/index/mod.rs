@@ -2,13 +2,13 @@
 //!
 //! Items are sorted by semantic ID; an item is then its rank, a prefix is a range of ranks, and that
 //! range is the whole state of a beam ([`CatalogState`]). For each level there is a set of the ranks
-//! at which a new prefix begins ([`sparse`]) and a packed array with the code of each distinct
+//! at which a new prefix begins (`sparse.rs`) and a packed array with the code of each distinct
 //! prefix; there are no pointers. The first levels, where nearly every code may follow, are kept as
-//! bit masks and a table of ranks instead ([`dense`]).
+//! bit masks and a table of ranks instead (`dense.rs`).
 //!
 //! [`CodeRows`] takes semantic IDs in any order; [`Index::build`] sorts and indexes them. A decoder
-//! asks for many beams at once, [`Index::fill_masks`] or [`Index::successors`] ([`step`]), or walks
-//! by itself ([`walk`]).
+//! asks for many beams at once, [`Index::fill_masks`] or [`Index::successors`] (`step.rs`), or walks
+//! by itself (`walk.rs`).
 
 mod build;
 mod dense;
