@@ -1,10 +1,11 @@
 //! `palmette demo`: a built-in shop.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use palmette_catalog::Catalog;
+use palmette_catalog::{Catalog, Filter};
 use palmette_demo::{Demo, Shop};
 use palmette_recommend::{Recommendations, Request, WorkerOptions};
 use serde_json::{Value, json};
@@ -56,9 +57,12 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let catalog = demo.recommender().catalog();
     let mut worker =
         demo.recommender().worker(WorkerOptions { beam_width: args.beam_width, threads })?;
+    // Nobody wants to be shown what is sold out.
+    let in_stock = Filter::parse(r#"{"must": {"range": {"stock": {"gt": 0}}}}"#)?;
+    let items = Arc::new(catalog.item_set(&in_stock)?);
     let mut shown = Vec::new();
     for history in demo.sample_histories() {
-        let request = Request { history: &history, k: args.k, include_seen: false, items: None };
+        let request = Request { history: &history, k: args.k, include_seen: false, items: Some(&items) };
         // The second of two runs: the first touches memory for the first time.
         let (answer, timings) =
             timed(&mut worker, &request, 1).and_then(|_| timed(&mut worker, &request, 1))?;
@@ -116,14 +120,10 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
             .map(|item| {
                 let attributes = catalog.attributes(item.rank);
                 let number = |key: &str| attributes.get(key).and_then(Value::as_f64).unwrap_or(0.0);
-                let stock = match number("stock") {
-                    0.0 => "sold out".to_owned(),
-                    pieces => format!("{pieces}"),
-                };
                 vec![
                     format!("{:.2}", item.score),
                     format!("{:.2}", number("price")),
-                    stock,
+                    format!("{}", number("stock")),
                     codes_text(catalog, &catalog.codes(item.rank)),
                     name_text(catalog, item.rank, 72),
                 ]
