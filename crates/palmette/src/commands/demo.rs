@@ -62,7 +62,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let items = Arc::new(catalog.item_set(&in_stock)?);
     let mut shown = Vec::new();
     for history in demo.sample_histories() {
-        let request = Request { history: &history, k: args.k, include_seen: false, items: Some(&items) };
+        let request =
+            Request { history: &history, k: args.k, include_seen: false, items: Some(&items) };
         // The second of two runs: the first touches memory for the first time.
         let (answer, timings) =
             timed(&mut worker, &request, 1).and_then(|_| timed(&mut worker, &request, 1))?;
