@@ -24,5 +24,5 @@ mod timed_build;
 
 pub use bench::{BenchError, CatalogBench, Progress};
 pub use generate::{Distribution, GeneratedItems, Shape, ShapeError};
-pub use machine::Machine;
+pub use machine::{Machine, peak_resident_bytes};
 pub use report::{ByLevel, Microseconds, PeerReport, Report};

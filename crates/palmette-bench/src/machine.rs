@@ -47,8 +47,8 @@ pub(crate) fn available_memory() -> Option<u64> {
     kilobytes("/proc/meminfo", "MemAvailable:")
 }
 
-/// The most bytes this process has had in memory so far.
-pub(crate) fn peak_resident_bytes() -> Option<u64> {
+/// The most bytes this process has had in memory so far; `None` where the system does not tell.
+pub fn peak_resident_bytes() -> Option<u64> {
     kilobytes("/proc/self/status", "VmHWM:")
 }
 

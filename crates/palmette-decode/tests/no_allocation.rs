@@ -1,11 +1,10 @@
 //! After its first search, a search allocates nothing.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::num::NonZeroUsize;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Unconstrained, mask};
 use palmette_decode::{BeamOptions, BeamSearch, DecodeError, LogitsSource};
+use palmette_testkit::allocations::{Counting, allocations};
 
 const NUM_TOKENS: usize = 1026;
 const MAX_TOKENS: usize = 4;
@@ -152,50 +151,5 @@ impl LogitsSource for FixedLogits {
     }
 }
 
-/// The system's allocator, counting the allocations of each thread.
-struct Counting;
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Calls of `alloc`, `alloc_zeroed` and `realloc` by this thread so far.
-fn allocations() -> u64 {
-    ALLOCATIONS.get()
-}
-
-fn count_one() {
-    // A thread that is ending no longer has its counter, and nobody to read it.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call goes to `System` with the caller's own arguments, and what it returns is
-// returned. Counting does not allocate: the counter is const-initialised and needs no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count_one();
-        // SAFETY: the caller keeps `alloc`'s contract, which is `System`'s.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count_one();
-        // SAFETY: the caller keeps `alloc_zeroed`'s contract, which is `System`'s.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count_one();
-        // SAFETY: `block` came from one of the methods here, so from `System`; the rest is the
-        // caller's contract.
-        unsafe { System.realloc(block, layout, new_size) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: `block` came from one of the methods here, so from `System`, with this layout.
-        unsafe { System.dealloc(block, layout) }
-    }
-}

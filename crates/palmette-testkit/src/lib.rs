@@ -5,9 +5,11 @@
 //! - [`logits::TableLogits`]: logits as a pure function of the prefix, with many ties on request.
 //! - [`search`]: exhaustive search and naive beam search.
 //! - [`data`]: published data sets, where they are at hand.
+//! - [`allocations`]: an allocator that counts, for what must not allocate.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod allocations;
 pub mod data;
 pub mod generate;
 pub mod laws;

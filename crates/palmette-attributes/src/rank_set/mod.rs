@@ -156,13 +156,6 @@ impl RankSet {
         true
     }
 
-    /// Asks for the memory that says where [`prefetch`](Self::prefetch) will look, without waiting for
-    /// it.
-    #[inline]
-    pub fn prefetch_chunk(&self, rank: u64) {
-        palmette_storage::prefetch(&self.chunks, place(rank).0);
-    }
-
     /// Asks for the memory that says whether `rank` is a member, without waiting for it.
     #[inline]
     pub fn prefetch(&self, rank: u64) {

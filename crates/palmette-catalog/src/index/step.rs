@@ -194,11 +194,8 @@ impl Index {
         for state in states {
             sparse.prefetch_first(&self.within(state));
             if let Some(items) = items {
-                items.ranks().prefetch_chunk(state.start);
+                items.ranks().prefetch(state.start);
             }
-        }
-        if let Some(items) = items {
-            states.iter().for_each(|state| items.ranks().prefetch(state.start));
         }
         let mut firsts = [0; WINDOW];
         for (first, state) in firsts.iter_mut().zip(states) {

@@ -148,11 +148,13 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
 
     let file_bytes = std::fs::metadata(&args.out).map_or(0, |meta| meta.len() as usize);
     let seconds = start.elapsed().as_secs_f64();
+    let peak = palmette_bench::peak_resident_bytes();
     if args.json {
         return print_json(&json!({
             "out": args.out,
             "file_bytes": file_bytes,
             "seconds": seconds,
+            "peak_bytes": peak,
             "stats": catalog.stats(),
             "attributes": report.as_ref().map(|(_, report)| json!({
                 "items_without": report.num_without_attributes,
@@ -166,10 +168,14 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     }
     warn_of_columns(&catalog);
     print(&format!(
-        "{}\n{}: {} in {seconds:.1} s",
+        "{}\n{}: {} in {seconds:.1} s{}",
         stats_text(&catalog),
         args.out.display(),
-        bytes(file_bytes)
+        bytes(file_bytes),
+        peak.map_or_else(String::new, |peak| format!(
+            ", at most {} of memory",
+            bytes(peak as usize)
+        ))
     ))
 }
 
