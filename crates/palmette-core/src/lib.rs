@@ -19,8 +19,10 @@ mod constraint;
 pub mod mask;
 mod token;
 mod unconstrained;
+mod vocabulary;
 
 pub use constraint::{CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;
 pub use token::TokenId;
 pub use unconstrained::Unconstrained;
+pub use vocabulary::{Vocabulary, VocabularyError};

@@ -1,0 +1,5 @@
+//! Readers of grammars as their authors write them; each makes a [`Grammar`](crate::Grammar).
+
+mod span;
+
+pub use span::Span;

@@ -1,0 +1,238 @@
+//! The one grammar type: what every front end makes and every later pass reads.
+
+use crate::{Regex, frontends::Span};
+
+/// A context-free grammar over terminals.
+///
+/// Frozen: a [`GrammarBuilder`] makes it. Ids are indices: `terminals()[id.index()]`.
+///
+/// Invariants, checked by [`GrammarBuilder::build`]: every symbol of a rule, the start and the ignored terminals
+/// exist. Nothing else: a nonterminal may have no rule (it then matches nothing), be unreachable, or be
+/// ambiguous.
+#[derive(Clone, Debug)]
+pub struct Grammar {
+    terminals: Vec<Terminal>,
+    nonterminals: Vec<Nonterminal>,
+    rules: Vec<Rule>,
+    start: NonterminalId,
+    ignored: Vec<TerminalId>,
+    lexing: Lexing,
+    indentation: Option<Indentation>,
+}
+
+/// A terminal's place in [`Grammar::terminals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TerminalId(pub u32);
+
+/// A nonterminal's place in [`Grammar::nonterminals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NonterminalId(pub u32);
+
+/// What a rule's body is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Symbol {
+    /// A lexeme of this terminal.
+    Terminal(TerminalId),
+    /// A text of this nonterminal.
+    Nonterminal(NonterminalId),
+}
+
+/// A grammar symbol that stands for text.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    /// As the author calls it, or the literal in quotes.
+    pub name: String,
+    /// The texts it matches.
+    pub regex: Regex,
+    /// Decides between terminals that match the same lexeme; higher goes first.
+    pub priority: i32,
+    /// How it is written.
+    pub kind: TerminalKind,
+    /// Where it is defined.
+    pub span: Option<Span>,
+}
+
+/// How a terminal is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TerminalKind {
+    /// One text, such as a keyword: goes before patterns of the same priority.
+    Literal,
+    /// A regular expression.
+    Pattern,
+    /// Has no text: [`Indentation`] puts it between lexemes.
+    Declared,
+}
+
+/// A grammar symbol that stands for one of its rules.
+#[derive(Clone, Debug)]
+pub struct Nonterminal {
+    /// As the author calls it, or a name made up for a part of a rule.
+    pub name: String,
+    /// Where it is defined.
+    pub span: Option<Span>,
+}
+
+/// `head → body`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The nonterminal that is defined.
+    pub head: NonterminalId,
+    /// What it may be; empty for the empty text.
+    pub body: Vec<Symbol>,
+}
+
+/// How a text may be cut into lexemes; see the [crate's documentation](crate).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lexing {
+    /// In any way.
+    Any,
+    /// Each lexeme is the longest that any terminal matches at its place.
+    Longest,
+}
+
+/// Blocks by indentation, as in Python: between lexemes, `indent` and `dedent` are put after a `newline` whose last
+/// line begins deeper or less deep than the block it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indentation {
+    /// The terminal that ends a line; the blanks after its last line break are the next line's depth.
+    pub newline: TerminalId,
+    /// Begins a block.
+    pub indent: TerminalId,
+    /// Ends one.
+    pub dedent: TerminalId,
+    /// Opening brackets: between one and its closing one, `newline` is ignored.
+    pub open: Vec<TerminalId>,
+    /// Closing brackets.
+    pub close: Vec<TerminalId>,
+    /// How many blanks a tab counts for.
+    pub tab_width: u32,
+}
+
+impl Grammar {
+    /// All terminals, by id.
+    pub fn terminals(&self) -> &[Terminal] {
+        &self.terminals
+    }
+
+    /// All nonterminals, by id.
+    pub fn nonterminals(&self) -> &[Nonterminal] {
+        &self.nonterminals
+    }
+
+    /// All rules, in the order in which they were added.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The nonterminal whose texts are the language.
+    pub fn start(&self) -> NonterminalId {
+        self.start
+    }
+
+    /// Terminals whose lexemes may stand anywhere between others, in ascending order.
+    pub fn ignored(&self) -> &[TerminalId] {
+        &self.ignored
+    }
+
+    /// How a text may be cut into lexemes.
+    pub fn lexing(&self) -> Lexing {
+        self.lexing
+    }
+
+    /// Blocks by indentation, where the grammar has them.
+    pub fn indentation(&self) -> Option<&Indentation> {
+        self.indentation.as_ref()
+    }
+}
+
+impl TerminalId {
+    /// The id as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl NonterminalId {
+    /// The id as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Collects terminals, nonterminals and rules.
+#[derive(Clone, Debug, Default)]
+pub struct GrammarBuilder {
+    terminals: Vec<Terminal>,
+    nonterminals: Vec<Nonterminal>,
+    rules: Vec<Rule>,
+    ignored: Vec<TerminalId>,
+    indentation: Option<Indentation>,
+}
+
+impl GrammarBuilder {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a terminal.
+    pub fn terminal(&mut self, terminal: Terminal) -> TerminalId {
+        self.terminals.push(terminal);
+        TerminalId((self.terminals.len() - 1) as u32)
+    }
+
+    /// Adds a nonterminal that as yet has no rule.
+    pub fn nonterminal(&mut self, name: impl Into<String>, span: Option<Span>) -> NonterminalId {
+        self.nonterminals.push(Nonterminal { name: name.into(), span });
+        NonterminalId((self.nonterminals.len() - 1) as u32)
+    }
+
+    /// Adds `head → body`.
+    pub fn rule(&mut self, head: NonterminalId, body: impl Into<Vec<Symbol>>) {
+        self.rules.push(Rule { head, body: body.into() });
+    }
+
+    /// Lets a terminal stand anywhere between others.
+    pub fn ignore(&mut self, terminal: TerminalId) {
+        self.ignored.push(terminal);
+    }
+
+    /// Blocks by indentation.
+    pub fn indentation(&mut self, indentation: Indentation) {
+        self.indentation = Some(indentation);
+    }
+
+    /// The grammar whose language is that of `start`.
+    ///
+    /// # Panics
+    /// When a symbol that does not exist is mentioned: ids of another builder.
+    pub fn build(mut self, start: NonterminalId, lexing: Lexing) -> Grammar {
+        let (terminals, nonterminals) = (self.terminals.len(), self.nonterminals.len());
+        let exists = |symbol: &Symbol| match symbol {
+            Symbol::Terminal(id) => id.index() < terminals,
+            Symbol::Nonterminal(id) => id.index() < nonterminals,
+        };
+        for rule in &self.rules {
+            let known = exists(&Symbol::Nonterminal(rule.head)) && rule.body.iter().all(exists);
+            assert!(known, "{rule:?} mentions a symbol of another grammar");
+        }
+        assert!(exists(&Symbol::Nonterminal(start)), "the start is of another grammar");
+        self.ignored.sort_unstable();
+        self.ignored.dedup();
+        let blocks = self.indentation.iter().flat_map(|blocks| {
+            let marks = [blocks.newline, blocks.indent, blocks.dedent];
+            marks.into_iter().chain(blocks.open.iter().chain(&blocks.close).copied())
+        });
+        let mut mentioned = self.ignored.iter().copied().chain(blocks);
+        assert!(mentioned.all(|id| id.index() < terminals), "a terminal is of another grammar");
+        Grammar {
+            terminals: self.terminals,
+            nonterminals: self.nonterminals,
+            rules: self.rules,
+            start,
+            ignored: self.ignored,
+            lexing,
+            indentation: self.indentation,
+        }
+    }
+}
