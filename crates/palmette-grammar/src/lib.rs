@@ -25,6 +25,7 @@ pub mod lexer;
 pub mod lr;
 pub mod regex;
 mod terminal_set;
+pub mod vocabulary;
 
 pub use budget::{Budget, Interrupted};
 pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};

@@ -9,6 +9,9 @@ use crate::error::{Kind, invalid};
 /// More tokens than any vocabulary has; an id past it is taken for a damaged file, not for memory to reserve.
 pub(crate) const MAX_TOKENS: usize = 1 << 24;
 
+/// Longer than any token: a walk over all tokens keeps a state for each byte of the longest.
+const MAX_TOKEN_BYTES: usize = 1 << 20;
+
 /// What a file says about its tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
@@ -25,14 +28,19 @@ pub(crate) struct Draft {
 impl Draft {
     /// Adds a token with text, spelled `piece` in the file.
     pub(crate) fn text(&mut self, id: u64, piece: &str, text: Vec<u8>) -> Result<(), Kind> {
-        let token = self.take(id)?;
-        self.texts[token.index()] = Some(text);
-        self.name(token, piece);
+        self.unnamed(id, text)?;
+        self.name(TokenId(id as u32), piece);
         Ok(())
     }
 
     /// Adds a token with text that no configuration file would name.
     pub(crate) fn unnamed(&mut self, id: u64, text: Vec<u8>) -> Result<(), Kind> {
+        if text.len() > MAX_TOKEN_BYTES {
+            return Err(invalid(format!(
+                "token {id} has {} bytes, more than the limit of {MAX_TOKEN_BYTES}; is this a vocabulary?",
+                text.len()
+            )));
+        }
         let token = self.take(id)?;
         self.texts[token.index()] = Some(text);
         Ok(())

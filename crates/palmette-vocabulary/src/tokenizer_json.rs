@@ -93,17 +93,14 @@ struct AddedToken<'a> {
 
 fn added_tokens(file: &Value) -> Result<Vec<AddedToken<'_>>, Kind> {
     let list = file["added_tokens"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let token = |(token, index): (&'_ Value, u32)| {
-        let (id, content) = (token["id"].as_u64(), token["content"].as_str());
-        let (Some(id), Some(content)) = (id, content) else {
-            return Err(invalid(format!("added_tokens[{index}] needs a number \"id\" and a string \"content\"")));
-        };
-        Ok((id, content, token["special"] == true))
-    };
     let mut tokens = vec![];
-    for entry in list.iter().zip(0..) {
-        let (id, content, special) = token(entry)?;
-        tokens.push(AddedToken { id, content, special });
+    for (token, index) in list.iter().zip(0..) {
+        let (Some(id), Some(content)) = (token["id"].as_u64(), token["content"].as_str()) else {
+            return Err(invalid(format!(
+                "added_tokens[{index}] needs a number \"id\" and a string \"content\""
+            )));
+        };
+        tokens.push(AddedToken { id, content, special: token["special"] == true });
     }
     Ok(tokens)
 }

@@ -150,12 +150,163 @@ impl<'a> Refinement<'a> {
     /// # Panics
     /// When a range is not within the ranks.
     pub fn split<K: Eq + Hash>(&mut self, keyed: impl IntoIterator<Item = (Range<u32>, K)>) {
-        let mut part_of_key = HashMap::new();
+        let mut number_of = HashMap::new();
+        let mut part_of_pair = HashMap::new();
         for (ranks, key) in keyed {
-            let num_keys = part_of_key.len() as u32;
-            let key = *part_of_key.entry(key).or_insert(num_keys);
-            self.split_range(ranks, key);
+            let next = number_of.len() as u32;
+            let key = *number_of.entry(key).or_insert(next);
+            for part in &mut self.part_of[ranks.start as usize..ranks.end as usize] {
+                *part = *part_of_pair.entry((*part, key)).or_insert_with(|| {
+                    self.num_parts += 1;
+                    self.num_parts - 1
+                });
+            }
         }
-        self.finish_split();
+        if self.num_parts > u32::MAX / 2 {
+            self.renumber();
+        }
+    }
+
+    /// Sets tokens apart by the state in which an automaton is after reading them from `state` on, and those that it does not
+    /// survive from the others. `step` is as in [`VocabularyTrie::run`]; where the automaton dies early, this is fast.
+    ///
+    /// # Errors
+    /// Those of `step`; the partition is then as before.
+    pub fn split_by_run<S: Clone + Eq + Hash, E>(
+        &mut self,
+        state: S,
+        step: impl FnMut(&S, u8) -> Result<Option<S>, E>,
+    ) -> Result<(), E> {
+        let mut keyed = vec![];
+        self.trie.run(state, step, |node, state| {
+            let own = self.trie.own_ranks(node.index);
+            if !own.is_empty() {
+                keyed.push((own, state.clone()));
+            }
+        })?;
+        self.split(keyed);
+        Ok(())
+    }
+
+    /// The classes.
+    pub fn finish(self) -> TokenClasses {
+        TokenClasses::new(self.trie, self.num_tokens, &self.part_of)
+    }
+
+    /// Forgets the numbers of parts that have become empty.
+    fn renumber(&mut self) {
+        let mut number_of = HashMap::new();
+        for part in &mut self.part_of {
+            let next = number_of.len() as u32;
+            *part = *number_of.entry(*part).or_insert(next);
+        }
+        self.num_parts = number_of.len() as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_core::{TokenMask, Vocabulary};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NUM_STATES: usize = 5;
+
+    /// A complete table of an automaton over the bytes a, b and c; `None` where it dies.
+    type Table = [[Option<usize>; 3]; NUM_STATES];
+
+    fn step(table: &Table) -> impl Fn(&usize, u8) -> Result<Option<usize>, ()> {
+        |&state, byte| Ok(table[state][usize::from(byte - b'a')])
+    }
+
+    #[test]
+    fn classes_are_numbered_by_their_smallest_token() {
+        // One state that reads any number of a and one b after them: `a`, `aa` | `b`, `ab` | the rest dies.
+        let texts = ["c", "ab", "", "a", "b", "aa", "ba", "b"];
+        let vocabulary = Vocabulary::new(texts.map(Some), []).unwrap();
+        let trie = VocabularyTrie::new(&vocabulary);
+        let mut refinement = Refinement::new(&trie, vocabulary.num_tokens());
+        refinement
+            .split_by_run(0, |&state: &u32, byte| {
+                Ok::<_, ()>(match (state, byte) {
+                    (0, b'a') => Some(0),
+                    (0, b'b') => Some(1),
+                    _ => None,
+                })
+            })
+            .unwrap();
+        refinement.renumber();
+        let classes = refinement.finish();
+        assert_eq!(classes.num_classes(), 3);
+        let class_of = (0..8).map(|token| classes.class_of(TokenId(token))).collect::<Vec<_>>();
+        let [dead, ended, open] = [0, 1, 2].map(Some);
+        assert_eq!(class_of, [dead, ended, None, open, ended, open, dead, ended]);
+        assert_eq!(classes.tokens(1), [1, 4, 7].map(TokenId));
+        let mut words = [0b100];
+        classes.insert_into([1, 2], &mut words);
+        assert_eq!(words, [0b1011_1110], "what was in the mask stays");
+        assert_eq!(classes.memory_bytes(), 4 * (8 + 7 + 4) + 3 * 4);
+    }
+
+    #[test]
+    fn a_failing_step_leaves_the_partition() {
+        let vocabulary = Vocabulary::new(["a", "b"].map(Some), []).unwrap();
+        let trie = VocabularyTrie::new(&vocabulary);
+        let mut refinement = Refinement::new(&trie, 2);
+        let step = |_: &u8, byte| if byte == b'a' { Ok(Some(byte)) } else { Err("b") };
+        assert_eq!(refinement.split_by_run(0, step), Err("b"));
+        assert_eq!(refinement.finish().num_classes(), 1);
+    }
+
+    proptest! {
+        /// Two tokens are of one class exactly if they do the same to every state that was asked about.
+        #[test]
+        fn classes_are_those_of_brute_force(
+            texts in prop::collection::vec("[abc]{0,6}", 0..120),
+            table in prop::array::uniform5(prop::array::uniform3(prop::option::of(0..NUM_STATES))),
+            asked in prop::collection::vec(0..NUM_STATES, 0..NUM_STATES),
+            picked in prop::collection::vec(any::<bool>(), 120),
+        ) {
+            let vocabulary = Vocabulary::new(texts.iter().map(Some), []).unwrap();
+            let trie = VocabularyTrie::new(&vocabulary);
+            let mut refinement = Refinement::new(&trie, texts.len());
+            for &state in &asked {
+                refinement.split_by_run(state, step(&table)).unwrap();
+            }
+            let classes = refinement.finish();
+
+            let effect = |text: &str| -> Vec<Option<usize>> {
+                let read = |state| text.bytes().try_fold(state, |state, byte| {
+                    table[state][usize::from(byte - b'a')]
+                });
+                asked.iter().map(|&state| read(state)).collect()
+            };
+            let mut effects: Vec<Vec<Option<usize>>> = vec![];
+            let mut mask = TokenMask::new(texts.len());
+            for (text, token) in texts.iter().zip((0..).map(TokenId)) {
+                if text.is_empty() {
+                    prop_assert_eq!(classes.class_of(token), None);
+                    continue;
+                }
+                let known = effects.iter().position(|known| *known == effect(text));
+                let class = known.unwrap_or(effects.len());
+                if known.is_none() {
+                    effects.push(effect(text));
+                }
+                prop_assert_eq!(classes.class_of(token), Some(class as u32));
+                prop_assert!(classes.tokens(class as u32).contains(&token));
+                if picked[class] {
+                    mask.insert(token);
+                }
+            }
+            prop_assert_eq!(classes.num_classes(), effects.len());
+            let sizes = (0..effects.len()).map(|class| classes.tokens(class as u32).len());
+            prop_assert_eq!(sizes.sum::<usize>(), trie.num_ranks());
+            let mut expanded = TokenMask::new(texts.len());
+            let set = (0..effects.len() as u32).filter(|&class| picked[class as usize]);
+            classes.insert_into(set, expanded.as_words_mut());
+            prop_assert_eq!(expanded, mask);
+        }
     }
 }
