@@ -18,10 +18,13 @@
 
 pub mod frontends;
 pub mod grammar;
+pub mod lexer;
 pub mod regex;
+mod terminal_set;
 
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
 pub use regex::{CharClass, Regex};
+pub use terminal_set::TerminalSet;
