@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
     /// Python's `(?i)` at the beginning.
     fn leading_flags(&mut self) -> Result<(), RegexError> {
         while self.dialect == Dialect::Python && self.rest().starts_with("(?") {
-            let letters = self.rest()[2..].to_owned();
+            let letters = &self.rest()[2..];
             let len = letters.bytes().take_while(u8::is_ascii_alphabetic).count();
             if len == 0 || letters.as_bytes().get(len) != Some(&b')') {
                 break;
