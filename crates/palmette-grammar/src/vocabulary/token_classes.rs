@@ -93,7 +93,8 @@ impl TokenClasses {
 
         let num_classes = class_of_part.len();
         let mut start = vec![0; num_classes + 1];
-        let with_class = || (0..).map(TokenId).zip(&class_of).filter(|(_, class)| **class != NO_CLASS);
+        let with_class =
+            || (0..).map(TokenId).zip(&class_of).filter(|(_, class)| **class != NO_CLASS);
         with_class().for_each(|(_, &class)| start[class as usize + 1] += 1);
         for class in 0..num_classes {
             start[class + 1] += start[class];
