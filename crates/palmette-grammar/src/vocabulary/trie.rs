@@ -263,7 +263,10 @@ mod tests {
         assert_eq!((trie.num_nodes(), trie.num_ranks(), trie.max_depth()), (6, 5, 3));
         let node = |text: &[u8]| trie.find(text).unwrap();
         assert_eq!([&b""[..], b"a", b"ab", b"abc", b"ac", b"\xFF"].map(node), [0, 1, 2, 3, 4, 5]);
-        assert_eq!([0, 1, 2, 3, 4, 5].map(|node| trie.ranks(node)), [0..5, 0..4, 1..3, 1..3, 3..4, 4..5]);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(|node| trie.ranks(node)),
+            [0..5, 0..4, 1..3, 1..3, 3..4, 4..5]
+        );
         assert_eq!(
             [0, 1, 2, 3, 4, 5].map(|node| trie.own_ranks(node)),
             [0..0, 0..1, 1..1, 1..3, 3..4, 4..5]
@@ -298,7 +301,14 @@ mod tests {
     #[test]
     fn a_run_stops_at_its_first_error() {
         let mut steps = 0;
-        let run = drawn().run((), |_, byte| { steps += 1; if byte == b'c' { Err("c") } else { Ok(Some(())) } }, |_, _| {});
+        let run = drawn().run(
+            (),
+            |_, byte| {
+                steps += 1;
+                if byte == b'c' { Err("c") } else { Ok(Some(())) }
+            },
+            |_, _| {},
+        );
         assert_eq!((run, steps), (Err("c"), 3));
     }
 
