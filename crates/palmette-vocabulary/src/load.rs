@@ -125,7 +125,9 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
         return Ok(inside);
     }
     if !path.exists() {
-        return Err(Kind::NotFound { encodings: encodings::names().collect::<Vec<_>>().join(", ") });
+        return Err(Kind::NotFound {
+            encodings: encodings::names().collect::<Vec<_>>().join(", "),
+        });
     }
     Ok(path.to_owned())
 }

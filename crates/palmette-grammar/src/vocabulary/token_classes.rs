@@ -278,7 +278,7 @@ mod tests {
             let classes = refinement.finish();
 
             let effect = |text: &str| -> Vec<Option<usize>> {
-                let read = |state| text.bytes().try_fold(state, |state, byte| {
+                let read = |state: usize| text.bytes().try_fold(state, |state, byte| {
                     table[state][usize::from(byte - b'a')]
                 });
                 asked.iter().map(|&state| read(state)).collect()
