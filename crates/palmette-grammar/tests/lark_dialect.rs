@@ -31,7 +31,9 @@ fn sentences(grammar: &Grammar, longest: usize) -> BTreeSet<String> {
                     Symbol::Terminal(id) => BTreeSet::from([vec![id.0]]),
                     Symbol::Nonterminal(id) => known[id.index()].clone(),
                 };
-                let joined = texts.iter().flat_map(|text| next.iter().map(move |more| [&text[..], more].concat()));
+                let joined = texts
+                    .iter()
+                    .flat_map(|text| next.iter().map(move |more| [&text[..], more].concat()));
                 texts = joined.filter(|text| text.len() <= longest).collect();
             }
             let head = &mut known[rule.head.index()];
@@ -68,7 +70,11 @@ fn terminal<'g>(grammar: &'g Grammar, name: &str) -> &'g palmette_grammar::Termi
 
 #[test]
 fn groups_options_and_repetitions() {
-    check_sentences("start: \"a\" (\"b\" | \"c\")? [\"d\"]", 9, &[" A", " A B", " A C", " A D", " A B D", " A C D"]);
+    check_sentences(
+        "start: \"a\" (\"b\" | \"c\")? [\"d\"]",
+        9,
+        &[" A", " A B", " A C", " A D", " A B D", " A C D"],
+    );
     check_sentences("start: \"a\"* \"b\"+", 2, &[" B", " B B", " A B"]);
     check_sentences("start: \"a\"~2 \"b\"~0..1", 9, &[" A A", " A A B"]);
     check_sentences("start: \"a\"{,1} \"b\"{1} \"c\"{2,}", 4, &[" B C C", " A B C C", " B C C C"]);
@@ -79,7 +85,8 @@ fn groups_options_and_repetitions() {
 
 #[test]
 fn what_shapes_the_tree_is_read_over() {
-    let source = "?start: one -> alias\n  | !two\n!?one.2: \"a\"\n_two.-3: \"b\"\n".replace("!two", "_two");
+    let source =
+        "?start: one -> alias\n  | !two\n!?one.2: \"a\"\n_two.-3: \"b\"\n".replace("!two", "_two");
     check_sentences(&source, 9, &[" A", " B"]);
 }
 
@@ -96,7 +103,10 @@ fn templates() {
     let nested = "start: pair{pair{X}} | pair{X}\npair{x}: x x\nX: \"x\"";
     check_sentences(nested, 9, &[" X X", " X X X X"]);
     assert_eq!(read(nested).nonterminals().len(), 3);
-    check_error("start: t{\"a\"}\nt{x}: x t{u{x}}\nu{x}: x x", &["template `t` makes more than 4096 instances"]);
+    check_error(
+        "start: t{\"a\"}\nt{x}: x t{u{x}}\nu{x}: x x",
+        &["template `t` makes more than 4096 instances"],
+    );
     check_error("start: t{\"a\"}\nt{x, y}: x y", &["`t` takes 2 arguments, not 1"]);
     check_error("start: t\nt{x}: x", &["`t` is a template"]);
     check_error("start: t{(\"a\")}\nt{x}: x", &["make the group a rule"]);
@@ -105,7 +115,9 @@ fn templates() {
 
 #[test]
 fn terminals_are_named_as_lark_names_them() {
-    let grammar = read("start: \"+\" \"if\" \"if\"i \"+=\" ASYNC \"async\" \"SELECT\"i /x+/ Y \"é\"\nASYNC: \"async\"\nY.3: /x+/ \"y\"");
+    let grammar = read(
+        "start: \"+\" \"if\" \"if\"i \"+=\" ASYNC \"async\" \"SELECT\"i /x+/ Y \"é\"\nASYNC: \"async\"\nY.3: /x+/ \"y\"",
+    );
     let names: Vec<_> = grammar.terminals().iter().map(|terminal| &*terminal.name).collect();
     assert_eq!(names, ["ASYNC", "Y", "PLUS", "IF", "\"if\"i", "\"+=\"", "SELECT", "/x+/", "É"]);
     assert_eq!(terminal(&grammar, "Y").priority, 3);
@@ -127,7 +139,10 @@ fn texts_in_quotes() {
 fn terminals_are_built_of_terminals() {
     let grammar = read("start: A\nA: B C? \"z\"i /q/\nB: \"x\"..\"y\" & ~\"y\"\nC: \"c\"");
     assert_eq!(grammar.terminals().len(), 1);
-    check_error("start: A\nA: B\nB: \"(\" A? \")\"", &["terminal `A` is built of itself", "line 2"]);
+    check_error(
+        "start: A\nA: B\nB: \"(\" A? \")\"",
+        &["terminal `A` is built of itself", "line 2"],
+    );
     check_error("start: A\nA: start", &["`start` is a rule"]);
     check_error("start: \"a\" & \"b\"", &["terminals only"]);
     check_error("start: A\nA: /a(/", &["line 2, column", "regular expression"]);
@@ -141,7 +156,10 @@ fn the_empty_text_is_split_off() {
     let grammar = read(source);
     assert_eq!(terminal(&grammar, "DIM").regex, Regex::literal(" ").repeat(1, None));
     assert_eq!(terminal(&grammar, "/x*/").regex, Regex::literal("x").repeat(1, None));
-    check_error("start: \"a\" END\nEND: /(?!b)/", &["`END` matches the empty text where", "line 1, column 12"]);
+    check_error(
+        "start: \"a\" END\nEND: /(?!b)/",
+        &["`END` matches the empty text where", "line 1, column 12"],
+    );
 }
 
 #[test]
@@ -158,7 +176,10 @@ fn imports_and_changes() {
     check_error("start: A\n%import .python.A", &["other files"]);
     check_error("start: WS", &["say `%import common.WS`"]);
     check_error("start: \"a\"\n%extend other: \"b\"", &["no `other` above"]);
-    check_error("start: WS\n%import common.WS\nWS: \" \"", &["`WS` is defined twice, first at line 2, column 16"]);
+    check_error(
+        "start: WS\n%import common.WS\nWS: \" \"",
+        &["`WS` is defined twice, first at line 2, column 16"],
+    );
 }
 
 #[test]
@@ -169,7 +190,9 @@ fn blocks_by_indentation() {
     let off = LarkOptions { indentation: LarkIndentation::None, ..LarkOptions::default() };
     let shown = parse(source, &off).expect_err("declared terminals").to_string();
     assert!(shown.contains("`_INDENT` is only declared"), "{shown}");
-    let shown = parse("start: \"a\"", &LarkOptions::default().python_indentation()).expect_err("no blocks").to_string();
+    let shown = parse("start: \"a\"", &LarkOptions::default().python_indentation())
+        .expect_err("no blocks")
+        .to_string();
     assert!(shown.contains("need terminal `_NEWLINE`"), "{shown}");
 }
 
@@ -179,7 +202,12 @@ fn errors_tell_all_and_where() {
     assert_eq!(error.problems().len(), 2, "{error}");
     let error = refused("start: a b\nstart: \"x\"\n");
     let shown = error.to_string();
-    for part in ["`a` is used but not defined", "`b` is used", "defined twice, first at line 1, column 1", "  start: a b\n         ^"] {
+    for part in [
+        "`a` is used but not defined",
+        "`b` is used",
+        "defined twice, first at line 1, column 1",
+        "  start: a b\n         ^",
+    ] {
         assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
     }
     check_error("one: two\ntwo: \"a\"", &["no rule `start`", "one, two"]);
@@ -205,7 +233,10 @@ fn sizes_are_bounded() {
     let double: String = (0..60).map(|i| format!("A{i}: A{0} A{0}\n", i + 1)).collect();
     check_error(&format!("start: A0\n{double}A60: \"a\""), &["limit `terminal_nodes`"]);
     let wide = format!("start: {}", "[\"a\"] ".repeat(5000));
-    check_error(&wide, &["limit is `rule_symbols`".trim_start_matches("limit is "), "rules of their own"]);
+    check_error(
+        &wide,
+        &["limit is `rule_symbols`".trim_start_matches("limit is "), "rules of their own"],
+    );
     let small = LarkLimits { rule_symbols: 3, ..LarkLimits::default() };
     let options = LarkOptions { limits: small, ..LarkOptions::default() };
     assert!(parse("start: \"a\" \"b\" \"c\" \"d\"", &options).is_err());
@@ -222,7 +253,12 @@ fn many_options_do_not_multiply_without_end() {
 
 #[test]
 fn counted_repetitions_take_few_rules() {
-    for source in ["start: \"a\"~100000", "start: \"a\"~0..100000", "start: \"a\"~5..4294967295", "start: (\"a\"|\"b\")~7,".trim_end_matches(',')] {
+    for source in [
+        "start: \"a\"~100000",
+        "start: \"a\"~0..100000",
+        "start: \"a\"~5..4294967295",
+        "start: (\"a\"|\"b\")~7,".trim_end_matches(','),
+    ] {
         let grammar = read(source);
         assert!(grammar.rules().len() < 400, "{source}: {} rules", grammar.rules().len());
     }

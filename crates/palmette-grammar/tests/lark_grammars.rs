@@ -56,7 +56,10 @@ impl Reader {
             next.retain(|&state, stacks| {
                 self.lexer.possible(state).iter().any(|terminal| {
                     grammar.ignored().contains(&terminal)
-                        || self.parser.accepts(stacks, terminal, &mut ParserScratch::new()).expect("within limits")
+                        || self
+                            .parser
+                            .accepts(stacks, terminal, &mut ParserScratch::new())
+                            .expect("within limits")
                 })
             });
             if next.is_empty() {
@@ -68,7 +71,10 @@ impl Reader {
         for (&state, stacks) in &branches {
             let mut at_end = |state: LexerState, stacks: Stacks| {
                 accepted |= self.lexer.may_end(state)
-                    && self.parser.accepts_end(&stacks, &mut ParserScratch::new()).expect("within limits");
+                    && self
+                        .parser
+                        .accepts_end(&stacks, &mut ParserScratch::new())
+                        .expect("within limits");
             };
             at_end(state, stacks.clone());
             self.ends(state, stacks, grammar, &mut scratch, &mut at_end);
@@ -103,7 +109,8 @@ impl Reader {
 fn reader(test: &str, file: &str, start: &str) -> Option<(Reader, Grammar)> {
     let source = data::text(test, file)?;
     // Blocks are another layer's: here their marks are terminals without a text.
-    let options = LarkOptions { indentation: LarkIndentation::Detect, ..LarkOptions::from_rule(start) };
+    let options =
+        LarkOptions { indentation: LarkIndentation::Detect, ..LarkOptions::from_rule(start) };
     let grammar = parse(&source, &options).unwrap_or_else(|error| panic!("{file}: {error}"));
     Some((Reader::new(&grammar), grammar))
 }
@@ -113,7 +120,11 @@ fn accepts(reader: &Reader, grammar: &Grammar, text: &str) {
     let verdict = reader.read(text, grammar);
     if let Verdict::Refused(at) = verdict {
         let from = text.floor_char_boundary(at.saturating_sub(60));
-        panic!("refused at byte {at}: {:?} ⟂ {:?}", &text[from..at], text[at..].chars().take(20).collect::<String>());
+        panic!(
+            "refused at byte {at}: {:?} ⟂ {:?}",
+            &text[from..at],
+            text[at..].chars().take(20).collect::<String>()
+        );
     }
     assert_eq!(verdict, Verdict::Accepted, "{text}");
 }
@@ -137,13 +148,26 @@ fn check(reader: &Reader, grammar: &Grammar, text: &str, changes: &[(&str, &str)
 #[test]
 fn sums() {
     let Some((reader, grammar)) = reader("sums", "lark/calc.lark", "start") else { return };
-    check(&reader, &grammar, include_str!("texts/sums.calc"), &[("(", ""), ("*", "* *"), ("4.5", "4.5.6"), ("1e3", "1e")]);
+    check(
+        &reader,
+        &grammar,
+        include_str!("texts/sums.calc"),
+        &[("(", ""), ("*", "* *"), ("4.5", "4.5.6"), ("1e3", "1e")],
+    );
 }
 
 #[test]
 fn json() {
     let Some((reader, grammar)) = reader("json", "lark/json.lark", "start") else { return };
-    let changes = [("]", ""), ("{", ""), (",", ",,"), ("true", "True"), (":", ""), ("\"\"", "'"), ("7041", "7041 2")];
+    let changes = [
+        ("]", ""),
+        ("{", ""),
+        (",", ",,"),
+        ("true", "True"),
+        (":", ""),
+        ("\"\"", "'"),
+        ("7041", "7041 2"),
+    ];
     check(&reader, &grammar, include_str!("texts/order.json"), &changes);
     for text in ["3", "\"text\"", "", "[1,]", "{1: 2}"] {
         refuses(&reader, &grammar, text);
@@ -153,7 +177,13 @@ fn json() {
 #[test]
 fn c() {
     let Some((reader, grammar)) = reader("c", "lark/c.lark", "start") else { return };
-    let changes = [("{", ""), ("2, 3", "2 3"), ("return large;", "return large"), ("<=", "<>"), ("else", "or")];
+    let changes = [
+        ("{", ""),
+        ("2, 3", "2 3"),
+        ("return large;", "return large"),
+        ("<=", "<>"),
+        ("else", "or"),
+    ];
     check(&reader, &grammar, include_str!("texts/area.c").trim_end(), &changes);
     // The grammar's own: a comment ends with the literal "\n", which therefore is what every single line break is when no
     // blank follows it, and only comments go before it.
@@ -175,7 +205,8 @@ fn go() {
 #[test]
 fn java() {
     let Some((reader, grammar)) = reader("java", "lark/java.lark", "start") else { return };
-    let changes = [("{", ""), (";", ""), ("import", "imports"), ("(int i", "int i"), ("catch (", "catch ")];
+    let changes =
+        [("{", ""), (";", ""), ("import", "imports"), ("(int i", "int i"), ("catch (", "catch ")];
     check(&reader, &grammar, include_str!("texts/Account.java"), &changes);
     // Two closing brackets are the longer `>>` unless something is between them.
     accepts(&reader, &grammar, "class A { List<List<B> > c; }");
@@ -185,8 +216,18 @@ fn java() {
 #[test]
 fn sql() {
     let Some((reader, grammar)) = reader("sql", "lark/sql.lark", "start") else { return };
-    check(&reader, &grammar, include_str!("texts/report.sql"), &[("FROM", ""), ("AND", "AND AND"), ("('north'", "'north'")]);
-    check(&reader, &grammar, include_str!("texts/union.sql"), &[("(select", "select"), ("from", "")]);
+    check(
+        &reader,
+        &grammar,
+        include_str!("texts/report.sql"),
+        &[("FROM", ""), ("AND", "AND AND"), ("('north'", "'north'")],
+    );
+    check(
+        &reader,
+        &grammar,
+        include_str!("texts/union.sql"),
+        &[("(select", "select"), ("from", "")],
+    );
     // The grammar's own: JOIN_EXPR matches " join" with the blank before it, so that "join" is never a word of its own.
     refuses(&reader, &grammar, "select a from b cross join c");
 }
@@ -194,6 +235,7 @@ fn sql() {
 #[test]
 fn python() {
     let Some((reader, grammar)) = reader("python", "python.lark", "file_input") else { return };
-    let changes = [("]", ""), ("import", "imports"), ("lambda", ""), ("==", "= ="), ("\"a\":", "\"a\"")];
+    let changes =
+        [("]", ""), ("import", "imports"), ("lambda", ""), ("==", "= ="), ("\"a\":", "\"a\"")];
     check(&reader, &grammar, include_str!("texts/values.py"), &changes);
 }

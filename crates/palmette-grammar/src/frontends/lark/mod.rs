@@ -176,7 +176,8 @@ pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> 
     let start = start.and_then(|index| lowering.rule_id(index));
     let (drafts, mut terminals) = (lowering.drafts, lowering.terminals);
     let grammar = made.and(start).and_then(|start| {
-        let parts = assemble::Parts { definitions: &definitions, terminals: &mut terminals, rules: drafts };
+        let parts =
+            assemble::Parts { definitions: &definitions, terminals: &mut terminals, rules: drafts };
         assemble::grammar(parts, start, options, &mut problems)
     });
     problems.check()?;
