@@ -20,8 +20,8 @@
 //! be ambiguous, repetitions may be counted in millions. A rule becomes plain rules just as in lark, so that numbers of
 //! terminals, nonterminals and rules can be compared.
 //!
-//! Steps: [`tokens`] cuts words, [`parse`](mod@parse) makes statements, [`definitions`] gathers and checks them, [`terminals`]
-//! writes terminals out, [`lower`] makes plain rules, [`assemble`] keeps what the start reaches.
+//! Steps: `tokens` cuts words, `parse` makes statements, `definitions` gathers and checks them, `terminals` writes
+//! terminals out, `lower` makes plain rules, `assemble` keeps what the start reaches.
 
 mod assemble;
 mod definitions;
