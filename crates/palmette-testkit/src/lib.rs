@@ -6,6 +6,7 @@
 //! - [`search`]: exhaustive search and naive beam search.
 //! - [`data`]: published data sets, where they are at hand.
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
+//! - [`lexing`]: what regular expressions match and how texts are cut into lexemes, as defined.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
 #![deny(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod allocations;
 pub mod data;
 pub mod generate;
 pub mod laws;
+pub mod lexing;
 pub mod logits;
 pub mod search;
 mod sequence_set;
