@@ -20,7 +20,7 @@ mod emptiness;
 mod ordered;
 mod utf8;
 
-use std::{collections::HashMap, hash::BuildHasher};
+use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
 
 pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
@@ -54,6 +54,8 @@ enum Node {
     Repeat(Repeat),
     /// The empty lexeme where the text so far is in `history`, or is not.
     Behind { history: ExprId, negated: bool },
+    /// The same lexemes; a backtracking matcher tries the longest first, whatever they are made of.
+    Unordered(ExprId),
     /// What `inner` matches where the lexeme and what follows together are in `condition`.
     Given { condition: ExprId, inner: ExprId },
     /// What a backtracking matcher picks: the first of these parts that matches, now or later.
@@ -146,6 +148,8 @@ pub(crate) struct Expressions {
     derivatives: HashMap<(ExprId, u8), ExprId>,
     /// The same for bringing lookbehinds forward.
     forwards: HashMap<(ExprId, u8), ExprId>,
+    /// What a backtracking matcher tries, in order.
+    splits: HashMap<ExprId, Arc<[Item]>>,
     nonempty_lexemes: HashMap<ExprId, bool>,
     nonempty_conditions: HashMap<ExprId, bool>,
     /// Every UTF-8 text.
@@ -174,6 +178,7 @@ impl Expressions {
             partitions: Partitions::new(),
             derivatives: HashMap::new(),
             forwards: HashMap::new(),
+            splits: HashMap::new(),
             nonempty_lexemes: HashMap::new(),
             nonempty_conditions: HashMap::new(),
             utf8: ExprId::NEVER,
@@ -219,15 +224,12 @@ impl Expressions {
     }
 
     /// The coarsest classes of bytes that none of `exprs` tells apart.
-    pub(crate) fn classes(
-        &mut self,
-        exprs: impl IntoIterator<Item = ExprId>,
-    ) -> std::sync::Arc<ByteClasses> {
+    pub(crate) fn classes(&mut self, exprs: impl IntoIterator<Item = ExprId>) -> Arc<ByteClasses> {
         let mut joined = PartitionId::TRIVIAL;
         for expr in exprs {
             joined = self.partitions.join(joined, self.facts[expr.index()].partition);
         }
-        std::sync::Arc::clone(self.partitions.get(joined))
+        Arc::clone(self.partitions.get(joined))
     }
 
     fn facts(&self, of: ExprId) -> &Facts {
@@ -280,6 +282,7 @@ impl Expressions {
             }
             Node::And(parts) => parts.iter().all(|&part| self.facts(part).at_end),
             Node::Not(inner) => !self.facts(*inner).at_end,
+            Node::Unordered(inner) => self.facts(*inner).at_end,
             Node::Repeat(repeat) => repeat.min == 0 || self.facts(repeat.inner).at_end,
             Node::Behind { history, negated } => self.facts(*history).at_end != *negated,
             Node::Given { condition, inner } => {
@@ -328,6 +331,7 @@ impl Expressions {
                 self.add_part(&mut facts, repeat.inner);
                 self.add_condition(&mut facts, self.facts(repeat.inner).null);
             }
+            Node::Unordered(inner) => self.add_part(&mut facts, *inner),
             Node::Behind { history, .. } => {
                 self.add_part(&mut facts, *history);
                 (facts.behind, facts.plain) = (true, false);
@@ -389,6 +393,7 @@ impl Expressions {
                 self.and(nulls)
             }
             Node::Not(inner) => self.not(self.null(*inner)),
+            Node::Unordered(inner) => Ok(self.null(*inner)),
             Node::Repeat(repeat) if repeat.min == 0 => Ok(ExprId::ALL),
             Node::Repeat(repeat) => Ok(self.null(repeat.inner)),
             Node::Behind { history, negated: false } => Ok(self.null(*history)),
