@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn lists_are_told_apart() {
-        let guess = |pieces: &[&'static str]| Spelling::guess(pieces.to_vec().into_iter());
+        let guess = |pieces: &[&'static str]| Spelling::guess(pieces.iter().copied());
         assert_eq!(guess(&["a", "▁b", "Ġ"]), Spelling::sentence_piece());
         assert_eq!(guess(&["a", "Ġb"]), Spelling::byte_level());
         assert_eq!(guess(&["a", "Ġb", " "]), Spelling::plain());
