@@ -284,6 +284,24 @@ fn long_repeats_are_counted_not_copied() {
 }
 
 #[test]
+fn counts_that_are_far_from_used_up_do_not_matter() {
+    let quote = || Regex::literal("\"");
+    let text = not_chars("\"").repeat(100, Some(1000));
+    for lexing in [Lexing::Any, Lexing::Longest] {
+        let string = Regex::concat([quote(), text.clone(), quote()]);
+        let lexer = lexer(vec![pattern("S", string), literal("\n")], lexing).unwrap();
+        let mut state = lexer.advance(lexer.start(), b'"').unwrap().unwrap();
+        let mut alike = BTreeSet::new();
+        for _ in 0..=1000 {
+            alike.insert(lexer.within(state, 10).unwrap());
+            state = lexer.advance(state, b'x').unwrap().unwrap_or(state);
+        }
+        // Of the least count, more than ten are left, then 10, 9, ..., 1; of the greatest more than ten, then 10, ..., 0.
+        assert_eq!(alike.len(), 11 + 12, "{lexing:?}");
+    }
+}
+
+#[test]
 fn ten_thousand_literals_are_one_tree() {
     let words = |ending: &str| (0..10_000).map(|n| format!("{:x}{ending}", n * 7919)).collect();
     let words: Vec<String> = words("-end");
