@@ -8,11 +8,13 @@
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
 //! - [`lexing`]: what regular expressions match and how texts are cut into lexemes, as defined.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
+//! - [`grammar`]: sentences of grammars and what may follow, by definition; random grammars.
 #![deny(unsafe_code)]
 
 pub mod allocations;
 pub mod data;
 pub mod generate;
+pub mod grammar;
 pub mod laws;
 pub mod lexing;
 pub mod logits;
