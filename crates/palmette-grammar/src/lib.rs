@@ -19,6 +19,7 @@
 pub mod frontends;
 pub mod grammar;
 pub mod regex;
+pub mod store;
 
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
