@@ -20,9 +20,11 @@ pub mod frontends;
 pub mod grammar;
 pub mod regex;
 pub mod store;
+mod terminal_set;
 
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
 pub use regex::{CharClass, Regex};
+pub use terminal_set::TerminalSet;
