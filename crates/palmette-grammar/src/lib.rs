@@ -18,6 +18,7 @@
 
 pub mod frontends;
 pub mod grammar;
+pub mod lexer;
 pub mod regex;
 pub mod store;
 mod terminal_set;

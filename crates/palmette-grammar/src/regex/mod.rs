@@ -1,6 +1,7 @@
 //! Regular expressions over text: what front ends make and the lexer reads.
 
 mod char_class;
+pub(crate) mod expressions;
 
 use std::sync::Arc;
 
