@@ -16,13 +16,19 @@
 //! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+mod budget;
 pub mod frontends;
+pub mod glr;
 pub mod grammar;
 pub mod lexer;
+pub mod lr;
 pub mod regex;
 pub mod store;
 mod terminal_set;
 
+pub use budget::{Budget, Interrupted};
+pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,

@@ -7,11 +7,13 @@
 //! - [`data`]: published data sets, where they are at hand.
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
+//! - [`grammar`]: sentences of grammars and what may follow, by definition; random grammars.
 #![deny(unsafe_code)]
 
 pub mod allocations;
 pub mod data;
 pub mod generate;
+pub mod grammar;
 pub mod laws;
 pub mod logits;
 pub mod search;
