@@ -17,10 +17,14 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+mod blocks;
 mod budget;
+mod compiled;
+mod constraint;
 pub mod frontends;
 pub mod glr;
 pub mod grammar;
+mod history;
 pub mod lexer;
 pub mod lr;
 pub mod regex;
@@ -28,10 +32,13 @@ pub mod store;
 mod terminal_set;
 
 pub use budget::{Budget, Interrupted};
+pub use compiled::{CompileError, CompiledGrammar, GrammarLimits};
+pub use constraint::{GrammarConstraint, GrammarScratch, StepError, TryCommitError};
 pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
+pub use history::GrammarState;
 pub use regex::{CharClass, Regex};
 pub use terminal_set::TerminalSet;

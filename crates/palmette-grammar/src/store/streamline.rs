@@ -6,7 +6,7 @@ use std::sync::RwLock;
 use palmette_core::TokenId;
 
 use super::{
-    interchange::Interchange, legality::Legality, letter::Letter, rules::Rules, spelling::Spellings,
+    interchange::Interchange, legality::Legality, rules::Rules, spelling::Spellings,
     successors::Successors,
 };
 use crate::{Grammar, TerminalId};
@@ -61,6 +61,8 @@ pub struct Streamliner {
     newline: Option<TerminalId>,
     /// For sequences that were looked at: how much of them is kept, if any.
     fates: RwLock<HashMap<Box<[TerminalId]>, Option<usize>>>,
+    /// Two terminals; 0 for never legal, 1 for always legal.
+    pairs: RwLock<HashMap<(TerminalId, TerminalId, u8), bool>>,
 }
 
 impl Streamliner {
@@ -81,10 +83,11 @@ impl Streamliner {
             legality: Legality::of_rules(grammar, rules),
             newline: blocks.map(|blocks| blocks.newline),
             fates: RwLock::default(),
+            pairs: RwLock::default(),
         }
     }
 
-    /// The rows that are left. Cost: that of the questions about sequences that were not asked before.
+    /// The rows that are left; their number is what the steps are for. Cost: that of the questions about sequences that were not asked before.
     pub fn streamline(&self, rows: Spellings) -> Spellings {
         let mut streamlined = Spellings::new();
         let mut merged = Vec::new();
@@ -129,26 +132,18 @@ impl Streamliner {
 
     /// Step 2. A line's end may be one inside brackets, which the rules do not see.
     fn can_be_neighbours(&self, terminals: &[TerminalId]) -> bool {
-        // What the rules may have seen last; several after a line's end.
-        let mut before: Vec<TerminalId> = Vec::new();
-        for (place, &terminal) in terminals.iter().enumerate() {
-            let fits = place == 0
-                || before.is_empty()
-                || before.iter().any(|&before| self.successors.may_follow(before, terminal));
+        // What the rules may have seen last; `None` when it may be anything.
+        let mut before: Option<Vec<TerminalId>> = None;
+        for &terminal in terminals {
+            let fits = before.as_ref().is_none_or(|before| {
+                before.iter().any(|&before| self.successors.may_follow(before, terminal))
+            });
             if self.newline == Some(terminal) {
-                if fits && !(place > 0 && before.is_empty()) {
+                if let (true, Some(before)) = (fits, &mut before) {
                     before.push(terminal);
-                } else if place == 0 || before.is_empty() {
-                    // Nothing is known of what is before.
-                    before.clear();
-                }
-                if place == 0 {
-                    // It may be ignored, and then anything may have been before it.
-                    before.clear();
                 }
             } else if fits {
-                before.clear();
-                before.push(terminal);
+                before = Some(vec![terminal]);
             } else {
                 return false;
             }
@@ -182,12 +177,23 @@ impl Streamliner {
         Some(kept)
     }
 
-    /// Remembered for pairs, which come up again and again.
     fn is_never_legal(&self, pair: &[TerminalId]) -> bool {
-        self.legality.is_never_legal(pair)
+        self.pair(pair, 0, || self.legality.is_never_legal(pair))
     }
 
     fn is_always_legal(&self, terminals: &[TerminalId]) -> bool {
-        self.legality.is_always_legal(terminals[0], &terminals[1..])
+        let ask = || self.legality.is_always_legal(terminals[0], &terminals[1..]);
+        if terminals.len() == 2 { self.pair(terminals, 1, ask) } else { ask() }
+    }
+
+    /// Answers about pairs are remembered: they come up again and again.
+    fn pair(&self, pair: &[TerminalId], question: u8, ask: impl FnOnce() -> bool) -> bool {
+        let key = (pair[0], pair[1], question);
+        let known = self.pairs.read().expect("no panic while held").get(&key).copied();
+        known.unwrap_or_else(|| {
+            let answer = ask();
+            self.pairs.write().expect("no panic while held").insert(key, answer);
+            answer
+        })
     }
 }
