@@ -159,6 +159,14 @@ impl Expressions {
         }
     }
 
+    /// The same lexemes, the longest first.
+    pub(super) fn unordered(&mut self, inner: ExprId) -> Made {
+        match self.node(inner) {
+            Node::Never | Node::Empty | Node::Unordered(_) => Ok(inner),
+            _ => self.intern(Node::Unordered(inner)),
+        }
+    }
+
     /// `min` to `max` times, as often as it goes.
     pub(super) fn repeat(&mut self, inner: ExprId, min: u32, max: Option<u32>) -> Made {
         self.repeated(Repeat { inner, min, max, reluctant: false })
@@ -174,7 +182,7 @@ impl Expressions {
             return Ok(inner);
         }
         let of = self.facts(inner);
-        if of.null == ExprId::ALL && !of.behind {
+        if of.null == ExprId::ALL && !of.behind && !reluctant {
             min = 0;
         }
         let endless = matches!(

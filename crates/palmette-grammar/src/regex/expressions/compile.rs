@@ -87,6 +87,10 @@ impl Expressions {
                 let reluctant = *reluctant && order == Order::Kept;
                 self.repeated(Repeat { inner, min: *min, max: *max, reluctant })?
             }
+            Regex::And(_) | Regex::Not(_) if order == Order::Kept => {
+                let set = self.tree(regex, Order::Dropped)?;
+                self.unordered(set)?
+            }
             Regex::And(parts) => {
                 refuse_reluctant(parts, "an intersection")?;
                 let mut compiled = vec![self.utf8];

@@ -55,6 +55,10 @@ impl Expressions {
                 let derived = self.derive(inner, byte)?;
                 self.not(derived)
             }
+            Node::Unordered(inner) => {
+                let derived = self.derive(inner, byte)?;
+                self.unordered(derived)
+            }
             Node::Repeat(repeat) => self.derive_repeat(repeat, byte),
             Node::Given { condition, inner } => {
                 let condition = self.derive(condition, byte)?;
@@ -153,6 +157,10 @@ impl Expressions {
             Node::Not(inner) => {
                 let inner = self.forward(inner, byte)?;
                 self.not(inner)
+            }
+            Node::Unordered(inner) => {
+                let inner = self.forward(inner, byte)?;
+                self.unordered(inner)
             }
             Node::Repeat(repeat) => {
                 let inner = self.forward(repeat.inner, byte)?;

@@ -54,6 +54,8 @@ enum Node {
     Repeat(Repeat),
     /// The empty lexeme where the text so far is in `history`, or is not.
     Behind { history: ExprId, negated: bool },
+    /// The same lexemes; a backtracking matcher tries the longest first, whatever they are made of.
+    Unordered(ExprId),
     /// What `inner` matches where the lexeme and what follows together are in `condition`.
     Given { condition: ExprId, inner: ExprId },
     /// What a backtracking matcher picks: the first of these parts that matches, now or later.
@@ -280,6 +282,7 @@ impl Expressions {
             }
             Node::And(parts) => parts.iter().all(|&part| self.facts(part).at_end),
             Node::Not(inner) => !self.facts(*inner).at_end,
+            Node::Unordered(inner) => self.facts(*inner).at_end,
             Node::Repeat(repeat) => repeat.min == 0 || self.facts(repeat.inner).at_end,
             Node::Behind { history, negated } => self.facts(*history).at_end != *negated,
             Node::Given { condition, inner } => {
@@ -328,6 +331,7 @@ impl Expressions {
                 self.add_part(&mut facts, repeat.inner);
                 self.add_condition(&mut facts, self.facts(repeat.inner).null);
             }
+            Node::Unordered(inner) => self.add_part(&mut facts, *inner),
             Node::Behind { history, .. } => {
                 self.add_part(&mut facts, *history);
                 (facts.behind, facts.plain) = (true, false);
@@ -389,6 +393,7 @@ impl Expressions {
                 self.and(nulls)
             }
             Node::Not(inner) => self.not(self.null(*inner)),
+            Node::Unordered(inner) => Ok(self.null(*inner)),
             Node::Repeat(repeat) if repeat.min == 0 => Ok(ExprId::ALL),
             Node::Repeat(repeat) => Ok(self.null(repeat.inner)),
             Node::Behind { history, negated: false } => Ok(self.null(*history)),

@@ -106,13 +106,19 @@ impl Expressions {
                 let ways = self.split(inner)?;
                 self.given_ways(condition, ways)
             }
-            // A set of lexemes without an order: the longest first.
-            Node::Or(_) | Node::And(_) | Node::Not(_) | Node::First(_) => {
+            // A set of lexemes, whatever it is made of.
+            Node::Unordered(inner) => {
                 let some_byte = self.concat(ExprId::ANY_BYTE, ExprId::ALL)?;
-                let goes_on = self.and([of, some_byte])?;
-                Ok(vec![Item::Go(goes_on), Item::Match(self.null(of))])
+                let goes_on = self.and([inner, some_byte])?;
+                let goes_on = self.unordered(goes_on)?;
+                Ok(vec![Item::Go(goes_on), Item::Match(self.null(inner))])
             }
-            Node::Grows(_) | Node::Longer(_) => unreachable!("conditions are not terminals' parts"),
+            Node::Or(_)
+            | Node::And(_)
+            | Node::Not(_)
+            | Node::First(_)
+            | Node::Grows(_)
+            | Node::Longer(_) => unreachable!("sets within an ordered whole are marked as such"),
         }
     }
 
