@@ -2,6 +2,7 @@
 
 mod char_class;
 pub(crate) mod expressions;
+pub mod parse;
 
 use std::sync::Arc;
 
