@@ -30,6 +30,7 @@ pub mod lr;
 pub mod regex;
 pub mod store;
 mod terminal_set;
+pub mod vocabulary;
 
 pub use budget::{Budget, Interrupted};
 pub use compiled::{CompileError, CompiledGrammar, GrammarLimits};
