@@ -1,0 +1,229 @@
+//! The automaton of Tran-Thien's figure 1: each terminal's own, side by side.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anyhow::Result;
+use palmette_grammar::{
+    Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+    lexer::{Lexer, LexerError, LexerLimits},
+    store::LexemeAutomaton,
+};
+
+/// Every terminal's least automaton over an alphabet, with a beginning from which each of them can be entered and to
+/// which each returns when its lexeme ends. Lexemes need not be the longest.
+#[derive(Debug)]
+pub struct TerminalStates {
+    states: Vec<State>,
+    /// Where each byte leads from the beginning.
+    first: BTreeMap<u8, Vec<u32>>,
+    nothing: TerminalSet,
+}
+
+#[derive(Debug)]
+struct State {
+    terminal: TerminalId,
+    possible: TerminalSet,
+    ends: bool,
+    next: BTreeMap<u8, u32>,
+}
+
+/// A state of [`TerminalStates`]; `None` is the beginning.
+pub type TerminalState = Option<u32>;
+
+impl TerminalStates {
+    pub fn new(grammar: &Grammar, alphabet: &[u8]) -> Result<Self> {
+        let num_terminals = grammar.terminals().len();
+        let mut all = Self {
+            states: Vec::new(),
+            first: BTreeMap::new(),
+            nothing: TerminalSet::new(num_terminals),
+        };
+        for (number, terminal) in grammar.terminals().iter().enumerate() {
+            if terminal.kind != TerminalKind::Declared {
+                all.add(TerminalId(number as u32), terminal, alphabet, num_terminals)?;
+            }
+        }
+        Ok(all)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = TerminalState> {
+        [None].into_iter().chain((0..self.states.len() as u32).map(Some))
+    }
+
+    /// Whether a state can only be left by an end of its lexeme.
+    pub fn name(&self, grammar: &Grammar, state: TerminalState) -> String {
+        let Some(number) = state else { return "beginning".into() };
+        let state = &self.states[number as usize];
+        format!("{number} of {}", grammar.terminals()[state.terminal.index()].name)
+    }
+
+    fn add(
+        &mut self,
+        id: TerminalId,
+        terminal: &Terminal,
+        alphabet: &[u8],
+        num_terminals: usize,
+    ) -> Result<()> {
+        let automaton = Automaton::of(&terminal.regex, alphabet)?.minimised();
+        let base = self.states.len() as u32;
+        // State 0 is the start, which nothing needs to return to once its bytes are the beginning's.
+        let number = |state: usize| base + state as u32 - 1;
+        for (&byte, &next) in &automaton.next[0] {
+            self.first.entry(byte).or_default().push(number(next));
+        }
+        for state in 1..automaton.next.len() {
+            let next = automaton.next[state].iter();
+            let mut possible = TerminalSet::new(num_terminals);
+            possible.insert(id);
+            self.states.push(State {
+                terminal: id,
+                possible,
+                ends: automaton.ends[state],
+                next: next.map(|(&byte, &next)| (byte, number(next))).collect(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl LexemeAutomaton for TerminalStates {
+    type State = TerminalState;
+
+    fn advance(
+        &self,
+        state: TerminalState,
+        byte: u8,
+        visit: impl FnMut(TerminalState),
+    ) -> Result<(), LexerError> {
+        match state {
+            None => self.first.get(&byte).into_iter().flatten().copied().map(Some).for_each(visit),
+            Some(state) => {
+                let next = self.states[state as usize].next.get(&byte).copied();
+                next.into_iter().map(Some).for_each(visit);
+            }
+        }
+        Ok(())
+    }
+
+    fn ends(
+        &self,
+        state: TerminalState,
+        mut visit: impl FnMut(TerminalId, TerminalState),
+    ) -> Result<(), LexerError> {
+        if let Some(state) = state.map(|state| &self.states[state as usize])
+            && state.ends
+        {
+            visit(state.terminal, None);
+        }
+        Ok(())
+    }
+
+    fn possible(&self, state: TerminalState) -> &TerminalSet {
+        state.map_or(&self.nothing, |state| &self.states[state as usize].possible)
+    }
+}
+
+/// One terminal's automaton, deterministic; state 0 is the start.
+struct Automaton {
+    next: Vec<BTreeMap<u8, usize>>,
+    ends: Vec<bool>,
+}
+
+impl Automaton {
+    fn of(regex: &Regex, alphabet: &[u8]) -> Result<Self> {
+        let mut builder = GrammarBuilder::new();
+        let (name, kind, regex) = ("it".into(), TerminalKind::Pattern, plain(regex));
+        let id = builder.terminal(Terminal { name, regex, priority: 0, kind, span: None });
+        let start = builder.nonterminal("start", None);
+        builder.rule(start, [Symbol::Terminal(id)]);
+        let grammar = builder.build(start, Lexing::Any);
+        let lexer = Lexer::new(&grammar, &LexerLimits::default())?;
+        let mut states = vec![lexer.start()];
+        let mut numbers = HashMap::from([(lexer.start(), 0)]);
+        let mut automaton = Self { next: Vec::new(), ends: Vec::new() };
+        let mut at = 0;
+        while at < states.len() {
+            let mut next = BTreeMap::new();
+            for &byte in alphabet {
+                if let Some(state) = lexer.advance(states[at], byte)? {
+                    let number = *numbers.entry(state).or_insert_with(|| {
+                        states.push(state);
+                        states.len() - 1
+                    });
+                    next.insert(byte, number);
+                }
+            }
+            automaton.next.push(next);
+            automaton.ends.push(at > 0 && !lexer.ends(states[at])?.is_empty());
+            at += 1;
+        }
+        Ok(automaton)
+    }
+
+    /// Moore's algorithm, with the states that lead to no end left out.
+    fn minimised(&self) -> Self {
+        let mut live = self.ends.clone();
+        loop {
+            let before = live.clone();
+            for (state, next) in self.next.iter().enumerate() {
+                live[state] |= next.values().any(|&next| live[next]);
+            }
+            if live == before {
+                break;
+            }
+        }
+        let mut class: Vec<usize> = self.ends.iter().map(|&ends| usize::from(ends)).collect();
+        let mut num_classes = 0;
+        loop {
+            let mut numbers = HashMap::new();
+            let refined: Vec<usize> = (0..class.len())
+                .map(|state| {
+                    let next = self.next[state].iter().filter(|&(_, &next)| live[next]);
+                    let key: (usize, Vec<(u8, usize)>) =
+                        (class[state], next.map(|(&byte, &next)| (byte, class[next])).collect());
+                    let number = numbers.len();
+                    *numbers.entry(key).or_insert(number)
+                })
+                .collect();
+            class = refined;
+            if numbers.len() == num_classes {
+                break;
+            }
+            num_classes = numbers.len();
+        }
+        // Classes are numbered as their first states are, so the start keeps number 0; dead ones go.
+        let mut kept = Vec::new();
+        let mut number = HashMap::new();
+        for state in (0..class.len()).filter(|&state| live[state] || state == 0) {
+            number.entry(class[state]).or_insert_with(|| {
+                kept.push(state);
+                kept.len() - 1
+            });
+        }
+        let next = |&state: &usize| {
+            let next = self.next[state].iter().filter(|&(_, &next)| live[next]);
+            next.map(|(&byte, &next)| (byte, number[&class[next]])).collect()
+        };
+        Self {
+            next: kept.iter().map(next).collect(),
+            ends: kept.iter().map(|&state| self.ends[state]).collect(),
+        }
+    }
+}
+
+/// As `interegular` reads it, which the published counts are of: quantifiers are never reluctant, and a lookahead at
+/// the end sees nothing.
+fn plain(regex: &Regex) -> Regex {
+    match regex {
+        Regex::Concat(parts) => {
+            let mut parts: Vec<_> = parts.iter().map(plain).collect();
+            while parts.last().is_some_and(|last| matches!(last, Regex::Look { behind: false, .. })) {
+                parts.pop();
+            }
+            Regex::concat(parts)
+        }
+        Regex::Alternate(options) => Regex::alternate(options.iter().map(plain)),
+        Regex::Repeat { inner, min, max, .. } => plain(inner).repeat(*min, *max),
+        other => other.clone(),
+    }
+}
