@@ -27,6 +27,8 @@ pub mod grammar;
 mod history;
 pub mod lexer;
 pub mod lr;
+pub mod masks;
+pub mod recognizer;
 pub mod regex;
 pub mod store;
 mod terminal_set;
@@ -35,11 +37,13 @@ pub mod vocabulary;
 pub use budget::{Budget, Interrupted};
 pub use compiled::{CompileError, CompiledGrammar, GrammarLimits};
 pub use constraint::{GrammarConstraint, GrammarScratch, StepError, TryCommitError};
+pub use constraint::{CommitBytesError, GrammarConstraint, GrammarScratch, GrammarState};
 pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
 pub use history::GrammarState;
+pub use recognizer::{Position, Recognizer, RecognizerLimits};
 pub use regex::{CharClass, Regex};
 pub use terminal_set::TerminalSet;

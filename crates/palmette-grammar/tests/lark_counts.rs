@@ -43,7 +43,9 @@ fn counts_are_those_of_lark() {
 
 #[test]
 fn python_has_blocks_by_indentation() {
-    let Some(source) = data::text("python_has_blocks_by_indentation", "python.lark") else { return };
+    let Some(source) = data::text("python_has_blocks_by_indentation", "python.lark") else {
+        return;
+    };
     let grammar = parse(&source, &LarkOptions::from_rule("file_input")).expect("a grammar");
     let blocks = grammar.indentation().expect("blocks");
     let name = |id: &palmette_grammar::TerminalId| grammar.terminals()[id.index()].name.clone();
@@ -51,7 +53,8 @@ fn python_has_blocks_by_indentation() {
     assert_eq!(names, ["_NEWLINE", "_INDENT", "_DEDENT"]);
     assert_eq!(blocks.open.iter().map(name).collect::<Vec<_>>(), ["LPAR", "LSQB", "LBRACE"]);
     assert_eq!(blocks.close.iter().map(name).collect::<Vec<_>>(), ["RPAR", "RSQB", "RBRACE"]);
-    let declared = grammar.terminals().iter().filter(|terminal| terminal.kind == TerminalKind::Declared);
+    let declared =
+        grammar.terminals().iter().filter(|terminal| terminal.kind == TerminalKind::Declared);
     assert_eq!(declared.count(), 2);
 }
 

@@ -2,80 +2,14 @@
 
 use palmette_grammar::{
     Regex,
-    regex::parse::{Dialect, Flags, parse, parse_search, parse_text},
+    regex::parse::{Dialect, Flags, RegexError, parse, parse_search, parse_text},
 };
 use proptest::prelude::*;
 
-/// Whether `regex` matches `text` whole, by the definition.
-fn matches(regex: &Regex, text: &str) -> bool {
-    let chars: Vec<char> = text.chars().collect();
-    ends(regex, &chars, 0).contains(&chars.len())
-}
+use naive::matches;
 
-/// Where a match from `at` may end, in ascending order.
-fn ends(regex: &Regex, text: &[char], at: usize) -> Vec<usize> {
-    let mut found = match regex {
-        Regex::Never => vec![],
-        Regex::Empty => vec![at],
-        Regex::Literal(literal) => {
-            let literal: Vec<char> = literal.chars().collect();
-            if text[at..].starts_with(&literal) { vec![at + literal.len()] } else { vec![] }
-        }
-        Regex::Class(class) => {
-            let first = text.get(at).filter(|&&next| class.contains(next));
-            first.map(|_| at + 1).into_iter().collect()
-        }
-        Regex::Concat(parts) => {
-            parts.iter().fold(vec![at], |places, part| step(part, text, places))
-        }
-        Regex::Alternate(options) => {
-            options.iter().flat_map(|option| ends(option, text, at)).collect()
-        }
-        Regex::Repeat { inner, min, max, .. } => {
-            let mut places = vec![at];
-            for _ in 0..*min {
-                places = step(inner, text, places);
-            }
-            let mut all = places.clone();
-            let mut times = *min;
-            while !places.is_empty() && max.is_none_or(|max| times < max) {
-                let new = step(inner, text, places);
-                places = new.into_iter().filter(|place| !all.contains(place)).collect();
-                all.extend(&places);
-                times += 1;
-            }
-            all
-        }
-        Regex::And(parts) => {
-            let mut parts = parts.iter().map(|part| ends(part, text, at));
-            let first = parts.next().unwrap_or_default();
-            parts
-                .fold(first, |all, part| all.into_iter().filter(|end| part.contains(end)).collect())
-        }
-        Regex::Not(inner) => {
-            let inner = ends(inner, text, at);
-            (at..=text.len()).filter(|end| !inner.contains(end)).collect()
-        }
-        Regex::Look { inner, behind, negated } => {
-            let found = match behind {
-                false => !ends(inner, text, at).is_empty(),
-                true => (0..=at).any(|from| ends(inner, &text[..at], from).contains(&at)),
-            };
-            if found != *negated { vec![at] } else { vec![] }
-        }
-    };
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-fn step(regex: &Regex, text: &[char], places: Vec<usize>) -> Vec<usize> {
-    let mut next: Vec<usize> =
-        places.into_iter().flat_map(|place| ends(regex, text, place)).collect();
-    next.sort_unstable();
-    next.dedup();
-    next
-}
+mod naive;
+mod python_table;
 
 /// Expressions with anchors and word boundaries in all places.
 fn pattern() -> impl Strategy<Value = String> {
@@ -137,4 +71,165 @@ proptest! {
             Err(error) => prop_assert!(too_much(&error.message), "{}", error),
         }
     }
+}
+
+#[test]
+fn agrees_with_python() {
+    for (pattern, whole, found) in python_table::CASES {
+        let ours = parse_text(pattern, Dialect::Python, Flags::default());
+        check_table(pattern, ours, whole);
+        match parse_search(pattern, Dialect::Python, Flags::default()) {
+            Err(error) if error.message.contains("lookahead") => {
+                assert!(pattern.contains(")*"), "{pattern}: {error}");
+            }
+            ours => check_table(pattern, ours, found),
+        }
+    }
+}
+
+#[track_caller]
+fn check_table(pattern: &str, ours: Result<Regex, RegexError>, expected: &[usize]) {
+    let ours = ours.unwrap_or_else(|error| panic!("{pattern:?}: {error}"));
+    for (at, text) in python_table::TEXTS.iter().enumerate() {
+        assert_eq!(
+            matches(&ours, text),
+            expected.contains(&at),
+            "{pattern:?} on {text:?}: {ours:?}"
+        );
+    }
+}
+
+#[test]
+fn what_python_refuses_or_no_automaton_does_is_refused() {
+    for pattern in python_table::REFUSED {
+        for ask in [parse, parse_text, parse_search] {
+            let error = ask(pattern, Dialect::Python, Flags::default()).expect_err(pattern);
+            assert!(error.offset <= pattern.len(), "{error}");
+        }
+    }
+}
+
+/// An expression of ECMAScript, texts that contain a match, and texts that do not.
+const ECMA: &[(&str, &[&str], &[&str])] = &[
+    (r"^\d+$", &["1", "42"], &["", "\u{0663}", "1a", "1\n"]),
+    (r"\w", &["a", "é_"], &["é", "-"]),
+    (r"^\s$", &[" ", "\u{FEFF}", "\u{2029}", "\u{3000}"], &["\u{85}", "\u{1C}", "a"]),
+    (r"^.$", &["a", "\u{85}", "\u{1F600}"], &["\n", "\r", "\u{2028}"]),
+    (r"^\cA\cz$", &["\u{1}\u{1A}"], &["A"]),
+    (r"^\x41\u0042\u{43}$", &["ABC"], &["abc"]),
+    (r"^\uD83D\uDE00$", &["\u{1F600}"], &["\u{1F601}"]),
+    (r"^[\uD83D\uDE00-\uD83D\uDE02]$", &["\u{1F601}"], &["\u{1F603}"]),
+    (r"^[^\ud800-\udfff]$", &["a", "\u{1F600}"], &["ab"]),
+    (r"^\p{L}\P{Lu}$", &["éa", "ßß"], &["éA", "1a"]),
+    (r"^\p{Script=Greek}+$", &["αβγ"], &["abc"]),
+    (r"^[\p{Ll}_]+$", &["a_b"], &["A"]),
+    (r"^[^]$", &["\n", "a"], &[""]),
+    (r"[]", &[], &["", "a"]),
+    (r"^a{$", &["a{"], &["a"]),
+    (r"^a{,3}$", &["a{,3}"], &["a", ""]),
+    (r"^{a}$", &["{a}"], &["a"]),
+    (r"^]}$", &["]}"], &[]),
+    (r"^a{2,3}$", &["aa", "aaa"], &["a", "aaaa"]),
+    (r"^(?<year>[0-9]{4})-\d\d$", &["2026-11"], &["206-11"]),
+    (r"^[\w-]+$", &["a-b"], &["a b"]),
+    (r"^[\w-.]+$", &["a-.b"], &["a b"]),
+    (r"^[+--]$", &["+", ",", "-"], &["."]),
+    (r"^[\b]$", &["\u{8}"], &["b"]),
+    (r"^\-\_\@\/\:$", &["-_@/:"], &[]),
+    (r"^\0$", &["\0"], &["0"]),
+    ("foo|^bar|baz$", &["xfoox", "barx", "xbaz"], &["xbar", "bazx"]),
+    ("^(a|b$)", &["ax", "b"], &["bx", "xa"]),
+    ("^(?:a|^b)*$", &["", "b", "baa", "aa"], &["ab", "c"]),
+    (r"^(?!.*--)[a-z-]+$", &["a-b"], &["a--b", ""]),
+    (r"^(?=.*\d)(?=.*[a-z]).{3,}$", &["a1b", "1ab"], &["abc", "1a"]),
+    (r"^((?!foo).)*$", &["", "fo", "oof"], &["foo", "afoob"]),
+    (r"^(?:(?!foo)[a-z]){1,5}$", &["fo", "abcde"], &["foo", "abcdef", "", "xfoo"]),
+    (r"^(?!foo$|bar$)[a-z]+$", &["foox", "ba"], &["foo", "bar", ""]),
+    (r"^a(?!b)", &["a", "ac"], &["ab", "ba"]),
+    (r"a(?=b|$)", &["xab", "a"], &["ac"]),
+    (r"\bcat\b", &["a cat.", "cat"], &["cats", "_cat"]),
+    (r"^\b\w+\b(?:\s\b\w+\b)*$", &["a bc d"], &["a  b", ""]),
+    (r"(?<=^|,)x(?=,|$)", &["x", "a,x,b"], &["ax", "xa"]),
+    (r"(?<!\d)\d{2}(?!\d)", &["a12b", "12"], &["123", "1"]),
+    (r"^(?i:straSSe|k)$", &["STRASSE", "K", "\u{212A}"], &["x"]),
+    (r"(?m:^a$)", &["b\na\nb"], &["ba"]),
+];
+
+#[test]
+fn ecma_patterns_are_searched() {
+    for (pattern, found, missed) in ECMA {
+        let ours = parse_search(pattern, Dialect::Ecma, Flags::default());
+        let ours = ours.unwrap_or_else(|error| panic!("{pattern:?}: {error}"));
+        assert!(!has_look(&ours), "{pattern:?}: {ours:?}");
+        for (texts, expected) in [(found, true), (missed, false)] {
+            for text in *texts {
+                assert_eq!(matches(&ours, text), expected, "{pattern:?} on {text:?}: {ours:?}");
+            }
+        }
+    }
+}
+
+fn has_look(regex: &Regex) -> bool {
+    match regex {
+        Regex::Look { .. } => true,
+        Regex::Repeat { inner, .. } | Regex::Not(inner) => has_look(inner),
+        Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
+            parts.iter().any(has_look)
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn errors_name_the_place_the_construct_and_the_way_out() {
+    let cases: &[(&str, usize, &str, &str)] = &[
+        (r"(a)\1", 3, "backreference", "write the group's expression again"),
+        (r"x\k<n>", 1, "backreference", "again"),
+        (r"\Z", 0, r"no escape `\Z`", "write `Z`"),
+        ("(?i)a", 0, "flags", "(?i:…)"),
+        ("(?>a)", 0, "atomic", "(?:…)"),
+        ("(?P<n>a)", 0, "no such group", "(?<name>…)"),
+        ("a**", 2, "two quantifiers", "(?:…)"),
+        ("*", 0, "nothing before", "escape"),
+        ("{2}", 0, "nothing before", "escape"),
+        ("(a", 0, "no end", "close"),
+        ("a)", 1, "closes no group", r"\)"),
+        ("[b-a]", 1, "ends before it begins", "swap"),
+        ("a{3,2}", 1, "greater", "swap"),
+        ("a{99999999999}", 2, "4294967295", "at most"),
+        (r"\p{Nope}", 0, "no property `Nope`", "such as"),
+        (r"\u{110000}", 0, "0x110000", "0x10FFFF"),
+        (r"(?<=ab)c", 0, "lookbehind", "leave it out"),
+        (r"^((?!foo).)*x$", 11, "lookahead", "bound the repetition"),
+    ];
+    for (pattern, offset, construct, way_out) in cases {
+        let error = parse_search(pattern, Dialect::Ecma, Flags::default()).expect_err(pattern);
+        assert_eq!(error.offset, *offset, "{pattern}: {error}");
+        assert!(error.message.contains(construct), "{pattern}: {error}");
+        assert!(error.message.contains(way_out), "{pattern}: {error}");
+    }
+}
+
+#[test]
+fn limits_are_errors() {
+    let nested = format!("{}a{}", "(".repeat(100_000), ")".repeat(100_000));
+    let many = "\\b".repeat(1000);
+    let repeated = r"(\ba\b){1000}".to_owned();
+    for dialect in [Dialect::Python, Dialect::Ecma, Dialect::Rust] {
+        for pattern in [&nested, &many, &repeated] {
+            let error = parse_text(pattern, dialect, Flags::default()).expect_err(pattern);
+            assert!(!error.message.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_terminal_keeps_what_looks_beyond_it() {
+    let lexeme = |pattern| parse(pattern, Dialect::Python, Flags::default()).expect(pattern);
+    assert_eq!(lexeme("^ab$"), Regex::literal("ab"));
+    assert!(has_look(&lexeme(r"if(?!\w)")));
+    assert!(has_look(&lexeme(r"if\b")));
+    assert!(has_look(&lexeme(r"a(?=bc)")));
+    assert_eq!(lexeme("a^b"), Regex::Never);
+    assert!(matches!(lexeme("a*?"), Regex::Repeat { reluctant: true, .. }));
 }

@@ -25,7 +25,10 @@ pub fn unpacked(test: &str, name: &str) -> Option<tempfile::TempDir> {
 /// When the file is there but is no text.
 pub fn text(test: &str, name: &str) -> Option<String> {
     let path = present(test, name)?;
-    Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    Some(
+        std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+    )
 }
 
 fn present(test: &str, name: &str) -> Option<PathBuf> {

@@ -34,7 +34,9 @@ pub(crate) enum Kind {
     Read(#[source] std::io::Error),
     #[error("this is {found}; {READ}")]
     Unrecognised { found: &'static str },
-    #[error("not valid JSON: {0}; a text list whose first token begins with '{{' or '[' spells it \\x7B or \\x5B")]
+    #[error(
+        "not valid JSON: {0}; a text list whose first token begins with '{{' or '[' spells it \\x7B or \\x5B"
+    )]
     Json(#[source] serde_json::Error),
     #[error("{0}")]
     Invalid(String),

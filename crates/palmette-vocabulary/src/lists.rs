@@ -41,7 +41,9 @@ pub(crate) fn read_json(json: &Value) -> Result<Source, Kind> {
                 pieces.push((id, piece));
             }
         }
-        _ => return Err(Kind::Unrecognised { found: "a JSON value that is no list and no object" }),
+        _ => {
+            return Err(Kind::Unrecognised { found: "a JSON value that is no list and no object" });
+        }
     }
     if pieces.is_empty() {
         return Err(Kind::Unrecognised { found: "a JSON list or object without pieces" });
@@ -133,9 +135,11 @@ fn unescaped(line: &str) -> Result<Vec<u8>, String> {
                     (high * 16 + low) as u8
                 }
                 _ => {
-                    return Err("a backslash begins none of the escapes \\n \\r \\t \\\\ \\xHH; a \
+                    return Err(
+                        "a backslash begins none of the escapes \\n \\r \\t \\\\ \\xHH; a \
                                 backslash itself is spelled \\\\"
-                        .to_owned());
+                            .to_owned(),
+                    );
                 }
             },
             b'\r' => {
@@ -172,7 +176,16 @@ mod tests {
 
     #[test]
     fn special_pieces_are_known_by_name() {
-        for special in ["</s>", "<s>", "<unk>", "<pad>", "[PAD]", "[SEP]", "<|im_end|>", "<｜end▁of▁sentence｜>"] {
+        for special in [
+            "</s>",
+            "<s>",
+            "<unk>",
+            "<pad>",
+            "[PAD]",
+            "[SEP]",
+            "<|im_end|>",
+            "<｜end▁of▁sentence｜>",
+        ] {
             assert!(is_special(special), "{special}");
         }
         for text in ["<", "s", "<a>", "[S]", "[s]", "[0]", "<||>", "<|", "|>", "<0x0A>", "</a>"] {

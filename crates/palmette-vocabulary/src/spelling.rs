@@ -168,7 +168,10 @@ mod tests {
         let mut bytes: Vec<_> = ('\0'..='\u{FFFF}').filter_map(byte_of).collect();
         bytes.sort_unstable();
         assert_eq!(bytes, (0..=255).collect::<Vec<_>>());
-        assert_eq!(['Ġ', 'Ċ', 'ĉ', 'A', 'Ã'].map(byte_of), [b' ', b'\n', b'\t', b'A', 0xC3].map(Some));
+        assert_eq!(
+            ['Ġ', 'Ċ', 'ĉ', 'A', 'Ã'].map(byte_of),
+            [b' ', b'\n', b'\t', b'A', 0xC3].map(Some)
+        );
     }
 
     #[test]
@@ -200,7 +203,10 @@ mod tests {
             "pretokenizers": [{"type": "Digits"}, {"type": "ByteLevel"}]}});
         let spelling = Spelling::of_tokenizer(&gpt).unwrap();
         assert_eq!(spelling, Spelling::byte_level());
-        assert_eq!(["Ġthe", "Ã", "a b"].map(|p| spelling.bytes(p)), [&b" the"[..], b"\xC3", b"a b"]);
+        assert_eq!(
+            ["Ġthe", "Ã", "a b"].map(|p| spelling.bytes(p)),
+            [&b" the"[..], b"\xC3", b"a b"]
+        );
     }
 
     #[test]
@@ -217,7 +223,7 @@ mod tests {
 
     #[test]
     fn lists_are_told_apart() {
-        let guess = |pieces: &[&'static str]| Spelling::guess(pieces.to_vec().into_iter());
+        let guess = |pieces: &[&'static str]| Spelling::guess(pieces.iter().copied());
         assert_eq!(guess(&["a", "▁b", "Ġ"]), Spelling::sentence_piece());
         assert_eq!(guess(&["a", "Ġb"]), Spelling::byte_level());
         assert_eq!(guess(&["a", "Ġb", " "]), Spelling::plain());

@@ -40,5 +40,8 @@ fn token(line: &str) -> Option<(Vec<u8>, u64)> {
     let (token, rank) = line.split_once(' ')?;
     let token = BASE64_STANDARD.decode(token).ok().filter(|token| !token.is_empty())?;
     // `parse` alone would take a plus sign.
-    rank.bytes().all(|digit| digit.is_ascii_digit()).then(|| rank.parse().ok())?.map(|rank| (token, rank))
+    rank.bytes()
+        .all(|digit| digit.is_ascii_digit())
+        .then(|| rank.parse().ok())?
+        .map(|rank| (token, rank))
 }

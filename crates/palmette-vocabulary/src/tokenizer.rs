@@ -48,9 +48,7 @@ impl Tokenizer {
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, TokenizeError> {
         check_space_runs(text)?;
         let tokens: Vec<_> = match &self.method {
-            Method::Encoding(core) => {
-                core.encode_ordinary(text).into_iter().map(TokenId).collect()
-            }
+            Method::Encoding(core) => core.encode_ordinary(text).into_iter().map(TokenId).collect(),
             Method::Tokenizer(tokenizer) => {
                 let encoding = tokenizer
                     .encode_fast(text, false)
@@ -84,7 +82,9 @@ impl Tokenizer {
             rest = &rest[begin..end];
             match rest.first() {
                 None => break,
-                Some(&token) if self.vocabulary.text(token).len() == depth + 1 => found = Some(token),
+                Some(&token) if self.vocabulary.text(token).len() == depth + 1 => {
+                    found = Some(token)
+                }
                 Some(_) => {}
             }
         }
@@ -149,7 +149,9 @@ pub enum TokenizeError {
         at: usize,
     },
     /// Too much white space at a stretch.
-    #[error("at byte {at}, a run of white space is longer than the limit of {MAX_SPACE_RUN} characters")]
+    #[error(
+        "at byte {at}, a run of white space is longer than the limit of {MAX_SPACE_RUN} characters"
+    )]
     SpaceRun {
         /// Where the run is longer than the limit, in bytes from the beginning of the text.
         at: usize,

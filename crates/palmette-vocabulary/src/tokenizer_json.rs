@@ -71,7 +71,9 @@ fn check_model(model: &Value) -> Result<(), Kind> {
         None if model["merges"].is_array() || model["vocab"].is_array() => {}
         None => return Err(invalid("\"model\" has no \"type\"; read are BPE and Unigram")),
         Some(other) => {
-            return Err(invalid(format!("model type {other:?} is not known; read are BPE and Unigram")));
+            return Err(invalid(format!(
+                "model type {other:?} is not known; read are BPE and Unigram"
+            )));
         }
     }
     for affix in ["continuing_subword_prefix", "end_of_word_suffix"] {
@@ -113,7 +115,9 @@ fn model_pieces(model: &Value) -> Result<(Vec<(&str, u64)>, Option<&str>), Kind>
             let mut pieces = vec![];
             for (piece, id) in vocab {
                 let id = id.as_u64().ok_or_else(|| {
-                    invalid(format!("model.vocab gives {piece:?} the id {id}; ids are numbers from 0"))
+                    invalid(format!(
+                        "model.vocab gives {piece:?} the id {id}; ids are numbers from 0"
+                    ))
                 })?;
                 pieces.push((piece.as_str(), id));
             }
@@ -131,15 +135,18 @@ fn model_pieces(model: &Value) -> Result<(Vec<(&str, u64)>, Option<&str>), Kind>
             let unknown = unknown.map(|(piece, _)| *piece);
             Ok((pieces, unknown))
         }
-        _ => Err(invalid("model.vocab is neither an object piece -> id nor a list of [piece, score]")),
+        _ => Err(invalid(
+            "model.vocab is neither an object piece -> id nor a list of [piece, score]",
+        )),
     }
 }
 
-/// The same tokenizer for the middle of a text: no space is put before it, nothing is cut, padded or put around it.
+/// The same tokenizer for the middle of a text: no space is put before it, nothing is cut, padded or put around it. (The
+/// decoder is not asked: bytes are read from the pieces.)
 fn within_text(mut file: Value) -> Value {
     without_prefix(&mut file["normalizer"]);
     without_prefix(&mut file["pre_tokenizer"]);
-    for whole in ["truncation", "padding", "post_processor"] {
+    for whole in ["truncation", "padding", "post_processor", "decoder"] {
         file[whole] = Value::Null;
     }
     file

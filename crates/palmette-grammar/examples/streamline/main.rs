@@ -44,7 +44,10 @@ struct Options {
     /// Only tokens and transitions of the characters 32 to 126 and the line feed.
     #[arg(long)]
     ascii: bool,
-    /// Leave ignored terminals in sequences, and line's ends that lead to different depths together, as published.
+    /// Leave ignored terminals in sequences.
+    #[arg(long)]
+    keep_ignored: bool,
+    /// Keep line's ends that lead to different depths together, as published.
     #[arg(long)]
     plain: bool,
     #[arg(long, value_enum, default_value = "terminals")]
@@ -73,7 +76,7 @@ fn main() -> Result<()> {
     let tokens = SortedTokens::only(&loaded.vocabulary, |text| text.iter().all(readable));
     let alphabet: Vec<u8> = (0..=u8::MAX).filter(readable).collect();
     let nothing = TerminalSet::new(grammar.terminals().len());
-    let ignored = if options.plain { nothing } else { ignored_terminals(&grammar) };
+    let ignored = if options.keep_ignored { nothing } else { ignored_terminals(&grammar) };
     let speller = Speller {
         vocabulary: &loaded.vocabulary,
         tokens: &tokens,

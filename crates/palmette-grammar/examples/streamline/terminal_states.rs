@@ -1,6 +1,6 @@
 //! The automaton of Tran-Thien's figure 1: each terminal's own, side by side.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
 use palmette_grammar::{
@@ -25,10 +25,17 @@ struct State {
     possible: TerminalSet,
     ends: bool,
     next: BTreeMap<u8, u32>,
+    longer: BTreeSet<u8>,
 }
 
-/// A state of [`TerminalStates`]; `None` is the beginning.
-pub type TerminalState = Option<u32>;
+/// A state of [`TerminalStates`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TerminalState {
+    /// Of a terminal.
+    In(u32),
+    /// At the beginning of a lexeme, where the one before ended in this state.
+    After(u32),
+}
 
 impl TerminalStates {
     pub fn new(grammar: &Grammar, alphabet: &[u8]) -> Result<Self> {
@@ -38,23 +45,22 @@ impl TerminalStates {
             first: BTreeMap::new(),
             nothing: TerminalSet::new(num_terminals),
         };
+        let mut starts = Vec::new();
         for (number, terminal) in grammar.terminals().iter().enumerate() {
+            if terminal.kind != TerminalKind::Declared {
+                starts.push(all.states.len() as u32);
+            }
             if terminal.kind != TerminalKind::Declared {
                 all.add(TerminalId(number as u32), terminal, alphabet, num_terminals)?;
             }
         }
+        all.find_longer(&starts);
         Ok(all)
     }
 
+    /// Every terminal's states, its start included.
     pub fn all(&self) -> impl Iterator<Item = TerminalState> {
-        [None].into_iter().chain((0..self.states.len() as u32).map(Some))
-    }
-
-    /// Whether a state can only be left by an end of its lexeme.
-    pub fn name(&self, grammar: &Grammar, state: TerminalState) -> String {
-        let Some(number) = state else { return "beginning".into() };
-        let state = &self.states[number as usize];
-        format!("{number} of {}", grammar.terminals()[state.terminal.index()].name)
+        (0..self.states.len() as u32).map(TerminalState::In)
     }
 
     fn add(
@@ -66,12 +72,11 @@ impl TerminalStates {
     ) -> Result<()> {
         let automaton = Automaton::of(&terminal.regex, alphabet)?.minimised();
         let base = self.states.len() as u32;
-        // State 0 is the start, which nothing needs to return to once its bytes are the beginning's.
-        let number = |state: usize| base + state as u32 - 1;
+        let number = |state: usize| base + state as u32;
         for (&byte, &next) in &automaton.next[0] {
             self.first.entry(byte).or_default().push(number(next));
         }
-        for state in 1..automaton.next.len() {
+        for state in 0..automaton.next.len() {
             let next = automaton.next[state].iter();
             let mut possible = TerminalSet::new(num_terminals);
             possible.insert(id);
@@ -80,9 +85,57 @@ impl TerminalStates {
                 possible,
                 ends: automaton.ends[state],
                 next: next.map(|(&byte, &next)| (byte, number(next))).collect(),
+                longer: BTreeSet::new(),
             });
         }
         Ok(())
+    }
+}
+
+impl TerminalStates {
+    fn goes_on(&self, state: u32, byte: u8) -> bool {
+        self.states[state as usize].longer.contains(&byte)
+    }
+
+    /// For each state the bytes with which its own or another terminal's lexeme may go on.
+    fn find_longer(&mut self, starts: &[u32]) {
+        let variant = std::env::var("MUNCH").unwrap_or_default();
+        for &start in starts {
+            let mut some: HashMap<u32, BTreeSet<u8>> = HashMap::new();
+            for &other in starts {
+                let mut all: HashMap<u32, Option<BTreeSet<u8>>> = HashMap::new();
+                let mut seen = BTreeSet::from([(start, Some(other))]);
+                let mut stack = vec![(start, Some(other))];
+                while let Some((state, beside)) = stack.pop() {
+                    let longer: BTreeSet<u8> = beside.map_or_else(BTreeSet::new, |beside: u32| {
+                        self.states[beside as usize].next.keys().copied().collect()
+                    });
+                    some.entry(state).or_default().extend(longer.iter().copied());
+                    let entry = all.entry(state).or_insert(None);
+                    *entry = Some(match entry.take() {
+                        None => longer,
+                        Some(known) => known.intersection(&longer).copied().collect(),
+                    });
+                    for (byte, &next) in &self.states[state as usize].next {
+                        let beside = beside
+                            .and_then(|beside| self.states[beside as usize].next.get(byte).copied());
+                        if seen.insert((next, beside)) {
+                            stack.push((next, beside));
+                        }
+                    }
+                }
+                if variant == "all" || variant == "own" && start == other {
+                    for (state, longer) in all {
+                        self.states[state as usize].longer.extend(longer.unwrap_or_default());
+                    }
+                }
+            }
+            if variant == "some" {
+                for (state, longer) in some {
+                    self.states[state as usize].longer.extend(longer);
+                }
+            }
+        }
     }
 }
 
@@ -96,10 +149,14 @@ impl LexemeAutomaton for TerminalStates {
         visit: impl FnMut(TerminalState),
     ) -> Result<(), LexerError> {
         match state {
-            None => self.first.get(&byte).into_iter().flatten().copied().map(Some).for_each(visit),
-            Some(state) => {
+            TerminalState::In(state) => {
                 let next = self.states[state as usize].next.get(&byte).copied();
-                next.into_iter().map(Some).for_each(visit);
+                next.into_iter().map(TerminalState::In).for_each(visit);
+            }
+            TerminalState::After(ended) if self.goes_on(ended, byte) => {}
+            TerminalState::After(_) => {
+                let next = self.first.get(&byte).into_iter().flatten().copied();
+                next.map(TerminalState::In).for_each(visit);
             }
         }
         Ok(())
@@ -110,16 +167,19 @@ impl LexemeAutomaton for TerminalStates {
         state: TerminalState,
         mut visit: impl FnMut(TerminalId, TerminalState),
     ) -> Result<(), LexerError> {
-        if let Some(state) = state.map(|state| &self.states[state as usize])
-            && state.ends
+        if let TerminalState::In(number) = state
+            && self.states[number as usize].ends
         {
-            visit(state.terminal, None);
+            visit(self.states[number as usize].terminal, TerminalState::After(number));
         }
         Ok(())
     }
 
     fn possible(&self, state: TerminalState) -> &TerminalSet {
-        state.map_or(&self.nothing, |state| &self.states[state as usize].possible)
+        match state {
+            TerminalState::In(state) => &self.states[state as usize].possible,
+            TerminalState::After(_) => &self.nothing,
+        }
     }
 }
 

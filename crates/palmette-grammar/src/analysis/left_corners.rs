@@ -7,7 +7,6 @@ use crate::{NonterminalId, Symbol};
 /// `A → αBβ` with `α` nullable makes `B` a left corner of `A`.
 #[derive(Debug)]
 pub(crate) struct LeftCorners {
-    graph: Graph,
     components: Components,
 }
 
@@ -25,9 +24,7 @@ impl LeftCorners {
                 }
             }
         }
-        let graph = Graph::new(list.num_nonterminals, &edges);
-        let components = graph.components();
-        Self { graph, components }
+        Self { components: Graph::new(list.num_nonterminals, &edges).components() }
     }
 
     /// Whether two nonterminals may begin each other, or are the same.
@@ -35,9 +32,8 @@ impl LeftCorners {
         self.components.together(a.0, b.0)
     }
 
-    /// Whether a nonterminal may begin itself.
-    pub(crate) fn is_recursive(&self, nonterminal: NonterminalId) -> bool {
-        let mut corners = self.graph.successors(nonterminal.0).iter();
-        corners.any(|&corner| self.components.together(nonterminal.0, corner))
+    /// A number below that of the nonterminals which those have in common that may begin each other.
+    pub(crate) fn component(&self, nonterminal: NonterminalId) -> usize {
+        self.components.of[nonterminal.index()] as usize
     }
 }

@@ -208,7 +208,10 @@ impl Level {
         let mut add = |link: Link| {
             let next = below.len();
             let first = *seen.entry(link.key()).or_insert(next);
-            if first == next || !below[first].is_same(&link) {
+            // The search through all is for a collision of hashes.
+            let is_known = first < next
+                && (below[first].is_same(&link) || below.iter().any(|known| known.is_same(&link)));
+            if !is_known {
                 below.push(link);
             }
         };

@@ -8,7 +8,7 @@ use crate::lr::StateId;
 /// An entry of one or several stacks, with all that is below it.
 ///
 /// Immutable. A path along links to the bottom is a stack, top first; a node is the set of these stacks. Links are
-/// sorted by their targets' hashes, no two lead to equal nodes, and there is no cycle. Only the bottom has none.
+/// sorted by their targets' hashes and states, no two lead to equal nodes, and there is no cycle. Only the bottom has none.
 pub(super) struct Node {
     pub(super) state: StateId,
     /// Of the state and the links' hashes: equal nodes have equal hashes.
@@ -39,7 +39,7 @@ impl Node {
 
     /// An entry above several others, of which some may be equal.
     pub(super) fn above_all(state: StateId, mut below: Vec<Arc<Node>>) -> Self {
-        below.sort_by_key(|node| node.hash);
+        below.sort_by_key(|node| (node.hash, node.state));
         below.dedup_by(|a, b| same(a, b));
         if below.len() == 1
             && let Some(only) = below.pop()
@@ -121,9 +121,10 @@ impl Drop for Node {
     }
 }
 
-/// A hash of what went into `hash` and of `value`; the same on every machine.
+/// A hash of what went into `hash` and of `value`; the same on every machine. (Murmur3's last steps.)
 fn mix(hash: u64, value: u64) -> u64 {
-    let product =
-        u128::from(hash ^ 0x9E37_79B9_7F4A_7C15) * u128::from(value ^ 0xD6E8_FEB8_6659_FD93 | 1);
-    (product as u64) ^ ((product >> 64) as u64).rotate_left(32)
+    let mut mixed = hash.rotate_left(29) ^ value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ mixed >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    mixed = (mixed ^ mixed >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    mixed ^ mixed >> 33
 }

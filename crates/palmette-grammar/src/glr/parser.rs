@@ -17,6 +17,7 @@ use crate::{Grammar, TerminalId, TerminalSet};
 #[derive(Debug)]
 pub struct Parser {
     tables: Tables,
+    start: Stacks,
     max_links: usize,
 }
 
@@ -89,7 +90,8 @@ impl Parser {
         budget: &mut Budget<'_>,
     ) -> Result<Self, TableError> {
         let tables = Tables::new(grammar, &limits.tables, budget)?;
-        Ok(Self { tables, max_links: limits.max_links })
+        let start = begin(&tables);
+        Ok(Self { tables, start, max_links: limits.max_links })
     }
 
     /// The tables.
@@ -99,14 +101,7 @@ impl Parser {
 
     /// The position before the first terminal.
     pub fn start(&self) -> Stacks {
-        let bottom = Arc::new(Node::bottom());
-        let mut pushed = Vec::new();
-        let mut cursor = Cursor::new(&bottom, &mut pushed);
-        if cursor.reduce_sole(&self.tables) {
-            return Stacks::one(cursor.into_node());
-        }
-        // One stack does not split.
-        Stacks::one(bottom)
+        self.start.clone()
     }
 
     /// The position after `terminal`; `None` when it cannot follow.
@@ -219,4 +214,14 @@ impl Parser {
         scratch.level.start(stacks.heads());
         scratch.level.reduce(&self.tables, Before::Terminal(terminal), self.max_links, found)
     }
+}
+
+/// The stack before the first terminal.
+fn begin(tables: &Tables) -> Stacks {
+    let bottom = Arc::new(Node::bottom());
+    let mut pushed = Vec::new();
+    let mut cursor = Cursor::new(&bottom, &mut pushed);
+    let reduced = cursor.reduce_sole(tables);
+    debug_assert!(reduced, "one stack does not split");
+    Stacks::one(cursor.into_node())
 }

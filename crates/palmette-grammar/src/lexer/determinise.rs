@@ -21,7 +21,8 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct Determiniser {
     expressions: Expressions,
-    terminals: Vec<Competitor>,
+    /// By terminal.
+    ranks: Vec<Rank>,
     shadowed: TerminalSet,
     /// Whether only the longest lexeme counts.
     longest: bool,
@@ -30,13 +31,6 @@ pub(super) struct Determiniser {
     ids: HashMap<Meaning, LexerState>,
     meanings: Vec<Meaning>,
     max_states: usize,
-}
-
-/// How a terminal fares against others.
-#[derive(Debug)]
-struct Competitor {
-    /// Priority, then literals before patterns: higher wins.
-    rank: (i32, bool),
 }
 
 /// What a state stands for.
@@ -51,6 +45,12 @@ struct Meaning {
 }
 
 type Live = (TerminalId, ExprId);
+
+/// Priority, then literals before patterns: higher wins.
+type Rank = (i32, bool);
+
+/// By rank: all but what terminals of higher ranks match.
+type Losses = HashMap<Rank, ExprId>;
 
 impl Determiniser {
     pub(super) fn new(
@@ -77,12 +77,12 @@ impl Determiniser {
                 whole.push((id, compiled));
             }
         }
-        let rank = |terminal: &crate::Terminal| Competitor {
-            rank: (terminal.priority, terminal.kind == TerminalKind::Literal),
+        let rank = |terminal: &crate::Terminal| {
+            (terminal.priority, terminal.kind == TerminalKind::Literal)
         };
         let mut made = Self {
             expressions,
-            terminals: grammar.terminals().iter().map(rank).collect(),
+            ranks: grammar.terminals().iter().map(rank).collect(),
             shadowed: TerminalSet::new(grammar.terminals().len()),
             longest: competes(grammar),
             whole: whole.into(),
@@ -158,7 +158,7 @@ impl Determiniser {
         state: LexerState,
     ) -> Result<Ends, LexerError> {
         let Meaning { pending, live, .. } = self.meanings[state.0 as usize].clone();
-        let num_terminals = self.terminals.len();
+        let num_terminals = self.ranks.len();
         let mut found = Ends { matched: TerminalSet::new(num_terminals), ends: [].into() };
         let nulls: Vec<Live> =
             live.iter().map(|&(terminal, expr)| (terminal, self.expressions.null(expr))).collect();
@@ -167,8 +167,9 @@ impl Determiniser {
         }
         let longest = if self.longest { self.no_longer(&live)? } else { ExprId::ALL };
         let mut by_condition = BTreeMap::<ExprId, TerminalSet>::new();
+        let mut losses = Losses::new();
         for &(terminal, null) in &nulls {
-            let lost = self.lost(terminal, &nulls)?;
+            let lost = self.lost(terminal, &nulls, &mut losses)?;
             let condition = self.expressions.and([pending, longest, null, lost])?;
             if self.expressions.can_hold(condition)? {
                 let group = by_condition.entry(condition);
@@ -223,11 +224,12 @@ impl Determiniser {
 
     /// The terminals that the lexeme can still become, for some text that follows.
     fn possible(&mut self, meaning: &Meaning) -> Result<TerminalSet, LexerError> {
-        let mut possible = TerminalSet::new(self.terminals.len());
+        let mut possible = TerminalSet::new(self.ranks.len());
+        let mut losses = Losses::new();
         for &(terminal, expr) in &meaning.live {
             let mut left = expr;
             if self.longest {
-                let lost = self.lost(terminal, &meaning.live)?;
+                let lost = self.lost(terminal, &meaning.live, &mut losses)?;
                 left = self.expressions.and([left, lost])?;
                 if self.expressions.looks_ahead(expr) {
                     let all = meaning.live.iter().map(|&(_, expr)| expr);
@@ -246,14 +248,24 @@ impl Determiniser {
     }
 
     /// All but what terminals that are ranked higher than `terminal` match, in whose favour it loses.
-    fn lost(&mut self, terminal: TerminalId, live: &[Live]) -> Result<ExprId, LexerError> {
+    fn lost(
+        &mut self,
+        terminal: TerminalId,
+        live: &[Live],
+        losses: &mut Losses,
+    ) -> Result<ExprId, LexerError> {
         if !self.longest || self.shadowed.contains(terminal) {
             return Ok(ExprId::ALL);
         }
-        let rank = self.terminals[terminal.index()].rank;
-        let higher = live.iter().filter(|(other, _)| self.terminals[other.index()].rank > rank);
+        let rank = self.ranks[terminal.index()];
+        if let Some(&known) = losses.get(&rank) {
+            return Ok(known);
+        }
+        let higher = live.iter().filter(|(other, _)| self.ranks[other.index()] > rank);
         let higher = self.expressions.or(higher.map(|&(_, expr)| expr))?;
-        Ok(self.expressions.not(higher)?)
+        let lost = self.expressions.not(higher)?;
+        losses.insert(rank, lost);
+        Ok(lost)
     }
 
     /// The condition that none of the live terminals matches more than what was read.
@@ -266,8 +278,9 @@ impl Determiniser {
     /// Finds the terminals each of whose texts a terminal that is ranked higher matches as well.
     fn find_shadowed(&mut self, grammar: &Grammar) -> Result<(), LexerError> {
         let whole = self.whole.clone();
+        let mut losses = Losses::new();
         for &(terminal, expr) in &whole {
-            let lost = self.lost(terminal, &whole)?;
+            let lost = self.lost(terminal, &whole, &mut losses)?;
             if lost == ExprId::ALL {
                 continue;
             }

@@ -133,6 +133,11 @@ impl RuleTable {
         self.rules.len()
     }
 
+    /// All rules, from [`RuleId::START`] on.
+    pub fn ids(&self) -> impl Iterator<Item = RuleId> + use<> {
+        (0..self.num_rules() as u32).map(RuleId)
+    }
+
     /// What a rule defines.
     pub fn head(&self, rule: RuleId) -> NonterminalId {
         self.rules[rule.index()].head

@@ -95,6 +95,11 @@ impl Tables {
         self.sole.len()
     }
 
+    /// All states, from [`StateId::START`] on.
+    pub fn states(&self) -> impl Iterator<Item = StateId> + use<> {
+        (0..self.num_states() as u32).map(StateId)
+    }
+
     /// How many terminals the grammar has.
     pub fn num_terminals(&self) -> usize {
         self.rules.num_terminals()

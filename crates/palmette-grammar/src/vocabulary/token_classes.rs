@@ -93,7 +93,8 @@ impl TokenClasses {
 
         let num_classes = class_of_part.len();
         let mut start = vec![0; num_classes + 1];
-        let with_class = || (0..).map(TokenId).zip(&class_of).filter(|(_, class)| **class != NO_CLASS);
+        let with_class =
+            || (0..).map(TokenId).zip(&class_of).filter(|(_, class)| **class != NO_CLASS);
         with_class().for_each(|(_, &class)| start[class as usize + 1] += 1);
         for class in 0..num_classes {
             start[class + 1] += start[class];
@@ -277,7 +278,7 @@ mod tests {
             let classes = refinement.finish();
 
             let effect = |text: &str| -> Vec<Option<usize>> {
-                let read = |state| text.bytes().try_fold(state, |state, byte| {
+                let read = |state: usize| text.bytes().try_fold(state, |state, byte| {
                     table[state][usize::from(byte - b'a')]
                 });
                 asked.iter().map(|&state| read(state)).collect()

@@ -1,4 +1,4 @@
-//! A plain Earley recogniser over sequences of terminals.
+//! A plain Earley recogniser, over sequences of terminals and over all cuttings of a text.
 
 use std::collections::BTreeSet;
 
@@ -22,20 +22,32 @@ pub struct Earley<'g> {
 }
 
 /// A rule, how much of its body is read, and where it began.
-type Item = (usize, usize, usize);
+pub(super) type Item = (usize, usize, usize);
+
+/// What may be read at a place of a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lexeme {
+    /// Up to where.
+    pub(super) end: usize,
+    pub(super) terminal: TerminalId,
+    /// Whether it may also stand for nothing.
+    pub(super) ignored: bool,
+}
 
 impl EarleyGrammar {
     /// The rules of `grammar` that can be finished.
     pub fn new(grammar: &Grammar) -> Self {
         let mut productive = BTreeSet::new();
+        let can_be_finished = |body: &[Symbol], productive: &BTreeSet<u32>| {
+            body.iter().all(|symbol| match symbol {
+                Symbol::Terminal(_) => true,
+                Symbol::Nonterminal(id) => productive.contains(&id.0),
+            })
+        };
         loop {
             let before = productive.len();
             for rule in grammar.rules() {
-                let mut body = rule.body.iter();
-                if body.all(|symbol| match symbol {
-                    Symbol::Terminal(_) => true,
-                    Symbol::Nonterminal(id) => productive.contains(&id.0),
-                }) {
+                if can_be_finished(&rule.body, &productive) {
                     productive.insert(rule.head.0);
                 }
             }
@@ -43,12 +55,7 @@ impl EarleyGrammar {
                 break;
             }
         }
-        let kept = grammar.rules().iter().filter(|rule| {
-            rule.body.iter().all(|symbol| match symbol {
-                Symbol::Terminal(_) => true,
-                Symbol::Nonterminal(id) => productive.contains(&id.0),
-            })
-        });
+        let kept = grammar.rules().iter().filter(|rule| can_be_finished(&rule.body, &productive));
         Self {
             rules: kept.map(|rule| (rule.head.0, rule.body.clone())).collect(),
             start: grammar.start().0,
@@ -58,66 +65,91 @@ impl EarleyGrammar {
 
     /// The chart before the first terminal.
     pub fn begin(&self) -> Earley<'_> {
-        let starts = self.rules.iter().enumerate().filter(|(_, (head, _))| *head == self.start);
-        let items = starts.map(|(rule, _)| (rule, 0, 0)).collect();
-        let mut chart = Earley { grammar: self, sets: vec![items] };
-        chart.complete();
-        chart
+        let mut sets = vec![self.first_items()];
+        self.complete(&mut sets, 0);
+        Earley { grammar: self, sets }
     }
-}
 
-impl Earley<'_> {
-    /// Reads a terminal; tells whether what was read still begins a sentence. If not, nothing is changed.
-    pub fn read(&mut self, terminal: TerminalId) -> bool {
-        let scanned: BTreeSet<Item> = self
-            .last()
-            .iter()
-            .filter(|item| self.after(item) == Some(Symbol::Terminal(terminal)))
-            .map(|&(rule, dot, begun)| (rule, dot + 1, begun))
-            .collect();
-        if scanned.is_empty() {
-            return false;
+    /// The terminals in rules that sentences use.
+    pub fn used_terminals(&self) -> BTreeSet<TerminalId> {
+        let mut heads = BTreeSet::from([self.start]);
+        let mut terminals = BTreeSet::new();
+        loop {
+            let before = heads.len();
+            for (head, body) in &self.rules {
+                if heads.contains(head) {
+                    for symbol in body {
+                        match *symbol {
+                            Symbol::Terminal(id) => terminals.insert(id),
+                            Symbol::Nonterminal(id) => heads.insert(id.0),
+                        };
+                    }
+                }
+            }
+            if heads.len() == before {
+                return terminals;
+            }
         }
-        self.sets.push(scanned);
-        self.complete();
-        true
     }
 
-    /// The terminals that may follow.
-    pub fn allowed(&self) -> BTreeSet<TerminalId> {
-        let all = (0..self.grammar.num_terminals as u32).map(TerminalId);
-        let next: BTreeSet<Symbol> =
-            self.last().iter().filter_map(|item| self.after(item)).collect();
+    /// The chart of a text of `length` places of which `lexemes` tells what may be read at each.
+    pub(super) fn read_all(&self, lexemes: &[Vec<Lexeme>], length: usize) -> Vec<BTreeSet<Item>> {
+        let mut sets = vec![BTreeSet::new(); length + 1];
+        sets[0] = self.first_items();
+        for from in 0..=length {
+            self.complete(&mut sets, from);
+            for lexeme in lexemes.get(from).into_iter().flatten() {
+                let here = sets[from].clone();
+                let read = self.scan(&here, lexeme.terminal);
+                sets[lexeme.end].extend(read);
+                if lexeme.ignored {
+                    sets[lexeme.end].extend(here);
+                }
+            }
+        }
+        sets
+    }
+
+    /// The terminals that some item waits for.
+    pub(super) fn expected(&self, items: &BTreeSet<Item>) -> BTreeSet<TerminalId> {
+        let next: BTreeSet<Symbol> = items.iter().filter_map(|item| self.after(item)).collect();
+        let all = (0..self.num_terminals as u32).map(TerminalId);
         all.filter(|&terminal| next.contains(&Symbol::Terminal(terminal))).collect()
     }
 
-    /// Whether what was read is a sentence.
-    pub fn is_sentence(&self) -> bool {
-        self.last().iter().any(|item| {
-            item.2 == 0
-                && self.grammar.rules[item.0].0 == self.grammar.start
-                && self.after(item).is_none()
-        })
+    /// Whether the start is finished.
+    pub(super) fn is_finished(&self, items: &BTreeSet<Item>) -> bool {
+        let of_start = |item: &&Item| item.2 == 0 && self.rules[item.0].0 == self.start;
+        items.iter().filter(of_start).any(|item| self.after(item).is_none())
     }
 
-    /// Predicts and completes until nothing is new.
-    fn complete(&mut self) {
-        let here = self.sets.len() - 1;
+    fn first_items(&self) -> BTreeSet<Item> {
+        let starts = self.rules.iter().enumerate().filter(|(_, (head, _))| *head == self.start);
+        starts.map(|(rule, _)| (rule, 0, 0)).collect()
+    }
+
+    /// The items that have read `terminal`.
+    fn scan(&self, items: &BTreeSet<Item>, terminal: TerminalId) -> BTreeSet<Item> {
+        let waiting =
+            items.iter().filter(|item| self.after(item) == Some(Symbol::Terminal(terminal)));
+        waiting.map(|&(rule, dot, begun)| (rule, dot + 1, begun)).collect()
+    }
+
+    /// Predicts and completes at one place until nothing is new.
+    fn complete(&self, sets: &mut [BTreeSet<Item>], here: usize) {
         loop {
             let mut new = BTreeSet::new();
-            for item in &self.sets[here] {
+            for item in &sets[here] {
                 match self.after(item) {
                     Some(Symbol::Terminal(_)) => {}
                     Some(Symbol::Nonterminal(id)) => {
-                        for (rule, (head, _)) in self.grammar.rules.iter().enumerate() {
-                            if *head == id.0 {
-                                new.insert((rule, 0, here));
-                            }
-                        }
+                        let rules = self.rules.iter().enumerate();
+                        let predicted = rules.filter(|(_, (head, _))| *head == id.0);
+                        new.extend(predicted.map(|(rule, _)| (rule, 0, here)));
                     }
                     None => {
-                        let head = self.grammar.rules[item.0].0;
-                        for waiting in &self.sets[item.2] {
+                        let head = self.rules[item.0].0;
+                        for waiting in &sets[item.2] {
                             let next = self.after(waiting);
                             if matches!(next, Some(Symbol::Nonterminal(id)) if id.0 == head) {
                                 new.insert((waiting.0, waiting.1 + 1, waiting.2));
@@ -126,20 +158,44 @@ impl Earley<'_> {
                     }
                 }
             }
-            let before = self.sets[here].len();
-            self.sets[here].extend(new);
-            if self.sets[here].len() == before {
+            let before = sets[here].len();
+            sets[here].extend(new);
+            if sets[here].len() == before {
                 return;
             }
         }
     }
 
-    fn last(&self) -> &BTreeSet<Item> {
-        &self.sets[self.sets.len() - 1]
-    }
-
     /// The symbol that an item waits for.
     fn after(&self, item: &Item) -> Option<Symbol> {
-        self.grammar.rules[item.0].1.get(item.1).copied()
+        self.rules[item.0].1.get(item.1).copied()
+    }
+}
+
+impl Earley<'_> {
+    /// Reads a terminal; tells whether what was read still begins a sentence. If not, nothing is changed.
+    pub fn read(&mut self, terminal: TerminalId) -> bool {
+        let read = self.grammar.scan(self.last(), terminal);
+        if read.is_empty() {
+            return false;
+        }
+        self.sets.push(read);
+        let here = self.sets.len() - 1;
+        self.grammar.complete(&mut self.sets, here);
+        true
+    }
+
+    /// The terminals that may follow.
+    pub fn allowed(&self) -> BTreeSet<TerminalId> {
+        self.grammar.expected(self.last())
+    }
+
+    /// Whether what was read is a sentence.
+    pub fn is_sentence(&self) -> bool {
+        self.grammar.is_finished(self.last())
+    }
+
+    fn last(&self) -> &BTreeSet<Item> {
+        &self.sets[self.sets.len() - 1]
     }
 }

@@ -1,14 +1,12 @@
 //! The grammar of what the start rule reaches.
 
 use super::{
-    IndentationNames, LarkIndentation, LarkOptions,
-    definitions::Definitions,
-    error::Problems,
-    lower::Draft,
-    terminals::Terminals,
+    IndentationNames, LarkIndentation, LarkOptions, definitions::Definitions, error::Problems,
+    lower::Draft, terminals::Terminals,
 };
 use crate::{
-    Grammar, GrammarBuilder, Indentation, NonterminalId, Regex, Symbol, Terminal, TerminalId, TerminalKind,
+    Grammar, GrammarBuilder, Indentation, NonterminalId, Regex, Symbol, Terminal, TerminalId,
+    TerminalKind,
 };
 
 /// What the passes before have made.
@@ -26,13 +24,21 @@ pub(super) fn start_rule(
 ) -> Option<usize> {
     let start = &options.start;
     match definitions.get(start) {
-        Some((index, found)) if !found.is_terminal && found.parameters.is_empty() => return Some(index),
+        Some((index, found)) if !found.is_terminal && found.parameters.is_empty() => {
+            return Some(index);
+        }
         Some((_, found)) => {
             let what = if found.is_terminal { "a terminal" } else { "a template" };
-            problems.add(&found.name.range, format!("the start, `{start}`, must be a rule; this is {what}"));
+            problems.add(
+                &found.name.range,
+                format!("the start, `{start}`, must be a rule; this is {what}"),
+            );
         }
         None => {
-            let rules = definitions.list.iter().filter(|rule| !rule.is_terminal && rule.parameters.is_empty());
+            let rules = definitions
+                .list
+                .iter()
+                .filter(|rule| !rule.is_terminal && rule.parameters.is_empty());
             let mut names: Vec<_> = rules.map(|rule| &*rule.name.text).collect();
             let more = names.len().saturating_sub(50);
             names.truncate(50);
@@ -61,7 +67,10 @@ pub(super) fn grammar(
     for (expr, range) in &definitions.ignored {
         let index = terminals.ignored(expr, range, problems)?;
         if terminals.drafts[index].kind == TerminalKind::Declared {
-            let message = format!("`{}` is only declared: it has no text to ignore", terminals.drafts[index].name);
+            let message = format!(
+                "`{}` is only declared: it has no text to ignore",
+                terminals.drafts[index].name
+            );
             problems.add(range, message);
         }
         ignored.push(index);
@@ -78,7 +87,8 @@ pub(super) fn grammar(
         }
     }
     for (index, draft) in terminals.drafts.iter().enumerate() {
-        let made_by_blocks = blocks.as_ref().is_some_and(|found| [found.indent, found.dedent].contains(&index));
+        let made_by_blocks =
+            blocks.as_ref().is_some_and(|found| [found.indent, found.dedent].contains(&index));
         if kept[index] && draft.kind == TerminalKind::Declared && !made_by_blocks {
             let message = format!(
                 "`{}` is only declared and rules use it: define it (only the terminals of blocks by indentation have no \
@@ -187,9 +197,12 @@ fn blocks(
         }
     };
     let mut sound = true;
-    for (name, is_declared) in [(&names.newline, false), (&names.indent, true), (&names.dedent, true)] {
+    for (name, is_declared) in
+        [(&names.newline, false), (&names.indent, true), (&names.dedent, true)]
+    {
         if kind(name).map(|kind| kind == TerminalKind::Declared) != Some(is_declared) {
-            let rule = if is_declared { "say %declare for it" } else { "define it as the end of a line" };
+            let rule =
+                if is_declared { "say %declare for it" } else { "define it as the end of a line" };
             problems.add_general(format!("blocks by indentation need terminal `{name}`: {rule}"));
             sound = false;
         }

@@ -62,7 +62,10 @@ impl Definitions {
     fn define(&mut self, definition: Definition, problems: &mut Problems<'_>) {
         let Name { text, range } = definition.name.clone();
         if text.starts_with("__") {
-            problems.add(&range, format!("names that begin with two underscores are made up here: rename `{text}`"));
+            problems.add(
+                &range,
+                format!("names that begin with two underscores are made up here: rename `{text}`"),
+            );
         } else if let Some((_, first)) = self.get(&text) {
             let first = problems.source.span(&first.name.range);
             problems.add(
@@ -82,7 +85,10 @@ impl Definitions {
     fn change(&mut self, new: Definition, extend: bool, problems: &mut Problems<'_>) {
         let Name { text, range } = &new.name;
         let Some(&index) = self.by_name.get(text) else {
-            problems.add(range, format!("there is no `{text}` above to change: define it as `{text}: …`"));
+            problems.add(
+                range,
+                format!("there is no `{text}` above to change: define it as `{text}: …`"),
+            );
             return;
         };
         let old = &mut self.list[index];
@@ -126,12 +132,14 @@ impl Definitions {
             return false;
         }
         let Some(regex) = imports::common(&name.text) else {
-            let message = format!("`common` has no `{}`; it has {}", name.text, imports::common_names());
+            let message =
+                format!("`common` has no `{}`; it has {}", name.text, imports::common_names());
             problems.add(&name.range, message);
             return false;
         };
         if !is_upper(&as_name.text) {
-            problems.add(&as_name.range, "a terminal can only be imported under an UPPER_CASE name");
+            problems
+                .add(&as_name.range, "a terminal can only be imported under an UPPER_CASE name");
             return false;
         }
         let definition = Definition {
@@ -149,7 +157,8 @@ impl Definitions {
         for definition in &self.list {
             for (at, parameter) in definition.parameters.iter().enumerate() {
                 if self.get(&parameter.text).is_some() {
-                    let message = format!("parameter `{}` has the name of a rule: rename it", parameter.text);
+                    let message =
+                        format!("parameter `{}` has the name of a rule: rename it", parameter.text);
                     problems.add(&parameter.range, message);
                 }
                 if definition.parameters[..at].iter().any(|other| other.text == parameter.text) {
@@ -157,7 +166,12 @@ impl Definitions {
                     problems.add(&parameter.range, message);
                 }
             }
-            self.check_expr(&definition.body, definition.is_terminal, &definition.parameters, problems);
+            self.check_expr(
+                &definition.body,
+                definition.is_terminal,
+                &definition.parameters,
+                problems,
+            );
         }
         for (ignored, _) in &self.ignored {
             self.check_expr(ignored, true, &[], problems);

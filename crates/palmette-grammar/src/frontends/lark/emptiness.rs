@@ -54,7 +54,8 @@ pub(super) fn non_empty(regex: &Regex) -> Regex {
         Regex::Concat(parts) => {
             // By the first part that is not empty; conditions on places before it stay.
             let from = |first: usize| {
-                let conditions = parts[..first].iter().filter(|part| emptiness(part) == Emptiness::Sometimes);
+                let conditions =
+                    parts[..first].iter().filter(|part| emptiness(part) == Emptiness::Sometimes);
                 let rest = parts[first + 1..].iter().cloned();
                 Regex::concat(conditions.cloned().chain([non_empty(&parts[first])]).chain(rest))
             };

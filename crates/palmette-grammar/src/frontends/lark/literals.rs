@@ -51,9 +51,9 @@ pub(super) fn pattern(range: &Range<usize>, problems: &mut Problems<'_>) -> Opti
     let source = &problems.source.text[range.clone()];
     let close = source.rfind('/').filter(|&close| close > 0)?;
     let (inner, letters) = (&source[1..close], &source[close + 1..]);
-    let read = Flags::from_letters(letters).map_err(|error| (close + 1, error)).and_then(|flags| {
-        parse::parse(inner, Dialect::Python, flags).map_err(|error| (1, error))
-    });
+    let read = Flags::from_letters(letters)
+        .map_err(|error| (close + 1, error))
+        .and_then(|flags| parse::parse(inner, Dialect::Python, flags).map_err(|error| (1, error)));
     match read {
         Ok(regex) => Some(Expr::Regex { regex, range: range.clone() }),
         Err((from, error)) => {
@@ -112,12 +112,15 @@ fn unquoted(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<(String
             None => return None,
         };
         let number = inner.get(at + 2..at + 2 + digits).filter(|hex| !hex.starts_with('+'));
-        let named = number.and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32);
+        let named =
+            number.and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32);
         let Some(named) = named else {
             let from = range.start + 1 + at;
             problems.add(
                 &(from..from + 2),
-                format!("after this come {digits} hexadecimal digits that name a character of Unicode"),
+                format!(
+                    "after this come {digits} hexadecimal digits that name a character of Unicode"
+                ),
             );
             return None;
         };

@@ -103,7 +103,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
 
     /// Makes every rule that is no template, and the instances of templates that they use.
     pub(super) fn all(&mut self) -> Option<()> {
-        let plain = |definition: &&Definition| !definition.is_terminal && definition.parameters.is_empty();
+        let plain =
+            |definition: &&Definition| !definition.is_terminal && definition.parameters.is_empty();
         let definitions = self.definitions.list.iter().enumerate();
         let rules: Vec<_> = definitions.filter(|(_, definition)| plain(definition)).collect();
         for &(index, definition) in &rules {
@@ -236,7 +237,11 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         let arguments: Vec<_> = key.1.iter().map(|argument| self.body_name(argument)).collect();
         let mut name = format!("{name}{{{}}}", arguments.join(","));
         if name.len() > MAX_NAME {
-            name = format!("{}{{#{}}}", self.definitions.list[template].name.text, self.instances.len());
+            name = format!(
+                "{}{{#{}}}",
+                self.definitions.list[template].name.text,
+                self.instances.len()
+            );
         }
         let id = self.nonterminal(name, range.clone());
         self.waiting.push((id, template, key.1.clone()));
@@ -268,7 +273,11 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
             }
             (1, None) => {
                 let (repetition, may_be_empty) = self.repetition(inner, "plus")?;
-                return Some(if may_be_empty { Body::Choice(vec![repetition, empty]) } else { repetition });
+                return Some(if may_be_empty {
+                    Body::Choice(vec![repetition, empty])
+                } else {
+                    repetition
+                });
             }
             _ => {}
         }
@@ -413,7 +422,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
                         continue;
                     }
                     let lengths = |lists: &[Vec<Symbol>]| lists.iter().map(Vec::len).sum::<usize>();
-                    let written = lengths(&sequences) * options.len() + lengths(&options) * sequences.len();
+                    let written =
+                        lengths(&sequences) * options.len() + lengths(&options) * sequences.len();
                     self.spend(written + sequences.len() * options.len())?;
                     let longer = |sequence: &Vec<Symbol>| {
                         let append = |option: &Vec<Symbol>| [&sequence[..], option].concat();
@@ -426,7 +436,12 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         };
         self.spend(alternatives.len())?;
         let mut seen = HashSet::with_capacity(alternatives.len());
-        Some(alternatives.into_iter().filter(|alternative| seen.insert(alternative.clone())).collect())
+        Some(
+            alternatives
+                .into_iter()
+                .filter(|alternative| seen.insert(alternative.clone()))
+                .collect(),
+        )
     }
 
     /// A rule of its own for a choice.

@@ -20,8 +20,8 @@
 //! be ambiguous, repetitions may be counted in millions. A rule becomes plain rules just as in lark, so that numbers of
 //! terminals, nonterminals and rules can be compared.
 //!
-//! Steps: [`tokens`] cuts words, [`parse`](mod@parse) makes statements, [`definitions`] gathers and checks them, [`terminals`]
-//! writes terminals out, [`lower`] makes plain rules, [`assemble`] keeps what the start reaches.
+//! Steps: `tokens` cuts words, `parse` makes statements, `definitions` gathers and checks them, `terminals` writes
+//! terminals out, `lower` makes plain rules, `assemble` keeps what the start reaches.
 
 mod assemble;
 mod definitions;
@@ -176,7 +176,8 @@ pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> 
     let start = start.and_then(|index| lowering.rule_id(index));
     let (drafts, mut terminals) = (lowering.drafts, lowering.terminals);
     let grammar = made.and(start).and_then(|start| {
-        let parts = assemble::Parts { definitions: &definitions, terminals: &mut terminals, rules: drafts };
+        let parts =
+            assemble::Parts { definitions: &definitions, terminals: &mut terminals, rules: drafts };
         assemble::grammar(parts, start, options, &mut problems)
     });
     problems.check()?;

@@ -183,7 +183,9 @@ impl Parser<'_, '_> {
         loop {
             self.skip_breaks_in_group();
             match self.peek().kind {
-                Kind::Newline | Kind::End | Kind::Arrow | Kind::Mark('|' | '&' | ')' | ']') => break,
+                Kind::Newline | Kind::End | Kind::Arrow | Kind::Mark('|' | '&' | ')' | ']') => {
+                    break;
+                }
                 _ => parts.push(self.repeated()?),
             }
         }
@@ -292,7 +294,9 @@ impl Parser<'_, '_> {
             }
             _ => {
                 self.at = before;
-                self.unexpected("a name, a text in quotes, a regular expression or a group is expected")
+                self.unexpected(
+                    "a name, a text in quotes, a regular expression or a group is expected",
+                )
             }
         }
     }
@@ -385,7 +389,9 @@ impl Parser<'_, '_> {
         let mut path = Vec::new();
         loop {
             if !self.is_name() {
-                return self.unexpected("%import is written `%import common.NAME` or `%import common (A, B)`");
+                return self.unexpected(
+                    "%import is written `%import common.NAME` or `%import common (A, B)`",
+                );
             }
             path.push(self.name()?);
             if !self.take(Kind::Mark('.')) {
@@ -446,7 +452,9 @@ impl Parser<'_, '_> {
     fn end_of_statement(&mut self) -> Option<()> {
         match self.peek().kind {
             Kind::Newline | Kind::End => Some(()),
-            Kind::Mark(':') => self.unexpected("a `:` inside a definition: the one before must end its line"),
+            Kind::Mark(':') => {
+                self.unexpected("a `:` inside a definition: the one before must end its line")
+            }
             _ => self.unexpected("the definition should end here"),
         }
     }

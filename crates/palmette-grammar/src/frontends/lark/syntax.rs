@@ -46,21 +46,40 @@ pub(super) enum Expr {
     Rule(Name),
     Terminal(Name),
     /// `"text"` or `"text"i`; not empty.
-    Literal { text: String, regex: Regex, ignore_case: bool, range: Range<usize> },
+    Literal {
+        text: String,
+        regex: Regex,
+        ignore_case: bool,
+        range: Range<usize>,
+    },
     /// `"a".."z"`
-    Characters { low: char, high: char, range: Range<usize> },
+    Characters {
+        low: char,
+        high: char,
+        range: Range<usize>,
+    },
     /// `/regex/`, read.
-    Regex { regex: Regex, range: Range<usize> },
+    Regex {
+        regex: Regex,
+        range: Range<usize>,
+    },
     /// Stands alone as the body of a terminal that `%declare` names.
     Declared,
     /// `name{arguments}`
-    Template { name: Name, arguments: Vec<Expr> },
+    Template {
+        name: Name,
+        arguments: Vec<Expr>,
+    },
     Sequence(Vec<Expr>),
     Choice(Vec<Expr>),
     /// `[…]`
     Maybe(Box<Expr>),
     /// `…?`, `…*`, `…+`, `…~n..m`
-    Repeat { inner: Box<Expr>, min: u32, max: Option<u32> },
+    Repeat {
+        inner: Box<Expr>,
+        min: u32,
+        max: Option<u32>,
+    },
     /// `… & …`
     And(Vec<Expr>, Range<usize>),
     /// `~…`

@@ -171,7 +171,8 @@ impl Terminals {
     fn label(&self, text: &str, ignore_case: bool) -> String {
         let is_word = text.starts_with(|c: char| c == '_' || c.is_alphabetic())
             && text.chars().all(|c| c == '_' || c.is_alphanumeric());
-        let name = mark_name(text).map(str::to_owned).or_else(|| is_word.then(|| text.to_uppercase()));
+        let name =
+            mark_name(text).map(str::to_owned).or_else(|| is_word.then(|| text.to_uppercase()));
         match name {
             Some(name) if !self.by_name.contains_key(&name) => name,
             _ => format!("{text:?}{}", if ignore_case { "i" } else { "" }),
@@ -187,7 +188,10 @@ impl Terminals {
     ) -> Option<Built> {
         let built = written_out(expr, named, problems)?;
         if built.depth > MAX_DEPTH {
-            problems.add(range, format!("this is nested more than {MAX_DEPTH} deep through its terminals"));
+            problems.add(
+                range,
+                format!("this is nested more than {MAX_DEPTH} deep through its terminals"),
+            );
             return None;
         }
         let Some(left) = self.budget.checked_sub(built.nodes) else {
@@ -235,7 +239,8 @@ fn written_out(
         }
         Expr::Terminal(name) => match named.get(&name.text) {
             Some(built) if built.regex == Regex::Never => {
-                let message = format!("`{}` has no text: it cannot be part of a terminal", name.text);
+                let message =
+                    format!("`{}` has no text: it cannot be part of a terminal", name.text);
                 problems.add(&name.range, message);
                 None
             }
@@ -274,7 +279,9 @@ fn measure(regex: &Regex) -> (u32, u64) {
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().map(measure).fold((0, 0), |all, part| (all.0.max(part.0), all.1 + part.1))
         }
-        Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => measure(inner),
+        Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
+            measure(inner)
+        }
     };
     (inner.0 + 1, inner.1 + 1)
 }
@@ -311,7 +318,9 @@ fn bottom_up(definitions: &Definitions, problems: &mut Problems<'_>) -> Vec<Stri
                     path.push((next, mentioned(&definition.body)));
                 }
                 State::Open => {
-                    let message = format!("terminal `{name}` is built of itself: make it a rule to have recursion");
+                    let message = format!(
+                        "terminal `{name}` is built of itself: make it a rule to have recursion"
+                    );
                     problems.add(&definition.name.range, message);
                 }
             }
@@ -330,7 +339,9 @@ fn mentioned(expr: &Expr) -> Vec<&str> {
             Expr::Sequence(parts) | Expr::Choice(parts) | Expr::And(parts, _) => {
                 waiting.extend(parts.iter().rev());
             }
-            Expr::Maybe(inner) | Expr::Repeat { inner, .. } | Expr::Not(inner, _) => waiting.push(inner),
+            Expr::Maybe(inner) | Expr::Repeat { inner, .. } | Expr::Not(inner, _) => {
+                waiting.push(inner)
+            }
             _ => {}
         }
     }

@@ -142,7 +142,11 @@ fn name_kind(name: &str, at: usize, problems: &mut Problems<'_>) -> Kind {
     let lower = bare.starts_with(|c: char| c.is_ascii_lowercase());
     let upper = bare.starts_with(|c: char| c.is_ascii_uppercase());
     let mixed = |is: fn(&u8) -> bool| bare.as_bytes().iter().any(is);
-    let fine = if lower { !mixed(u8::is_ascii_uppercase) } else { upper && !mixed(u8::is_ascii_lowercase) };
+    let fine = if lower {
+        !mixed(u8::is_ascii_uppercase)
+    } else {
+        upper && !mixed(u8::is_ascii_lowercase)
+    };
     if !fine {
         problems.add(
             &(at..at + name.len()),

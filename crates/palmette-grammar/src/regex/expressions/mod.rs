@@ -20,7 +20,7 @@ mod emptiness;
 mod ordered;
 mod utf8;
 
-use std::{collections::HashMap, hash::BuildHasher};
+use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
 
 pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
@@ -148,6 +148,8 @@ pub(crate) struct Expressions {
     derivatives: HashMap<(ExprId, u8), ExprId>,
     /// The same for bringing lookbehinds forward.
     forwards: HashMap<(ExprId, u8), ExprId>,
+    /// What a backtracking matcher tries, in order.
+    splits: HashMap<ExprId, Arc<[Item]>>,
     nonempty_lexemes: HashMap<ExprId, bool>,
     nonempty_conditions: HashMap<ExprId, bool>,
     /// Every UTF-8 text.
@@ -176,6 +178,7 @@ impl Expressions {
             partitions: Partitions::new(),
             derivatives: HashMap::new(),
             forwards: HashMap::new(),
+            splits: HashMap::new(),
             nonempty_lexemes: HashMap::new(),
             nonempty_conditions: HashMap::new(),
             utf8: ExprId::NEVER,
@@ -221,15 +224,12 @@ impl Expressions {
     }
 
     /// The coarsest classes of bytes that none of `exprs` tells apart.
-    pub(crate) fn classes(
-        &mut self,
-        exprs: impl IntoIterator<Item = ExprId>,
-    ) -> std::sync::Arc<ByteClasses> {
+    pub(crate) fn classes(&mut self, exprs: impl IntoIterator<Item = ExprId>) -> Arc<ByteClasses> {
         let mut joined = PartitionId::TRIVIAL;
         for expr in exprs {
             joined = self.partitions.join(joined, self.facts[expr.index()].partition);
         }
-        std::sync::Arc::clone(self.partitions.get(joined))
+        Arc::clone(self.partitions.get(joined))
     }
 
     fn facts(&self, of: ExprId) -> &Facts {

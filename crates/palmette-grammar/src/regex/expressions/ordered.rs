@@ -5,13 +5,15 @@
 //! So a match is one only as long as no way before it matches what follows: a condition like a lookahead's.
 //! Reading a byte derives each way and splits it again.
 
+use std::{collections::HashSet, sync::Arc};
+
 use super::{Exceeded, ExprId, Expressions, Item, Made, Node, Repeat};
 
 impl Expressions {
     /// What a backtracking matcher picks of `of`, whose alternatives and repeats are ordered.
     pub(super) fn first(&mut self, of: ExprId) -> Made {
         let items = self.split(of)?;
-        self.pick(items)
+        self.pick(&items)
     }
 
     /// What the empty lexeme asks of what follows, where these are the ways.
@@ -36,22 +38,22 @@ impl Expressions {
         for item in items {
             if let Item::Go(way) = *item {
                 let way = self.derive(way, byte)?;
-                derived.extend(self.split(way)?);
+                derived.extend_from_slice(&self.split(way)?);
             }
         }
-        self.pick(derived)
+        self.pick(&derived)
     }
 
     /// The ways of `items`, without those that come too late.
-    fn pick(&mut self, items: Vec<Item>) -> Made {
-        let mut kept = Vec::new();
+    fn pick(&mut self, items: &[Item]) -> Made {
+        let (mut kept, mut seen) = (Vec::new(), HashSet::new());
         // That no match before this item holds.
         let mut still = ExprId::ALL;
-        for item in items {
+        for &item in items {
             match item {
                 Item::Go(way) => {
                     let item = Item::Go(self.given(still, way)?);
-                    if item != Item::Go(ExprId::NEVER) && !kept.contains(&item) {
+                    if item != Item::Go(ExprId::NEVER) && seen.insert(item) {
                         kept.push(item);
                     }
                 }
@@ -76,7 +78,16 @@ impl Expressions {
     }
 
     /// The ways that `of` has, in order of preference. Each [`Item::Go`] takes a byte.
-    fn split(&mut self, of: ExprId) -> Result<Vec<Item>, Exceeded> {
+    fn split(&mut self, of: ExprId) -> Result<Arc<[Item]>, Exceeded> {
+        if let Some(known) = self.splits.get(&of) {
+            return Ok(Arc::clone(known));
+        }
+        let ways: Arc<[Item]> = self.split_node(of)?.into();
+        self.splits.insert(of, Arc::clone(&ways));
+        Ok(ways)
+    }
+
+    fn split_node(&mut self, of: ExprId) -> Result<Vec<Item>, Exceeded> {
         match self.node(of).clone() {
             Node::Never => Ok(vec![]),
             Node::Empty | Node::Behind { .. } => Ok(vec![Item::Match(self.null(of))]),
@@ -84,18 +95,18 @@ impl Expressions {
             Node::Ordered(parts) => {
                 let mut ways = Vec::new();
                 for &part in &parts {
-                    ways.extend(self.split(part)?);
+                    ways.extend_from_slice(&self.split(part)?);
                 }
                 Ok(ways)
             }
             Node::Concat(a, b) => {
                 let mut ways = Vec::new();
-                for way in self.split(a)? {
-                    match way {
+                for way in self.split(a)?.iter() {
+                    match *way {
                         Item::Go(way) => ways.push(Item::Go(self.concat(way, b)?)),
                         Item::Match(condition) => {
                             let rest = self.split(b)?;
-                            ways.extend(self.given_ways(condition, rest)?);
+                            self.add_ways(&mut ways, condition, &rest)?;
                         }
                     }
                 }
@@ -103,8 +114,9 @@ impl Expressions {
             }
             Node::Repeat(repeat) => self.split_repeat(repeat),
             Node::Given { condition, inner } => {
-                let ways = self.split(inner)?;
-                self.given_ways(condition, ways)
+                let (inner, mut ways) = (self.split(inner)?, Vec::new());
+                self.add_ways(&mut ways, condition, &inner)?;
+                Ok(ways)
             }
             // A set of lexemes, whatever it is made of.
             Node::Unordered(inner) => {
@@ -122,15 +134,20 @@ impl Expressions {
         }
     }
 
-    fn given_ways(&mut self, condition: ExprId, ways: Vec<Item>) -> Result<Vec<Item>, Exceeded> {
-        let mut given = Vec::with_capacity(ways.len());
-        for way in ways {
-            given.push(match way {
+    /// Adds `more`, given a condition.
+    fn add_ways(
+        &mut self,
+        ways: &mut Vec<Item>,
+        condition: ExprId,
+        more: &[Item],
+    ) -> Result<(), Exceeded> {
+        for way in more {
+            ways.push(match *way {
                 Item::Go(way) => Item::Go(self.given(condition, way)?),
                 Item::Match(other) => Item::Match(self.and([condition, other])?),
             });
         }
-        Ok(given)
+        Ok(())
     }
 
     fn split_repeat(&mut self, repeat: Repeat) -> Result<Vec<Item>, Exceeded> {
@@ -142,7 +159,7 @@ impl Expressions {
         if repeat.min == 0 && repeat.reluctant {
             ways.push(stop);
         }
-        for way in self.split(repeat.inner)? {
+        for &way in self.split(repeat.inner)?.iter() {
             ways.push(match way {
                 Item::Go(way) => Item::Go(self.concat(way, rest)?),
                 // A repetition that takes nothing leaves the loop.

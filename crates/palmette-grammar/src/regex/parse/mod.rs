@@ -17,7 +17,7 @@ mod classes;
 mod escapes;
 mod places;
 mod reader;
-mod restrict;
+pub(crate) mod restrict;
 mod rust;
 mod syntax;
 

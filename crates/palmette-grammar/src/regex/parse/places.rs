@@ -17,7 +17,7 @@ use std::{
 use super::{
     RegexError,
     restrict::{is_nullable, non_empty, with_first, with_last},
-    syntax::{Node, Place, Side, class_regex},
+    syntax::{Node, Place, Side, class_regex, lower_all},
 };
 use crate::{CharClass, Regex};
 
@@ -206,26 +206,47 @@ impl Resolver {
         Ok(regex)
     }
 
+    /// What these, which hold no conditions if they are several, and then `rest` match.
+    fn prepare_stretch<'a>(
+        &'a self,
+        parts: &'a [Node],
+        rest: Rc<Rest<'a>>,
+    ) -> Outcome<Rc<Rest<'a>>> {
+        if let [only] = parts {
+            return self.prepare(only, rest);
+        }
+        let looks = self.reading != Reading::Lexeme;
+        self.prepare_plain(lower_all(parts, !looks), parts.iter().any(Node::has_look), rest)
+    }
+
+    fn prepare_plain<'a>(
+        &'a self,
+        plain: Regex,
+        has_looks: bool,
+        rest: Rc<Rest<'a>>,
+    ) -> Outcome<Rc<Rest<'a>>> {
+        Ok(Rest::new(move |state| {
+            let texts = match has_looks {
+                true => self.looking_then(&plain, state, &rest)?,
+                false => self.plain_then(&plain, state, &rest)?,
+            };
+            self.step(texts)
+        }))
+    }
+
     /// What `node` and then `rest` match.
     fn prepare<'a>(&'a self, node: &'a Node, rest: Rc<Rest<'a>>) -> Outcome<Rc<Rest<'a>>> {
         let looks = self.reading != Reading::Lexeme;
         if node.is_plain(looks) {
-            let plain = node.lower(!looks);
-            let has_looks = node.has_look();
-            return Ok(Rest::new(move |state| {
-                let texts = match has_looks {
-                    true => self.looking_then(&plain, state, &rest)?,
-                    false => self.plain_then(&plain, state, &rest)?,
-                };
-                self.step(texts)
-            }));
+            return self.prepare_plain(node.lower(!looks), node.has_look(), rest);
         }
         match node {
             Node::Class(_) => unreachable!("a class is plain"),
-            Node::Concat(parts) => parts.iter().rev().try_fold(rest, |rest, part| {
-                // Stretches without conditions are simple to prepare, so they are not put together first.
-                self.prepare(part, rest)
-            }),
+            Node::Concat(parts) => {
+                let mut stretches =
+                    parts.chunk_by(|one, next| one.is_plain(looks) && next.is_plain(looks)).rev();
+                stretches.try_fold(rest, |rest, stretch| self.prepare_stretch(stretch, rest))
+            }
             Node::Alternate(options) => {
                 let options = options.iter().map(|option| self.prepare(option, rest.clone()));
                 let options: Vec<_> = options.collect::<Outcome<_>>()?;
@@ -551,7 +572,11 @@ fn simplify(node: Node) -> Node {
         }
         Node::Concat(parts) => {
             let mut kept: Vec<Node> = Vec::with_capacity(parts.len());
-            for part in parts.into_iter().rev().map(simplify) {
+            let flat = parts.into_iter().map(simplify).flat_map(|part| match part {
+                Node::Concat(parts) => parts,
+                other => vec![other],
+            });
+            for part in flat.collect::<Vec<_>>().into_iter().rev() {
                 match (&part, kept.last_mut()) {
                     (Node::Place(places), Some(Node::Class(next))) => match &places[..] {
                         [Place { before, after }] if before.is_free() => {

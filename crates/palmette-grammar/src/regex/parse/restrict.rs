@@ -4,7 +4,7 @@ use super::syntax::class_regex;
 use crate::{CharClass, Regex};
 
 /// Whether the empty text is matched.
-pub(super) fn is_nullable(regex: &Regex) -> bool {
+pub(crate) fn is_nullable(regex: &Regex) -> bool {
     match regex {
         Regex::Never | Regex::Literal(_) | Regex::Class(_) => false,
         Regex::Empty | Regex::Look { .. } => true,
@@ -16,7 +16,7 @@ pub(super) fn is_nullable(regex: &Regex) -> bool {
 }
 
 /// The texts that are not empty.
-pub(super) fn non_empty(regex: &Regex) -> Regex {
+pub(crate) fn non_empty(regex: &Regex) -> Regex {
     if !is_nullable(regex) {
         return regex.clone();
     }

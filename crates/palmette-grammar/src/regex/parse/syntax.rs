@@ -105,23 +105,7 @@ impl Node {
     pub(super) fn lower(&self, keep_reluctant: bool) -> Regex {
         match self {
             Self::Class(class) => class_regex(class),
-            Self::Concat(parts) => {
-                let mut lowered = Vec::new();
-                let mut text = String::new();
-                for part in parts {
-                    match part {
-                        Self::Class(class) if only_char(class).is_some() => {
-                            text.extend(only_char(class));
-                        }
-                        _ => {
-                            lowered.push(Regex::literal(&std::mem::take(&mut text)));
-                            lowered.push(part.lower(keep_reluctant));
-                        }
-                    }
-                }
-                lowered.push(Regex::literal(&text));
-                Regex::concat(lowered)
-            }
+            Self::Concat(parts) => lower_all(parts, keep_reluctant),
             Self::Alternate(options) => {
                 Regex::alternate(options.iter().map(|option| option.lower(keep_reluctant)))
             }
@@ -155,6 +139,23 @@ impl Side {
     pub(super) fn is_free(&self) -> bool {
         self.border && self.class == CharClass::any()
     }
+}
+
+/// The tree of nodes one after another, their single characters put together.
+pub(super) fn lower_all(parts: &[Node], keep_reluctant: bool) -> Regex {
+    let mut lowered = Vec::new();
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            Node::Class(class) if only_char(class).is_some() => text.extend(only_char(class)),
+            _ => {
+                lowered.push(Regex::literal(&std::mem::take(&mut text)));
+                lowered.push(part.lower(keep_reluctant));
+            }
+        }
+    }
+    lowered.push(Regex::literal(&text));
+    Regex::concat(lowered)
 }
 
 /// One character of a class, as simple as it goes.
