@@ -141,6 +141,38 @@ fn looks_ahead(regex: &Regex) -> bool {
     }
 }
 
+/// Compares the states near the start with those that are to go on alike for a number of bytes.
+fn check_within(terminals: &[Terminal], lexing: Lexing, num_bytes: u32) {
+    let lexer = Lexer::new(&grammar(terminals, lexing), &LexerLimits::default()).unwrap();
+    for text in texts(2) {
+        for (state, _) in read(&lexer, &text).last().unwrap() {
+            let alike = lexer.within(*state, num_bytes).unwrap();
+            check_alike(&lexer, *state, alike, num_bytes);
+        }
+    }
+}
+
+fn check_alike(lexer: &Lexer, one: LexerState, other: LexerState, num_bytes: u32) {
+    if one == other {
+        return;
+    }
+    assert_eq!(lexer.possible(one), lexer.possible(other));
+    assert_eq!(lexer.may_end(one), lexer.may_end(other));
+    let ends = |state| lexer.ends(state).unwrap().iter();
+    let terminals = |state| ends(state).map(|end| &end.terminals);
+    assert!(terminals(one).eq(terminals(other)));
+    for byte in "abé".bytes().filter(|_| num_bytes > 0) {
+        let from = ends(one).zip(ends(other)).map(|(one, other)| (one.next, other.next));
+        for (one, other) in from.chain([(one, other)]) {
+            let to = |state| lexer.advance(state, byte).unwrap();
+            assert_eq!(to(one).is_some(), to(other).is_some());
+            if let (Some(one), Some(other)) = (to(one), to(other)) {
+                check_alike(lexer, one, other, num_bytes - 1);
+            }
+        }
+    }
+}
+
 /// For every state near the start, a text that makes each possible terminal a lexeme.
 fn check_witnesses(
     lexer: &Lexer,
@@ -266,6 +298,23 @@ proptest! {
     #[test]
     fn longest_cutting_with_lookarounds_equals_the_definition(terminals in terminals(3, true)) {
         check(&terminals, Lexing::Longest, 4);
+    }
+
+    #[test]
+    fn within_some_bytes_states_go_on_alike(
+        terminals in terminals(2, true),
+        lexing in prop_oneof![Just(Lexing::Any), Just(Lexing::Longest)],
+        num_bytes in 0_u32..4,
+        times in (0_u32..8, 0_u32..8),
+    ) {
+        let many = |mut terminal: Terminal| {
+            let many = terminal.regex.repeat(1 + times.0, Some(1 + times.0 + times.1));
+            terminal.regex = Regex::concat([many, Regex::literal("b").optional()]);
+            terminal
+        };
+        let terminals: Vec<_> = terminals.into_iter().map(many).collect();
+        prop_assume!(Lexer::new(&grammar(&terminals, lexing), &LexerLimits::default()).is_ok());
+        check_within(&terminals, lexing, num_bytes);
     }
 
     #[test]

@@ -5,12 +5,9 @@ use std::collections::BTreeSet;
 use palmette_grammar::{
     CharClass, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
     lexer::{Lexer, LexerError, LexerLimits, LexerState},
+    regex::parse::{Dialect, Flags, parse},
 };
 use palmette_testkit::lexing::lexeme_ends;
-
-fn class(ranges: &[(char, char)]) -> Regex {
-    Regex::Class(CharClass::new(ranges.iter().copied()))
-}
 
 fn chars(chars: &str) -> Regex {
     Regex::Class(CharClass::new(chars.chars().map(|c| (c, c))))
@@ -24,61 +21,29 @@ fn reluctant(inner: Regex) -> Regex {
     Regex::Repeat { inner: inner.into(), min: 0, max: None, reluctant: true }
 }
 
-fn look(inner: Regex, behind: bool, negated: bool) -> Regex {
-    Regex::Look { inner: inner.into(), behind, negated }
-}
-
-/// `.*?(?<!\\)(\\\\)*?` and then the end.
-fn until(any: Regex, end: &str) -> Regex {
-    let not_escaped = look(Regex::literal("\\"), true, true);
-    let pairs = reluctant(Regex::literal("\\\\"));
-    Regex::concat([reluctant(any), not_escaped, pairs, Regex::literal(end)])
-}
-
-/// `[ubf]?r?|r[ubf]` in either case.
-fn prefix() -> Regex {
-    let kind = || chars("ubfUBF");
-    let raw = || chars("rR");
-    Regex::alternate([
-        Regex::concat([kind().optional(), raw().optional()]),
-        Regex::concat([raw(), kind()]),
-    ])
+/// A regular expression as Python writes it.
+fn python_regex(text: &str, flags: &str) -> Regex {
+    let flags = Flags::from_letters(flags).unwrap();
+    parse(text, Dialect::Python, flags).unwrap()
 }
 
 /// Python's strings on one line, as Lark's grammar of Python has them.
 fn string() -> Regex {
-    let quoted = |quote: &str| {
-        let no_long = look(Regex::literal(&quote.repeat(2)), false, true);
-        Regex::concat([Regex::literal(quote), no_long, until(not_chars("\n"), quote)])
-    };
-    Regex::concat([prefix(), Regex::alternate([quoted("\""), quoted("'")])])
+    let text = r#"([ubf]?r?|r[ubf])("(?!"").*?(?<!\\)(\\\\)*?"|'(?!'').*?(?<!\\)(\\\\)*?')"#;
+    python_regex(text, "i")
 }
 
 fn long_string() -> Regex {
-    let quoted = |quote: &str| {
-        let quotes = quote.repeat(3);
-        Regex::concat([Regex::literal(&quotes), until(not_chars(""), &quotes)])
-    };
-    Regex::concat([prefix(), Regex::alternate([quoted("\""), quoted("'")])])
+    let text = r#"([ubf]?r?|r[ubf])(""".*?(?<!\\)(\\\\)*?"""|'''.*?(?<!\\)(\\\\)*?''')"#;
+    python_regex(text, "is")
 }
 
-/// `[1-9](_?[0-9])*|0(_?0)*(?![1-9])`
 fn decimal() -> Regex {
-    let digits = |first, rest| {
-        let more = Regex::concat([Regex::literal("_").optional(), rest]).repeat(0, None);
-        Regex::concat([first, more])
-    };
-    let no_digit = look(class(&[('1', '9')]), false, true);
-    Regex::alternate([
-        digits(class(&[('1', '9')]), class(&[('0', '9')])),
-        Regex::concat([digits(Regex::literal("0"), Regex::literal("0")), no_digit]),
-    ])
+    python_regex("[1-9](_?[0-9])*|0(_?0)*(?![1-9])", "")
 }
 
 fn name() -> Regex {
-    let letter = [('a', 'z'), ('A', 'Z'), ('_', '_')];
-    let more = [&letter[..], &[('0', '9')]].concat();
-    Regex::concat([class(&letter), class(&more).repeat(0, None)])
+    python_regex("[a-zA-Z_][a-zA-Z_0-9]*", "")
 }
 
 fn terminal(name: &str, regex: Regex, kind: TerminalKind) -> Terminal {
@@ -281,6 +246,24 @@ fn long_repeats_are_counted_not_copied() {
     assert!(read(2).is_none() && read(3).is_some());
     assert!(lexer.statistics().expressions < 100, "{:?}", lexer.statistics());
     assert!(read(100_000).is_some() && read(100_001).is_none());
+}
+
+#[test]
+fn counts_that_are_far_from_used_up_do_not_matter() {
+    let quote = || Regex::literal("\"");
+    let text = not_chars("\"").repeat(100, Some(1000));
+    for lexing in [Lexing::Any, Lexing::Longest] {
+        let string = Regex::concat([quote(), text.clone(), quote()]);
+        let lexer = lexer(vec![pattern("S", string), literal("\n")], lexing).unwrap();
+        let mut state = lexer.advance(lexer.start(), b'"').unwrap().unwrap();
+        let mut alike = BTreeSet::new();
+        for _ in 0..=1000 {
+            alike.insert(lexer.within(state, 10).unwrap());
+            state = lexer.advance(state, b'x').unwrap().unwrap_or(state);
+        }
+        // Of the least count, more than ten are left, then 10, 9, ..., 1; of the greatest more than ten, then 10, ..., 0.
+        assert_eq!(alike.len(), 11 + 12, "{lexing:?}");
+    }
 }
 
 #[test]

@@ -186,6 +186,35 @@ impl Determiniser {
         Ok(found)
     }
 
+    /// A state that goes on as `state` does for `num_bytes` bytes.
+    pub(super) fn within(
+        &mut self,
+        states: &AppendOnly<State>,
+        state: LexerState,
+        num_bytes: u32,
+    ) -> Result<LexerState, LexerError> {
+        let Meaning { fresh, pending, live } = self.meanings[state.0 as usize].clone();
+        // What else competes, or is asked of what follows, could tell counts apart however far they are.
+        if fresh || pending != ExprId::ALL || self.longest && live.len() > 1 {
+            return Ok(state);
+        }
+        let mut alike = Vec::with_capacity(live.len());
+        for &(terminal, expr) in &live {
+            let Some(within) = self.expressions.within(expr, num_bytes)? else { return Ok(state) };
+            // It matches more than `expr`, so if none of its lexemes can grow, none of those can.
+            if self.longest && within != expr && !self.expressions.is_prefix_free(within)? {
+                return Ok(state);
+            }
+            alike.push((terminal, within));
+        }
+        let meaning = Meaning { fresh, pending, live: alike.into() };
+        if let Some(&known) = self.ids.get(&meaning) {
+            return Ok(known);
+        }
+        let possible = self.possible(&meaning)?;
+        self.add(states, meaning, possible)
+    }
+
     /// The state at which a lexeme begins, given the condition that is on the text from here.
     fn begin(
         &mut self,

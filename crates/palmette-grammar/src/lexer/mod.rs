@@ -9,7 +9,7 @@
 //!   advances from [`LexemeEnd::next`].
 //!
 //! What an end asks of the text that follows, its next state carries along: that no longer lexeme is
-//! found after all ([`Lexing::Longest`](crate::Lexing::Longest)), that lookaheads hold. A branch that breaks this is dead: its `advance` gives
+//! found after all ([`Lexing::Longest`]), that lookaheads hold. A branch that breaks this is dead: its `advance` gives
 //! `None`. Conditions that are still open when the text ends are judged by [`Lexer::may_end`].
 //!
 //! ```
@@ -199,6 +199,18 @@ impl Lexer {
     /// follows is left open.
     pub fn may_end(&self, state: LexerState) -> bool {
         self.state(state).may_end
+    }
+
+    /// A state that goes on as `state` does for the next `num_bytes` bytes: after each of them, as many lexemes end, as
+    /// the same terminals, and the same terminals are possible. So states that differ only in counts that are far from used up
+    /// (`maxLength: 100000`) are one, and what is known of the one for tokens of that many bytes holds for the others.
+    ///
+    /// It may be `state` itself.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn within(&self, state: LexerState, num_bytes: u32) -> Result<LexerState, LexerError> {
+        self.determiniser().within(&self.states, state, num_bytes)
     }
 
     /// For each byte a number below the count; bytes with the same number lead to the same state.

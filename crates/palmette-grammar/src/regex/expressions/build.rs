@@ -29,14 +29,9 @@ impl Expressions {
         // The parts of a left-nested chain, without descending.
         let mut first = first;
         let mut left = Vec::new();
-        loop {
-            match *self.node(first) {
-                Node::Concat(a, b) => {
-                    left.push(a);
-                    first = b;
-                }
-                _ => break,
-            }
+        while let Node::Concat(a, b) = *self.node(first) {
+            left.push(a);
+            first = b;
         }
         loop {
             second = self.concat_pair(first, second)?;

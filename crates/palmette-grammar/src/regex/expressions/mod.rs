@@ -17,6 +17,7 @@ mod byte_classes;
 mod compile;
 mod derive;
 mod emptiness;
+mod horizon;
 mod ordered;
 mod utf8;
 
@@ -150,6 +151,8 @@ pub(crate) struct Expressions {
     forwards: HashMap<(ExprId, u8), ExprId>,
     /// What a backtracking matcher tries, in order.
     splits: HashMap<ExprId, Arc<[Item]>>,
+    /// By expression and number of bytes.
+    horizons: HashMap<(ExprId, u32), ExprId>,
     nonempty_lexemes: HashMap<ExprId, bool>,
     nonempty_conditions: HashMap<ExprId, bool>,
     /// Every UTF-8 text.
@@ -179,6 +182,7 @@ impl Expressions {
             derivatives: HashMap::new(),
             forwards: HashMap::new(),
             splits: HashMap::new(),
+            horizons: HashMap::new(),
             nonempty_lexemes: HashMap::new(),
             nonempty_conditions: HashMap::new(),
             utf8: ExprId::NEVER,
