@@ -31,6 +31,11 @@ pub(crate) struct Rows<T> {
 }
 
 impl<T> Rows<T> {
+    /// Memory behind the rows.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.first) + size_of_val(&*self.entries)
+    }
+
     /// No rows.
     pub(crate) fn new() -> Self {
         Self { first: vec![0], entries: Vec::new() }

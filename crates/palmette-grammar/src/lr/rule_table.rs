@@ -66,6 +66,16 @@ impl ItemId {
 }
 
 impl RuleTable {
+    /// Memory behind the table.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.rules)
+            + size_of_val(&*self.after)
+            + size_of_val(&*self.rule_of)
+            + size_of_val(&*self.rest_nullable)
+            + size_of_val(&*self.first_rule)
+            + size_of_val(&*self.nullable)
+    }
+
     /// The rules of a grammar that sentences use, rewritten where they hide left recursion.
     pub(crate) fn new(grammar: &Grammar) -> Self {
         let mut list = RuleList::new(grammar);

@@ -85,6 +85,17 @@ impl Tables {
         Ok(Self { rules, shifts, gotos, reductions, lookaheads: lookaheads.sets, sole, accepting })
     }
 
+    /// About how much memory the tables take.
+    pub fn bytes(&self) -> usize {
+        let set = self.num_terminals().div_ceil(8) + size_of::<TerminalSet>();
+        self.rules.bytes()
+            + self.shifts.bytes()
+            + self.gotos.bytes()
+            + self.reductions.bytes()
+            + self.lookaheads.len() * set
+            + size_of_val(&*self.sole)
+    }
+
     /// The rules that are parsed.
     pub fn rules(&self) -> &RuleTable {
         &self.rules

@@ -87,6 +87,11 @@ impl Recognizer {
         &self.ignored
     }
 
+    /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
+    pub fn bytes(&self) -> usize {
+        self.lexer.statistics().bytes + self.parser.tables().bytes()
+    }
+
     /// Before the first byte; `None` when no text is in the language.
     pub fn start(&self) -> Option<&Position> {
         self.start.as_ref()

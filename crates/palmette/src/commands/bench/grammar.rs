@@ -112,7 +112,10 @@ fn read(args: &GrammarArgs, loaded: &LoadedVocabulary) -> anyhow::Result<Vec<Gra
         return read_cases(open(path)?).with_context(|| named(path));
     }
     let Some(tokenizer) = &loaded.tokenizer else {
-        bail!("vocabulary {} does not say how text is cut into tokens; choose another", loaded.name);
+        bail!(
+            "vocabulary {} does not say how text is cut into tokens; choose another",
+            loaded.name
+        );
     };
     let mut cases = Vec::new();
     if let Some(path) = &args.schemas {
@@ -140,7 +143,11 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     let mut file = BufReader::new(file);
     let compressed = file.fill_buf().with_context(|| path.display().to_string())?.starts_with(XZ);
-    Ok(if compressed { Box::new(BufReader::new(lzma_rust2::XzReader::new(file, true))) } else { Box::new(file) })
+    Ok(if compressed {
+        Box::new(BufReader::new(lzma_rust2::XzReader::new(file, true)))
+    } else {
+        Box::new(file)
+    })
 }
 
 struct Compiler {
@@ -207,7 +214,8 @@ fn text(report: &GrammarReport) -> String {
         .filter_map(|(name, figure)| Some(row(name, figure?, &|value| format!("{value:.2}"))))
         .collect();
     rows.extend(report.bytes.map(|figure| row("memory", figure, &|value| bytes(value as usize))));
-    text += &format!("\n{}", table(&["", " p50", " p90", " p99", " p99.9", " p99.99", " max"], &rows));
+    text +=
+        &format!("\n{}", table(&["", " p50", " p90", " p99", " p99.9", " p99.99", " max"], &rows));
     for reason in &report.unsupported_reasons {
         text += &format!("\n{} not compiled: {}", count(reason.cases), reason.reason);
     }

@@ -81,7 +81,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         let text = std::fs::read(path).with_context(|| path.display().to_string())?;
         report.texts.push(read(&recognizer, path.display().to_string(), &text)?);
     }
-    if args.json { print_json(&report)? } else { print(&text(&report))? }
+    if args.json {
+        print_json(&report)?
+    } else {
+        print(&text(&report))?
+    }
     let errors = analysis.diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let (errors, refused) = (errors.count(), report.texts.iter().filter(|text| !text.accepted));
     match (errors, refused.count()) {

@@ -23,7 +23,13 @@ pub(crate) struct MaskArgs {
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
     /// The text so far
-    #[arg(long, value_name = "TEXT", default_value = "", conflicts_with = "prefix_file", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        conflicts_with = "prefix_file",
+        hide_default_value = true
+    )]
     prefix: String,
     /// File with the text so far
     #[arg(long, value_name = "FILE")]

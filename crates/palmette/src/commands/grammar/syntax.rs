@@ -71,7 +71,10 @@ impl Syntax {
                 if let Some(start) = start {
                     bail!("--start is {start}, but a regular expression has no rules");
                 }
-                regex::parse(source.trim_end_matches(['\n', '\r']), &regex::RegexOptions::default())?
+                regex::parse(
+                    source.trim_end_matches(['\n', '\r']),
+                    &regex::RegexOptions::default(),
+                )?
             }
         })
     }
