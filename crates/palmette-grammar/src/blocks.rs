@@ -31,16 +31,9 @@ pub(crate) struct Layer {
     pub(crate) indentation: Option<Indentation>,
 }
 
-/// What the lexemes so far come to.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Position {
-    pub(crate) stacks: Stacks,
-    pub(crate) blocks: Blocks,
-}
-
 /// Open blocks and brackets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Blocks {
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blocks {
     /// The depths of the open blocks, rising; the outermost, 0, is left out. `None` is none.
     depths: Option<Arc<[u32]>>,
     brackets: u32,
@@ -54,66 +47,64 @@ impl Layer {
         }
     }
 
-    /// Before the first lexeme.
-    pub(crate) fn start(&self, parser: &Parser) -> Position {
-        Position { stacks: parser.start(), blocks: Blocks::default() }
-    }
-
     /// Whether a lexeme of `terminal`, in progress or ended, can be next.
     pub(crate) fn accepts(
         &self,
         parser: &Parser,
-        position: &Position,
+        (stacks, blocks): (&Stacks, &Blocks),
         terminal: TerminalId,
         scratch: &mut ParserScratch,
     ) -> Result<bool, LimitError> {
-        if self.is_dropped(position, terminal) {
+        if self.is_dropped(blocks, terminal) {
             return Ok(true);
         }
-        parser.accepts(&position.stacks, terminal, scratch)
+        parser.accepts(stacks, terminal, scratch)
     }
 
     /// After a lexeme.
     pub(crate) fn step(
         &self,
         parser: &Parser,
-        position: &Position,
+        (stacks, blocks): (&Stacks, &Blocks),
         letter: Letter,
         scratch: &mut ParserScratch,
-    ) -> Result<Option<Position>, LimitError> {
-        if self.is_dropped(position, letter.terminal) {
-            return Ok(Some(position.clone()));
+    ) -> Result<Option<(Stacks, Blocks)>, LimitError> {
+        if self.is_dropped(blocks, letter.terminal) {
+            return Ok(Some((stacks.clone(), blocks.clone())));
         }
-        let Some(stacks) = parser.shift(&position.stacks, letter.terminal, scratch)? else {
+        let Some(stacks) = parser.shift(stacks, letter.terminal, scratch)? else {
             return Ok(None);
         };
-        let mut next = Position { stacks, blocks: position.blocks.clone() };
-        let Some(blocks) = &self.indentation else { return Ok(Some(next)) };
-        if letter.terminal == blocks.newline {
-            return match letter.line.depth() {
-                Some(depth) => self.begin_line(parser, next, blocks, depth, scratch),
-                None => Ok(Some(next)),
-            };
+        let mut blocks = blocks.clone();
+        if let Some(marks) = &self.indentation {
+            if letter.terminal == marks.newline {
+                return match letter.line.depth() {
+                    Some(depth) => {
+                        Self::begin_line(parser, stacks, blocks, marks, depth, scratch)
+                    }
+                    None => Ok(Some((stacks, blocks))),
+                };
+            }
+            if marks.open.contains(&letter.terminal) {
+                blocks.brackets = blocks.brackets.saturating_add(1);
+            } else if marks.close.contains(&letter.terminal) {
+                blocks.brackets = blocks.brackets.saturating_sub(1);
+            }
         }
-        if blocks.open.contains(&letter.terminal) {
-            next.blocks.brackets = next.blocks.brackets.saturating_add(1);
-        } else if blocks.close.contains(&letter.terminal) {
-            next.blocks.brackets = next.blocks.brackets.saturating_sub(1);
-        }
-        Ok(Some(next))
+        Ok(Some((stacks, blocks)))
     }
 
     /// Whether the text may end here, where no lexeme is in progress.
     pub(crate) fn accepts_end(
         &self,
         parser: &Parser,
-        position: &Position,
+        (stacks, blocks): (&Stacks, &Blocks),
         scratch: &mut ParserScratch,
     ) -> Result<bool, LimitError> {
-        let mut stacks = position.stacks.clone();
-        if let Some(blocks) = &self.indentation {
-            for _ in position.blocks.depths() {
-                match parser.shift(&stacks, blocks.dedent, scratch)? {
+        let mut stacks = stacks.clone();
+        if let Some(marks) = &self.indentation {
+            for _ in blocks.depths() {
+                match parser.shift(&stacks, marks.dedent, scratch)? {
                     Some(next) => stacks = next,
                     None => return Ok(false),
                 }
@@ -127,48 +118,67 @@ impl Layer {
         self.indentation.as_ref().map_or(Line::OTHER, |blocks| line.after(byte, blocks))
     }
 
-    fn is_dropped(&self, position: &Position, terminal: TerminalId) -> bool {
+    /// Whether the parser does not see a lexeme of this terminal.
+    pub(crate) fn is_dropped(&self, blocks: &Blocks, terminal: TerminalId) -> bool {
         self.ignored.contains(terminal)
-            || position.blocks.brackets > 0
-                && self.indentation.as_ref().is_some_and(|blocks| blocks.newline == terminal)
+            || blocks.brackets > 0
+                && self.indentation.as_ref().is_some_and(|marks| marks.newline == terminal)
+    }
+
+    /// Adds what the parser does not see here though it is not ignored.
+    pub(crate) fn add_dropped(&self, blocks: &Blocks, terminals: &mut TerminalSet) {
+        if let Some(marks) = &self.indentation
+            && blocks.brackets > 0
+        {
+            terminals.insert(marks.newline);
+        }
+    }
+
+    /// What is known of a line, if that matters to this lexeme in progress.
+    pub(crate) fn line_of(&self, possible: &TerminalSet, line: Line) -> Line {
+        let newline = self.indentation.as_ref().map(|marks| marks.newline);
+        if newline.is_some_and(|newline| possible.contains(newline)) { line } else { Line::OTHER }
+    }
+
+    /// A lexeme that ends as `terminal`, where `line` is what was known of it.
+    pub(crate) fn ended(&self, terminal: TerminalId, line: Line) -> Letter {
+        let newline = self.indentation.as_ref().map(|marks| marks.newline);
+        let line = if newline == Some(terminal) { line.ended() } else { Line::OTHER };
+        Letter { terminal, line }
     }
 
     fn begin_line(
-        &self,
         parser: &Parser,
-        mut position: Position,
-        blocks: &Indentation,
+        mut stacks: Stacks,
+        mut blocks: Blocks,
+        marks: &Indentation,
         depth: u32,
         scratch: &mut ParserScratch,
-    ) -> Result<Option<Position>, LimitError> {
-        let mut open = position.blocks.depths();
+    ) -> Result<Option<(Stacks, Blocks)>, LimitError> {
+        let mut open = blocks.depths().to_vec();
         if depth > open.last().copied().unwrap_or(0) {
-            let Some(stacks) = parser.shift(&position.stacks, blocks.indent, scratch)? else {
+            let Some(stacks) = parser.shift(&stacks, marks.indent, scratch)? else {
                 return Ok(None);
             };
-            let depths = open.iter().copied().chain([depth]).collect();
-            return Ok(Some(Position {
-                stacks,
-                blocks: Blocks { depths: Some(depths), ..position.blocks },
-            }));
+            open.push(depth);
+            blocks.depths = Some(open.into());
+            return Ok(Some((stacks, blocks)));
         }
-        while let Some((&innermost, outer)) = open.split_last()
-            && depth < innermost
-        {
-            let Some(stacks) = parser.shift(&position.stacks, blocks.dedent, scratch)? else {
+        let num_open = open.len();
+        while open.last().is_some_and(|&innermost| depth < innermost) {
+            let Some(next) = parser.shift(&stacks, marks.dedent, scratch)? else {
                 return Ok(None);
             };
-            position.stacks = stacks;
-            open = outer;
+            stacks = next;
+            open.pop();
         }
         if depth != open.last().copied().unwrap_or(0) {
             return Ok(None);
         }
-        if open.len() < position.blocks.depths().len() {
-            let depths = (!open.is_empty()).then(|| open.into());
-            position.blocks.depths = depths;
+        if open.len() < num_open {
+            blocks.depths = (!open.is_empty()).then(|| open.into());
         }
-        Ok(Some(position))
+        Ok(Some((stacks, blocks)))
     }
 }
 

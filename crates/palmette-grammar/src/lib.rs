@@ -19,12 +19,10 @@
 pub mod analysis;
 mod blocks;
 mod budget;
-mod compiled;
 mod constraint;
 pub mod frontends;
 pub mod glr;
 pub mod grammar;
-mod history;
 pub mod lexer;
 pub mod lr;
 pub mod masks;
@@ -35,15 +33,12 @@ mod terminal_set;
 pub mod vocabulary;
 
 pub use budget::{Budget, Interrupted};
-pub use compiled::{CompileError, CompiledGrammar, GrammarLimits};
-pub use constraint::{GrammarConstraint, GrammarScratch, StepError, TryCommitError};
 pub use constraint::{CommitBytesError, GrammarConstraint, GrammarScratch, GrammarState};
 pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
-pub use history::GrammarState;
 pub use recognizer::{Position, Recognizer, RecognizerLimits};
 pub use regex::{CharClass, Regex};
 pub use terminal_set::TerminalSet;

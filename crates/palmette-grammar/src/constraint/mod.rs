@@ -10,6 +10,7 @@ pub use state::GrammarState;
 
 use crate::masks::{TrieWalk, WalkScratch};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::store::MaskStore;
 use crate::vocabulary::VocabularyTrie;
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
@@ -25,6 +26,7 @@ pub struct GrammarConstraint {
     recognizer: Arc<Recognizer>,
     vocabulary: Arc<Vocabulary>,
     trie: Arc<VocabularyTrie>,
+    store: Option<Arc<MaskStore>>,
 }
 
 /// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
@@ -48,7 +50,17 @@ impl GrammarConstraint {
     ) -> Self {
         let num_texts = vocabulary.texts().count();
         assert_eq!(trie.num_ranks(), num_texts, "the trie is not of this vocabulary");
-        Self { recognizer, vocabulary, trie }
+        Self { recognizer, vocabulary, trie, store: None }
+    }
+
+    /// Masks are looked up in `store` instead of walking the vocabulary's trie; they are the same.
+    ///
+    /// # Panics
+    /// When the store is of another recognizer or vocabulary.
+    pub fn with_store(self, store: Arc<MaskStore>) -> Self {
+        let same = store.is_of(&self.recognizer, &self.vocabulary);
+        assert!(same, "the store is of another recognizer or vocabulary");
+        Self { store: Some(store), ..self }
     }
 
     /// The grammar.
@@ -127,8 +139,12 @@ impl GrammarConstraint {
             mask.fill(0);
             return Ok(());
         };
-        let walk = TrieWalk { recognizer: &self.recognizer, trie: &self.trie };
-        walk.fill_mask(position, &mut scratch.walk, mask)?;
+        if let Some(store) = &self.store {
+            store.fill_mask(position, scratch.recognizer.parser(), mask)?;
+        } else {
+            let walk = TrieWalk { recognizer: &self.recognizer, trie: &self.trie };
+            walk.fill_mask(position, &mut scratch.walk, mask)?;
+        }
         let accepting = self.recognizer.is_accepting(position, &mut scratch.recognizer);
         match accepting {
             Ok(true) => self.vocabulary.ends().iter().for_each(|&end| mask::insert(mask, end)),
