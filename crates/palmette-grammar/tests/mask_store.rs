@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
-    CompiledGrammar, Grammar, GrammarConstraint, GrammarLimits, GrammarScratch, GrammarState,
-    Lexing, store::Steps,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing, Recognizer,
+    RecognizerLimits,
+    store::{MaskStore, Steps},
+    vocabulary::VocabularyTrie,
 };
 use palmette_testkit::{
     grammar::{
@@ -25,10 +27,24 @@ fn with_specials(tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
     Arc::new(Vocabulary::new(texts, [end]).expect("the end has no text"))
 }
 
+/// Masks by walking the vocabulary.
+fn walked(grammar: &Grammar, tokens: &[Vec<u8>]) -> GrammarConstraint {
+    let (limits, grammar) = (RecognizerLimits::default(), Arc::new(grammar.clone()));
+    let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited());
+    let vocabulary = with_specials(tokens);
+    let trie = Arc::new(VocabularyTrie::new(&vocabulary));
+    GrammarConstraint::new(Arc::new(recognizer.expect("compiles")), vocabulary, trie)
+}
+
+/// Masks by a store of at most so many bytes.
+fn stored(of: &GrammarConstraint, steps: Steps, bytes: usize) -> (GrammarConstraint, Arc<MaskStore>) {
+    let (recognizer, vocabulary) = (of.recognizer().clone(), of.vocabulary().clone());
+    let store = Arc::new(MaskStore::new(recognizer, vocabulary, steps, bytes));
+    (of.clone().with_store(store.clone()), store)
+}
+
 fn constraint(grammar: &Grammar, tokens: &[Vec<u8>], steps: Steps) -> GrammarConstraint {
-    let compiled = CompiledGrammar::new(grammar, &GrammarLimits::default()).expect("compiles");
-    GrammarConstraint::new(Arc::new(compiled), with_specials(tokens), steps, STORE_BYTES)
-        .expect("within the limits")
+    stored(&walked(grammar, tokens), steps, STORE_BYTES).0
 }
 
 fn mask(constraint: &GrammarConstraint, state: &GrammarState) -> TokenMask {
@@ -37,7 +53,7 @@ fn mask(constraint: &GrammarConstraint, state: &GrammarState) -> TokenMask {
     mask
 }
 
-/// Each step alone, and the first so many.
+/// No step, each step alone, and the first so many.
 fn all_steps() -> Vec<Steps> {
     let none = Steps::NONE;
     let alone = [
@@ -46,7 +62,7 @@ fn all_steps() -> Vec<Steps> {
         Steps { pairs: true, ..none },
         Steps { sequences: true, ..none },
     ];
-    alone.into_iter().chain((2..=4).map(Steps::first)).collect()
+    [none].into_iter().chain(alone).chain((2..=4).map(Steps::first)).collect()
 }
 
 proptest! {
@@ -58,27 +74,23 @@ proptest! {
         tokens in vocabulary(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 6),
     ) {
-        let plain = constraint(&grammar, &tokens, Steps::NONE);
-        let streamlined: Vec<_> = all_steps()
+        let walked = walked(&grammar, &tokens);
+        let stored: Vec<_> = all_steps()
             .into_iter()
-            .map(|steps| (steps, constraint(&grammar, &tokens, steps)))
+            .map(|steps| (steps, stored(&walked, steps, STORE_BYTES).0))
             .collect();
-        let mut state = plain.start();
-        let mut others: Vec<_> = streamlined.iter().map(|(_, other)| other.start()).collect();
+        let mut state = walked.start();
         let mut path = Vec::new();
         for choice in choices {
-            let allowed = mask(&plain, &state);
-            for ((steps, other), state) in streamlined.iter().zip(&others) {
-                prop_assert_eq!(mask(other, state), allowed.clone(), "{:?} after {:?}", steps, path);
+            let allowed = mask(&walked, &state);
+            for (steps, stored) in &stored {
+                prop_assert_eq!(mask(stored, &state), allowed.clone(), "{:?} after {:?}", steps, path);
             }
             if allowed.is_empty() {
                 break;
             }
             let token = allowed.iter().nth(choice.index(allowed.count())).expect("below the count");
-            plain.commit(&mut state, token).expect("in the mask");
-            for ((_, other), state) in streamlined.iter().zip(&mut others) {
-                other.commit(state, token).expect("in the mask");
-            }
+            walked.commit(&mut state, token).expect("in the mask");
             path.push(token);
         }
     }
@@ -132,42 +144,13 @@ proptest! {
     }
 }
 
-#[test]
-fn bytes_and_tokens_lead_to_the_same_masks() {
-    let grammar = grammar_of("s: a s b | a b");
-    let tokens: Vec<Vec<u8>> = ["a", "b", "ab", "aab", "abb"].map(|t| t.as_bytes().to_vec()).into();
-    let constraint = constraint(&grammar, &tokens, Steps::ALL);
-    let mut scratch = GrammarScratch::default();
-    let (mut by_bytes, mut by_token) = (constraint.start(), constraint.start());
-    constraint.commit_bytes(&mut by_bytes, b"aab", &mut scratch).expect("begins a text");
-    constraint.commit(&mut by_token, TokenId(3)).expect("begins a text");
-    assert_eq!(by_bytes, by_token);
-    assert_eq!(constraint.forced_bytes(&by_bytes, 10, &mut scratch).unwrap(), b"b");
-    assert_eq!(mask(&constraint, &by_bytes).iter().collect::<Vec<_>>(), [TokenId(1)]);
-    let before = by_bytes.clone();
-    assert!(constraint.commit_bytes(&mut by_bytes, b"ba", &mut scratch).is_err());
-    assert_eq!(by_bytes, before);
-    // After the end nothing follows, and it can be taken back.
-    constraint.commit(&mut by_bytes, TokenId(1)).unwrap();
-    let accepting = by_bytes.clone();
-    constraint.commit(&mut by_bytes, TokenId(6)).expect("the text may end");
-    assert!(constraint.is_accepting(&by_bytes) && mask(&constraint, &by_bytes).is_empty());
-    assert!(constraint.commit_bytes(&mut by_bytes, b"", &mut scratch).is_err());
-    constraint.rollback(&mut by_bytes, 1).unwrap();
-    assert_eq!(by_bytes, accepting);
-}
-
 /// A store that can keep almost nothing gives the same masks as one that keeps all.
 #[test]
 fn evicted_rows_are_built_anew() {
     let grammar = grammar_of("s: a s b | a b");
     let tokens: Vec<Vec<u8>> = ["a", "b", "ab", "aab", "abb"].map(|t| t.as_bytes().to_vec()).into();
-    let compiled =
-        Arc::new(CompiledGrammar::new(&grammar, &GrammarLimits::default()).expect("compiles"));
-    let small = |bytes| {
-        GrammarConstraint::new(compiled.clone(), with_specials(&tokens), Steps::ALL, bytes).unwrap()
-    };
-    let large = small(STORE_BYTES);
+    let walked = walked(&grammar, &tokens);
+    let (large, all) = stored(&walked, Steps::ALL, STORE_BYTES);
     let mut state = large.start();
     let text = [0, 0, 0, 1, 1, 1].map(TokenId);
     let mut expected = Vec::new();
@@ -175,33 +158,17 @@ fn evicted_rows_are_built_anew() {
         expected.push(mask(&large, &state));
         large.commit(&mut state, token).unwrap();
     }
-    let all = large.store_statistics();
-    assert!(all.positions > 1);
+    let all = all.statistics();
+    assert!(all.states > 1);
     for max_bytes in [0, all.bytes / 2, all.bytes - 1] {
-        let constraint = small(max_bytes);
+        let (constraint, store) = stored(&walked, Steps::ALL, max_bytes);
         for _ in 0..2 {
             let mut state = constraint.start();
             for (token, expected) in text.into_iter().zip(&expected) {
                 assert_eq!(mask(&constraint, &state), *expected);
-                assert!(constraint.store_statistics().bytes <= max_bytes);
+                assert!(store.statistics().bytes <= max_bytes);
                 constraint.commit(&mut state, token).unwrap();
             }
         }
     }
-}
-
-/// Dropping a history of a million commits does not recurse.
-#[test]
-fn long_histories_are_dropped() {
-    let grammar = grammar_of("s: a s | a");
-    let tokens = [b"a".to_vec()];
-    let constraint = constraint(&grammar, &tokens, Steps::ALL);
-    let mut state = constraint.start();
-    let mut scratch = GrammarScratch::default();
-    for _ in 0..200_000 {
-        constraint.try_commit(&mut state, TokenId(0), &mut scratch).unwrap();
-    }
-    let copy = state.clone();
-    drop(state);
-    drop(copy);
 }

@@ -40,8 +40,8 @@ struct Kept {
 /// What a store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatistics {
-    /// Positions of the lexer with rows.
-    pub positions: usize,
+    /// States of the lexer with rows.
+    pub states: usize,
     /// Rows of all of them.
     pub rows: usize,
     /// Their memory.
@@ -76,7 +76,7 @@ impl MaskStore {
     pub fn statistics(&self) -> StoreStatistics {
         let kept = self.kept.read().expect("no panic while held");
         StoreStatistics {
-            positions: kept.rows.len(),
+            states: kept.rows.len(),
             rows: kept.rows.values().map(|rows| rows.num_rows()).sum(),
             bytes: kept.bytes,
         }
