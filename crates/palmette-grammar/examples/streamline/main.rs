@@ -44,7 +44,7 @@ struct Options {
     /// Only tokens and transitions of the characters 32 to 126 and the line feed.
     #[arg(long)]
     ascii: bool,
-    /// Leave ignored terminals in sequences.
+    /// Leave ignored terminals in sequences, to count rows as they are published; the steps then are not sound.
     #[arg(long)]
     keep_ignored: bool,
     /// Keep line's ends that lead to different depths together, as published.

@@ -9,8 +9,8 @@ use palmette_grammar::{
     store::LexemeAutomaton,
 };
 
-/// Every terminal's least automaton over an alphabet, with a beginning from which each of them can be entered and to
-/// which each returns when its lexeme ends. Lexemes need not be the longest.
+/// Every terminal's least automaton over an alphabet; each may be entered where another's lexeme ends. A lexeme does not end
+/// before a byte with which its own or another terminal's would go on, if that is so for every text of the state.
 #[derive(Debug)]
 pub struct TerminalStates {
     states: Vec<State>,
@@ -25,6 +25,7 @@ struct State {
     possible: TerminalSet,
     ends: bool,
     next: BTreeMap<u8, u32>,
+    /// Bytes before which the lexeme does not end.
     longer: BTreeSet<u8>,
 }
 
@@ -97,25 +98,20 @@ impl TerminalStates {
         self.states[state as usize].longer.contains(&byte)
     }
 
-    /// For each state the bytes with which its own or another terminal's lexeme may go on.
+    /// For each state the bytes with which a lexeme of some one terminal goes on, whatever led to the state: all pairs of
+    /// states that one text leads to.
     fn find_longer(&mut self, starts: &[u32]) {
-        let variant = std::env::var("MUNCH").unwrap_or_default();
         for &start in starts {
-            let mut some: HashMap<u32, BTreeSet<u8>> = HashMap::new();
             for &other in starts {
-                let mut all: HashMap<u32, Option<BTreeSet<u8>>> = HashMap::new();
+                let mut longer: BTreeMap<u32, BTreeSet<u8>> = BTreeMap::new();
                 let mut seen = BTreeSet::from([(start, Some(other))]);
                 let mut stack = vec![(start, Some(other))];
                 while let Some((state, beside)) = stack.pop() {
-                    let longer: BTreeSet<u8> = beside.map_or_else(BTreeSet::new, |beside: u32| {
+                    let goes_on: BTreeSet<u8> = beside.map_or_else(BTreeSet::new, |beside: u32| {
                         self.states[beside as usize].next.keys().copied().collect()
                     });
-                    some.entry(state).or_default().extend(longer.iter().copied());
-                    let entry = all.entry(state).or_insert(None);
-                    *entry = Some(match entry.take() {
-                        None => longer,
-                        Some(known) => known.intersection(&longer).copied().collect(),
-                    });
+                    let known = longer.entry(state).or_insert_with(|| goes_on.clone());
+                    known.retain(|byte| goes_on.contains(byte));
                     for (byte, &next) in &self.states[state as usize].next {
                         let beside = beside
                             .and_then(|beside| self.states[beside as usize].next.get(byte).copied());
@@ -124,14 +120,7 @@ impl TerminalStates {
                         }
                     }
                 }
-                if variant == "all" || variant == "own" && start == other {
-                    for (state, longer) in all {
-                        self.states[state as usize].longer.extend(longer.unwrap_or_default());
-                    }
-                }
-            }
-            if variant == "some" {
-                for (state, longer) in some {
+                for (state, longer) in longer {
                     self.states[state as usize].longer.extend(longer);
                 }
             }

@@ -11,7 +11,8 @@ use crate::{Grammar, Symbol, TerminalId};
 /// exists too, and the other way round. This asks more than that swapping *all* of them leaves the rules as they are
 /// (`s: a a | b b` would pass): a history may hold `a` while the token brings `b`.
 ///
-/// Terminals that the layer of indentation looks at are alone in their sets.
+/// Terminals that the layer between lexer and parser looks at are alone in their sets: ignored ones and those of
+/// indentation.
 #[derive(Clone, Debug)]
 pub struct Interchange {
     /// By terminal: the first of its set.
@@ -28,7 +29,7 @@ impl Interchange {
         let mut first: Vec<_> = (0..rules.num_terminals() as u32).map(TerminalId).collect();
         let mut sets: BTreeMap<Vec<Context>, TerminalId> = BTreeMap::new();
         for terminal in first.clone() {
-            if !rules.is_used(terminal) || has_part_in_indentation(grammar, terminal) {
+            if !rules.is_used(terminal) || is_special(grammar, terminal) {
                 continue;
             }
             let set = sets.entry(contexts(rules, terminal)).or_insert(terminal);
@@ -73,8 +74,8 @@ fn contexts(rules: &Rules, terminal: TerminalId) -> Vec<Context> {
     contexts
 }
 
-fn has_part_in_indentation(grammar: &Grammar, terminal: TerminalId) -> bool {
-    grammar.indentation().is_some_and(|blocks| {
+fn is_special(grammar: &Grammar, terminal: TerminalId) -> bool {
+    grammar.ignored().contains(&terminal) || grammar.indentation().is_some_and(|blocks| {
         [blocks.newline, blocks.indent, blocks.dedent].contains(&terminal)
             || blocks.open.contains(&terminal)
             || blocks.close.contains(&terminal)

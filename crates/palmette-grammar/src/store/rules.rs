@@ -5,9 +5,9 @@ use crate::{Grammar, Rule, Symbol, TerminalId};
 
 /// The rules of a grammar that some sentence uses.
 ///
-/// A rule is left out when a symbol of its body derives no sequence of terminals, when an ignored terminal stands in
-/// it (ignored lexemes never reach the parser), or when the start does not reach its head. Every sequence of terminals
-/// that the analyses speak of is one *without* ignored terminals.
+/// A rule is left out when a symbol of its body derives no sequence of terminals, or when the start does not reach its
+/// head. Every sequence of terminals that the analyses speak of is one *without* ignored terminals: a rule with one is kept, as
+/// the parser keeps it, though no lexeme ever fits there.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     num_terminals: usize,
@@ -89,7 +89,7 @@ fn productive(grammar: &Grammar) -> Vec<Rule> {
     let mut derives = vec![false; grammar.nonterminals().len()];
     let complete = |rule: &Rule, derives: &[bool]| {
         rule.body.iter().all(|symbol| match symbol {
-            Symbol::Terminal(terminal) => grammar.ignored().binary_search(terminal).is_err(),
+            Symbol::Terminal(_) => true,
             Symbol::Nonterminal(nonterminal) => derives[nonterminal.index()],
         })
     };
