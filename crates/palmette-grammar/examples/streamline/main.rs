@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use palmette_core::TokenId;
 use palmette_grammar::{
-    Grammar, TerminalSet,
+    TerminalSet,
     frontends::lark::{self, LarkOptions},
     lexer::{Lexer, LexerLimits},
     store::{

@@ -12,7 +12,7 @@ use palmette_grammar::{
 /// Every terminal's least automaton over an alphabet; each may be entered where another's lexeme ends. A lexeme does not end
 /// before a byte with which its own or another terminal's would go on, if that is so for every text of the state.
 #[derive(Debug)]
-pub struct TerminalStates {
+pub(crate) struct TerminalStates {
     states: Vec<State>,
     /// Where each byte leads from the beginning.
     first: BTreeMap<u8, Vec<u32>>,
@@ -31,7 +31,7 @@ struct State {
 
 /// A state of [`TerminalStates`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TerminalState {
+pub(crate) enum TerminalState {
     /// Of a terminal.
     In(u32),
     /// At the beginning of a lexeme, where the one before ended in this state.
@@ -39,7 +39,7 @@ pub enum TerminalState {
 }
 
 impl TerminalStates {
-    pub fn new(grammar: &Grammar, alphabet: &[u8]) -> Result<Self> {
+    pub(crate) fn new(grammar: &Grammar, alphabet: &[u8]) -> Result<Self> {
         let num_terminals = grammar.terminals().len();
         let mut all = Self {
             states: Vec::new(),
@@ -60,7 +60,7 @@ impl TerminalStates {
     }
 
     /// Every terminal's states, its start included.
-    pub fn all(&self) -> impl Iterator<Item = TerminalState> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = TerminalState> {
         (0..self.states.len() as u32).map(TerminalState::In)
     }
 

@@ -16,7 +16,10 @@ pub use position::{Branch, Position};
 use crate::blocks::{Blocks, Layer};
 use crate::lexer::{Lexer, LexerLimits};
 use crate::store::Line;
-use crate::{Budget, Grammar, Parser, ParserLimits, ParserScratch, TerminalSet};
+use crate::{
+    Budget, Grammar, GrammarBuilder, Parser, ParserLimits, ParserScratch, Symbol, TerminalKind,
+    TerminalSet,
+};
 
 /// A grammar made ready to read texts: its lexer and its parser.
 ///
@@ -64,6 +67,7 @@ impl Recognizer {
         budget: &mut Budget<'_>,
     ) -> Result<Self, CompileError> {
         let lexer = Lexer::new(&grammar, &limits.lexer)?;
+        let grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
         let mut recognizer = Self { grammar, lexer, parser, layer, start: None };
@@ -71,7 +75,7 @@ impl Recognizer {
         Ok(recognizer)
     }
 
-    /// The grammar.
+    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored.
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
     }
@@ -253,4 +257,36 @@ impl Recognizer {
         }
         Ok(false)
     }
+}
+
+/// A grammar without the rules that no text fits, where `possible` are the terminals that match some text. The parser would
+/// wait for their terminals in vain.
+fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
+    let fits = |symbol: &Symbol| match *symbol {
+        Symbol::Nonterminal(_) => true,
+        Symbol::Terminal(terminal) => {
+            let declared = grammar.terminals()[terminal.index()].kind == TerminalKind::Declared;
+            let marks = grammar.indentation().is_some() && declared;
+            marks || possible.contains(terminal) && !grammar.ignored().contains(&terminal)
+        }
+    };
+    // A rule that the start does not reach is no matter, nor are its terminals, which the lexer leaves out.
+    if grammar.rules().iter().all(|rule| rule.body.iter().all(fits)) {
+        return grammar;
+    }
+    let mut kept = GrammarBuilder::new();
+    for terminal in grammar.terminals() {
+        kept.terminal(terminal.clone());
+    }
+    for nonterminal in grammar.nonterminals() {
+        kept.nonterminal(nonterminal.name.clone(), nonterminal.span);
+    }
+    for rule in grammar.rules().iter().filter(|rule| rule.body.iter().all(fits)) {
+        kept.rule(rule.head, rule.body.clone());
+    }
+    grammar.ignored().iter().for_each(|&terminal| kept.ignore(terminal));
+    if let Some(blocks) = grammar.indentation() {
+        kept.indentation(blocks.clone());
+    }
+    Arc::new(kept.build(grammar.start(), grammar.lexing()))
 }

@@ -6,8 +6,7 @@ use crate::{Grammar, Rule, Symbol, TerminalId};
 /// The rules of a grammar that some sentence uses.
 ///
 /// A rule is left out when a symbol of its body derives no sequence of terminals, or when the start does not reach its
-/// head. Every sequence of terminals that the analyses speak of is one *without* ignored terminals: a rule with one is kept, as
-/// the parser keeps it, though no lexeme ever fits there.
+/// head. Every sequence of terminals that the analyses speak of is one *without* ignored terminals.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     num_terminals: usize,
