@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+mod blocks;
 mod budget;
 mod constraint;
 pub mod frontends;
@@ -27,6 +28,7 @@ pub mod lr;
 pub mod masks;
 pub mod recognizer;
 pub mod regex;
+pub mod store;
 mod terminal_set;
 pub mod vocabulary;
 

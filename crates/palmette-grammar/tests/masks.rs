@@ -5,32 +5,12 @@ use std::sync::Arc;
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
-    Budget, CharClass, Grammar, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing,
-    Recognizer, RecognizerLimits, Regex, Terminal,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer, RecognizerLimits,
 };
 use palmette_testkit::grammar::TextOracle;
-use palmette_testkit::grammar::generate::{ALPHABET, text_grammar, vocabulary};
+use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
 use palmette_testkit::laws;
 use proptest::prelude::*;
-
-/// The grammar as the oracle sees it: its terminals match texts over the alphabet only, and not the empty one, which front ends
-/// split off.
-fn over_alphabet(grammar: &Grammar) -> Grammar {
-    let mut builder = GrammarBuilder::new();
-    for terminal in grammar.terminals() {
-        let letters = Regex::Class(CharClass::new(ALPHABET.map(|letter| (letter, letter))));
-        let regex = Regex::and([terminal.regex.clone(), letters.repeat(1, None)]);
-        builder.terminal(Terminal { regex, ..terminal.clone() });
-    }
-    for nonterminal in grammar.nonterminals() {
-        builder.nonterminal(nonterminal.name.clone(), nonterminal.span);
-    }
-    for rule in grammar.rules() {
-        builder.rule(rule.head, rule.body.clone());
-    }
-    grammar.ignored().iter().for_each(|&ignored| builder.ignore(ignored));
-    builder.build(grammar.start(), grammar.lexing())
-}
 
 /// Walks a grammar by tokens that `choose` picks; every mask of every engine is compared with the others', and with the
 /// oracle's where that can tell.
@@ -84,7 +64,7 @@ fn walk(grammar: &Grammar, tokens: &[Vec<u8>], choices: &[prop::sample::Index]) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn engines_agree_with_each_other_and_the_definition(

@@ -10,6 +10,7 @@ pub use state::GrammarState;
 
 use crate::masks::{AutomatonStatistics, MaskAutomaton, TrieWalk, VocabularySlices, WalkScratch};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::store::MaskStore;
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -29,6 +30,7 @@ pub struct GrammarConstraint {
 #[derive(Clone, Debug)]
 enum Engine {
     Automaton(Arc<MaskAutomaton>),
+    Store(Arc<MaskStore>),
     Walk,
 }
 
@@ -54,6 +56,16 @@ impl GrammarConstraint {
         Self { recognizer, vocabulary, engine: Engine::Walk }
     }
 
+    /// The same masks, looked up in `store`.
+    ///
+    /// # Panics
+    /// When the store is of another recognizer or vocabulary.
+    pub fn with_store(self, store: Arc<MaskStore>) -> Self {
+        let same = store.is_of(&self.recognizer, self.vocabulary());
+        assert!(same, "the store is of another recognizer or vocabulary");
+        Self { engine: Engine::Store(store), ..self }
+    }
+
     /// The grammar.
     pub fn recognizer(&self) -> &Arc<Recognizer> {
         &self.recognizer
@@ -68,7 +80,7 @@ impl GrammarConstraint {
     pub fn automaton(&self) -> Option<AutomatonStatistics> {
         match &self.engine {
             Engine::Automaton(automaton) => Some(automaton.statistics()),
-            Engine::Walk => None,
+            Engine::Store(_) | Engine::Walk => None,
         }
     }
 
@@ -141,6 +153,9 @@ impl GrammarConstraint {
         match &self.engine {
             Engine::Automaton(automaton) => {
                 automaton.fill_mask(&self.recognizer, position, mask)?;
+            }
+            Engine::Store(store) => {
+                store.fill_mask(position, scratch.recognizer.parser(), mask)?;
             }
             Engine::Walk => {
                 let walk = TrieWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };

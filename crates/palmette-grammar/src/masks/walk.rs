@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use palmette_core::mask;
 
+use crate::blocks::Blocks;
 use crate::lexer::LexerState;
 use crate::recognizer::{Position, Recognizer, RecognizerError};
+use crate::store::{Letter, Line};
 use crate::vocabulary::VocabularyTrie;
-use crate::{ParserScratch, Stacks, TerminalId, TerminalSet};
+use crate::{ParserScratch, Stacks, TerminalSet};
 
 /// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read
 /// once and one that is dead takes its whole subtree with it. Nothing is kept from mask to mask but what the lexer learns.
@@ -29,9 +31,9 @@ pub struct WalkScratch {
     /// The stacks that branches refer to.
     stacks: Vec<Known>,
     by_fingerprint: HashMap<u64, Vec<u32>>,
-    shifts: HashMap<(u32, TerminalId), Option<u32>>,
+    shifts: HashMap<(u32, Letter), Option<u32>>,
     /// The branches of all nodes from the root to the current one.
-    branches: Vec<(LexerState, u32)>,
+    branches: Vec<(LexerState, u32, Line)>,
     /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
     first: Vec<usize>,
 }
@@ -39,6 +41,7 @@ pub struct WalkScratch {
 #[derive(Debug)]
 struct Known {
     stacks: Stacks,
+    blocks: Blocks,
     /// What may follow, ignored terminals included.
     allowed: TerminalSet,
 }
@@ -73,8 +76,8 @@ impl TrieWalk<'_> {
     ) -> Result<(), RecognizerError> {
         scratch.reset();
         for branch in position.branches() {
-            let stacks = self.know(branch.stacks.clone(), scratch)?;
-            scratch.branches.push((branch.lexer, stacks));
+            let stacks = self.know(branch.stacks.clone(), branch.blocks.clone(), scratch)?;
+            scratch.branches.push((branch.lexer, stacks, branch.line));
         }
         scratch.first.push(scratch.branches.len());
         let mut index = 1;
@@ -103,17 +106,19 @@ impl TrieWalk<'_> {
         byte: u8,
         scratch: &mut WalkScratch,
     ) -> Result<(), RecognizerError> {
-        let lexer = self.recognizer.lexer();
+        let (lexer, layer) = (self.recognizer.lexer(), self.recognizer.layer());
+        let fresh = layer.line_after(Line::OTHER, byte);
         for at in scratch.first[depth - 1]..scratch.first[depth] {
-            let (state, stacks) = scratch.branches[at];
+            let (state, stacks, line) = scratch.branches[at];
             if let Some(next) = lexer.advance(state, byte)? {
-                self.add(depth, next, stacks, scratch);
+                self.add(depth, (next, stacks, layer.line_after(line, byte)), scratch);
             }
             for end in lexer.ends(state)? {
                 let Some(next) = lexer.advance(end.next, byte)? else { continue };
                 for terminal in end.terminals.iter() {
-                    if let Some(after) = self.shift(stacks, terminal, scratch)? {
-                        self.add(depth, next, after, scratch);
+                    let letter = layer.ended(terminal, line);
+                    if let Some(after) = self.shift(stacks, letter, scratch)? {
+                        self.add(depth, (next, after, fresh), scratch);
                     }
                 }
             }
@@ -122,39 +127,54 @@ impl TrieWalk<'_> {
     }
 
     /// Adds a branch if something can complete it and it is not there yet.
-    fn add(&self, depth: usize, state: LexerState, stacks: u32, scratch: &mut WalkScratch) {
+    fn add(
+        &self,
+        depth: usize,
+        (state, stacks, line): (LexerState, u32, Line),
+        scratch: &mut WalkScratch,
+    ) {
         let possible = self.recognizer.lexer().possible(state);
-        let new = |known: &[(LexerState, u32)]| !known.contains(&(state, stacks));
+        let branch = (state, stacks, self.recognizer.layer().line_of(possible, line));
         if possible.intersects(&scratch.stacks[stacks as usize].allowed)
-            && new(&scratch.branches[scratch.first[depth]..])
+            && !scratch.branches[scratch.first[depth]..].contains(&branch)
         {
-            scratch.branches.push((state, stacks));
+            scratch.branches.push(branch);
         }
     }
 
     fn shift(
         &self,
-        stacks: u32,
-        terminal: TerminalId,
+        before: u32,
+        letter: Letter,
         scratch: &mut WalkScratch,
     ) -> Result<Option<u32>, RecognizerError> {
-        if self.recognizer.ignored().contains(terminal) {
-            return Ok(Some(stacks));
+        if self.recognizer.ignored().contains(letter.terminal) {
+            return Ok(Some(before));
         }
-        if let Some(&known) = scratch.shifts.get(&(stacks, terminal)) {
+        if let Some(&known) = scratch.shifts.get(&(before, letter)) {
             return Ok(known);
         }
-        let before = &scratch.stacks[stacks as usize].stacks;
-        let after = self.recognizer.parser().shift(before, terminal, &mut scratch.parser)?;
-        let after = after.map(|after| self.know(after, scratch)).transpose()?;
-        scratch.shifts.insert((stacks, terminal), after);
+        let Known { stacks, blocks, .. } = &scratch.stacks[before as usize];
+        let parser = self.recognizer.parser();
+        let layer = self.recognizer.layer();
+        let after = layer.step(parser, (stacks, blocks), letter, &mut scratch.parser)?;
+        let after = after.map(|(stacks, blocks)| self.know(stacks, blocks, scratch)).transpose()?;
+        scratch.shifts.insert((before, letter), after);
         Ok(after)
     }
 
-    /// The number of these stacks.
-    fn know(&self, stacks: Stacks, scratch: &mut WalkScratch) -> Result<u32, RecognizerError> {
+    /// The number of these stacks and blocks.
+    fn know(
+        &self,
+        stacks: Stacks,
+        blocks: Blocks,
+        scratch: &mut WalkScratch,
+    ) -> Result<u32, RecognizerError> {
         let alike = scratch.by_fingerprint.entry(stacks.fingerprint()).or_default();
-        let same = alike.iter().find(|&&known| scratch.stacks[known as usize].stacks == stacks);
+        let same = alike.iter().find(|&&known| {
+            let known = &scratch.stacks[known as usize];
+            known.stacks == stacks && known.blocks == blocks
+        });
         if let Some(&known) = same {
             return Ok(known);
         }
@@ -162,7 +182,8 @@ impl TrieWalk<'_> {
         alike.push(number);
         let mut allowed = self.recognizer.ignored().clone();
         self.recognizer.parser().allowed(&stacks, &mut allowed, &mut scratch.parser)?;
-        scratch.stacks.push(Known { stacks, allowed });
+        self.recognizer.layer().add_dropped(&blocks, &mut allowed);
+        scratch.stacks.push(Known { stacks, blocks, allowed });
         Ok(number)
     }
 }

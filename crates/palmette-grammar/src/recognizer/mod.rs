@@ -13,9 +13,12 @@ use std::sync::Arc;
 pub use error::{CompileError, RecognizerError};
 pub use position::{Branch, Position};
 
-use crate::lexer::{Lexer, LexerLimits, LexerState};
+use crate::blocks::{Blocks, Layer};
+use crate::lexer::{Lexer, LexerLimits};
+use crate::store::Line;
 use crate::{
-    Budget, Grammar, Parser, ParserLimits, ParserScratch, Stacks, TerminalId, TerminalSet,
+    Budget, Grammar, GrammarBuilder, Parser, ParserLimits, ParserScratch, Symbol, TerminalKind,
+    TerminalSet,
 };
 
 /// A grammar made ready to read texts: its lexer and its parser.
@@ -26,7 +29,7 @@ pub struct Recognizer {
     grammar: Arc<Grammar>,
     lexer: Lexer,
     parser: Parser,
-    ignored: TerminalSet,
+    layer: Layer,
     start: Option<Position>,
 }
 
@@ -46,6 +49,13 @@ pub struct RecognizerScratch {
     branches: Vec<Branch>,
 }
 
+impl RecognizerScratch {
+    /// The part of it that is the parser's.
+    pub(crate) fn parser(&mut self) -> &mut ParserScratch {
+        &mut self.parser
+    }
+}
+
 impl Recognizer {
     /// Makes a grammar ready.
     ///
@@ -57,17 +67,15 @@ impl Recognizer {
         budget: &mut Budget<'_>,
     ) -> Result<Self, CompileError> {
         let lexer = Lexer::new(&grammar, &limits.lexer)?;
+        let grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
-        let mut ignored = TerminalSet::new(grammar.terminals().len());
-        for &terminal in grammar.ignored() {
-            ignored.insert(terminal);
-        }
-        let mut recognizer = Self { grammar, lexer, parser, ignored, start: None };
+        let layer = Layer::new(&grammar);
+        let mut recognizer = Self { grammar, lexer, parser, layer, start: None };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
 
-    /// The grammar.
+    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored.
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
     }
@@ -84,7 +92,12 @@ impl Recognizer {
 
     /// The terminals that the parser does not see.
     pub fn ignored(&self) -> &TerminalSet {
-        &self.ignored
+        &self.layer.ignored
+    }
+
+    /// What stands between lexer and parser.
+    pub(crate) fn layer(&self) -> &Layer {
+        &self.layer
     }
 
     /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
@@ -145,10 +158,10 @@ impl Recognizer {
         position: &Position,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
+        let (layer, parser, scratch) = (&self.layer, &self.parser, &mut scratch.parser);
         for branch in position.branches() {
-            if self.lexer.may_end(branch.lexer)
-                && self.parser.accepts_end(&branch.stacks, &mut scratch.parser)?
-            {
+            let parsed = (&branch.stacks, &branch.blocks);
+            if self.lexer.may_end(branch.lexer) && layer.accepts_end(parser, parsed, scratch)? {
                 return Ok(true);
             }
             for end in self.lexer.ends(branch.lexer)? {
@@ -156,9 +169,9 @@ impl Recognizer {
                     continue;
                 }
                 for terminal in end.terminals.iter() {
-                    let after = self.shift(&branch.stacks, terminal, scratch)?;
-                    if let Some(stacks) = after
-                        && self.parser.accepts_end(&stacks, &mut scratch.parser)?
+                    let letter = layer.ended(terminal, branch.line);
+                    if let Some((stacks, blocks)) = layer.step(parser, parsed, letter, scratch)?
+                        && layer.accepts_end(parser, (&stacks, &blocks), scratch)?
                     {
                         return Ok(true);
                     }
@@ -170,10 +183,16 @@ impl Recognizer {
 
     fn find_start(&self) -> Result<Option<Position>, RecognizerError> {
         let scratch = &mut RecognizerScratch::default();
-        let branch = Branch { lexer: self.lexer.start(), stacks: self.parser.start() };
+        let branch = Branch {
+            lexer: self.lexer.start(),
+            stacks: self.parser.start(),
+            blocks: Blocks::default(),
+            line: Line::OTHER,
+        };
         let empty = self.parser.accepts_end(&branch.stacks, &mut scratch.parser)?;
-        let live = empty || self.is_live(branch.lexer, &branch.stacks, scratch)?;
-        Ok(live.then(|| Position::new(vec![branch])))
+        let mut first = TerminalSet::new(self.grammar.terminals().len());
+        self.parser.allowed(&branch.stacks, &mut first, &mut scratch.parser)?;
+        Ok((empty || !first.is_empty()).then(|| Position::new(vec![branch])))
     }
 
     fn advance_branches(
@@ -185,35 +204,41 @@ impl Recognizer {
     ) -> Result<(), RecognizerError> {
         for branch in position.branches() {
             if let Some(lexer) = self.lexer.advance(branch.lexer, byte)? {
-                self.add(lexer, branch.stacks.clone(), next, scratch)?;
+                let line = self.layer.line_after(branch.line, byte);
+                self.add(Branch { lexer, line, ..branch.clone() }, next, scratch)?;
             }
+            let line = self.layer.line_after(Line::OTHER, byte);
             for end in self.lexer.ends(branch.lexer)? {
                 let Some(lexer) = self.lexer.advance(end.next, byte)? else { continue };
                 for terminal in end.terminals.iter() {
-                    if let Some(stacks) = self.shift(&branch.stacks, terminal, scratch)? {
-                        self.add(lexer, stacks, next, scratch)?;
+                    let parsed = (&branch.stacks, &branch.blocks);
+                    let letter = self.layer.ended(terminal, branch.line);
+                    let after =
+                        self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
+                    if let Some((stacks, blocks)) = after {
+                        self.add(Branch { lexer, stacks, blocks, line }, next, scratch)?;
                     }
                 }
             }
         }
-        next.sort_by_key(|branch| branch.lexer);
+        next.sort_by(|a, b| a.key().cmp(&b.key()));
         Ok(())
     }
 
-    /// Adds a branch if something can complete it; branches with the same lexer state become one.
+    /// Adds a branch if something can complete it; branches that differ in their stacks only become one.
     fn add(
         &self,
-        lexer: LexerState,
-        stacks: Stacks,
+        mut branch: Branch,
         next: &mut Vec<Branch>,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
-        if !self.is_live(lexer, &stacks, scratch)? {
+        if !self.is_live(&branch, scratch)? {
             return Ok(());
         }
-        match next.iter_mut().find(|branch| branch.lexer == lexer) {
-            Some(known) => known.stacks = self.parser.merge(&known.stacks, &stacks),
-            None => next.push(Branch { lexer, stacks }),
+        branch.line = self.layer.line_of(self.lexer.possible(branch.lexer), branch.line);
+        match next.iter_mut().find(|known| known.key() == branch.key()) {
+            Some(known) => known.stacks = self.parser.merge(&known.stacks, &branch.stacks),
+            None => next.push(branch),
         }
         Ok(())
     }
@@ -221,30 +246,47 @@ impl Recognizer {
     /// Whether the lexeme in progress can become something that the parser takes.
     fn is_live(
         &self,
-        lexer: LexerState,
-        stacks: &Stacks,
+        branch: &Branch,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
-        for terminal in self.lexer.possible(lexer).iter() {
-            if self.ignored.contains(terminal)
-                || self.parser.accepts(stacks, terminal, &mut scratch.parser)?
-            {
+        let parsed = (&branch.stacks, &branch.blocks);
+        for terminal in self.lexer.possible(branch.lexer).iter() {
+            if self.layer.accepts(&self.parser, parsed, terminal, &mut scratch.parser)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
+}
 
-    /// The stacks after a lexeme.
-    fn shift(
-        &self,
-        stacks: &Stacks,
-        terminal: TerminalId,
-        scratch: &mut RecognizerScratch,
-    ) -> Result<Option<Stacks>, RecognizerError> {
-        if self.ignored.contains(terminal) {
-            return Ok(Some(stacks.clone()));
+/// A grammar without the rules that no text fits, where `possible` are the terminals that match some text. The parser would
+/// wait for their terminals in vain.
+fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
+    let fits = |symbol: &Symbol| match *symbol {
+        Symbol::Nonterminal(_) => true,
+        Symbol::Terminal(terminal) => {
+            let declared = grammar.terminals()[terminal.index()].kind == TerminalKind::Declared;
+            let marks = grammar.indentation().is_some() && declared;
+            marks || possible.contains(terminal) && !grammar.ignored().contains(&terminal)
         }
-        Ok(self.parser.shift(stacks, terminal, &mut scratch.parser)?)
+    };
+    // A rule that the start does not reach is no matter, nor are its terminals, which the lexer leaves out.
+    if grammar.rules().iter().all(|rule| rule.body.iter().all(fits)) {
+        return grammar;
     }
+    let mut kept = GrammarBuilder::new();
+    for terminal in grammar.terminals() {
+        kept.terminal(terminal.clone());
+    }
+    for nonterminal in grammar.nonterminals() {
+        kept.nonterminal(nonterminal.name.clone(), nonterminal.span);
+    }
+    for rule in grammar.rules().iter().filter(|rule| rule.body.iter().all(fits)) {
+        kept.rule(rule.head, rule.body.clone());
+    }
+    grammar.ignored().iter().for_each(|&terminal| kept.ignore(terminal));
+    if let Some(blocks) = grammar.indentation() {
+        kept.indentation(blocks.clone());
+    }
+    Arc::new(kept.build(grammar.start(), grammar.lexing()))
 }
