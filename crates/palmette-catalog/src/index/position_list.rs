@@ -81,6 +81,13 @@ impl PositionList {
         self.directory.reader().prefetch(position >> self.shift);
     }
 
+    /// Asks for what [`count_before`](Self::count_before) will read after what [`prefetch`](Self::prefetch)
+    /// asks for.
+    #[inline]
+    pub(crate) fn prefetch_positions(&self, position: u64) {
+        self.positions.reader().prefetch(self.directory.get(position >> self.shift));
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.positions.bytes() + self.directory.bytes()
     }
