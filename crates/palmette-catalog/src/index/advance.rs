@@ -78,33 +78,44 @@ impl Index {
     ) {
         let level = states[0].level();
         let is_masked = level < self.dense.num_masked();
-        if is_masked && items.is_some() {
-            // The mask says which children are in, and has mostly been read for the step before.
+        if is_masked {
             for (state, &code) in states.iter().zip(codes) {
                 prefetch(self.kept_mask(state, items).unwrap_or_default(), code as usize / 32);
             }
         }
-        let members = items.filter(|_| !is_masked).map(|items| items.members(self, level));
-        let places = self.bring_in(sparse, states, None);
-        let mut children = [const { (0, 0..0) }; WINDOW];
-        for (at, (state, places)) in states.iter().zip(places).enumerate() {
-            let code = codes[at];
-            if is_masked && items.is_some() && !self.is_kept(state, items, code) {
-                continue;
+        // Where there is a mask it says which children there are, and under a set are in; it has mostly been
+        // read for the step before. In a small index it refuses nearly all.
+        let mut parents = [CatalogState::DEAD; WINDOW];
+        let mut origins = [0; WINDOW];
+        let mut num_parents = 0;
+        for (at, state) in states.iter_mut().enumerate() {
+            if is_masked && !self.is_kept(state, items, codes[at]) {
+                *state = CatalogState::DEAD;
+            } else {
+                (parents[num_parents], origins[num_parents]) = (*state, at);
+                num_parents += 1;
             }
-            let Some((place, ranks)) = sparse.child_at(&self.within(state), places, code) else {
-                continue;
-            };
-            if let Some(members) = members.filter(|_| is_asked(state)) {
-                members.prefetch_child(place, &ranks);
-            }
-            children[at] = (place, ranks);
         }
-        for (state, (place, ranks)) in states.iter_mut().zip(children) {
-            let members = members.filter(|_| is_asked(state));
+        let (parents, origins) = (&parents[..num_parents], &origins[..num_parents]);
+        let members = items.filter(|_| !is_masked).map(|items| items.members(self, level));
+        let places = self.bring_in(sparse, parents, None);
+        places[..num_parents].iter().for_each(|places| sparse.prefetch_all_codes(places));
+        let mut children = [const { (0, 0..0) }; WINDOW];
+        for (((parent, &at), places), child) in
+            parents.iter().zip(origins).zip(places).zip(&mut children)
+        {
+            if let Some((place, ranks)) = sparse.child_at(&self.within(parent), places, codes[at]) {
+                if let Some(members) = members.filter(|_| is_asked(parent)) {
+                    members.prefetch_child(place, &ranks);
+                }
+                *child = (place, ranks);
+            }
+        }
+        for ((parent, &at), (place, ranks)) in parents.iter().zip(origins).zip(children) {
+            let members = members.filter(|_| is_asked(parent));
             let is_in = members.is_none_or(|members| members.has_child(place, ranks.clone()));
             let ranks = if is_in { ranks } else { 0..0 };
-            *state = self.state_or_dead(ranks, 0, level + 1);
+            states[at] = self.state_or_dead(ranks, 0, level + 1);
         }
     }
 

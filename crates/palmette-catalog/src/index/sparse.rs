@@ -153,6 +153,16 @@ impl SparseLevel {
         codes.prefetch(places.end.saturating_sub(1));
     }
 
+    /// Asks for all the codes at `places`, up to some lines.
+    #[inline]
+    pub(crate) fn prefetch_all_codes(&self, places: &Range<u64>) {
+        const MAX_LINES: u64 = 8;
+        let codes = self.codes.reader();
+        let step = (512 / u64::from(self.codes.bits().max(1))).max(1);
+        let lines = (places.end.saturating_sub(places.start) / step).min(MAX_LINES);
+        (1..=lines).for_each(|line| codes.prefetch(places.start + line * step));
+    }
+
     /// Sets the bit `first_bit + code` of `row` for each of the codes at `places`.
     #[inline]
     pub(crate) fn set_codes(&self, places: Range<u64>, first_bit: u32, row: &mut [u32]) {
@@ -213,14 +223,17 @@ impl SparseLevel {
         mut visit: impl FnMut(u64),
     ) {
         let codes = self.codes.reader();
-        // Returns where the child that holds `rank` ends.
+        // Before the first child lie the items whose ID ends with the prefix.
+        let mut last_place = first;
+        // Where to go on from: children with two members and more are left at the second.
         let mut visit_child_with = |rank: u64| {
             let place = starts.count_before(rank + 1);
-            // Before the first child lie the items whose ID ends with the prefix.
-            if place > first {
-                visit(codes.get(place - 1));
+            if place == last_place {
+                return starts.next(rank + 1, within.end, place).max(rank + 1);
             }
-            starts.next(rank + 1, within.end, place).max(rank + 1)
+            last_place = place;
+            visit(codes.get(place.wrapping_sub(1)));
+            rank + 1
         };
         if within.end - within.start <= NARROW {
             let mut past = within.start;
