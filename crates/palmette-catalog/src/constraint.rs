@@ -158,7 +158,8 @@ impl CatalogConstraint {
         Ok(Self { catalog, tokens, first_tokens, items: None })
     }
 
-    /// The same catalog, of which only `items` may be returned. They are a set of this catalog.
+    /// The same catalog, of which only `items` may be returned. They are a set of this catalog. Positions are
+    /// then those that are reached from its start under the set, and not those of another.
     pub fn with_items(&self, items: Arc<ItemSet>) -> Self {
         Self { items: Some(items), ..self.clone() }
     }

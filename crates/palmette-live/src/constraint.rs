@@ -95,7 +95,8 @@ impl SnapshotConstraint {
         Ok(Self { snapshot, tokens, first_tokens, items: None })
     }
 
-    /// The same snapshot, of which only `items` may be returned. They are a set of this snapshot.
+    /// The same snapshot, of which only `items` may be returned. They are a set of this snapshot. Positions are
+    /// then those that are reached from its start under the set, and not those of another.
     ///
     /// # Panics
     /// When they are of a snapshot with another number of segments.

@@ -131,7 +131,6 @@ impl PackedReader<'_> {
     /// hot.
     #[inline]
     pub(crate) fn for_each_or_more(&self, range: Range<u64>, mut visit: impl FnMut(u64, bool)) {
-        const READS_AT_ONCE: usize = 2;
         let Some(per_read) = u64::from(MAX_BITS).checked_div(self.bits) else {
             // All numbers are 0, however many a damaged file says there are.
             return visit(0, !range.is_empty());
@@ -139,18 +138,15 @@ impl PackedReader<'_> {
         let per_read = per_read.min(8);
         let mut index = range.start;
         while index < range.end {
-            for _ in 0..READS_AT_ONCE {
-                let place = index.wrapping_mul(self.bits);
-                let word =
-                    self.bytes.get((place / 8) as usize..).and_then(|rest| rest.first_chunk());
-                let Some(&word) = word else { return };
-                let mut word = u64::from_le_bytes(word) >> (place % 8);
-                for at in 0..per_read {
-                    visit(word & self.mask, index + at < range.end);
-                    word = word.wrapping_shr(self.bits as u32);
-                }
-                index += per_read;
+            let place = index.wrapping_mul(self.bits);
+            let word = self.bytes.get((place / 8) as usize..).and_then(|rest| rest.first_chunk());
+            let Some(&word) = word else { return };
+            let mut word = u64::from_le_bytes(word) >> (place % 8);
+            for at in 0..per_read {
+                visit(word & self.mask, index + at < range.end);
+                word = word.wrapping_shr(self.bits as u32);
             }
+            index += per_read;
         }
     }
 
