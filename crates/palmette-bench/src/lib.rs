@@ -1,12 +1,14 @@
-//! Comparison engines, generated item sets, and the measuring of catalog steps.
+//! Comparison engines, generated item sets, and the measuring of catalogs and grammars.
 //!
 //! - [`GeneratedItems`]: item sets made from a seed, in four distributions.
 //! - [`engines`]: the catalog's index and the plain structures it is compared with, behind one
 //!   trait, [`Engine`](engines::Engine).
 //! - [`CatalogBench`]: builds the index in memory, measures a decoder's step at every level, cold
 //!   and hot, and gives a [`Report`]; `palmette bench catalog` prints it.
+//! - [`grammar`]: grammars with texts, followed token by token; `palmette bench grammar` prints the
+//!   report.
 //!
-//! A **step** is what a decoder asks once for every code it emits: for each of B beams, which codes
+//! A **step** of a catalog is what a decoder asks once for every code it emits: for each of B beams, which codes
 //! may follow. The answer is a block of mask rows, `[beams, ceil(vocab / 32)]` u32 words (the
 //! layout of `palmette_core::mask`), bit c set where code c may follow.
 #![forbid(unsafe_code)]
@@ -14,6 +16,7 @@
 mod bench;
 pub mod engines;
 mod generate;
+pub mod grammar;
 mod machine;
 mod measure;
 mod peers;

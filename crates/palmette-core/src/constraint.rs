@@ -130,6 +130,16 @@ pub enum CommitError {
         /// How many tokens had been committed.
         position: usize,
     },
+    /// Whether the token is allowed could not be found out: a limit of the constraint was exceeded.
+    #[error("token {token} at position {position}: {why}")]
+    Failed {
+        /// The token.
+        token: TokenId,
+        /// How many tokens had been committed.
+        position: usize,
+        /// The limit, and the way out.
+        why: String,
+    },
     /// The token is not in the vocabulary.
     #[error("token {token} is not in the vocabulary of {num_tokens} tokens")]
     UnknownToken {

@@ -16,12 +16,27 @@
 //! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+mod budget;
+mod constraint;
 pub mod frontends;
+pub mod glr;
 pub mod grammar;
+pub mod lexer;
+pub mod lr;
+pub mod masks;
+pub mod recognizer;
 pub mod regex;
+mod terminal_set;
+pub mod vocabulary;
 
+pub use budget::{Budget, Interrupted};
+pub use constraint::{CommitBytesError, GrammarConstraint, GrammarScratch, GrammarState};
+pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
+pub use recognizer::{Position, Recognizer, RecognizerLimits};
 pub use regex::{CharClass, Regex};
+pub use terminal_set::TerminalSet;

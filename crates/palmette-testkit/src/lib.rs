@@ -6,13 +6,17 @@
 //! - [`search`]: exhaustive search and naive beam search.
 //! - [`data`]: published data sets, where they are at hand.
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
+//! - [`lexing`]: what regular expressions match and how texts are cut into lexemes, as defined.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
+//! - [`grammar`]: sentences of grammars and what may follow, by definition; random grammars.
 #![deny(unsafe_code)]
 
 pub mod allocations;
 pub mod data;
 pub mod generate;
+pub mod grammar;
 pub mod laws;
+pub mod lexing;
 pub mod logits;
 pub mod search;
 mod sequence_set;

@@ -9,12 +9,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, catalog, demo, eval, recommend};
+use commands::{bench, catalog, demo, eval, grammar, recommend};
 
-/// Recommend only items that exist.
+/// Let a language model write only what is valid.
 ///
-/// A model spells items as short code sequences (semantic IDs); Palmette lets it spell only those
-/// that are in the catalog, inside an exact beam search.
+/// Items: a model spells items as short code sequences (semantic IDs); Palmette lets it spell only those
+/// that are in the catalog, inside an exact beam search. Grammars: it lets a model write only texts of
+/// a grammar, by saying at each step which tokens may follow.
 #[derive(Debug, Parser)]
 #[command(name = "palmette", version, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
@@ -37,10 +38,13 @@ enum Command {
     /// Build and look into item catalogs
     #[command(subcommand, after_help = catalog::AFTER_HELP)]
     Catalog(catalog::CatalogCommand),
+    /// Look into grammars, and ask which tokens may follow a text
+    #[command(subcommand, after_help = grammar::AFTER_HELP)]
+    Grammar(grammar::GrammarCommand),
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
     Demo(demo::DemoArgs),
-    /// Measure what a catalog of a given size costs on this machine
+    /// Measure what catalogs and grammars cost on this machine
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     /// Print a completion script for a shell
@@ -53,6 +57,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Catalog(command) => catalog::run(&command),
+        Command::Grammar(command) => grammar::run(&command),
         Command::Recommend(args) => recommend::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Demo(args) => demo::run(&args),

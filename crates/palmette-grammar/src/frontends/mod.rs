@@ -1,5 +1,8 @@
 //! Readers of grammars as their authors write them; each makes a [`Grammar`](crate::Grammar).
 
+pub mod gbnf;
+pub mod lark;
+pub mod regex;
 mod span;
 
 pub use span::Span;

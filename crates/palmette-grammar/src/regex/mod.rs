@@ -1,6 +1,8 @@
 //! Regular expressions over text: what front ends make and the lexer reads.
 
 mod char_class;
+pub(crate) mod expressions;
+pub mod parse;
 
 use std::sync::Arc;
 

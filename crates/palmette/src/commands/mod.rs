@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod catalog;
 pub(crate) mod demo;
 pub(crate) mod eval;
+pub(crate) mod grammar;
 mod items;
 mod loading;
 pub(crate) mod recommend;

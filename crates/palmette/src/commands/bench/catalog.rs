@@ -1,6 +1,6 @@
-//! `palmette bench`: what a catalog of a given size costs on this machine.
+//! `palmette bench catalog`: what a catalog of a given size costs on this machine.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use palmette_bench::{
     ByLevel, CatalogBench, Distribution, GeneratedItems, Microseconds, PeerReport, Progress,
@@ -8,11 +8,6 @@ use palmette_bench::{
 };
 
 use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
-    Catalog(CatalogArgs),
-}
 
 /// Build a generated catalog in memory and measure its steps
 ///
@@ -108,13 +103,7 @@ enum Kind {
     Comb,
 }
 
-pub(crate) fn run(command: &BenchCommand) -> anyhow::Result<()> {
-    match command {
-        BenchCommand::Catalog(args) => catalog(args),
-    }
-}
-
-fn catalog(args: &CatalogArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &CatalogArgs) -> anyhow::Result<()> {
     let distribution = distribution(args)?;
     let shape = Shape { items: args.items, levels: args.levels, vocab: args.vocab };
     let bench = CatalogBench {

@@ -1,0 +1,14 @@
+//! Measuring grammars: how many compile, whether they take what they should, and how long masks take.
+//!
+//! A [`GrammarCase`] is a grammar with texts as tokens; [`walk`] compiles it and follows each text, a mask and a commit a step;
+//! [`GrammarReport`] sums many up.
+
+mod cases;
+mod dumps;
+mod report;
+mod walk;
+
+pub use cases::{CaseError, CaseText, GrammarCase, read_cases, read_schemas};
+pub use dumps::dumps;
+pub use report::{GrammarReport, Percentiles, Reason};
+pub use walk::{CaseOutcome, Compile, TextOutcome, walk};

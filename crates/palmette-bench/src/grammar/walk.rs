@@ -1,0 +1,124 @@
+//! Compiling a case and following its texts, timed.
+
+use std::time::Instant;
+
+use palmette_core::{Constraint, TokenId, mask};
+use serde::Serialize;
+
+use super::GrammarCase;
+
+/// Makes a case's grammar ready; the error is the reason why it cannot be.
+pub trait Compile {
+    /// What it makes.
+    type Constraint: Constraint;
+
+    /// Compiles a case. What is shared by all grammars over a vocabulary is made before, not here.
+    ///
+    /// # Errors
+    /// When the grammar is not supported or not one.
+    fn compile(&self, case: &GrammarCase) -> Result<Self::Constraint, String>;
+
+    /// How much memory a grammar takes now, without what all grammars over a vocabulary share.
+    fn bytes(&self, constraint: &Self::Constraint) -> usize;
+
+    /// The token that ends a text.
+    fn end(&self) -> TokenId;
+}
+
+/// What came of a case. Times are those of single steps.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CaseOutcome {
+    /// The case's name.
+    pub name: String,
+    /// Whether the grammar could be made ready.
+    pub compiled: bool,
+    /// Why it could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long that took; the fastest of all times.
+    pub compile_ms: f64,
+    /// By text.
+    pub texts: Vec<TextOutcome>,
+    /// Masks of the first walk, when nothing was visited yet.
+    pub mask_us_cold: Vec<f64>,
+    /// Masks; the fastest of all walks.
+    pub mask_us: Vec<f64>,
+    /// Commits; the fastest of all walks.
+    pub commit_us: Vec<f64>,
+    /// Mask and commit together; the fastest of all walks.
+    pub step_us: Vec<f64>,
+    /// Memory after all walks.
+    pub bytes: usize,
+}
+
+/// What came of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TextOutcome {
+    /// Whether it is in the language.
+    pub valid: bool,
+    /// Whether every token and the end were allowed.
+    pub accepted: bool,
+    /// Masks made, up to the first that refuses.
+    pub steps: usize,
+}
+
+/// Compiles a case and follows each of its texts `walks` times.
+pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: usize) -> CaseOutcome {
+    let mut outcome = CaseOutcome { name: case.name.clone(), ..CaseOutcome::default() };
+    let began = Instant::now();
+    let constraint = compile.compile(case);
+    outcome.compile_ms = began.elapsed().as_secs_f64() * 1e3;
+    let constraint = match constraint {
+        Ok(constraint) => constraint,
+        Err(error) => {
+            outcome.error = Some(error);
+            return outcome;
+        }
+    };
+    outcome.compiled = true;
+    let mut scratch = Default::default();
+    let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+    for text in &case.texts {
+        let first = outcome.mask_us.len();
+        let mut accepted = true;
+        for nth in 0..walks.max(1) {
+            let mut state = constraint.start();
+            accepted = true;
+            let tokens = text.tokens.iter().map(|&token| TokenId(token));
+            for (step, token) in tokens.chain([compile.end()]).enumerate() {
+                let began = Instant::now();
+                constraint.fill_mask(&state, &mut scratch, &mut row);
+                let mask_us = began.elapsed().as_secs_f64() * 1e6;
+                accepted = mask::contains(&row, token);
+                let began = Instant::now();
+                let committed = accepted && constraint.commit(&mut state, token).is_ok();
+                let commit_us = began.elapsed().as_secs_f64() * 1e6;
+                outcome.record(nth, first + step, mask_us, commit_us);
+                if !committed {
+                    accepted = false;
+                    break;
+                }
+            }
+        }
+        let steps = outcome.mask_us.len() - first;
+        outcome.texts.push(TextOutcome { valid: text.valid, accepted, steps });
+    }
+    outcome.bytes = compile.bytes(&constraint);
+    outcome
+}
+
+impl CaseOutcome {
+    fn record(&mut self, nth: usize, at: usize, mask_us: f64, commit_us: f64) {
+        let step_us = mask_us + commit_us;
+        if nth == 0 {
+            self.mask_us_cold.push(mask_us);
+            self.mask_us.push(mask_us);
+            self.commit_us.push(commit_us);
+            self.step_us.push(step_us);
+        } else {
+            self.mask_us[at] = self.mask_us[at].min(mask_us);
+            self.commit_us[at] = self.commit_us[at].min(commit_us);
+            self.step_us[at] = self.step_us[at].min(step_us);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! How much work a compilation may do, and whether it was called off.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How many units go by between two looks at the flag.
+const UNITS_BETWEEN_LOOKS: u64 = 1 << 12;
+
+/// The work that a compilation may still do.
+///
+/// A unit is a step of an inner loop, some nanoseconds; no clock is read, so the same input always stops at the same
+/// place. A flag, where one is given, calls the work off from another thread.
+#[derive(Debug)]
+pub struct Budget<'a> {
+    left: u64,
+    limit: u64,
+    until_look: u64,
+    cancelled: Option<&'a AtomicBool>,
+}
+
+/// Why work stopped before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Interrupted {
+    /// The budget is used up.
+    #[error("the work budget of {limit} steps is used up; raise it or simplify the grammar")]
+    OutOfBudget {
+        /// What the budget was.
+        limit: u64,
+    },
+    /// The flag was set.
+    #[error("the compilation was cancelled")]
+    Cancelled,
+}
+
+impl Budget<'static> {
+    /// As much as it takes.
+    pub fn unlimited() -> Self {
+        Self::new(u64::MAX)
+    }
+
+    /// This many units.
+    pub fn new(units: u64) -> Self {
+        Self { left: units, limit: units, until_look: 0, cancelled: None }
+    }
+}
+
+impl<'a> Budget<'a> {
+    /// This many units, or fewer when `cancelled` becomes true.
+    pub fn cancellable(units: u64, cancelled: &'a AtomicBool) -> Self {
+        Self { left: units, limit: units, until_look: 0, cancelled: Some(cancelled) }
+    }
+
+    /// Takes `units` off.
+    ///
+    /// # Errors
+    /// When that many are not left, or the flag was seen set: it is looked at every few thousand units.
+    pub fn spend(&mut self, units: u64) -> Result<(), Interrupted> {
+        if units > self.left {
+            return Err(Interrupted::OutOfBudget { limit: self.limit });
+        }
+        self.left -= units;
+        if let Some(cancelled) = self.cancelled {
+            if self.until_look <= units {
+                self.until_look = UNITS_BETWEEN_LOOKS;
+                if cancelled.load(Ordering::Relaxed) {
+                    return Err(Interrupted::Cancelled);
+                }
+            } else {
+                self.until_look -= units;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stops_where_it_says() {
+        let mut budget = Budget::new(3);
+        assert_eq!(budget.spend(3), Ok(()));
+        assert_eq!(budget.spend(1), Err(Interrupted::OutOfBudget { limit: 3 }));
+    }
+
+    #[test]
+    fn stops_when_cancelled() {
+        let cancelled = AtomicBool::new(false);
+        let mut budget = Budget::cancellable(u64::MAX, &cancelled);
+        assert_eq!(budget.spend(1), Ok(()));
+        cancelled.store(true, Ordering::Relaxed);
+        assert_eq!(budget.spend(UNITS_BETWEEN_LOOKS), Err(Interrupted::Cancelled));
+    }
+}

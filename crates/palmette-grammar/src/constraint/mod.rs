@@ -1,0 +1,271 @@
+//! A grammar over a vocabulary as a [`Constraint`].
+
+mod state;
+
+use std::sync::Arc;
+
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
+
+pub use state::GrammarState;
+
+use crate::masks::{TrieWalk, WalkScratch};
+use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::vocabulary::VocabularyTrie;
+
+/// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
+///
+/// - A token with text is allowed where the text so far and its bytes begin a text of the language.
+/// - The [end tokens](Vocabulary::ends) are allowed where the text so far is in the language. After one, nothing is
+///   allowed, and the state is accepting.
+/// - Other special tokens are never allowed.
+///
+/// Frozen; threads share it by reference or `Arc`.
+#[derive(Clone, Debug)]
+pub struct GrammarConstraint {
+    recognizer: Arc<Recognizer>,
+    vocabulary: Arc<Vocabulary>,
+    trie: Arc<VocabularyTrie>,
+}
+
+/// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
+#[derive(Debug, Default)]
+pub struct GrammarScratch {
+    recognizer: RecognizerScratch,
+    walk: WalkScratch,
+    mask: Vec<u32>,
+    failure: Option<RecognizerError>,
+}
+
+impl GrammarConstraint {
+    /// A grammar over a vocabulary. `trie` must be of `vocabulary`; grammars over the same one share it.
+    ///
+    /// # Panics
+    /// When the trie has another number of tokens with text than the vocabulary.
+    pub fn new(
+        recognizer: Arc<Recognizer>,
+        vocabulary: Arc<Vocabulary>,
+        trie: Arc<VocabularyTrie>,
+    ) -> Self {
+        let num_texts = vocabulary.texts().count();
+        assert_eq!(trie.num_ranks(), num_texts, "the trie is not of this vocabulary");
+        Self { recognizer, vocabulary, trie }
+    }
+
+    /// The grammar.
+    pub fn recognizer(&self) -> &Arc<Recognizer> {
+        &self.recognizer
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Moves `state` over text that no token stands for, such as the part of the answer that is in the prompt; a
+    /// [rollback](Constraint::rollback) counts it as one token.
+    ///
+    /// # Errors
+    /// When no text of the language goes on so, naming the first byte that does not fit, or a limit is exceeded; `state` is unchanged.
+    pub fn commit_bytes(
+        &self,
+        state: &mut GrammarState,
+        bytes: &[u8],
+        scratch: &mut GrammarScratch,
+    ) -> Result<(), CommitBytesError> {
+        let mut at = state.position().filter(|_| !state.ended()).cloned();
+        for (offset, &byte) in bytes.iter().enumerate() {
+            let next =
+                at.as_ref().map(|at| self.recognizer.advance(at, byte, &mut scratch.recognizer));
+            at = next.transpose()?.flatten();
+            if at.is_none() {
+                return Err(CommitBytesError::NotAllowed { offset, byte });
+            }
+        }
+        if let Some(position) = at {
+            state.push(position, false);
+        }
+        Ok(())
+    }
+
+    /// The bytes that must follow, whatever the text becomes: as many as there is only one way on and the text cannot end.
+    /// Stops at `limit` bytes.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded.
+    pub fn forced_bytes(
+        &self,
+        state: &GrammarState,
+        limit: usize,
+        scratch: &mut GrammarScratch,
+    ) -> Result<Vec<u8>, RecognizerError> {
+        let mut forced = Vec::new();
+        let mut at = state.position().filter(|_| !state.ended()).cloned();
+        while let Some(position) = at.take().filter(|_| forced.len() < limit) {
+            if let Some((byte, next)) = self.only_byte(&position, scratch)? {
+                forced.push(byte);
+                at = Some(next);
+            }
+        }
+        Ok(forced)
+    }
+
+    /// [`fill_mask`](Constraint::fill_mask) that tells of an exceeded limit; the mask then denies all.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded.
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Constraint::fill_mask).
+    pub fn try_fill_mask(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+    ) -> Result<(), RecognizerError> {
+        assert_eq!(mask.len(), mask::num_words(self.num_tokens()), "a mask row");
+        let Some(position) = state.position().filter(|_| !state.ended()) else {
+            mask.fill(0);
+            return Ok(());
+        };
+        let walk = TrieWalk { recognizer: &self.recognizer, trie: &self.trie };
+        walk.fill_mask(position, &mut scratch.walk, mask)?;
+        let accepting = self.recognizer.is_accepting(position, &mut scratch.recognizer);
+        match accepting {
+            Ok(true) => self.vocabulary.ends().iter().for_each(|&end| mask::insert(mask, end)),
+            Ok(false) => {}
+            Err(error) => {
+                mask.fill(0);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the last mask denies all, when that is because a limit was exceeded.
+    pub fn failure<'s>(&self, scratch: &'s GrammarScratch) -> Option<&'s RecognizerError> {
+        scratch.failure.as_ref()
+    }
+
+    /// The only byte that can follow, and where it leads.
+    fn only_byte(
+        &self,
+        position: &Position,
+        scratch: &mut GrammarScratch,
+    ) -> Result<Option<(u8, Position)>, RecognizerError> {
+        let scratch = &mut scratch.recognizer;
+        if self.recognizer.is_accepting(position, scratch)? {
+            return Ok(None);
+        }
+        let mut only = None;
+        for byte in 0..=u8::MAX {
+            if let Some(next) = self.recognizer.advance(position, byte, scratch)? {
+                if only.is_some() {
+                    return Ok(None);
+                }
+                only = Some((byte, next));
+            }
+        }
+        Ok(only)
+    }
+
+    /// The position after a token that is in the vocabulary, and whether it ends the text; `None` when it is not allowed.
+    fn after(
+        &self,
+        state: &GrammarState,
+        token: TokenId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<(Position, bool)>, RecognizerError> {
+        let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
+        let text = self.vocabulary.text(token);
+        if !text.is_empty() {
+            let next = self.recognizer.advance_all(position, text, scratch)?;
+            return Ok(next.map(|next| (next, false)));
+        }
+        let ends = self.vocabulary.ends().binary_search(&token).is_ok()
+            && self.recognizer.is_accepting(position, scratch)?;
+        Ok(ends.then(|| (position.clone(), true)))
+    }
+}
+
+impl Constraint for GrammarConstraint {
+    type State = GrammarState;
+    type Scratch = GrammarScratch;
+
+    fn num_tokens(&self) -> usize {
+        self.vocabulary.num_tokens()
+    }
+
+    fn start(&self) -> GrammarState {
+        GrammarState::new(self.recognizer.start().cloned())
+    }
+
+    /// A limit that is exceeded denies all; [`failure`](GrammarConstraint::failure) then says which.
+    fn fill_mask(&self, state: &GrammarState, scratch: &mut GrammarScratch, mask: &mut [u32]) {
+        scratch.failure = self.try_fill_mask(state, scratch, mask).err();
+    }
+
+    fn successors(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        mut visit: impl FnMut(TokenId, GrammarState),
+    ) {
+        let mut allowed = std::mem::take(&mut scratch.mask);
+        allowed.resize(mask::num_words(self.num_tokens()), 0);
+        self.fill_mask(state, scratch, &mut allowed);
+        for token in mask::iter(&allowed) {
+            if let Ok(Some((position, ended))) = self.after(state, token, &mut scratch.recognizer) {
+                let mut next = state.clone();
+                next.push(position, ended);
+                visit(token, next);
+            }
+        }
+        scratch.mask = allowed;
+    }
+
+    fn commit(&self, state: &mut GrammarState, token: TokenId) -> Result<(), CommitError> {
+        let num_tokens = self.num_tokens();
+        if token.index() >= num_tokens {
+            return Err(CommitError::UnknownToken { token, num_tokens });
+        }
+        let position = state.num_commits();
+        match self.after(state, token, &mut RecognizerScratch::default()) {
+            Ok(Some((next, ended))) => {
+                state.push(next, ended);
+                Ok(())
+            }
+            Ok(None) => Err(CommitError::NotAllowed { token, position }),
+            Err(error) => Err(CommitError::Failed { token, position, why: error.to_string() }),
+        }
+    }
+
+    fn rollback(&self, state: &mut GrammarState, num_tokens: usize) -> Result<(), RollbackError> {
+        state.pop(num_tokens)
+    }
+
+    fn is_accepting(&self, state: &GrammarState) -> bool {
+        state.ended()
+            || state.position().is_some_and(|position| {
+                let scratch = &mut RecognizerScratch::default();
+                self.recognizer.is_accepting(position, scratch).unwrap_or(false)
+            })
+    }
+}
+
+/// Text that does not fit; the state is unchanged.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitBytesError {
+    /// No text of the language goes on with this byte.
+    #[error(
+        "byte {byte:#04x} at offset {offset} does not fit: no text of the grammar goes on with it"
+    )]
+    NotAllowed {
+        /// Where in the bytes.
+        offset: usize,
+        /// The byte.
+        byte: u8,
+    },
+    /// A limit is exceeded.
+    #[error(transparent)]
+    Limit(#[from] RecognizerError),
+}

@@ -1,0 +1,43 @@
+//! The syntax tree of a grammar.
+
+use crate::CharClass;
+
+/// `name ::= body`, with byte ranges of the source.
+#[derive(Clone, Debug)]
+pub(super) struct Definition {
+    pub(super) name: String,
+    pub(super) place: (usize, usize),
+    pub(super) body: Expression,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    pub(super) kind: Kind,
+    /// Byte range of the source.
+    pub(super) place: (usize, usize),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Literal(String),
+    Class(CharClass),
+    /// A rule, by its name.
+    Reference(String),
+    Sequence(Vec<Expression>),
+    Choice(Vec<Expression>),
+    Repeat(Box<Expression>, u32, Option<u32>),
+}
+
+impl Expression {
+    /// Calls `visit` with every reference and its place, from left to right.
+    pub(super) fn references<'a>(&'a self, visit: &mut dyn FnMut(&'a str, (usize, usize))) {
+        match &self.kind {
+            Kind::Literal(_) | Kind::Class(_) => {}
+            Kind::Reference(name) => visit(name, self.place),
+            Kind::Sequence(parts) | Kind::Choice(parts) => {
+                parts.iter().for_each(|part| part.references(visit));
+            }
+            Kind::Repeat(inner, ..) => inner.references(visit),
+        }
+    }
+}

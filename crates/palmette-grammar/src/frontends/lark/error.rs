@@ -1,0 +1,151 @@
+//! What is wrong with a grammar, and where.
+
+use std::{fmt, ops::Range};
+
+use crate::frontends::Span;
+
+/// Problems past this many are counted, not kept.
+const MAX_PROBLEMS: usize = 20;
+
+/// How much of a line is shown, in characters.
+const MAX_SHOWN: usize = 160;
+
+/// A grammar that cannot be read, with everything found wrong with it.
+///
+/// Its message has one paragraph a problem: place and reason, then the line with a mark below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LarkError {
+    problems: Vec<LarkProblem>,
+    more: usize,
+}
+
+/// One thing wrong with a grammar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LarkProblem {
+    /// What is wrong and what to do about it.
+    pub message: String,
+    /// Where, unless it is about the whole grammar.
+    pub span: Option<Span>,
+    /// The line at `span`, shortened when it is very long; empty without one.
+    pub line: String,
+}
+
+impl LarkError {
+    /// What was found, in the order of the source; never empty. After the first 20 the rest is only counted.
+    pub fn problems(&self) -> &[LarkProblem] {
+        &self.problems
+    }
+}
+
+impl std::error::Error for LarkError {}
+
+impl fmt::Display for LarkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}")?;
+        }
+        if self.more > 0 {
+            write!(f, "\nand {} more", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for LarkProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(span) = self.span else { return f.write_str(&self.message) };
+        write!(f, "{span}: {}", self.message)?;
+        let column = span.column as usize;
+        if column > MAX_SHOWN {
+            return Ok(());
+        }
+        let blank = |c: char| if c == '\t' { '\t' } else { ' ' };
+        let indent: String = self.line.chars().take(column - 1).map(blank).collect();
+        let width = (span.end - span.start).clamp(1, MAX_SHOWN);
+        let shown = self.line.chars().count().saturating_sub(column - 1).max(1);
+        write!(f, "\n  {}\n  {indent}{}", self.line, "^".repeat(width.min(shown)))
+    }
+}
+
+/// A grammar's text, by lines.
+#[derive(Debug)]
+pub(super) struct Source<'a> {
+    pub(super) text: &'a str,
+    line_starts: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let after_breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        let line_starts = std::iter::once(0).chain(after_breaks.map(|(at, _)| at + 1)).collect();
+        Self { text, line_starts }
+    }
+
+    pub(super) fn span(&self, range: &Range<usize>) -> Span {
+        let line = self.line_of(range.start);
+        let before = &self.text[self.line_starts[line]..range.start];
+        let column = before.chars().count() as u32 + 1;
+        Span { start: range.start, end: range.end, line: line as u32 + 1, column }
+    }
+
+    fn line_of(&self, at: usize) -> usize {
+        self.line_starts.partition_point(|&start| start <= at) - 1
+    }
+
+    fn line(&self, at: usize) -> String {
+        let rest = &self.text[self.line_starts[self.line_of(at)]..];
+        rest.lines().next().unwrap_or("").chars().take(MAX_SHOWN).collect()
+    }
+}
+
+/// Collects problems.
+#[derive(Debug)]
+pub(super) struct Problems<'a> {
+    pub(super) source: Source<'a>,
+    found: Vec<LarkProblem>,
+    more: usize,
+}
+
+impl<'a> Problems<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { source: Source::new(text), found: Vec::new(), more: 0 }
+    }
+
+    pub(super) fn add(&mut self, at: &Range<usize>, message: impl Into<String>) {
+        let (span, line) = (self.source.span(at), self.source.line(at.start));
+        self.push(LarkProblem { message: message.into(), span: Some(span), line });
+    }
+
+    /// A problem of the whole grammar.
+    pub(super) fn add_general(&mut self, message: impl Into<String>) {
+        self.push(LarkProblem { message: message.into(), span: None, line: String::new() });
+    }
+
+    /// Whether another problem would only be counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.found.len() >= MAX_PROBLEMS
+    }
+
+    /// The error, when there is any problem.
+    pub(super) fn check(&mut self) -> Result<(), LarkError> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        self.found.sort_by_key(|problem| problem.span.map(|span| span.start));
+        Err(LarkError { problems: std::mem::take(&mut self.found), more: self.more })
+    }
+
+    fn push(&mut self, problem: LarkProblem) {
+        if self.found.contains(&problem) {
+            return;
+        }
+        if self.found.len() < MAX_PROBLEMS {
+            self.found.push(problem);
+        } else {
+            self.more += 1;
+        }
+    }
+}

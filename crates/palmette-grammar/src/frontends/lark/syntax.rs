@@ -1,0 +1,87 @@
+//! A grammar as it is written.
+
+use std::ops::Range;
+
+use crate::Regex;
+
+/// A name where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) text: String,
+    pub(super) range: Range<usize>,
+}
+
+/// One statement.
+#[derive(Clone, Debug)]
+pub(super) enum Statement {
+    /// `name: …`
+    Define(Definition),
+    /// `%extend name: …`
+    Extend(Definition),
+    /// `%override name: …`
+    Override(Definition),
+    /// `%import library.name -> as_name`, one of them.
+    Import { library: Name, name: Name, as_name: Name },
+    /// `%ignore …`
+    Ignore(Expr, Range<usize>),
+    /// `%declare NAME`, one of them.
+    Declare(Name),
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Definition {
+    pub(super) name: Name,
+    pub(super) is_terminal: bool,
+    /// Of a template.
+    pub(super) parameters: Vec<Name>,
+    /// Of a terminal; a rule's decides between parses, not between texts.
+    pub(super) priority: i32,
+    pub(super) body: Expr,
+}
+
+/// The right side of a definition. Aliases (`-> name`) name parts of a parse tree and are gone.
+#[derive(Clone, Debug)]
+pub(super) enum Expr {
+    Rule(Name),
+    Terminal(Name),
+    /// `"text"` or `"text"i`; not empty.
+    Literal {
+        text: String,
+        regex: Regex,
+        ignore_case: bool,
+        range: Range<usize>,
+    },
+    /// `"a".."z"`
+    Characters {
+        low: char,
+        high: char,
+        range: Range<usize>,
+    },
+    /// `/regex/`, read.
+    Regex {
+        regex: Regex,
+        range: Range<usize>,
+    },
+    /// Stands alone as the body of a terminal that `%declare` names.
+    Declared,
+    /// `name{arguments}`
+    Template {
+        name: Name,
+        arguments: Vec<Expr>,
+    },
+    Sequence(Vec<Expr>),
+    Choice(Vec<Expr>),
+    /// `[…]`
+    Maybe(Box<Expr>),
+    /// `…?`, `…*`, `…+`, `…~n..m`
+    Repeat {
+        inner: Box<Expr>,
+        min: u32,
+        max: Option<u32>,
+    },
+    /// `… & …`
+    And(Vec<Expr>, Range<usize>),
+    /// `~…`
+    Not(Box<Expr>, Range<usize>),
+}

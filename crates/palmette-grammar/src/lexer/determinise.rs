@@ -1,0 +1,327 @@
+//! How states are found.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::{
+    AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, State, UNKNOWN, competes,
+    error::Kind,
+};
+use crate::{
+    Grammar, TerminalId, TerminalKind, TerminalSet,
+    regex::expressions::{ExprId, ExpressionLimits, Expressions},
+};
+
+/// What a step from a state leads to.
+pub(super) enum Found {
+    Dead,
+    State(LexerState),
+}
+
+/// The part of a [`Lexer`](super::Lexer) that is behind its lock: expressions, and states by what they mean.
+#[derive(Debug)]
+pub(super) struct Determiniser {
+    expressions: Expressions,
+    /// By terminal.
+    ranks: Vec<Rank>,
+    shadowed: TerminalSet,
+    /// Whether only the longest lexeme counts.
+    longest: bool,
+    /// What each terminal matches, where a lexeme begins.
+    whole: Box<[Live]>,
+    ids: HashMap<Meaning, LexerState>,
+    meanings: Vec<Meaning>,
+    max_states: usize,
+}
+
+/// What a state stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Meaning {
+    /// Whether no byte of the lexeme was read.
+    fresh: bool,
+    /// The condition that earlier lexemes put on the text from here.
+    pending: ExprId,
+    /// What is left of the terminals that can still match, by terminal.
+    live: Box<[Live]>,
+}
+
+type Live = (TerminalId, ExprId);
+
+/// Priority, then literals before patterns: higher wins.
+type Rank = (i32, bool);
+
+/// By rank: all but what terminals of higher ranks match.
+type Losses = HashMap<Rank, ExprId>;
+
+impl Determiniser {
+    pub(super) fn new(
+        grammar: &Grammar,
+        used: &BTreeSet<TerminalId>,
+        limits: &LexerLimits,
+    ) -> Result<Self, LexerError> {
+        let mut expressions = Expressions::new(ExpressionLimits {
+            max_expressions: limits.max_expressions,
+            max_nesting: limits.max_nesting,
+            max_visited: limits.max_visited,
+        })?;
+        let mut whole = Vec::with_capacity(used.len());
+        for &id in used {
+            let terminal = &grammar.terminals()[id.index()];
+            let name = || terminal.name.clone();
+            let compiled = expressions
+                .compile(&terminal.regex)
+                .map_err(|error| Kind::Terminal { name: name(), source: error.0 })?;
+            if expressions.can_hold(expressions.null(compiled))? {
+                return Err(Kind::EmptyTerminal { name: name() }.into());
+            }
+            if compiled != ExprId::NEVER {
+                whole.push((id, compiled));
+            }
+        }
+        let rank = |terminal: &crate::Terminal| {
+            (terminal.priority, terminal.kind == TerminalKind::Literal)
+        };
+        let mut made = Self {
+            expressions,
+            ranks: grammar.terminals().iter().map(rank).collect(),
+            shadowed: TerminalSet::new(grammar.terminals().len()),
+            longest: competes(grammar),
+            whole: whole.into(),
+            ids: HashMap::new(),
+            meanings: Vec::new(),
+            max_states: limits.max_states,
+        };
+        if made.longest {
+            made.find_shadowed(grammar)?;
+        }
+        Ok(made)
+    }
+
+    pub(super) fn shadowed(&self) -> &TerminalSet {
+        &self.shadowed
+    }
+
+    pub(super) fn num_states(&self) -> usize {
+        self.meanings.len()
+    }
+
+    pub(super) fn num_expressions(&self) -> usize {
+        self.expressions.len()
+    }
+
+    /// About how much memory everything here takes.
+    pub(super) fn bytes(&self) -> usize {
+        let live: usize = self.meanings.iter().map(|meaning| size_of_val(&*meaning.live)).sum();
+        self.expressions.bytes() + 2 * (live + self.meanings.capacity() * size_of::<Meaning>())
+    }
+
+    pub(super) fn start(&mut self, states: &AppendOnly<State>) -> Result<LexerState, LexerError> {
+        self.begin(states, ExprId::ALL)
+    }
+
+    /// Where `byte` leads.
+    pub(super) fn advance(
+        &mut self,
+        states: &AppendOnly<State>,
+        from: LexerState,
+        byte: u8,
+    ) -> Result<Found, LexerError> {
+        let Meaning { pending, live, .. } = self.meanings[from.0 as usize].clone();
+        let pending = match pending {
+            ExprId::ALL => pending,
+            _ => self.expressions.derive(pending, byte)?,
+        };
+        if pending == ExprId::NEVER {
+            return Ok(Found::Dead);
+        }
+        let mut left = Vec::new();
+        for &(terminal, expr) in &live {
+            let expr = self.expressions.derive(expr, byte)?;
+            if expr != ExprId::NEVER {
+                left.push((terminal, expr));
+            }
+        }
+        let to = Meaning { fresh: false, pending, live: left.into() };
+        if let Some(&known) = self.ids.get(&to) {
+            return Ok(Found::State(known));
+        }
+        let possible = self.possible(&to)?;
+        if possible.is_empty() {
+            return Ok(Found::Dead);
+        }
+        self.add(states, to, possible).map(Found::State)
+    }
+
+    /// How the lexeme in progress may end.
+    pub(super) fn ends(
+        &mut self,
+        states: &AppendOnly<State>,
+        state: LexerState,
+    ) -> Result<Ends, LexerError> {
+        let Meaning { pending, live, .. } = self.meanings[state.0 as usize].clone();
+        let num_terminals = self.ranks.len();
+        let mut found = Ends { matched: TerminalSet::new(num_terminals), ends: [].into() };
+        let nulls: Vec<Live> =
+            live.iter().map(|&(terminal, expr)| (terminal, self.expressions.null(expr))).collect();
+        if nulls.iter().all(|&(_, null)| null == ExprId::NEVER) {
+            return Ok(found);
+        }
+        let longest = if self.longest { self.no_longer(&live)? } else { ExprId::ALL };
+        let mut by_condition = BTreeMap::<ExprId, TerminalSet>::new();
+        let mut losses = Losses::new();
+        for &(terminal, null) in &nulls {
+            let lost = self.lost(terminal, &nulls, &mut losses)?;
+            let condition = self.expressions.and([pending, longest, null, lost])?;
+            if self.expressions.can_hold(condition)? {
+                let group = by_condition.entry(condition);
+                group.or_insert_with(|| TerminalSet::new(num_terminals)).insert(terminal);
+            }
+        }
+        let mut ends = Vec::with_capacity(by_condition.len());
+        for (condition, terminals) in by_condition {
+            found.matched.union_with(&terminals);
+            ends.push(LexemeEnd { terminals, next: self.begin(states, condition)? });
+        }
+        ends.sort_by_key(|end| end.terminals.iter().next());
+        found.ends = ends.into();
+        Ok(found)
+    }
+
+    /// A state that goes on as `state` does for `num_bytes` bytes.
+    pub(super) fn within(
+        &mut self,
+        states: &AppendOnly<State>,
+        state: LexerState,
+        num_bytes: u32,
+    ) -> Result<LexerState, LexerError> {
+        let Meaning { fresh, pending, live } = self.meanings[state.0 as usize].clone();
+        // What else competes, or is asked of what follows, could tell counts apart however far they are.
+        if fresh || pending != ExprId::ALL || self.longest && live.len() > 1 {
+            return Ok(state);
+        }
+        let mut alike = Vec::with_capacity(live.len());
+        for &(terminal, expr) in &live {
+            let Some(within) = self.expressions.within(expr, num_bytes)? else { return Ok(state) };
+            // It matches more than `expr`, so if none of its lexemes can grow, none of those can.
+            if self.longest && within != expr && !self.expressions.is_prefix_free(within)? {
+                return Ok(state);
+            }
+            alike.push((terminal, within));
+        }
+        let meaning = Meaning { fresh, pending, live: alike.into() };
+        if let Some(&known) = self.ids.get(&meaning) {
+            return Ok(known);
+        }
+        let possible = self.possible(&meaning)?;
+        self.add(states, meaning, possible)
+    }
+
+    /// The state at which a lexeme begins, given the condition that is on the text from here.
+    fn begin(
+        &mut self,
+        states: &AppendOnly<State>,
+        pending: ExprId,
+    ) -> Result<LexerState, LexerError> {
+        let meaning = Meaning { fresh: true, pending, live: self.whole.clone() };
+        if let Some(&known) = self.ids.get(&meaning) {
+            return Ok(known);
+        }
+        let possible = self.possible(&meaning)?;
+        self.add(states, meaning, possible)
+    }
+
+    fn add(
+        &mut self,
+        states: &AppendOnly<State>,
+        meaning: Meaning,
+        possible: TerminalSet,
+    ) -> Result<LexerState, LexerError> {
+        let index = self.meanings.len();
+        if index >= self.max_states {
+            return Err(Kind::States(self.max_states).into());
+        }
+        let exprs = meaning.live.iter().map(|&(_, expr)| expr).chain([meaning.pending]);
+        let classes = self.expressions.classes(exprs);
+        let row = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
+        let may_end = meaning.fresh && self.expressions.holds_at_end(meaning.pending);
+        let ends = std::sync::OnceLock::new();
+        states.push(index, State { classes, row, possible, may_end, ends });
+        let id = LexerState(index as u32);
+        self.ids.insert(meaning.clone(), id);
+        self.meanings.push(meaning);
+        Ok(id)
+    }
+
+    /// The terminals that the lexeme can still become, for some text that follows.
+    fn possible(&mut self, meaning: &Meaning) -> Result<TerminalSet, LexerError> {
+        let mut possible = TerminalSet::new(self.ranks.len());
+        let mut losses = Losses::new();
+        for &(terminal, expr) in &meaning.live {
+            let mut left = expr;
+            if self.longest {
+                let lost = self.lost(terminal, &meaning.live, &mut losses)?;
+                left = self.expressions.and([left, lost])?;
+                if self.expressions.looks_ahead(expr) {
+                    let all = meaning.live.iter().map(|&(_, expr)| expr);
+                    let all = self.expressions.or(all)?;
+                    let longer = self.expressions.longer(all)?;
+                    let longest = self.expressions.not(longer)?;
+                    left = self.expressions.and([left, longest])?;
+                }
+            }
+            left = self.expressions.given(meaning.pending, left)?;
+            if self.expressions.matches_something(left)? {
+                possible.insert(terminal);
+            }
+        }
+        Ok(possible)
+    }
+
+    /// All but what terminals that are ranked higher than `terminal` match, in whose favour it loses.
+    fn lost(
+        &mut self,
+        terminal: TerminalId,
+        live: &[Live],
+        losses: &mut Losses,
+    ) -> Result<ExprId, LexerError> {
+        if !self.longest || self.shadowed.contains(terminal) {
+            return Ok(ExprId::ALL);
+        }
+        let rank = self.ranks[terminal.index()];
+        if let Some(&known) = losses.get(&rank) {
+            return Ok(known);
+        }
+        let higher = live.iter().filter(|(other, _)| self.ranks[other.index()] > rank);
+        let higher = self.expressions.or(higher.map(|&(_, expr)| expr))?;
+        let lost = self.expressions.not(higher)?;
+        losses.insert(rank, lost);
+        Ok(lost)
+    }
+
+    /// The condition that none of the live terminals matches more than what was read.
+    fn no_longer(&mut self, live: &[Live]) -> Result<ExprId, LexerError> {
+        let all = self.expressions.or(live.iter().map(|&(_, expr)| expr))?;
+        let grows = self.expressions.grows(all)?;
+        Ok(self.expressions.not(grows)?)
+    }
+
+    /// Finds the terminals each of whose texts a terminal that is ranked higher matches as well.
+    fn find_shadowed(&mut self, grammar: &Grammar) -> Result<(), LexerError> {
+        let whole = self.whole.clone();
+        let mut losses = Losses::new();
+        for &(terminal, expr) in &whole {
+            let lost = self.lost(terminal, &whole, &mut losses)?;
+            if lost == ExprId::ALL {
+                continue;
+            }
+            let left = self.expressions.and([expr, lost])?;
+            let wins = self.expressions.matches_something(left).map_err(|error| {
+                let name = grammar.terminals()[terminal.index()].name.clone();
+                Kind::Terminal { name, source: error.into() }
+            })?;
+            if !wins {
+                self.shadowed.insert(terminal);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! The streaming lexer: where lexemes may end, byte by byte, without looking ahead.
+//!
+//! A text is read from its front, and nothing is known of what follows. A lexeme that may end here may often also go
+//! on, so a reader keeps several *branches*. Each has a [`LexerState`] and whatever the reader makes of the
+//! terminals so far. For a byte, each branch is continued in two ways:
+//!
+//! - the lexeme goes on: [`Lexer::advance`];
+//! - it ended before the byte, as one of [`Lexer::ends`]: the branch takes one of its terminals and
+//!   advances from [`LexemeEnd::next`].
+//!
+//! What an end asks of the text that follows, its next state carries along: that no longer lexeme is
+//! found after all ([`Lexing::Longest`]), that lookaheads hold. A branch that breaks this is dead: its `advance` gives
+//! `None`. Conditions that are still open when the text ends are judged by [`Lexer::may_end`].
+//!
+//! ```
+//! use palmette_grammar::{lexer::{Lexer, LexerLimits}, *};
+//! let mut grammar = GrammarBuilder::new();
+//! let terminal = |name: &str, regex, kind| Terminal { name: name.into(), regex, priority: 0, kind, span: None };
+//! let letters = Regex::Class(CharClass::new([('a', 'z')])).repeat(1, None);
+//! let name = grammar.terminal(terminal("NAME", letters, TerminalKind::Pattern));
+//! let keyword = grammar.terminal(terminal("if", Regex::literal("if"), TerminalKind::Literal));
+//! let start = grammar.nonterminal("start", None);
+//! grammar.rule(start, [Symbol::Terminal(name), Symbol::Terminal(keyword)]);
+//! let lexer = Lexer::new(&grammar.build(start, Lexing::Longest), &LexerLimits::default())?;
+//!
+//! let i = lexer.advance(lexer.start(), b'i')?.unwrap();
+//! let if_ = lexer.advance(i, b'f')?.unwrap();
+//! assert!(lexer.matched(i)?.contains(name) && !lexer.matched(i)?.contains(keyword));
+//! assert!(lexer.matched(if_)?.contains(keyword) && !lexer.matched(if_)?.contains(name));
+//! assert!(lexer.possible(if_).contains(name), "as in `iffy`");
+//! // The keyword ended, so no letter can follow it.
+//! let after = &lexer.ends(if_)?[0];
+//! assert!(lexer.advance(after.next, b'f')?.is_none());
+//! # Ok::<(), palmette_grammar::lexer::LexerError>(())
+//! ```
+
+mod append_only;
+mod determinise;
+mod error;
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use append_only::AppendOnly;
+use determinise::{Determiniser, Found};
+pub use error::LexerError;
+
+use crate::{
+    Grammar, Lexing, Symbol, TerminalId, TerminalKind, TerminalSet, regex::expressions::ByteClasses,
+};
+
+/// A row's entry that was not asked for yet.
+const UNKNOWN: u32 = 0;
+/// A row's entry for a byte that leads nowhere.
+const DEAD: u32 = 1;
+/// A row's entry for state 0; others follow.
+const FIRST_STATE: u32 = 2;
+
+/// The lexer of a grammar: a deterministic automaton over bytes that is built as it is used.
+///
+/// Threads may share it: a step that was taken before is two look-ups without a lock; a new one takes a lock.
+/// States are numbered as they are found, so their numbers depend on what was asked before; nothing else does.
+#[derive(Debug)]
+pub struct Lexer {
+    start: LexerState,
+    shadowed: TerminalSet,
+    states: AppendOnly<State>,
+    determiniser: Mutex<Determiniser>,
+}
+
+/// A position of a [`Lexer`]: what the lexeme in progress may become and what earlier ones still ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LexerState(u32);
+
+/// How a lexeme may end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LexemeEnd {
+    /// What it then is: one of these, not empty.
+    pub terminals: TerminalSet,
+    /// Where the next lexeme begins. Knows what the end asks of the text that follows.
+    pub next: LexerState,
+}
+
+/// What bounds a [`Lexer`]. Exceeding one is an error that names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LexerLimits {
+    /// How many states there may be.
+    pub max_states: usize,
+    /// How many expressions (what is left of terminals' regular expressions) there may be.
+    pub max_expressions: usize,
+    /// How deep expressions may nest: chains of optional parts, trees of front ends.
+    pub max_nesting: u32,
+    /// How many expressions one search for a text of an intersection or complement may visit.
+    pub max_visited: usize,
+}
+
+/// What a [`Lexer`] has built so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LexerStatistics {
+    /// States.
+    pub states: usize,
+    /// Transitions, of a state by a class of bytes, that are known.
+    pub transitions: usize,
+    /// Expressions.
+    pub expressions: usize,
+    /// About how much memory all of it takes.
+    pub bytes: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    classes: Arc<ByteClasses>,
+    /// By class: [`UNKNOWN`], [`DEAD`], or a state's number after [`FIRST_STATE`].
+    row: Box<[AtomicU32]>,
+    possible: TerminalSet,
+    may_end: bool,
+    ends: OnceLock<Ends>,
+}
+
+#[derive(Debug)]
+struct Ends {
+    matched: TerminalSet,
+    ends: Box<[LexemeEnd]>,
+}
+
+impl Default for LexerLimits {
+    fn default() -> Self {
+        Self {
+            max_states: 1_000_000,
+            max_expressions: 4_000_000,
+            max_nesting: 1_000,
+            max_visited: 200_000,
+        }
+    }
+}
+
+impl Lexer {
+    /// The lexer of the terminals that are in rules reachable from the start, or ignored.
+    ///
+    /// # Errors
+    /// When a terminal matches the empty text, uses what the lexer cannot honour, or exceeds a limit: the error names the
+    /// terminal.
+    pub fn new(grammar: &Grammar, limits: &LexerLimits) -> Result<Self, LexerError> {
+        let mut determiniser = Determiniser::new(grammar, &used_terminals(grammar), limits)?;
+        let states = AppendOnly::new();
+        let shadowed = determiniser.shadowed().clone();
+        let start = determiniser.start(&states)?;
+        Ok(Self { start, shadowed, states, determiniser: Mutex::new(determiniser) })
+    }
+
+    /// Before the first lexeme.
+    pub fn start(&self) -> LexerState {
+        self.start
+    }
+
+    /// The lexeme in progress goes on with `byte`; `None` when it cannot, or earlier lexemes could then not have ended where
+    /// they did.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn advance(&self, state: LexerState, byte: u8) -> Result<Option<LexerState>, LexerError> {
+        let from = self.state(state);
+        let class = from.classes.class(byte);
+        match from.row[class].load(Ordering::Acquire) {
+            UNKNOWN => self.find(state, class),
+            DEAD => Ok(None),
+            found => Ok(Some(LexerState(found - FIRST_STATE))),
+        }
+    }
+
+    /// How the lexeme in progress may end here: by what the ends ask of what follows, in the order of their least
+    /// terminals. No terminal is in two of them unless under different conditions.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn ends(&self, state: LexerState) -> Result<&[LexemeEnd], LexerError> {
+        Ok(&self.found_ends(state)?.ends)
+    }
+
+    /// The terminals of all [`ends`](Self::ends).
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn matched(&self, state: LexerState) -> Result<&TerminalSet, LexerError> {
+        Ok(&self.found_ends(state)?.matched)
+    }
+
+    /// The terminals that the lexeme in progress can still become, ending here included, for some text that follows.
+    pub fn possible(&self, state: LexerState) -> &TerminalSet {
+        &self.state(state).possible
+    }
+
+    /// Whether no byte of the lexeme was read yet and the text may end here: nothing that earlier lexemes ask of what
+    /// follows is left open.
+    pub fn may_end(&self, state: LexerState) -> bool {
+        self.state(state).may_end
+    }
+
+    /// A state that goes on as `state` does for the next `num_bytes` bytes: after each of them, as many lexemes end, as
+    /// the same terminals, and the same terminals are possible. So states that differ only in counts that are far from used up
+    /// (`maxLength: 100000`) are one, and what is known of the one for tokens of that many bytes holds for the others.
+    ///
+    /// It may be `state` itself.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn within(&self, state: LexerState, num_bytes: u32) -> Result<LexerState, LexerError> {
+        self.determiniser().within(&self.states, state, num_bytes)
+    }
+
+    /// For each byte a number below the count; bytes with the same number lead to the same state.
+    pub fn num_classes(&self, state: LexerState) -> usize {
+        self.state(state).row.len()
+    }
+
+    /// The number of a byte; see [`num_classes`](Self::num_classes).
+    pub fn class(&self, state: LexerState, byte: u8) -> usize {
+        self.state(state).classes.class(byte)
+    }
+
+    /// Terminals that would lose each of their lexemes to terminals ranked higher, and so are
+    /// kept beside these. Empty with [`Lexing::Any`].
+    pub fn shadowed(&self) -> &TerminalSet {
+        &self.shadowed
+    }
+
+    /// What was built so far.
+    pub fn statistics(&self) -> LexerStatistics {
+        let determiniser = self.determiniser();
+        let (mut transitions, mut bytes) = (0, determiniser.bytes());
+        for index in 0..determiniser.num_states() {
+            let state = self.states.get(index);
+            let known = |entry: &&AtomicU32| entry.load(Ordering::Relaxed) != UNKNOWN;
+            transitions += state.row.iter().filter(known).count();
+            bytes += size_of::<State>() + size_of_val(&*state.row);
+        }
+        LexerStatistics {
+            states: determiniser.num_states(),
+            transitions,
+            expressions: determiniser.num_expressions(),
+            bytes,
+        }
+    }
+
+    fn state(&self, state: LexerState) -> &State {
+        self.states.get(state.0 as usize)
+    }
+
+    fn determiniser(&self) -> std::sync::MutexGuard<'_, Determiniser> {
+        // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil it.
+        self.determiniser.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// A transition that is not known yet.
+    #[cold]
+    fn find(&self, state: LexerState, class: usize) -> Result<Option<LexerState>, LexerError> {
+        let from = self.state(state);
+        let byte = from.classes.representatives()[class];
+        let found = match self.determiniser().advance(&self.states, state, byte)? {
+            Found::Dead => None,
+            Found::State(to) => Some(to),
+        };
+        let entry = found.map_or(DEAD, |to| to.0 + FIRST_STATE);
+        from.row[class].store(entry, Ordering::Release);
+        Ok(found)
+    }
+
+    fn found_ends(&self, state: LexerState) -> Result<&Ends, LexerError> {
+        let ends = &self.state(state).ends;
+        if let Some(known) = ends.get() {
+            return Ok(known);
+        }
+        let found = self.determiniser().ends(&self.states, state)?;
+        Ok(ends.get_or_init(|| found))
+    }
+}
+
+/// The terminals in rules that can be reached from the start, and the ignored ones; those without text are left out.
+fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
+    let mut used: BTreeSet<_> = grammar.ignored().iter().copied().collect();
+    let mut rules_of = vec![Vec::new(); grammar.nonterminals().len()];
+    for rule in grammar.rules() {
+        rules_of[rule.head.index()].push(rule);
+    }
+    let mut reached = vec![false; grammar.nonterminals().len()];
+    let mut to_visit = vec![grammar.start()];
+    while let Some(nonterminal) = to_visit.pop() {
+        if std::mem::replace(&mut reached[nonterminal.index()], true) {
+            continue;
+        }
+        for symbol in rules_of[nonterminal.index()].iter().flat_map(|rule| &rule.body) {
+            match *symbol {
+                Symbol::Terminal(terminal) => drop(used.insert(terminal)),
+                Symbol::Nonterminal(next) => to_visit.push(next),
+            }
+        }
+    }
+    used.retain(|id| grammar.terminals()[id.index()].kind != TerminalKind::Declared);
+    used
+}
+
+/// Whether terminals compete for lexemes.
+fn competes(grammar: &Grammar) -> bool {
+    grammar.lexing() == Lexing::Longest
+}

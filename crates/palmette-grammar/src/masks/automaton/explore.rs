@@ -1,0 +1,155 @@
+//! What a look at some states of a stack tells about every token.
+
+use hashbrown::HashMap;
+use palmette_core::{TokenId, mask};
+
+use super::views::{Answer, ViewId, Views};
+use crate::lexer::LexerState;
+use crate::lr::StateId;
+use crate::recognizer::{Recognizer, RecognizerError};
+use crate::vocabulary::VocabularyTrie;
+
+/// A stack of which only the top is known, as a walk sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stack {
+    /// With this top.
+    Known(ViewId),
+    /// A shift went below what is known.
+    Unknown,
+}
+
+/// Walks tokens through lexer and parser below the top of a stack; its memory is kept from walk to walk.
+#[derive(Debug, Default)]
+pub(super) struct Explorer {
+    views: Views,
+    live: HashMap<(LexerState, Stack), Answer>,
+    /// The branches of all nodes from the root to the current one.
+    branches: Vec<(LexerState, Stack)>,
+    /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
+    first: Vec<usize>,
+}
+
+impl Explorer {
+    /// Sets the bits of those tokens of `trie` that may follow a lexeme in progress on every stack whose states, from the top,
+    /// begin with `top`; gives those of which that depends on what is below.
+    pub(super) fn explore(
+        &mut self,
+        recognizer: &Recognizer,
+        trie: &VocabularyTrie,
+        lexer: LexerState,
+        top: &[StateId],
+        mask: &mut [u32],
+    ) -> Result<Vec<TokenId>, RecognizerError> {
+        self.views.clear();
+        self.live.clear();
+        self.branches.clear();
+        self.first.clear();
+        let stack = self.views.of(top).map_or(Stack::Unknown, Stack::Known);
+        self.branches.push((lexer, stack));
+        self.first.extend([0, 1]);
+        let mut undecided = Vec::new();
+        let mut index = 1;
+        while index < trie.num_nodes() {
+            let node = trie.node(index);
+            self.first.truncate(node.depth + 1);
+            self.branches.truncate(self.first[node.depth]);
+            let answer = self.step(recognizer, node.depth, node.byte)?;
+            if answer == Answer::No {
+                index = trie.end(index);
+                continue;
+            }
+            self.first.push(self.branches.len());
+            let tokens = trie.tokens_in(trie.own_ranks(index));
+            match answer {
+                Answer::Yes => tokens.iter().for_each(|&token| mask::insert(mask, token)),
+                _ => undecided.extend_from_slice(tokens),
+            }
+            index += 1;
+        }
+        Ok(undecided)
+    }
+
+    /// Adds the branches after `byte` of the node above `depth`; tells whether one of them is live.
+    fn step(
+        &mut self,
+        recognizer: &Recognizer,
+        depth: usize,
+        byte: u8,
+    ) -> Result<Answer, RecognizerError> {
+        let lexer = recognizer.lexer();
+        let mut answer = Answer::No;
+        for at in self.first[depth - 1]..self.first[depth] {
+            let (state, stack) = self.branches[at];
+            if let Some(next) = lexer.advance(state, byte)? {
+                self.add(recognizer, depth, next, stack, &mut answer);
+            }
+            for end in lexer.ends(state)? {
+                let Some(next) = lexer.advance(end.next, byte)? else { continue };
+                for terminal in end.terminals.iter() {
+                    let view = match stack {
+                        Stack::Known(view) if !recognizer.ignored().contains(terminal) => view,
+                        _ => {
+                            self.add(recognizer, depth, next, stack, &mut answer);
+                            continue;
+                        }
+                    };
+                    let tables = recognizer.parser().tables();
+                    let shifted = self.views.shift(tables, view, terminal).clone();
+                    for &view in &shifted.views {
+                        self.add(recognizer, depth, next, Stack::Known(view), &mut answer);
+                    }
+                    if shifted.deeper {
+                        self.add(recognizer, depth, next, Stack::Unknown, &mut answer);
+                    }
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Adds a branch unless nothing can complete it or it is there already.
+    fn add(
+        &mut self,
+        recognizer: &Recognizer,
+        depth: usize,
+        lexer: LexerState,
+        stack: Stack,
+        answer: &mut Answer,
+    ) {
+        let live = self.live(recognizer, lexer, stack);
+        if live == Answer::No || self.branches[self.first[depth]..].contains(&(lexer, stack)) {
+            return;
+        }
+        self.branches.push((lexer, stack));
+        if *answer != Answer::Yes {
+            *answer = live;
+        }
+    }
+
+    /// Whether the lexeme in progress can become something that the parser takes.
+    fn live(&mut self, recognizer: &Recognizer, lexer: LexerState, stack: Stack) -> Answer {
+        if let Some(&known) = self.live.get(&(lexer, stack)) {
+            return known;
+        }
+        let possible = recognizer.lexer().possible(lexer);
+        let mut live = Answer::No;
+        for terminal in possible.iter() {
+            let answer = match stack {
+                // What is ignored may stand anywhere, if the stack is one at all.
+                Stack::Known(_) if recognizer.ignored().contains(terminal) => Answer::Yes,
+                Stack::Known(view) => {
+                    self.views.answer(recognizer.parser().tables(), view, terminal)
+                }
+                Stack::Unknown => Answer::Deeper,
+            };
+            if answer != Answer::No {
+                live = answer;
+            }
+            if live == Answer::Yes {
+                break;
+            }
+        }
+        self.live.insert((lexer, stack), live);
+        live
+    }
+}

@@ -1,0 +1,130 @@
+//! What all grammars over a vocabulary share: the tokens made of certain bytes only.
+
+use std::sync::{Arc, Mutex};
+
+use hashbrown::HashMap;
+use palmette_core::{TokenId, Vocabulary, mask};
+
+use super::views::{Answer, Views};
+use crate::lexer::{Lexer, LexerState};
+use crate::lr::StateId;
+use crate::recognizer::{Recognizer, RecognizerError};
+use crate::vocabulary::VocabularyTrie;
+
+/// Slices are kept for at most this many sets of bytes; what has more is walked whole.
+const MAX_SLICES: usize = 256;
+
+/// A set of bytes, bit `b % 64` of word `b / 64`.
+type Bytes = [u64; 4];
+
+/// A vocabulary's trie, and its tokens cut by the bytes they are made of.
+///
+/// Inside a string nearly every byte goes on to the same lexer state, so nearly every token may follow: such tokens are
+/// found once for all grammars, and only the others are walked.
+#[derive(Debug)]
+pub struct VocabularySlices {
+    vocabulary: Arc<Vocabulary>,
+    trie: Arc<VocabularyTrie>,
+    slices: Mutex<HashMap<Bytes, Arc<Slice>>>,
+}
+
+/// The tokens made of certain bytes, and the others.
+#[derive(Debug)]
+pub(super) struct Slice {
+    mask: Vec<u32>,
+    rest: VocabularyTrie,
+}
+
+impl Slice {
+    /// The tokens made of these bytes only.
+    pub(super) fn mask(&self) -> &[u32] {
+        &self.mask
+    }
+
+    /// The others.
+    pub(super) fn rest(&self) -> &VocabularyTrie {
+        &self.rest
+    }
+}
+
+impl VocabularySlices {
+    /// No slice yet. `trie` must be of `vocabulary`.
+    pub fn new(vocabulary: Arc<Vocabulary>, trie: Arc<VocabularyTrie>) -> Self {
+        Self { vocabulary, trie, slices: Mutex::default() }
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// All tokens with text.
+    pub fn trie(&self) -> &VocabularyTrie {
+        &self.trie
+    }
+
+    /// Words of a mask row.
+    pub(super) fn num_words(&self) -> usize {
+        mask::num_words(self.vocabulary.num_tokens())
+    }
+
+    /// A trie of these tokens.
+    pub(super) fn trie_of(&self, tokens: &[TokenId]) -> VocabularyTrie {
+        VocabularyTrie::of(&self.vocabulary, tokens)
+    }
+
+    /// The tokens that leave `lexer` as it is and may follow on every stack with `state` on top; `None` where there are
+    /// few or none.
+    pub(super) fn slice_of(
+        &self,
+        recognizer: &Recognizer,
+        lexer: LexerState,
+        state: StateId,
+    ) -> Result<Option<Arc<Slice>>, RecognizerError> {
+        let bytes = bytes_that_stay(recognizer.lexer(), lexer)?;
+        if bytes.iter().map(|word| word.count_ones()).sum::<u32>() < 64 {
+            return Ok(None);
+        }
+        let mut views = Views::default();
+        let Some(view) = views.of(&[state]) else { return Ok(None) };
+        let tables = recognizer.parser().tables();
+        let live = recognizer.lexer().possible(lexer).iter().any(|terminal| {
+            recognizer.ignored().contains(terminal)
+                || views.answer(tables, view, terminal) == Answer::Yes
+        });
+        Ok(if live { self.slice(bytes) } else { None })
+    }
+
+    fn slice(&self, bytes: Bytes) -> Option<Arc<Slice>> {
+        let mut slices = self.slices.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(known) = slices.get(&bytes) {
+            return Some(Arc::clone(known));
+        }
+        if slices.len() >= MAX_SLICES {
+            return None;
+        }
+        let mut mask = vec![0; self.num_words()];
+        let mut rest = Vec::new();
+        for (token, text) in self.vocabulary.texts() {
+            if text.iter().all(|&byte| bytes[usize::from(byte) / 64] >> (byte % 64) & 1 == 1) {
+                mask::insert(&mut mask, token);
+            } else {
+                rest.push(token);
+            }
+        }
+        let slice = Arc::new(Slice { mask, rest: self.trie_of(&rest) });
+        slices.insert(bytes, Arc::clone(&slice));
+        Some(slice)
+    }
+}
+
+/// The bytes that lead from `state` to itself.
+fn bytes_that_stay(lexer: &Lexer, state: LexerState) -> Result<Bytes, RecognizerError> {
+    let mut bytes = [0; 4];
+    for byte in 0..=u8::MAX {
+        if lexer.advance(state, byte)? == Some(state) {
+            bytes[usize::from(byte) / 64] |= 1 << (byte % 64);
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,179 @@
+//! The plain engine: every token's bytes through lexer and parser, shared prefixes once.
+
+use std::collections::HashMap;
+
+use palmette_core::mask;
+
+use crate::lexer::LexerState;
+use crate::recognizer::{Position, Recognizer, RecognizerError};
+use crate::vocabulary::VocabularyTrie;
+use crate::{ParserScratch, Stacks, TerminalId, TerminalSet};
+
+/// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read
+/// once and one that is dead takes its whole subtree with it. Nothing is kept from mask to mask but what the lexer learns.
+///
+/// Cost: one lexer step a branch and live node of the trie; 400 thousand nodes for a vocabulary of 200 thousand tokens
+/// where everything may follow.
+#[derive(Clone, Copy, Debug)]
+pub struct TrieWalk<'a> {
+    /// The grammar.
+    pub recognizer: &'a Recognizer,
+    /// The tokens.
+    pub trie: &'a VocabularyTrie,
+}
+
+/// Memory that a thread lends to a walk; what is in it between two calls does not matter.
+#[derive(Debug, Default)]
+pub struct WalkScratch {
+    parser: ParserScratch,
+    /// The stacks that branches refer to.
+    stacks: Vec<Known>,
+    by_fingerprint: HashMap<u64, Vec<u32>>,
+    shifts: HashMap<(u32, TerminalId), Option<u32>>,
+    /// The branches of all nodes from the root to the current one.
+    branches: Vec<(LexerState, u32)>,
+    /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
+    first: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Known {
+    stacks: Stacks,
+    /// What may follow, ignored terminals included.
+    allowed: TerminalSet,
+}
+
+impl TrieWalk<'_> {
+    /// Sets the bits of the tokens with text that may follow; clears all others.
+    ///
+    /// # Errors
+    /// When a limit is exceeded; the mask then denies all.
+    ///
+    /// # Panics
+    /// When `mask` is too short for the vocabulary.
+    pub fn fill_mask(
+        &self,
+        position: &Position,
+        scratch: &mut WalkScratch,
+        mask: &mut [u32],
+    ) -> Result<(), RecognizerError> {
+        mask.fill(0);
+        let result = self.walk(position, scratch, mask);
+        if result.is_err() {
+            mask.fill(0);
+        }
+        result
+    }
+
+    fn walk(
+        &self,
+        position: &Position,
+        scratch: &mut WalkScratch,
+        mask: &mut [u32],
+    ) -> Result<(), RecognizerError> {
+        scratch.reset();
+        for branch in position.branches() {
+            let stacks = self.know(branch.stacks.clone(), scratch)?;
+            scratch.branches.push((branch.lexer, stacks));
+        }
+        scratch.first.push(scratch.branches.len());
+        let mut index = 1;
+        while index < self.trie.num_nodes() {
+            let node = self.trie.node(index);
+            scratch.first.truncate(node.depth + 1);
+            scratch.branches.truncate(scratch.first[node.depth]);
+            self.step(node.depth, node.byte, scratch)?;
+            if scratch.branches.len() == scratch.first[node.depth] {
+                index = self.trie.end(index);
+                continue;
+            }
+            scratch.first.push(scratch.branches.len());
+            for &token in self.trie.tokens_in(self.trie.own_ranks(index)) {
+                mask::insert(mask, token);
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds the branches after `byte` of the node above `depth`.
+    fn step(
+        &self,
+        depth: usize,
+        byte: u8,
+        scratch: &mut WalkScratch,
+    ) -> Result<(), RecognizerError> {
+        let lexer = self.recognizer.lexer();
+        for at in scratch.first[depth - 1]..scratch.first[depth] {
+            let (state, stacks) = scratch.branches[at];
+            if let Some(next) = lexer.advance(state, byte)? {
+                self.add(depth, next, stacks, scratch);
+            }
+            for end in lexer.ends(state)? {
+                let Some(next) = lexer.advance(end.next, byte)? else { continue };
+                for terminal in end.terminals.iter() {
+                    if let Some(after) = self.shift(stacks, terminal, scratch)? {
+                        self.add(depth, next, after, scratch);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a branch if something can complete it and it is not there yet.
+    fn add(&self, depth: usize, state: LexerState, stacks: u32, scratch: &mut WalkScratch) {
+        let possible = self.recognizer.lexer().possible(state);
+        let new = |known: &[(LexerState, u32)]| !known.contains(&(state, stacks));
+        if possible.intersects(&scratch.stacks[stacks as usize].allowed)
+            && new(&scratch.branches[scratch.first[depth]..])
+        {
+            scratch.branches.push((state, stacks));
+        }
+    }
+
+    fn shift(
+        &self,
+        stacks: u32,
+        terminal: TerminalId,
+        scratch: &mut WalkScratch,
+    ) -> Result<Option<u32>, RecognizerError> {
+        if self.recognizer.ignored().contains(terminal) {
+            return Ok(Some(stacks));
+        }
+        if let Some(&known) = scratch.shifts.get(&(stacks, terminal)) {
+            return Ok(known);
+        }
+        let before = &scratch.stacks[stacks as usize].stacks;
+        let after = self.recognizer.parser().shift(before, terminal, &mut scratch.parser)?;
+        let after = after.map(|after| self.know(after, scratch)).transpose()?;
+        scratch.shifts.insert((stacks, terminal), after);
+        Ok(after)
+    }
+
+    /// The number of these stacks.
+    fn know(&self, stacks: Stacks, scratch: &mut WalkScratch) -> Result<u32, RecognizerError> {
+        let alike = scratch.by_fingerprint.entry(stacks.fingerprint()).or_default();
+        let same = alike.iter().find(|&&known| scratch.stacks[known as usize].stacks == stacks);
+        if let Some(&known) = same {
+            return Ok(known);
+        }
+        let number = scratch.stacks.len() as u32;
+        alike.push(number);
+        let mut allowed = self.recognizer.ignored().clone();
+        self.recognizer.parser().allowed(&stacks, &mut allowed, &mut scratch.parser)?;
+        scratch.stacks.push(Known { stacks, allowed });
+        Ok(number)
+    }
+}
+
+impl WalkScratch {
+    fn reset(&mut self) {
+        self.stacks.clear();
+        self.by_fingerprint.clear();
+        self.shifts.clear();
+        self.branches.clear();
+        self.first.clear();
+        self.first.push(0);
+    }
+}

@@ -1,0 +1,201 @@
+//! From trees to expressions.
+
+use super::{Arm, Exceeded, ExprId, Expressions, Made, Repeat};
+use crate::Regex;
+
+/// Why a tree has no expression.
+#[derive(Debug)]
+pub(crate) struct CompileError(pub(crate) CompileErrorKind);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CompileErrorKind {
+    #[error(
+        "a reluctant quantifier stands inside `{0}`, where a set of texts is asked for and not the first match; \
+         write the quantifier without its `?`"
+    )]
+    ReluctantInside(&'static str),
+    #[error("it nests deeper than {0} levels; write it flatter")]
+    Deep(u32),
+    #[error("{0}")]
+    Exceeded(#[from] Exceeded),
+}
+
+impl<E: Into<CompileErrorKind>> From<E> for CompileError {
+    fn from(kind: E) -> Self {
+        Self(kind.into())
+    }
+}
+
+type Compiled = Result<ExprId, CompileError>;
+
+/// Whether the order in which a backtracking matcher tries things is kept.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    Kept,
+    Dropped,
+}
+
+impl Expressions {
+    /// The lexemes of a terminal with this tree.
+    pub(crate) fn compile(&mut self, regex: &Regex) -> Compiled {
+        self.check_depth(regex, 0)?;
+        if is_reluctant(regex) {
+            let ways = self.tree(regex, Order::Kept)?;
+            Ok(self.first(ways)?)
+        } else {
+            self.tree(regex, Order::Dropped)
+        }
+    }
+
+    fn tree(&mut self, regex: &Regex, order: Order) -> Compiled {
+        Ok(match regex {
+            Regex::Never => ExprId::NEVER,
+            Regex::Empty => ExprId::EMPTY,
+            Regex::Literal(text) => self.literals(vec![text.as_bytes()])?,
+            Regex::Class(class) => self.class(class)?,
+            Regex::Concat(parts) => {
+                let mut whole = ExprId::EMPTY;
+                for part in parts.iter().rev() {
+                    let part = self.tree(part, order)?;
+                    whole = self.concat(part, whole)?;
+                }
+                whole
+            }
+            Regex::Alternate(options) if order == Order::Kept => {
+                let mut compiled = Vec::with_capacity(options.len());
+                for option in options.iter() {
+                    compiled.push(self.tree(option, order)?);
+                }
+                self.ordered(compiled)?
+            }
+            Regex::Alternate(options) => {
+                let (mut compiled, mut texts) = (Vec::new(), Vec::new());
+                for option in options.iter() {
+                    match option {
+                        Regex::Literal(text) => texts.push(text.as_bytes()),
+                        _ => compiled.push(self.tree(option, order)?),
+                    }
+                }
+                compiled.push(self.literals(texts)?);
+                self.or(compiled)?
+            }
+            Regex::Repeat { inner, min, max, reluctant } => {
+                if max.is_some_and(|max| max < *min) {
+                    return Ok(ExprId::NEVER);
+                }
+                let inner = self.tree(inner, order)?;
+                let reluctant = *reluctant && order == Order::Kept;
+                self.repeated(Repeat { inner, min: *min, max: *max, reluctant })?
+            }
+            Regex::And(_) | Regex::Not(_) if order == Order::Kept => {
+                let set = self.tree(regex, Order::Dropped)?;
+                self.unordered(set)?
+            }
+            Regex::And(parts) => {
+                refuse_reluctant(parts, "an intersection")?;
+                let mut compiled = vec![self.utf8];
+                for part in parts.iter() {
+                    compiled.push(self.tree(part, Order::Dropped)?);
+                }
+                if !parts.is_empty() {
+                    compiled.remove(0);
+                }
+                self.and(compiled)?
+            }
+            Regex::Not(inner) => {
+                refuse_reluctant(std::slice::from_ref(inner), "a complement")?;
+                let inner = self.tree(inner, Order::Dropped)?;
+                let others = self.not(inner)?;
+                self.and([self.utf8, others])?
+            }
+            Regex::Look { inner, behind: true, negated } => {
+                let inner = self.tree(inner, Order::Dropped)?;
+                let history = self.concat(ExprId::ALL, inner)?;
+                self.behind(history, *negated)?
+            }
+            Regex::Look { inner, behind: false, negated } => {
+                let inner = self.tree(inner, Order::Dropped)?;
+                let seen = self.concat(inner, ExprId::ALL)?;
+                let condition = if *negated { self.not(seen)? } else { seen };
+                self.given(condition, ExprId::EMPTY)?
+            }
+        })
+    }
+
+    /// One of these texts: a tree by their beginnings, whose equal branches are one.
+    fn literals(&mut self, mut texts: Vec<&[u8]>) -> Made {
+        /// What is known of the texts that begin with the bytes on the way here.
+        #[derive(Default)]
+        struct Branch {
+            byte: u8,
+            ends: bool,
+            arms: Vec<Arm>,
+        }
+        if texts.is_empty() {
+            return Ok(ExprId::NEVER);
+        }
+        texts.sort_unstable();
+        let mut way = vec![Branch::default()];
+        let mut before: &[u8] = &[];
+        for text in texts.into_iter().map(Some).chain([None]) {
+            let shared =
+                text.map_or(0, |text| before.iter().zip(text).take_while(|(a, b)| a == b).count());
+            while way.len() > shared + 1 {
+                let Some(branch) = way.pop() else { break };
+                let then = self.branch(branch.arms, branch.ends)?;
+                if let Some(parent) = way.last_mut() {
+                    parent.arms.push(Arm { low: branch.byte, high: branch.byte, then });
+                }
+            }
+            if let Some(text) = text {
+                let rest = text[shared..].iter();
+                way.extend(rest.map(|&byte| Branch { byte, ..Branch::default() }));
+                if let Some(last) = way.last_mut() {
+                    last.ends = true;
+                }
+                before = text;
+            }
+        }
+        let root = way.remove(0);
+        self.branch(root.arms, root.ends)
+    }
+
+    fn branch(&mut self, arms: Vec<Arm>, ends: bool) -> Made {
+        let on = self.switch(arms)?;
+        if ends { self.or([ExprId::EMPTY, on]) } else { Ok(on) }
+    }
+
+    /// Refuses a tree that is deeper than the limit, before anything descends into it without looking.
+    fn check_depth(&self, regex: &Regex, depth: u32) -> Result<(), CompileError> {
+        if depth > self.limits.max_nesting {
+            return Err(CompileErrorKind::Deep(self.limits.max_nesting).into());
+        }
+        children(regex).iter().try_for_each(|child| self.check_depth(child, depth + 1))
+    }
+}
+
+/// Whether a reluctant quantifier decides where a lexeme ends.
+fn is_reluctant(regex: &Regex) -> bool {
+    match regex {
+        Regex::Repeat { reluctant: true, .. } => true,
+        Regex::Look { .. } => false,
+        _ => children(regex).iter().any(is_reluctant),
+    }
+}
+
+fn refuse_reluctant(parts: &[Regex], inside: &'static str) -> Result<(), CompileError> {
+    if parts.iter().any(is_reluctant) {
+        return Err(CompileErrorKind::ReluctantInside(inside).into());
+    }
+    Ok(())
+}
+
+fn children(regex: &Regex) -> &[Regex] {
+    match regex {
+        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) => &[],
+        Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => parts,
+        Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
+            std::slice::from_ref(inner)
+        }
+    }
+}

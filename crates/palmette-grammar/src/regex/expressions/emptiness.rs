@@ -1,0 +1,105 @@
+//! Whether anything is left to match: a search through the derivatives.
+
+use std::collections::{HashMap, VecDeque, hash_map::Entry};
+
+use super::{Exceeded, ExprId, Expressions};
+
+impl Expressions {
+    /// Whether some lexeme, with something following it, is in `of`.
+    ///
+    /// # Errors
+    /// When more expressions would have to be visited than the limit allows.
+    pub(crate) fn matches_something(&mut self, of: ExprId) -> Result<bool, Exceeded> {
+        self.search(of, Kind::Lexemes)
+    }
+
+    /// Whether the condition holds for some text of whole characters.
+    ///
+    /// # Errors
+    /// When more expressions would have to be visited than the limit allows.
+    pub(crate) fn can_hold(&mut self, condition: ExprId) -> Result<bool, Exceeded> {
+        if condition == ExprId::NEVER || self.holds_at_end(condition) {
+            return Ok(condition != ExprId::NEVER);
+        }
+        let within = self.and([condition, self.utf8])?;
+        self.search(within, Kind::Conditions)
+    }
+
+    fn search(&mut self, start: ExprId, kind: Kind) -> Result<bool, Exceeded> {
+        if let Some(known) = self.known(start, kind)? {
+            return Ok(known);
+        }
+        // Breadth first: who was reached from where, in the order of reaching.
+        let mut reached_from = HashMap::from([(start, start)]);
+        let mut queue = VecDeque::from([start]);
+        while let Some(from) = queue.pop_front() {
+            let classes = self.classes([from]);
+            for &byte in classes.representatives() {
+                let to = self.derive(from, byte)?;
+                let Entry::Vacant(new) = reached_from.entry(to) else { continue };
+                new.insert(from);
+                match self.known(to, kind)? {
+                    Some(true) => {
+                        self.remember_way(&reached_from, to, kind);
+                        return Ok(true);
+                    }
+                    Some(false) => {}
+                    None => queue.push_back(to),
+                }
+                if reached_from.len() > self.limits.max_visited {
+                    return Err(Exceeded::Visited(self.limits.max_visited));
+                }
+            }
+        }
+        for &expr in reached_from.keys() {
+            self.memo(kind).insert(expr, false);
+        }
+        Ok(false)
+    }
+
+    /// What can be told without a search.
+    fn known(&mut self, of: ExprId, kind: Kind) -> Result<Option<bool>, Exceeded> {
+        if of == ExprId::NEVER {
+            return Ok(Some(false));
+        }
+        if self.facts(of).plain {
+            return Ok(Some(true));
+        }
+        if let Some(&known) = self.memo(kind).get(&of) {
+            return Ok(Some(known));
+        }
+        let ends = match kind {
+            Kind::Conditions => self.holds_at_end(of),
+            Kind::Lexemes => self.can_hold(self.null(of))?,
+        };
+        if ends {
+            self.memo(kind).insert(of, true);
+        }
+        Ok(ends.then_some(true))
+    }
+
+    fn remember_way(&mut self, from: &HashMap<ExprId, ExprId>, end: ExprId, kind: Kind) {
+        let mut at = end;
+        loop {
+            self.memo(kind).insert(at, true);
+            match from.get(&at) {
+                Some(&before) if before != at => at = before,
+                _ => break,
+            }
+        }
+    }
+
+    fn memo(&mut self, kind: Kind) -> &mut HashMap<ExprId, bool> {
+        match kind {
+            Kind::Lexemes => &mut self.nonempty_lexemes,
+            Kind::Conditions => &mut self.nonempty_conditions,
+        }
+    }
+}
+
+/// What an expression is taken for.
+#[derive(Clone, Copy)]
+enum Kind {
+    Lexemes,
+    Conditions,
+}

@@ -1,0 +1,428 @@
+//! Interned expressions over bytes, and their derivatives.
+//!
+//! # What an expression denotes
+//! A set of pairs (lexeme, what follows): a lexeme may be matched only where what follows allows it, as lookaheads
+//! ask. For an expression without them, what follows does not matter. The derivative by a byte takes that byte off the
+//! lexeme's front; [`Expressions::null`] is what the empty lexeme asks of what follows: again an expression, a
+//! *condition*, which denotes the set of the texts that it matches up to their end. [`ExprId::ALL`] as a condition
+//! always holds, [`ExprId::NEVER`] never.
+//!
+//! A lookbehind carries the derivative of "anything, then what is looked for" by the lexeme so far, so it must be
+//! brought forward also where it stands in a part that has not begun: [`Expressions::derive`] does.
+//!
+//! Everything is bytes; a complement is taken within UTF-8 texts when a tree is compiled ([`compile`]).
+
+mod build;
+mod byte_classes;
+mod compile;
+mod derive;
+mod emptiness;
+mod horizon;
+mod ordered;
+mod utf8;
+
+use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
+
+pub(crate) use byte_classes::ByteClasses;
+use byte_classes::{PartitionId, Partitions};
+pub(crate) use compile::CompileErrorKind;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// An expression's place in [`Expressions`]. Equal ids are equal expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ExprId(u32);
+
+/// The shape of an expression.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Node {
+    /// Nothing.
+    Never,
+    /// The empty lexeme, whatever follows.
+    Empty,
+    /// One byte, then what its arm says. Arms are sorted and disjoint.
+    Switch(Box<[Arm]>),
+    /// One after the other. The first is no concatenation.
+    Concat(ExprId, ExprId),
+    /// One of these: sorted, at least two.
+    Or(Box<[ExprId]>),
+    /// One of these; a backtracking matcher tries them in this order. At least two.
+    Ordered(Box<[ExprId]>),
+    /// All of these: sorted, at least two.
+    And(Box<[ExprId]>),
+    /// Any bytes and any following text but these.
+    Not(ExprId),
+    /// A number of times.
+    Repeat(Repeat),
+    /// The empty lexeme where the text so far is in `history`, or is not.
+    Behind { history: ExprId, negated: bool },
+    /// The same lexemes; a backtracking matcher tries the longest first, whatever they are made of.
+    Unordered(ExprId),
+    /// What `inner` matches where the lexeme and what follows together are in `condition`.
+    Given { condition: ExprId, inner: ExprId },
+    /// What a backtracking matcher picks: the first of these parts that matches, now or later.
+    First(Box<[Item]>),
+    /// A condition: the expression matches a lexeme that is not empty at the front of the text.
+    Grows(ExprId),
+    /// Lexemes that with a part of what follows, not empty, are a longer lexeme of the expression.
+    Longer(ExprId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Arm {
+    low: u8,
+    high: u8,
+    then: ExprId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Repeat {
+    inner: ExprId,
+    min: u32,
+    max: Option<u32>,
+    reluctant: bool,
+}
+
+/// A part of [`Node::First`], in order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Item {
+    /// The lexeme ends here if the condition holds.
+    Match(ExprId),
+    /// It goes on: the lexemes of this expression that are not empty.
+    Go(ExprId),
+}
+
+/// What is known of an expression beside its shape.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    null: ExprId,
+    partition: PartitionId,
+    /// Whether a lookbehind is in a part that derivatives bring forward.
+    behind: bool,
+    /// Whether what follows may matter.
+    ahead: bool,
+    /// Whether only [`Node::Never`] is empty among the expressions made of such parts.
+    plain: bool,
+    /// Whether the empty lexeme with nothing following is in.
+    at_end: bool,
+    /// How deep a derivative may have to descend.
+    reach: u32,
+}
+
+/// What bounds the work of [`Expressions`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExpressionLimits {
+    /// How many expressions may be made.
+    pub(crate) max_expressions: usize,
+    /// How deep expressions may nest in places that a derivative descends to.
+    pub(crate) max_nesting: u32,
+    /// How many expressions one question about emptiness may visit.
+    pub(crate) max_visited: usize,
+}
+
+/// A limit is exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Exceeded {
+    #[error("more than max_expressions = {0} expressions; raise it or simplify the terminals")]
+    Expressions(usize),
+    #[error(
+        "expressions nest deeper than max_nesting = {0}; raise it or write a shorter chain of optional parts"
+    )]
+    Nesting(u32),
+    #[error(
+        "deciding whether some text is left took more than max_visited = {0} expressions; raise it or simplify \
+         the intersections and complements"
+    )]
+    Visited(usize),
+}
+
+type Made = Result<ExprId, Exceeded>;
+
+/// All expressions made so far, with their derivatives. Grows only.
+#[derive(Debug)]
+pub(crate) struct Expressions {
+    nodes: Vec<Node>,
+    facts: Vec<Facts>,
+    ids: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    partitions: Partitions,
+    /// By expression and class of the expression's partition.
+    derivatives: HashMap<(ExprId, u8), ExprId>,
+    /// The same for bringing lookbehinds forward.
+    forwards: HashMap<(ExprId, u8), ExprId>,
+    /// What a backtracking matcher tries, in order.
+    splits: HashMap<ExprId, Arc<[Item]>>,
+    /// By expression and number of bytes.
+    horizons: HashMap<(ExprId, u32), ExprId>,
+    nonempty_lexemes: HashMap<ExprId, bool>,
+    nonempty_conditions: HashMap<ExprId, bool>,
+    /// Every UTF-8 text.
+    utf8: ExprId,
+    limits: ExpressionLimits,
+}
+
+impl ExprId {
+    /// Nothing; the condition that never holds.
+    pub(crate) const NEVER: Self = Self(0);
+    /// The empty lexeme.
+    pub(crate) const EMPTY: Self = Self(1);
+    /// Any one byte.
+    const ANY_BYTE: Self = Self(2);
+    /// Any bytes; the condition that always holds.
+    pub(crate) const ALL: Self = Self(3);
+}
+
+impl Expressions {
+    pub(crate) fn new(limits: ExpressionLimits) -> Result<Self, Exceeded> {
+        let mut made = Self {
+            nodes: Vec::new(),
+            facts: Vec::new(),
+            ids: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            partitions: Partitions::new(),
+            derivatives: HashMap::new(),
+            forwards: HashMap::new(),
+            splits: HashMap::new(),
+            horizons: HashMap::new(),
+            nonempty_lexemes: HashMap::new(),
+            nonempty_conditions: HashMap::new(),
+            utf8: ExprId::NEVER,
+            limits,
+        };
+        made.intern(Node::Never)?;
+        made.intern(Node::Empty)?;
+        made.intern(Node::Switch([Arm { low: 0, high: 255, then: ExprId::EMPTY }].into()))?;
+        let all = Repeat { inner: ExprId::ANY_BYTE, min: 0, max: None, reluctant: false };
+        made.intern(Node::Repeat(all))?;
+        let any = made.class(&crate::CharClass::any())?;
+        made.utf8 = made.repeat(any, 0, None)?;
+        Ok(made)
+    }
+
+    /// What the empty lexeme asks of what follows.
+    pub(crate) fn null(&self, of: ExprId) -> ExprId {
+        self.facts(of).null
+    }
+
+    /// Whether a condition holds when nothing follows.
+    pub(crate) fn holds_at_end(&self, condition: ExprId) -> bool {
+        self.facts(condition).at_end
+    }
+
+    /// Whether what follows a lexeme may matter.
+    pub(crate) fn looks_ahead(&self, of: ExprId) -> bool {
+        self.facts(of).ahead
+    }
+
+    /// How many expressions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// About how much memory they take.
+    pub(crate) fn bytes(&self) -> usize {
+        let lists: usize = self.nodes.iter().map(Node::list_bytes).sum();
+        let memos = self.derivatives.capacity() + self.forwards.capacity();
+        lists
+            + self.nodes.capacity() * (size_of::<Node>() + size_of::<Facts>() + 8)
+            + memos * (size_of::<((ExprId, u8), ExprId)>() + 1)
+    }
+
+    /// The coarsest classes of bytes that none of `exprs` tells apart.
+    pub(crate) fn classes(&mut self, exprs: impl IntoIterator<Item = ExprId>) -> Arc<ByteClasses> {
+        let mut joined = PartitionId::TRIVIAL;
+        for expr in exprs {
+            joined = self.partitions.join(joined, self.facts[expr.index()].partition);
+        }
+        Arc::clone(self.partitions.get(joined))
+    }
+
+    fn facts(&self, of: ExprId) -> &Facts {
+        &self.facts[of.index()]
+    }
+
+    fn node(&self, of: ExprId) -> &Node {
+        &self.nodes[of.index()]
+    }
+
+    /// The expression of this shape. Its parts are simplified already.
+    fn intern(&mut self, node: Node) -> Made {
+        let hash = self.hasher.hash_one(&node);
+        let nodes = &self.nodes;
+        if let Some(&id) = self.ids.find(hash, |&id| nodes[id as usize] == node) {
+            return Ok(ExprId(id));
+        }
+        let facts = self.facts_of(&node)?;
+        if facts.reach > self.limits.max_nesting {
+            return Err(Exceeded::Nesting(self.limits.max_nesting));
+        }
+        if self.nodes.len() >= self.limits.max_expressions {
+            return Err(Exceeded::Expressions(self.limits.max_expressions));
+        }
+        let id = self.nodes.len() as u32;
+        self.nodes.push(node);
+        self.facts.push(facts);
+        let (nodes, hasher) = (&self.nodes, &self.hasher);
+        self.ids.insert_unique(hash, id, |&id| hasher.hash_one(&nodes[id as usize]));
+        Ok(ExprId(id))
+    }
+
+    fn facts_of(&mut self, node: &Node) -> Result<Facts, Exceeded> {
+        // A part whose derivative is not needed before another part has ended is not descended to.
+        let mut facts = Facts {
+            null: self.null_of(node)?,
+            partition: PartitionId::TRIVIAL,
+            behind: false,
+            ahead: false,
+            plain: true,
+            at_end: false,
+            reach: 0,
+        };
+        facts.at_end = match node {
+            Node::Never | Node::Switch(_) | Node::Grows(_) | Node::Longer(_) => false,
+            Node::Empty => true,
+            Node::Concat(a, b) => self.facts(*a).at_end && self.facts(*b).at_end,
+            Node::Or(parts) | Node::Ordered(parts) => {
+                parts.iter().any(|&part| self.facts(part).at_end)
+            }
+            Node::And(parts) => parts.iter().all(|&part| self.facts(part).at_end),
+            Node::Not(inner) => !self.facts(*inner).at_end,
+            Node::Unordered(inner) => self.facts(*inner).at_end,
+            Node::Repeat(repeat) => repeat.min == 0 || self.facts(repeat.inner).at_end,
+            Node::Behind { history, negated } => self.facts(*history).at_end != *negated,
+            Node::Given { condition, inner } => {
+                self.facts(*condition).at_end && self.facts(*inner).at_end
+            }
+            Node::First(items) => items.iter().any(
+                |item| matches!(item, Item::Match(condition) if self.facts(*condition).at_end),
+            ),
+        };
+        match node {
+            Node::Never | Node::Empty => {}
+            Node::Switch(arms) => {
+                let label = |byte: u8| {
+                    let at = arms.partition_point(|arm| arm.high < byte);
+                    let arm = arms.get(at).filter(|arm| arm.low <= byte);
+                    arm.map_or(0, |arm| arm.then.0)
+                };
+                facts.partition = self.partitions.intern(label);
+            }
+            Node::Concat(a, b) => {
+                self.add_part(&mut facts, *a);
+                let null = self.facts(*a).null;
+                let begins = null != ExprId::NEVER;
+                if begins {
+                    self.add_condition(&mut facts, null);
+                }
+                if begins || self.facts(*b).behind {
+                    self.add_part(&mut facts, *b);
+                } else {
+                    facts.ahead |= self.facts(*b).ahead;
+                    facts.plain &= self.facts(*b).plain;
+                }
+            }
+            Node::Or(parts) | Node::Ordered(parts) => {
+                parts.iter().for_each(|&part| self.add_part(&mut facts, part));
+            }
+            Node::And(parts) => {
+                parts.iter().for_each(|&part| self.add_part(&mut facts, part));
+                facts.plain = false;
+            }
+            Node::Not(inner) => {
+                self.add_part(&mut facts, *inner);
+                facts.plain = false;
+            }
+            Node::Repeat(repeat) => {
+                self.add_part(&mut facts, repeat.inner);
+                self.add_condition(&mut facts, self.facts(repeat.inner).null);
+            }
+            Node::Unordered(inner) => self.add_part(&mut facts, *inner),
+            Node::Behind { history, .. } => {
+                self.add_part(&mut facts, *history);
+                (facts.behind, facts.plain) = (true, false);
+            }
+            Node::Given { condition, inner } => {
+                self.add_part(&mut facts, *inner);
+                self.add_condition(&mut facts, *condition);
+                (facts.ahead, facts.plain) = (true, false);
+            }
+            Node::First(items) => {
+                for item in items {
+                    match *item {
+                        Item::Match(condition) => facts.plain &= condition == ExprId::ALL,
+                        Item::Go(part) => self.add_part(&mut facts, part),
+                    }
+                }
+                facts.ahead = true;
+            }
+            Node::Grows(inner) | Node::Longer(inner) => {
+                self.add_part(&mut facts, *inner);
+                (facts.ahead, facts.plain) = (true, false);
+            }
+        }
+        Ok(facts)
+    }
+
+    /// The part's lexemes are part of the whole's.
+    fn add_part(&mut self, facts: &mut Facts, part: ExprId) {
+        let of = self.facts[part.index()];
+        facts.behind |= of.behind;
+        facts.ahead |= of.ahead;
+        facts.plain &= of.plain;
+        self.descend(facts, of);
+    }
+
+    /// A derivative also derives this condition.
+    fn add_condition(&mut self, facts: &mut Facts, condition: ExprId) {
+        let of = self.facts[condition.index()];
+        facts.behind |= of.behind;
+        self.descend(facts, of);
+    }
+
+    fn descend(&mut self, facts: &mut Facts, into: Facts) {
+        facts.partition = self.partitions.join(facts.partition, into.partition);
+        facts.reach = facts.reach.max(into.reach + 1);
+    }
+
+    fn null_of(&mut self, node: &Node) -> Made {
+        match node {
+            Node::Never | Node::Switch(_) | Node::Grows(_) => Ok(ExprId::NEVER),
+            Node::Empty => Ok(ExprId::ALL),
+            Node::Concat(a, b) => self.and([self.null(*a), self.null(*b)]),
+            Node::Or(parts) | Node::Ordered(parts) => {
+                let nulls: Vec<_> = parts.iter().map(|&part| self.null(part)).collect();
+                self.or(nulls)
+            }
+            Node::And(parts) => {
+                let nulls: Vec<_> = parts.iter().map(|&part| self.null(part)).collect();
+                self.and(nulls)
+            }
+            Node::Not(inner) => self.not(self.null(*inner)),
+            Node::Unordered(inner) => Ok(self.null(*inner)),
+            Node::Repeat(repeat) if repeat.min == 0 => Ok(ExprId::ALL),
+            Node::Repeat(repeat) => Ok(self.null(repeat.inner)),
+            Node::Behind { history, negated: false } => Ok(self.null(*history)),
+            Node::Behind { history, negated: true } => self.not(self.null(*history)),
+            Node::Given { condition, inner } => self.and([*condition, self.null(*inner)]),
+            Node::First(items) => self.first_null(items),
+            Node::Longer(inner) => self.grows(*inner),
+        }
+    }
+}
+
+impl ExprId {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Node {
+    /// The memory of the lists it owns.
+    fn list_bytes(&self) -> usize {
+        match self {
+            Self::Switch(arms) => size_of_val(&**arms),
+            Self::Or(parts) | Self::Ordered(parts) | Self::And(parts) => size_of_val(&**parts),
+            Self::First(items) => size_of_val(&**items),
+            _ => 0,
+        }
+    }
+}

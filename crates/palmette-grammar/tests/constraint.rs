@@ -1,0 +1,97 @@
+//! A grammar over a vocabulary keeps the laws of constraints.
+
+use std::sync::Arc;
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::vocabulary::VocabularyTrie;
+use palmette_grammar::{
+    Budget, CharClass, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing, Recognizer,
+    RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
+};
+use palmette_testkit::laws;
+
+/// `list: "[" [item ("," item)*] "]"`, `item: NAME | list`, blanks ignored.
+fn lists(lexing: Lexing) -> palmette_grammar::Grammar {
+    let mut grammar = GrammarBuilder::new();
+    let mut terminal = |name: &str, regex, kind| {
+        grammar.terminal(Terminal { name: name.into(), regex, priority: 0, kind, span: None })
+    };
+    let literal = TerminalKind::Literal;
+    let open = terminal("[", Regex::literal("["), literal);
+    let close = terminal("]", Regex::literal("]"), literal);
+    let comma = terminal(",", Regex::literal(","), literal);
+    let letters = Regex::Class(CharClass::new([('a', 'z')])).repeat(1, None);
+    let name = terminal("NAME", letters, TerminalKind::Pattern);
+    let blank = terminal("WS", Regex::literal(" "), literal);
+    let list = grammar.nonterminal("list", None);
+    let items = grammar.nonterminal("items", None);
+    let item = grammar.nonterminal("item", None);
+    let (t, n) = (Symbol::Terminal, Symbol::Nonterminal);
+    grammar.rule(list, [t(open), t(close)]);
+    grammar.rule(list, [t(open), n(items), t(close)]);
+    grammar.rule(items, [n(item)]);
+    grammar.rule(items, [n(items), t(comma), n(item)]);
+    grammar.rule(item, [t(name)]);
+    grammar.rule(item, [n(list)]);
+    grammar.ignore(blank);
+    grammar.build(list, lexing)
+}
+
+fn constraint(lexing: Lexing) -> GrammarConstraint {
+    let limits = RecognizerLimits::default();
+    let recognizer = Recognizer::new(Arc::new(lists(lexing)), &limits, &mut Budget::unlimited());
+    let texts = ["[", "]", ",", "a", "bc", " ", "],", "[[", "a,", ", b", "x]", "!", "] "];
+    let tokens = texts.into_iter().map(Some).chain([None, None]);
+    let vocabulary = Arc::new(Vocabulary::new(tokens, [TokenId(13)]).unwrap());
+    let trie = Arc::new(VocabularyTrie::new(&vocabulary));
+    GrammarConstraint::new(Arc::new(recognizer.unwrap()), vocabulary, trie)
+}
+
+#[test]
+fn laws_hold() {
+    for lexing in [Lexing::Longest, Lexing::Any] {
+        laws::check(&constraint(lexing), 7, 40, 12);
+    }
+}
+
+#[test]
+fn bytes_are_committed_like_tokens_and_taken_back() {
+    let constraint = constraint(Lexing::Longest);
+    let mut scratch = GrammarScratch::default();
+    let mut state = constraint.start();
+    constraint.commit_bytes(&mut state, b"[a, [b", &mut scratch).unwrap();
+    let mut row = vec![0; 1];
+    constraint.fill_mask(&state, &mut scratch, &mut row);
+    let allowed: Vec<_> = mask::iter(&row).map(|token| token.0).collect();
+    assert_eq!(allowed, [1, 2, 3, 4, 5, 6, 8, 9, 10, 12]);
+    constraint.commit(&mut state, TokenId(1)).unwrap();
+    assert!(!constraint.is_accepting(&state));
+    constraint.commit(&mut state, TokenId(1)).unwrap();
+    assert!(constraint.is_accepting(&state));
+    constraint.rollback(&mut state, 3).unwrap();
+    assert_eq!(state, constraint.start());
+
+    let error = constraint.commit_bytes(&mut state, b"[a!", &mut scratch).unwrap_err();
+    assert!(error.to_string().contains("0x21 at offset 2"), "{error}");
+    assert_eq!(state, constraint.start());
+}
+
+#[test]
+fn forced_bytes_go_on_while_there_is_one_way() {
+    let constraint = constraint(Lexing::Longest);
+    let mut scratch = GrammarScratch::default();
+    // A list may begin with blanks, so nothing is forced.
+    assert_eq!(constraint.forced_bytes(&constraint.start(), 10, &mut scratch).unwrap(), b"");
+}
+
+#[test]
+fn a_long_history_is_dropped_without_recursion() {
+    let constraint = constraint(Lexing::Longest);
+    let mut state = constraint.start();
+    constraint.commit(&mut state, TokenId(0)).unwrap();
+    for _ in 0..300_000 {
+        constraint.commit(&mut state, TokenId(5)).unwrap();
+    }
+    constraint.rollback(&mut state, 300_000).unwrap();
+    assert_eq!(state.num_commits(), 1);
+}

@@ -1,0 +1,278 @@
+//! Regular expressions matched by definition, and their derivatives.
+
+use std::collections::HashSet;
+
+use palmette_grammar::Regex;
+
+/// Where a match of `regex` that begins at `from` may end, in the order in which a backtracking matcher tries them;
+/// each once.
+///
+/// Lookaheads see all of `text`, lookbehinds what comes after `from`.
+pub fn ends(regex: &Regex, text: &[char], from: usize) -> Vec<usize> {
+    Match { text, from }.ends(regex, from)
+}
+
+struct Match<'a> {
+    text: &'a [char],
+    /// Where the lexeme begins.
+    from: usize,
+}
+
+impl Match<'_> {
+    fn ends(&self, regex: &Regex, at: usize) -> Vec<usize> {
+        match regex {
+            Regex::Never => Vec::new(),
+            Regex::Empty => vec![at],
+            Regex::Literal(literal) => {
+                let literal: Vec<char> = literal.chars().collect();
+                let matches = self.text[at..].starts_with(&literal);
+                matches.then_some(at + literal.len()).into_iter().collect()
+            }
+            Regex::Class(class) => {
+                let matches = self.text.get(at).is_some_and(|&next| class.contains(next));
+                matches.then_some(at + 1).into_iter().collect()
+            }
+            Regex::Concat(parts) => parts.iter().fold(vec![at], |places, part| {
+                once_each(places.into_iter().flat_map(|place| self.ends(part, place)))
+            }),
+            Regex::Alternate(options) => {
+                once_each(options.iter().flat_map(|option| self.ends(option, at)))
+            }
+            Regex::Repeat { inner, min, max, reluctant } => {
+                self.repeats(inner, *min, *max, *reluctant, at)
+            }
+            Regex::And(parts) => {
+                let all = at..=self.text.len();
+                all.filter(|end| parts.iter().all(|part| self.ends(part, at).contains(end)))
+                    .collect()
+            }
+            Regex::Not(inner) => {
+                let matched = self.ends(inner, at);
+                (at..=self.text.len()).filter(|end| !matched.contains(end)).collect()
+            }
+            Regex::Look { inner, behind, negated } => {
+                let found = if *behind {
+                    let mut starts = self.from..=at;
+                    // What is looked for behind ends here, whatever is ahead.
+                    let before = Match { text: &self.text[..at], from: self.from };
+                    starts.any(|start| before.ends(inner, start).contains(&at))
+                } else {
+                    !self.ends(inner, at).is_empty()
+                };
+                (found != *negated).then_some(at).into_iter().collect()
+            }
+        }
+    }
+
+    fn repeats(
+        &self,
+        inner: &Regex,
+        min: u32,
+        max: Option<u32>,
+        reluctant: bool,
+        at: usize,
+    ) -> Vec<usize> {
+        if max == Some(0) {
+            return vec![at];
+        }
+        let further = self.ends(inner, at).into_iter().flat_map(|end| {
+            // A repetition that reads nothing is worth one that is demanded, and no more.
+            if end == at {
+                let left = min.saturating_sub(1);
+                return if left == 0 {
+                    vec![at]
+                } else {
+                    self.repeats(inner, left, None, reluctant, at)
+                };
+            }
+            let max = max.map(|max| max - 1);
+            self.repeats(inner, min.saturating_sub(1), max, reluctant, end)
+        });
+        let stop = (min == 0).then_some(at);
+        if reluctant {
+            once_each(stop.into_iter().chain(further))
+        } else {
+            once_each(further.chain(stop))
+        }
+    }
+}
+
+/// Whether some text over `alphabet` that begins with `beginning` is matched, lookarounds being taken to hold.
+///
+/// # Panics
+/// When `regex` has more than a few thousand different derivatives: it is too large for an oracle.
+pub fn may_begin(regex: &Regex, beginning: &[char], alphabet: &[char]) -> bool {
+    let Some(plain) = without_looks(regex) else { return true };
+    let begun = beginning.iter().fold(plain, |regex, &next| derivative(&regex, next));
+    let mut seen = HashSet::new();
+    let mut work = vec![begun];
+    while let Some(regex) = work.pop() {
+        if nullable(&regex) {
+            return true;
+        }
+        if regex != Regex::Never && seen.insert(regex.clone()) {
+            work.extend(alphabet.iter().map(|&next| derivative(&regex, next)));
+        }
+        assert!(seen.len() < 5000, "too many derivatives of {regex:?}");
+    }
+    false
+}
+
+/// The same with lookarounds that always hold; `None` where that might be fewer texts.
+fn without_looks(regex: &Regex) -> Option<Regex> {
+    Some(match regex {
+        Regex::Look { .. } => Regex::Empty,
+        Regex::Not(inner) if has_look(inner) => return None,
+        Regex::Concat(parts) => Regex::concat(each_without_looks(parts)?),
+        Regex::Alternate(parts) => Regex::alternate(each_without_looks(parts)?),
+        Regex::And(parts) => Regex::and(each_without_looks(parts)?),
+        Regex::Repeat { inner, min, max, .. } => without_looks(inner)?.repeat(*min, *max),
+        other => other.clone(),
+    })
+}
+
+fn each_without_looks(parts: &[Regex]) -> Option<Vec<Regex>> {
+    parts.iter().map(without_looks).collect()
+}
+
+/// Whether a lookaround is in it.
+pub(super) fn has_look(regex: &Regex) -> bool {
+    match regex {
+        Regex::Look { .. } => true,
+        Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
+            parts.iter().any(has_look)
+        }
+        Regex::Repeat { inner, .. } | Regex::Not(inner) => has_look(inner),
+        _ => false,
+    }
+}
+
+/// What may follow `next` in a text of `regex` (Brzozowski 1964).
+fn derivative(regex: &Regex, next: char) -> Regex {
+    match regex {
+        Regex::Never | Regex::Empty | Regex::Look { .. } => Regex::Never,
+        Regex::Literal(literal) => match literal.strip_prefix(next) {
+            Some(rest) => Regex::literal(rest),
+            None => Regex::Never,
+        },
+        Regex::Class(class) if class.contains(next) => Regex::Empty,
+        Regex::Class(_) => Regex::Never,
+        Regex::Concat(parts) => {
+            let mut options = Vec::new();
+            for (at, part) in parts.iter().enumerate() {
+                let rest = parts[at + 1..].iter().cloned();
+                options.push(Regex::concat([derivative(part, next)].into_iter().chain(rest)));
+                if !nullable(part) {
+                    break;
+                }
+            }
+            any_of(options)
+        }
+        Regex::Alternate(options) => any_of(options.iter().map(|option| derivative(option, next))),
+        Regex::Repeat { inner, min, max, .. } => {
+            let rest = inner.as_ref().clone();
+            let rest = rest.repeat(min.saturating_sub(1), max.map(|max| max.saturating_sub(1)));
+            if *max == Some(0) {
+                Regex::Never
+            } else {
+                Regex::concat([derivative(inner, next), rest])
+            }
+        }
+        Regex::And(parts) => Regex::and(once_each(parts.iter().map(|part| derivative(part, next)))),
+        Regex::Not(inner) => Regex::complement(derivative(inner, next)),
+    }
+}
+
+/// One of these, nested options taken out and equal ones once.
+fn any_of(options: impl IntoIterator<Item = Regex>) -> Regex {
+    let flat = options.into_iter().flat_map(|option| match option {
+        Regex::Alternate(options) => options.to_vec(),
+        other => vec![other],
+    });
+    Regex::alternate(once_each(flat))
+}
+
+/// Whether the empty text is matched, lookarounds being taken to hold.
+fn nullable(regex: &Regex) -> bool {
+    match regex {
+        Regex::Never | Regex::Class(_) => false,
+        Regex::Empty | Regex::Look { .. } => true,
+        Regex::Literal(literal) => literal.is_empty(),
+        Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(nullable),
+        Regex::Alternate(options) => options.iter().any(nullable),
+        Regex::Repeat { inner, min, .. } => *min == 0 || nullable(inner),
+        Regex::Not(inner) => !nullable(inner),
+    }
+}
+
+/// Each value where it comes first.
+fn once_each<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for value in values {
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_grammar::CharClass;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(regex: &Regex, text: &str, expected: &[usize]) {
+        let text: Vec<char> = text.chars().collect();
+        assert_eq!(ends(regex, &text, 0), expected, "{regex:?}");
+    }
+
+    fn reluctant(inner: Regex) -> Regex {
+        Regex::Repeat { inner: inner.into(), min: 0, max: None, reluctant: true }
+    }
+
+    fn look(inner: Regex, behind: bool, negated: bool) -> Regex {
+        Regex::Look { inner: inner.into(), behind, negated }
+    }
+
+    #[test]
+    fn ends_come_in_the_order_of_backtracking() {
+        let a = || Regex::literal("a");
+        check(&a().repeat(0, None), "aaab", &[3, 2, 1, 0]);
+        check(&reluctant(a()), "aaab", &[0, 1, 2, 3]);
+        check(&a().repeat(2, Some(3)), "aaaa", &[3, 2]);
+        check(&a().optional().repeat(2, Some(2)), "a", &[1, 0]);
+        check(&Regex::alternate([Regex::literal("ab"), a()]), "ab", &[2, 1]);
+    }
+
+    #[test]
+    fn looks_hold_where_they_should() {
+        let a = || Regex::literal("a");
+        let b = || Regex::literal("b");
+        let before_b = Regex::concat([a(), look(b(), false, false)]);
+        check(&before_b, "ab", &[1]);
+        check(&before_b, "aa", &[]);
+        let not_before_b = Regex::concat([a(), look(b(), false, true)]);
+        check(&not_before_b, "ab", &[]);
+        check(&not_before_b, "a", &[1]);
+        let any = Regex::Class(CharClass::any()).repeat(1, None);
+        check(&Regex::concat([any, look(b(), true, false)]), "abab", &[4, 2]);
+    }
+
+    #[test]
+    fn beginnings_are_those_of_texts() {
+        let ab = ['a', 'b'];
+        let no_bb = Regex::complement(Regex::concat([
+            Regex::anything(),
+            Regex::literal("bb"),
+            Regex::anything(),
+        ]));
+        assert!(may_begin(&no_bb, &['a', 'b'], &ab));
+        assert!(!may_begin(&no_bb, &['b', 'b', 'a'], &ab));
+        let both = Regex::and([no_bb, Regex::literal("b").repeat(2, None)]);
+        assert!(!may_begin(&both, &[], &ab));
+        assert!(may_begin(&Regex::literal("aab").repeat(2, Some(3)), &['a', 'a'], &ab));
+        assert!(!may_begin(&Regex::literal("aab"), &['a', 'b'], &ab));
+    }
+}

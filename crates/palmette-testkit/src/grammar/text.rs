@@ -1,0 +1,402 @@
+//! The language of a grammar at the level of text, by definition.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use palmette_grammar::{Grammar, Lexing, Regex, TerminalId, TerminalKind};
+
+use super::earley::{EarleyGrammar, Lexeme};
+use super::regex::{ends, has_look, may_begin};
+
+/// Says which texts over a small alphabet are in a language, which begin one that is, and which tokens may follow.
+///
+/// Slow: a text's lexemes are found by trying all ends of all terminals at all places, sentences by an Earley parser over
+/// all cuttings, and beginnings by trying one continuation after another, the shortest first, those left out that are seen
+/// to be hopeless.
+///
+/// Grammars with indentation are not covered.
+#[derive(Debug)]
+pub struct TextOracle {
+    rules: EarleyGrammar,
+    terminals: Vec<OracleTerminal>,
+    lexing: Lexing,
+    alphabet: Vec<char>,
+    max_tries: usize,
+    known: RefCell<HashMap<Vec<char>, bool>>,
+}
+
+#[derive(Debug)]
+struct OracleTerminal {
+    id: TerminalId,
+    regex: Regex,
+    /// Whether only the first end that a backtracking matcher finds counts.
+    first_end_only: bool,
+    /// Whether a match is one whatever follows.
+    certain: bool,
+    ignored: bool,
+    in_rules: bool,
+    rank: (i32, bool),
+    /// Whether terminals of higher ranks match all its texts: it is kept beside them.
+    shadowed: bool,
+}
+
+/// How long the texts are by which a terminal's being shadowed is judged.
+const SHADOW_LENGTH: usize = 5;
+
+impl TextOracle {
+    /// The language of `grammar`, restricted to texts over `alphabet`.
+    ///
+    /// `max_tries` is how many continuations [`is_live`](Self::is_live) tries before it gives up.
+    ///
+    /// # Panics
+    /// When the grammar has indentation.
+    pub fn new(grammar: &Grammar, alphabet: &[char], max_tries: usize) -> Self {
+        assert!(grammar.indentation().is_none(), "the oracle knows no indentation");
+        let rules = EarleyGrammar::new(grammar);
+        let in_rules = rules.used_terminals();
+        let ids = (0..).map(TerminalId);
+        let mut terminals: Vec<OracleTerminal> = grammar
+            .terminals()
+            .iter()
+            .zip(ids)
+            .filter(|(terminal, _)| terminal.kind != TerminalKind::Declared)
+            .map(|(terminal, id)| OracleTerminal {
+                id,
+                first_end_only: is_reluctant(&terminal.regex),
+                certain: !is_reluctant(&terminal.regex) && !has_look(&terminal.regex),
+                regex: terminal.regex.clone(),
+                ignored: grammar.ignored().contains(&id),
+                in_rules: in_rules.contains(&id),
+                rank: (terminal.priority, terminal.kind == TerminalKind::Literal),
+                shadowed: false,
+            })
+            .filter(|terminal| terminal.ignored || terminal.in_rules)
+            .collect();
+        let texts = all_texts(alphabet, SHADOW_LENGTH);
+        for at in 0..terminals.len() {
+            terminals[at].shadowed = is_shadowed(&terminals, at, &texts);
+        }
+        Self {
+            rules,
+            terminals,
+            lexing: grammar.lexing(),
+            alphabet: alphabet.to_vec(),
+            max_tries,
+            known: RefCell::default(),
+        }
+    }
+
+    /// Whether a text is in the language.
+    pub fn contains(&self, text: &str) -> bool {
+        self.contains_chars(&text.chars().collect::<Vec<_>>())
+    }
+
+    /// Whether some text over the alphabet begins with `prefix` and is in the language. A character that is cut off at
+    /// the end may become any character of the alphabet that begins so. `None` where that was not found out.
+    pub fn is_live(&self, prefix: &[u8]) -> Option<bool> {
+        let (whole, rest) = match std::str::from_utf8(prefix) {
+            Ok(whole) => (whole, &[][..]),
+            Err(error) if error.error_len().is_some() => return Some(false),
+            Err(error) => {
+                let (whole, rest) = prefix.split_at(error.valid_up_to());
+                (std::str::from_utf8(whole).ok()?, rest)
+            }
+        };
+        let whole: Vec<char> = whole.chars().collect();
+        if rest.is_empty() {
+            return self.search(vec![whole]);
+        }
+        let begun = self
+            .alphabet
+            .iter()
+            .filter(|next| next.encode_utf8(&mut [0; 4]).as_bytes().starts_with(rest));
+        self.search(begun.map(|&next| [&whole[..], &[next]].concat()).collect())
+    }
+
+    /// By token of `vocabulary`, whether its bytes may follow `prefix`. `None` where that was not found out.
+    pub fn allowed(&self, prefix: &[u8], vocabulary: &[Vec<u8>]) -> Option<Vec<bool>> {
+        vocabulary.iter().map(|token| self.is_live(&[prefix, token].concat())).collect()
+    }
+
+    /// Whether one of `texts`, or something longer, is in the language.
+    fn search(&self, mut texts: Vec<Vec<char>>) -> Option<bool> {
+        let mut tries = 0;
+        while !texts.is_empty() {
+            let mut longer = Vec::new();
+            for text in texts {
+                if self.contains_chars(&text) {
+                    return Some(true);
+                }
+                tries += 1;
+                if tries > self.max_tries {
+                    return None;
+                }
+                if self.may_begin(&text) {
+                    longer.extend(self.alphabet.iter().map(|&next| [&text[..], &[next]].concat()));
+                }
+            }
+            texts = longer;
+        }
+        Some(false)
+    }
+
+    fn contains_chars(&self, text: &[char]) -> bool {
+        if let Some(&known) = self.known.borrow().get(text) {
+            return known;
+        }
+        let lexemes: Vec<Vec<Lexeme>> =
+            (0..text.len()).map(|from| self.lexemes(text, from, self.lexing)).collect();
+        let sets = self.rules.read_all(&lexemes, text.len());
+        let contains = self.rules.is_finished(&sets[text.len()]);
+        self.known.borrow_mut().insert(text.to_vec(), contains);
+        contains
+    }
+
+    /// Whether `text` may begin a text of the language; `true` may be wrong.
+    fn may_begin(&self, text: &[char]) -> bool {
+        let lexemes: Vec<Vec<Lexeme>> =
+            (0..text.len()).map(|from| self.possible_lexemes(text, from)).collect();
+        let sets = self.rules.read_all(&lexemes, text.len());
+        (0..=text.len()).any(|from| {
+            let expected = self.rules.expected(&sets[from]);
+            // Where nothing was read to, nothing may be ignored.
+            let reached = !sets[from].is_empty();
+            (from == text.len() && self.rules.is_finished(&sets[from]))
+                || self.terminals.iter().any(|terminal| {
+                    let fits = terminal.ignored && reached || expected.contains(&terminal.id);
+                    fits && may_begin(&terminal.regex, &text[from..], &self.alphabet)
+                })
+        })
+    }
+
+    /// The lexemes that may begin at `from` and be over where `text` goes on: every lookaround is taken to hold, and of
+    /// cuttings those are left out that what is known of the text rules out.
+    fn possible_lexemes(&self, text: &[char], from: usize) -> Vec<Lexeme> {
+        let matched = |terminal: &OracleTerminal, end: usize| {
+            may_begin(&terminal.regex, &text[from..end], &[])
+        };
+        let beaten = |loser: &OracleTerminal, end: usize| {
+            let certain = self.terminals.iter().filter(|winner| winner.certain);
+            certain.into_iter().any(|winner| {
+                let longer = (end + 1..=text.len()).any(|end| matched(winner, end));
+                let ranked = !loser.shadowed && !winner.shadowed && winner.rank > loser.rank;
+                longer || (ranked && matched(winner, end))
+            })
+        };
+        let all = self
+            .terminals
+            .iter()
+            .flat_map(|terminal| (from + 1..=text.len()).map(move |end| (terminal, end)));
+        let possible = all.filter(|&(terminal, end)| {
+            matched(terminal, end) && (self.lexing == Lexing::Any || !beaten(terminal, end))
+        });
+        possible.map(|(terminal, end)| terminal.lexeme(end)).collect()
+    }
+
+    /// The lexemes that begin at `from`.
+    fn lexemes(&self, text: &[char], from: usize, lexing: Lexing) -> Vec<Lexeme> {
+        let mut matches: Vec<(&OracleTerminal, usize)> = Vec::new();
+        for terminal in &self.terminals {
+            let mut found = ends(&terminal.regex, text, from);
+            found.truncate(if terminal.first_end_only { 1 } else { found.len() });
+            matches.extend(found.into_iter().filter(|&end| end > from).map(|end| (terminal, end)));
+        }
+        if lexing == Lexing::Longest {
+            let longest = matches.iter().map(|&(_, end)| end).max();
+            matches.retain(|&(_, end)| Some(end) == longest);
+            let winners = matches.iter().filter(|(terminal, _)| !terminal.shadowed);
+            let highest = winners.map(|(terminal, _)| terminal.rank).max();
+            matches.retain(|(terminal, _)| terminal.shadowed || Some(terminal.rank) == highest);
+        }
+        matches.into_iter().map(|(terminal, end)| terminal.lexeme(end)).collect()
+    }
+}
+
+impl OracleTerminal {
+    fn lexeme(&self, end: usize) -> Lexeme {
+        Lexeme { end, terminal: self.id, ignored: self.ignored }
+    }
+}
+
+/// Whether every text of a terminal is one of terminals of higher ranks.
+fn is_shadowed(terminals: &[OracleTerminal], at: usize, texts: &[Vec<char>]) -> bool {
+    let matches = |terminal: &OracleTerminal, text: &[char]| {
+        ends(&terminal.regex, text, 0).contains(&text.len())
+    };
+    let this = &terminals[at];
+    let mut own = texts.iter().filter(|text| matches(this, text)).peekable();
+    own.peek().is_some()
+        && own.all(|text| {
+            terminals.iter().any(|other| other.rank > this.rank && matches(other, text))
+        })
+}
+
+/// Whether a reluctant quantifier is in it.
+fn is_reluctant(regex: &Regex) -> bool {
+    match regex {
+        Regex::Repeat { inner, reluctant, .. } => *reluctant || is_reluctant(inner),
+        Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
+            parts.iter().any(is_reluctant)
+        }
+        Regex::Not(inner) | Regex::Look { inner, .. } => is_reluctant(inner),
+        _ => false,
+    }
+}
+
+/// All texts of one to `length` characters.
+fn all_texts(alphabet: &[char], length: usize) -> Vec<Vec<char>> {
+    let mut all = Vec::new();
+    let mut last = vec![Vec::new()];
+    for _ in 0..length {
+        last = last
+            .iter()
+            .flat_map(|text| alphabet.iter().map(move |&next| [&text[..], &[next]].concat()))
+            .collect();
+        all.extend(last.iter().cloned());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_grammar::{CharClass, GrammarBuilder, Symbol, Terminal};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::grammar::generate::{ALPHABET, text_grammar, vocabulary};
+
+    /// A grammar `S → t*` over these terminals.
+    fn any_of(
+        terminals: &[(Regex, i32, TerminalKind)],
+        lexing: Lexing,
+        ignored: &[u32],
+    ) -> Grammar {
+        let mut builder = GrammarBuilder::new();
+        let start = builder.nonterminal("S", None);
+        builder.rule(start, []);
+        for (regex, priority, kind) in terminals {
+            let (regex, priority, kind) = (regex.clone(), *priority, *kind);
+            let terminal =
+                Terminal { name: format!("{regex:?}"), regex, priority, kind, span: None };
+            let id = builder.terminal(terminal);
+            if ignored.contains(&id.0) {
+                builder.ignore(id);
+            } else {
+                builder.rule(start, [Symbol::Nonterminal(start), Symbol::Terminal(id)]);
+            }
+        }
+        builder.build(start, lexing)
+    }
+
+    fn literal(text: &str) -> (Regex, i32, TerminalKind) {
+        (Regex::literal(text), 0, TerminalKind::Literal)
+    }
+
+    fn oracle(grammar: &Grammar) -> TextOracle {
+        TextOracle::new(grammar, &['a', 'b', 'c'], 1000)
+    }
+
+    #[test]
+    fn longest_lexemes_are_not_split() {
+        let terminals = [literal("a"), literal("ab"), literal("bc")];
+        let (any, longest) =
+            (any_of(&terminals, Lexing::Any, &[]), any_of(&terminals, Lexing::Longest, &[]));
+        assert!(oracle(&any).contains("abc"));
+        assert!(!oracle(&longest).contains("abc"));
+        assert!(oracle(&longest).contains("aab"));
+        // "ab" may go on with another lexeme, but not with a "c".
+        assert_eq!(oracle(&longest).is_live(b"ab"), Some(true));
+        assert_eq!(oracle(&longest).is_live(b"abc"), Some(false));
+        assert_eq!(oracle(&any).is_live(b"abc"), Some(true));
+    }
+
+    #[test]
+    fn ranks_decide_between_equal_lexemes() {
+        let rules = |word: i32| {
+            let mut builder = GrammarBuilder::new();
+            let start = builder.nonterminal("S", None);
+            let regexes = [Regex::literal("ab"), any_word(), Regex::literal("c")];
+            let kinds = [TerminalKind::Literal, TerminalKind::Pattern, TerminalKind::Literal];
+            for (at, (regex, kind)) in regexes.into_iter().zip(kinds).enumerate() {
+                let priority = if at == 1 { word } else { 0 };
+                builder.terminal(Terminal {
+                    name: String::new(),
+                    regex,
+                    priority,
+                    kind,
+                    span: None,
+                });
+            }
+            builder.rule(start, [Symbol::Terminal(TerminalId(1))]);
+            builder.rule(start, [0, 2].map(|id| Symbol::Terminal(TerminalId(id))));
+            builder.build(start, Lexing::Longest)
+        };
+        assert!(!oracle(&rules(0)).contains("ab"), "the literal goes first");
+        assert!(oracle(&rules(1)).contains("ab"), "the pattern has the higher priority");
+        assert!(oracle(&rules(0)).contains("abb"));
+        assert!(oracle(&rules(0)).contains("abc"), "as one word");
+    }
+
+    fn any_word() -> Regex {
+        Regex::Class(CharClass::new([('a', 'c')])).repeat(1, None)
+    }
+
+    #[test]
+    fn ignored_lexemes_stand_anywhere() {
+        let grammar = any_of(&[literal("ab"), literal("c")], Lexing::Any, &[1]);
+        let oracle = oracle(&grammar);
+        assert!(oracle.contains("ccabcabcc"));
+        assert!(!oracle.contains("acb"));
+        assert_eq!(oracle.is_live(b"cca"), Some(true));
+        assert_eq!(oracle.is_live(b"ac"), Some(false));
+        let vocabulary = [&b"b"[..], b"bc", b"cb"].map(<[u8]>::to_vec);
+        assert_eq!(oracle.allowed(b"a", &vocabulary), Some(vec![true, true, false]));
+    }
+
+    #[test]
+    fn characters_may_be_cut() {
+        let grammar = any_of(&[literal("é")], Lexing::Any, &[]);
+        let oracle = TextOracle::new(&grammar, &ALPHABET, 1000);
+        assert_eq!(oracle.is_live(&"é".as_bytes()[..1]), Some(true));
+        assert_eq!(oracle.is_live(&"ê".as_bytes()[..2]), Some(false));
+        assert_eq!(oracle.is_live(b"\xFF"), Some(false));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        #[test]
+        fn live_is_closed_under_beginnings(grammar in text_grammar(), tokens in vocabulary()) {
+            let oracle = TextOracle::new(&grammar, &ALPHABET, 200);
+            let start = oracle.is_live(b"");
+            for token in tokens {
+                if oracle.is_live(&token) == Some(true) {
+                    prop_assert_ne!(start, Some(false));
+                    for end in 0..token.len() {
+                        prop_assert_ne!(oracle.is_live(&token[..end]), Some(false));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn most_random_grammars_are_decided() {
+        use proptest::strategy::ValueTree;
+        use proptest::test_runner::TestRunner;
+        let mut runner = TestRunner::deterministic();
+        let (mut live, mut dead, mut unknown) = (0, 0, 0);
+        for _ in 0..100 {
+            let grammar = text_grammar().new_tree(&mut runner).unwrap().current();
+            let oracle = TextOracle::new(&grammar, &ALPHABET, 200);
+            for prefix in ["", "a", "b", "ab", "éa"] {
+                match oracle.is_live(prefix.as_bytes()) {
+                    Some(true) => live += 1,
+                    Some(false) => dead += 1,
+                    None => unknown += 1,
+                }
+            }
+        }
+        assert!(live > 80 && dead > 80 && unknown < 50, "{live} {dead} {unknown}");
+    }
+}

@@ -1,0 +1,9 @@
+//! What regular expressions match and how texts are cut into lexemes: the definitions, executed.
+//!
+//! Everything is seen whole: a text with all that follows, so lookaheads need no care. Nothing is fast.
+
+mod cut;
+mod matching;
+
+pub use cut::{Cutting, cuttings, first_lexemes};
+pub use matching::lexeme_ends;

@@ -1,0 +1,50 @@
+//! Why a vocabulary could not be loaded.
+
+use palmette_core::VocabularyError;
+
+/// What a tokenizer file must hold so that it is recognised.
+const READ: &str = "read are: a Hugging Face tokenizer.json, a tiktoken file (lines `base64 rank`), a JSON list of \
+                    pieces, a JSON object piece -> id, a text list with a token a line";
+
+/// A vocabulary that could not be loaded: names the source, what was found there and what is read.
+#[derive(Debug, thiserror::Error)]
+#[error("vocabulary {source_name}: {kind}")]
+pub struct VocabularyLoadError {
+    source_name: String,
+    #[source]
+    kind: Kind,
+}
+
+impl VocabularyLoadError {
+    pub(crate) fn new(source_name: &str, kind: Kind) -> Self {
+        Self { source_name: source_name.to_owned(), kind }
+    }
+
+    /// Whether the name is no encoding's and no file has it.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.kind, Kind::NotFound { .. })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("no such file, and no encoding of that name; there are {encodings}")]
+    NotFound { encodings: String },
+    #[error("cannot be read: {0}")]
+    Read(#[source] std::io::Error),
+    #[error("this is {found}; {READ}")]
+    Unrecognised { found: &'static str },
+    #[error(
+        "not valid JSON: {0}; a text list whose first token begins with '{{' or '[' spells it \\x7B or \\x5B"
+    )]
+    Json(#[source] serde_json::Error),
+    #[error("{0}")]
+    Invalid(String),
+    #[error(transparent)]
+    Vocabulary(#[from] VocabularyError),
+}
+
+/// A reason that names the value, the rule and the way out.
+pub(crate) fn invalid(reason: impl Into<String>) -> Kind {
+    Kind::Invalid(reason.into())
+}

@@ -1,0 +1,170 @@
+//! From a name or path to a vocabulary.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use palmette_core::{TokenId, Vocabulary};
+
+use crate::draft::Draft;
+use crate::ends::{self, EndsFound};
+use crate::error::Kind;
+use crate::tokenizer::{Method, Tokenizer};
+use crate::{VocabularyLoadError, encodings, lists, tiktoken_file, tokenizer_json};
+
+/// A vocabulary, and what else its source says.
+#[derive(Debug)]
+pub struct LoadedVocabulary {
+    /// What each token spells, and the end tokens.
+    pub vocabulary: Arc<Vocabulary>,
+    /// Cuts text into tokens; `None` when the source does not say how (a tiktoken file of unknown ranks: it lacks
+    /// the pattern that splits text).
+    pub tokenizer: Option<Tokenizer>,
+    /// The name or path it was loaded from.
+    pub name: String,
+    /// What kind of source that was.
+    pub format: Format,
+    /// How the end tokens were found.
+    pub ends: EndsFound,
+    /// The special tokens that have a name, ascending, each with it.
+    pub specials: Vec<(TokenId, String)>,
+}
+
+/// The kinds of source of a vocabulary. `Display` says it in a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// An encoding carried in the program.
+    Encoding,
+    /// A Hugging Face `tokenizer.json`.
+    TokenizerJson,
+    /// Lines `base64 rank`.
+    TiktokenFile,
+    /// A JSON array of pieces, or an object piece → id.
+    Pieces,
+    /// A text with a token a line.
+    TextList,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Encoding => "tiktoken encoding",
+            Self::TokenizerJson => "tokenizer.json",
+            Self::TiktokenFile => "tiktoken file",
+            Self::Pieces => "JSON list of pieces",
+            Self::TextList => "text list",
+        })
+    }
+}
+
+/// Loads the encoding of this name, or else the file or folder at this path. An encoding goes before a file of the
+/// same name; `./o200k_base` is the file.
+///
+/// Cost: O(bytes of the source). An encoding's tables are built at its first load in a process and kept to its end.
+///
+/// # Errors
+/// When there is neither, or the file is none that is read (see the crate documentation), is damaged, or spells
+/// tokens in a way that does not give them bytes of their own (WordPiece, WordLevel).
+pub fn load(name_or_path: &str) -> Result<LoadedVocabulary, VocabularyLoadError> {
+    read(name_or_path).map_err(|kind| VocabularyLoadError::new(name_or_path, kind))
+}
+
+/// What the reader of a format makes.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) draft: Draft,
+    pub(crate) format: Format,
+    pub(crate) method: Option<Method>,
+    /// End tokens that the format itself knows, unless a file beside it says otherwise.
+    pub(crate) ends: Option<Vec<TokenId>>,
+}
+
+fn read(name_or_path: &str) -> Result<LoadedVocabulary, Kind> {
+    let (mut source, ends, found) = match encodings::find(name_or_path) {
+        Some(encoding) => {
+            let source = encoding.source()?;
+            let ends = source.ends.clone().unwrap_or_default();
+            (source, ends, EndsFound::Encoding)
+        }
+        None => {
+            let path = file_of(Path::new(name_or_path))?;
+            let bytes = std::fs::read(&path).map_err(Kind::Read)?;
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let mut source = read_bytes(&bytes, folder)?;
+            let (ends, found) = ends::find(&mut source, folder)?;
+            (source, ends, found)
+        }
+    };
+    for &end in &ends {
+        let text = source.draft.texts[end.index()].take();
+        let name = text.map(|text| String::from_utf8_lossy(&text).into_owned());
+        source.draft.make_special(end, name.as_deref().unwrap_or("end"));
+    }
+    let vocabulary = Arc::new(Vocabulary::new(source.draft.texts, ends)?);
+    let mut specials = source.draft.specials;
+    specials.sort_unstable();
+    Ok(LoadedVocabulary {
+        tokenizer: source.method.map(|method| Tokenizer::new(method, vocabulary.clone())),
+        vocabulary,
+        name: name_or_path.to_owned(),
+        format: source.format,
+        ends: found,
+        specials,
+    })
+}
+
+/// The file itself, or a folder's `tokenizer.json`.
+fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
+    if path.is_dir() {
+        let inside = path.join("tokenizer.json");
+        if !inside.exists() {
+            return Err(crate::error::invalid(
+                "a folder without tokenizer.json; name the file in it that holds the vocabulary",
+            ));
+        }
+        return Ok(inside);
+    }
+    if !path.exists() {
+        return Err(Kind::NotFound {
+            encodings: encodings::names().collect::<Vec<_>>().join(", "),
+        });
+    }
+    Ok(path.to_owned())
+}
+
+/// Tells the format by the content.
+fn read_bytes(bytes: &[u8], folder: &Path) -> Result<Source, Kind> {
+    let text = text_of(bytes)?;
+    match text.trim_ascii_start().as_bytes().first() {
+        None => Err(Kind::Unrecognised { found: "an empty file" }),
+        Some(b'{' | b'[') => {
+            let json: serde_json::Value = serde_json::from_str(text).map_err(Kind::Json)?;
+            match json.get("model") {
+                Some(serde_json::Value::Object(_)) => tokenizer_json::read(json),
+                _ => lists::read_json(&json),
+            }
+        }
+        Some(_) if tiktoken_file::is_tiktoken(text) => tiktoken_file::read(text, folder),
+        Some(_) => lists::read_text(text),
+    }
+}
+
+/// The file as text, or what it is instead.
+fn text_of(bytes: &[u8]) -> Result<&str, Kind> {
+    let found = match bytes {
+        [b'G', b'G', b'U', b'F', ..] => "a GGUF model",
+        [b'P', b'K', 3, 4, ..] => "a ZIP archive",
+        [0x1F, 0x8B, ..] => "a gzip file",
+        _ if bytes.starts_with(b"version https://git-lfs") => {
+            "a Git LFS pointer, not the file it stands for"
+        }
+        // A SentencePiece model is a protobuf whose first field is a message: its first piece.
+        [b'\n', _, b'\n', ..] if bytes.contains(&0) => "a SentencePiece model in protobuf",
+        _ if bytes.contains(&0) => "a binary file",
+        _ => match str::from_utf8(bytes) {
+            Ok(text) => return Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text)),
+            Err(_) => "a file that is not UTF-8",
+        },
+    };
+    Err(Kind::Unrecognised { found })
+}

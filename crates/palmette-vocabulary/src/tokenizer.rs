@@ -1,0 +1,165 @@
+//! Cutting text into tokens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use palmette_core::{TokenId, Vocabulary};
+use tiktoken_rs::CoreBPE;
+
+/// The longest run of white space that is tokenized, in characters: the patterns that split text backtrack over it.
+const MAX_SPACE_RUN: usize = 500_000;
+
+/// Cuts text into tokens as the vocabulary's model was taught to read it; for lists of pieces, which do not say how,
+/// by the longest token first.
+///
+/// Text is read as the middle of a text (nothing is put before it), and never as special tokens.
+pub struct Tokenizer {
+    method: Method,
+    vocabulary: Arc<Vocabulary>,
+    /// For [`Method::Longest`]: the tokens with text, by their bytes, then id. Empty otherwise.
+    sorted: Vec<TokenId>,
+}
+
+/// How text is cut.
+pub(crate) enum Method {
+    /// As the encoding does.
+    Encoding(&'static CoreBPE),
+    /// As a `tokenizer.json` says.
+    Tokenizer(Box<tokenizers::Tokenizer>),
+    /// At each place the longest token that fits; of equal ones, the lowest id.
+    Longest,
+}
+
+impl Tokenizer {
+    pub(crate) fn new(method: Method, vocabulary: Arc<Vocabulary>) -> Self {
+        let mut sorted = vec![];
+        if matches!(method, Method::Longest) {
+            sorted.extend(vocabulary.texts().map(|(token, _)| token));
+            sorted.sort_by_key(|&token| vocabulary.text(token));
+        }
+        Self { method, vocabulary, sorted }
+    }
+
+    /// The tokens of a text. Their bytes, one after another, are the text.
+    ///
+    /// # Errors
+    /// When the tokenizer changes this text (normalises it, or lacks a character), when no token fits, or when a run of
+    /// white space is longer than 500,000 characters.
+    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, TokenizeError> {
+        check_space_runs(text)?;
+        let tokens: Vec<_> = match &self.method {
+            Method::Encoding(core) => core.encode_ordinary(text).into_iter().map(TokenId).collect(),
+            Method::Tokenizer(tokenizer) => {
+                let encoding = tokenizer
+                    .encode_fast(text, false)
+                    .map_err(|error| TokenizeError::Failed { reason: error.to_string() })?;
+                encoding.get_ids().iter().copied().map(TokenId).collect()
+            }
+            Method::Longest => self.longest(text.as_bytes())?,
+        };
+        self.check_bytes(text.as_bytes(), &tokens)?;
+        Ok(tokens)
+    }
+
+    fn longest(&self, mut text: &[u8]) -> Result<Vec<TokenId>, TokenizeError> {
+        let (mut tokens, num_bytes) = (vec![], text.len());
+        while !text.is_empty() {
+            let token = self.longest_prefix(text);
+            let token = token.ok_or(TokenizeError::NoToken { at: num_bytes - text.len() })?;
+            text = &text[self.vocabulary.text(token).len()..];
+            tokens.push(token);
+        }
+        Ok(tokens)
+    }
+
+    fn longest_prefix(&self, text: &[u8]) -> Option<TokenId> {
+        let (mut rest, mut found) = (self.sorted.as_slice(), None);
+        for (depth, &byte) in text.iter().enumerate() {
+            // All of `rest` begin with `text[..depth]`; a token that is no longer comes before the others.
+            let at = |token: &TokenId| self.vocabulary.text(*token).get(depth).copied();
+            let begin = rest.partition_point(|token| at(token) < Some(byte));
+            let end = begin + rest[begin..].partition_point(|token| at(token) == Some(byte));
+            rest = &rest[begin..end];
+            match rest.first() {
+                None => break,
+                Some(&token) if self.vocabulary.text(token).len() == depth + 1 => {
+                    found = Some(token)
+                }
+                Some(_) => {}
+            }
+        }
+        found
+    }
+
+    fn check_bytes(&self, text: &[u8], tokens: &[TokenId]) -> Result<(), TokenizeError> {
+        let mut at = 0;
+        for &token in tokens {
+            let rest = text[at..].strip_prefix(self.vocabulary.text(token));
+            at = text.len() - rest.ok_or(TokenizeError::Changed { at })?.len();
+        }
+        if at < text.len() { Err(TokenizeError::Changed { at }) } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokenizer").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Encoding(_) => "Encoding",
+            Self::Tokenizer(_) => "Tokenizer",
+            Self::Longest => "Longest",
+        })
+    }
+}
+
+fn check_space_runs(text: &str) -> Result<(), TokenizeError> {
+    if text.len() <= MAX_SPACE_RUN {
+        return Ok(());
+    }
+    let mut run = 0;
+    for (at, char) in text.char_indices() {
+        run = if char.is_whitespace() { run + 1 } else { 0 };
+        if run > MAX_SPACE_RUN {
+            return Err(TokenizeError::SpaceRun { at });
+        }
+    }
+    Ok(())
+}
+
+/// A text that is not tokenized.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenizeError {
+    /// The tokenizer does not keep the text.
+    #[error(
+        "the vocabulary's tokenizer changes this text at byte {at} or after: it normalises it, or has no token for it"
+    )]
+    Changed {
+        /// Where the tokens stop spelling the text, in bytes from its beginning.
+        at: usize,
+    },
+    /// No token of a list fits.
+    #[error("no token of the vocabulary fits at byte {at} of the text")]
+    NoToken {
+        /// The place, in bytes from the beginning of the text.
+        at: usize,
+    },
+    /// Too much white space at a stretch.
+    #[error(
+        "at byte {at}, a run of white space is longer than the limit of {MAX_SPACE_RUN} characters"
+    )]
+    SpaceRun {
+        /// Where the run is longer than the limit, in bytes from the beginning of the text.
+        at: usize,
+    },
+    /// The tokenizer gave up.
+    #[error("the vocabulary's tokenizer failed: {reason}")]
+    Failed {
+        /// What it said.
+        reason: String,
+    },
+}

@@ -1,0 +1,224 @@
+//! `palmette bench grammar`: correctness and speed of grammars over a vocabulary.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use palmette_bench::grammar::{
+    CaseOutcome, CaseText, Compile, GrammarCase, GrammarReport, Percentiles, read_cases,
+    read_schemas, walk,
+};
+use palmette_core::{TokenId, Vocabulary};
+use palmette_grammar::vocabulary::VocabularyTrie;
+use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
+use palmette_vocabulary::LoadedVocabulary;
+
+use crate::commands::grammar::Syntax;
+use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
+
+/// Compile grammars, follow texts token by token, and report correctness, times and sizes
+///
+/// Each text is followed --walks times: at every token a mask is made and the token committed. A valid text counts as
+/// rejected when a mask lacks its next token or, behind the last, the end; an invalid one counts as accepted when
+/// no mask does. One thread.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GrammarArgs {
+    /// JSON Schemas with instances, a line each: {"name", "schema", "tests": [{"valid", "data"}]};
+    /// may be xz-compressed. An instance's text is that of Python's json.dumps
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["grammar", "cases"])]
+    schemas: Option<PathBuf>,
+    /// A grammar; its syntax goes by the file's ending
+    #[arg(long, value_name = "FILE", requires = "text")]
+    grammar: Option<PathBuf>,
+    /// Texts of the grammar's language
+    #[arg(long, value_name = "FILE", requires = "grammar")]
+    text: Vec<PathBuf>,
+    /// Start rule of --grammar [default: start, or root in GBNF]
+    #[arg(long, value_name = "RULE")]
+    start: Option<String>,
+    /// Cases prepared elsewhere, a line each: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]}
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    /// Vocabulary: the name of an encoding such as o200k_base, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
+    vocab: String,
+    /// Cases to leave out at the start
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: usize,
+    /// Most cases to take
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Times each text is followed; masks and commits count with their fastest, the first also by itself
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    walks: usize,
+    /// Print a JSON line for each case, with all its times, instead of the report
+    #[arg(long, conflicts_with = "json")]
+    lines: bool,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  palmette bench grammar --schemas jsonschemabench.jsonl.xz
+  palmette bench grammar --schemas schemas.jsonl --vocab tokenizer.json --walks 1 --json
+  palmette bench grammar --grammar json.lark --text a.json --text b.json";
+
+pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
+    ensure!(args.walks > 0, "--walks is 0; a text is followed at least once");
+    let loaded = palmette_vocabulary::load(&args.vocab)?;
+    let mut cases = read(args, &loaded)?;
+    cases.drain(..args.skip.min(cases.len()));
+    cases.truncate(args.limit.unwrap_or(usize::MAX));
+    ensure!(!cases.is_empty(), "there are no cases to measure");
+    let Some(&end) = loaded.vocabulary.ends().first() else {
+        bail!("vocabulary {} has no end token, so no text can end", args.vocab);
+    };
+    let compiler = Compiler {
+        start: args.start.clone(),
+        trie: Arc::new(VocabularyTrie::new(&loaded.vocabulary)),
+        vocabulary: loaded.vocabulary,
+        end,
+    };
+    let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
+    let mut outcomes: Vec<CaseOutcome> = Vec::with_capacity(cases.len());
+    for case in &cases {
+        let outcome = walk(&compiler, case, args.walks);
+        if args.lines {
+            let mut out = std::io::stdout().lock();
+            serde_json::to_writer(&mut out, &outcome)?;
+            writeln!(out)?;
+        } else {
+            outcomes.push(outcome);
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if args.lines {
+        return Ok(());
+    }
+    let report = GrammarReport::new(&outcomes, args.walks);
+    if args.json { print_json(&report) } else { print(&text(&report)) }
+}
+
+fn read(args: &GrammarArgs, loaded: &LoadedVocabulary) -> anyhow::Result<Vec<GrammarCase>> {
+    let named = |path: &Path| path.display().to_string();
+    if let Some(path) = &args.cases {
+        return read_cases(open(path)?).with_context(|| named(path));
+    }
+    let Some(tokenizer) = &loaded.tokenizer else {
+        bail!(
+            "vocabulary {} does not say how text is cut into tokens; choose another",
+            loaded.name
+        );
+    };
+    let mut cases = Vec::new();
+    if let Some(path) = &args.schemas {
+        let read = read_schemas(open(path)?, |text| tokenizer.encode(text));
+        cases = read.with_context(|| named(path))?;
+    }
+    if let Some(path) = &args.grammar {
+        let mut texts = Vec::new();
+        for path in &args.text {
+            let text = std::fs::read_to_string(path).with_context(|| named(path))?;
+            let tokens = tokenizer.encode(&text).with_context(|| named(path))?;
+            let tokens = tokens.into_iter().map(|token| token.0).collect();
+            texts.push(CaseText { valid: true, tokens });
+        }
+        let kind = Syntax::of(path)?.name().to_owned();
+        let grammar = std::fs::read_to_string(path).with_context(|| named(path))?;
+        cases.push(GrammarCase { name: named(path), kind, grammar, texts });
+    }
+    Ok(cases)
+}
+
+/// The lines of a file that may be xz-compressed.
+fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
+    const XZ: &[u8] = b"\xFD7zXZ\0";
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let mut file = BufReader::new(file);
+    let compressed = file.fill_buf().with_context(|| path.display().to_string())?.starts_with(XZ);
+    Ok(if compressed {
+        Box::new(BufReader::new(lzma_rust2::XzReader::new(file, true)))
+    } else {
+        Box::new(file)
+    })
+}
+
+struct Compiler {
+    start: Option<String>,
+    vocabulary: Arc<Vocabulary>,
+    trie: Arc<VocabularyTrie>,
+    end: TokenId,
+}
+
+impl Compile for Compiler {
+    type Constraint = GrammarConstraint;
+
+    fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
+        let syntax = Syntax::named(&case.kind).map_err(|error| error.to_string())?;
+        let grammar = syntax.parse(&case.grammar, self.start.as_deref());
+        let grammar = grammar.map_err(|error| format!("{error:#}"))?;
+        let limits = RecognizerLimits::default();
+        let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
+        let recognizer = recognizer.map_err(|error| error.to_string())?;
+        Ok(GrammarConstraint::new(
+            Arc::new(recognizer),
+            Arc::clone(&self.vocabulary),
+            Arc::clone(&self.trie),
+        ))
+    }
+
+    fn bytes(&self, constraint: &GrammarConstraint) -> usize {
+        constraint.recognizer().bytes()
+    }
+
+    fn end(&self) -> TokenId {
+        self.end
+    }
+}
+
+fn text(report: &GrammarReport) -> String {
+    let count = |count: usize| grouped(count as u64);
+    let mut text = format!(
+        "{} of {} grammars compiled\n{} of {} valid texts rejected, {} of {} invalid ones accepted\n",
+        count(report.compiled),
+        count(report.schemas),
+        count(report.valid_rejected),
+        count(report.valid),
+        count(report.invalid_accepted),
+        count(report.invalid)
+    );
+    for name in &report.wrong {
+        text += &format!("  wrong: {name}\n");
+    }
+    let figures = [
+        ("compile ms", report.compile_ms),
+        ("mask us, first walk", report.mask_us_cold),
+        ("mask us", report.mask_us),
+        ("commit us", report.commit_us),
+        ("mask + commit us", report.step_us),
+    ];
+    let row = |name: &str, percentiles: Percentiles, show: &dyn Fn(f64) -> String| {
+        let Percentiles { p50, p90, p99, p999, p9999, max, .. } = percentiles;
+        let values = [p50, p90, p99, p999, p9999, max].map(show);
+        [vec![name.to_owned()], values.into()].concat()
+    };
+    let mut rows: Vec<_> = figures
+        .into_iter()
+        .filter_map(|(name, figure)| Some(row(name, figure?, &|value| format!("{value:.2}"))))
+        .collect();
+    rows.extend(report.bytes.map(|figure| row("memory", figure, &|value| bytes(value as usize))));
+    text +=
+        &format!("\n{}", table(&["", " p50", " p90", " p99", " p99.9", " p99.99", " max"], &rows));
+    for reason in &report.unsupported_reasons {
+        text += &format!("\n{} not compiled: {}", count(reason.cases), reason.reason);
+    }
+    let cpu = report.machine.cpu.as_deref().unwrap_or("an unknown processor");
+    text + &format!("\n{} walks of each text; {cpu}", report.walks)
+}

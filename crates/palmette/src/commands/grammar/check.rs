@@ -1,0 +1,162 @@
+//! `palmette grammar check`: what is wrong or remarkable in a grammar, and whether it reads texts.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use palmette_grammar::Recognizer;
+use palmette_grammar::analysis::{Severity, analyse};
+use palmette_grammar::recognizer::RecognizerScratch;
+use serde::Serialize;
+
+use super::loading::GrammarFileArgs;
+use crate::output::{print, print_json, visible};
+
+/// Read a grammar, say what is wrong or remarkable in it, and whether texts are in its language
+///
+/// Ends with an error when the grammar cannot be read or matches nothing that its author can have
+/// meant, or when a text is not in its language.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    grammar: GrammarFileArgs,
+    /// Texts to read with it
+    #[arg(long, value_name = "FILE")]
+    text: Vec<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    syntax: &'static str,
+    terminals: usize,
+    nonterminals: usize,
+    rules: usize,
+    conflicts: usize,
+    diagnostics: Vec<Diagnostic>,
+    texts: Vec<Text>,
+}
+
+#[derive(Debug, Serialize)]
+struct Diagnostic {
+    severity: &'static str,
+    message: String,
+    line: Option<u32>,
+    column: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+struct Text {
+    file: String,
+    accepted: bool,
+    /// Where the first byte stands that no text of the language goes on with; none where the text only stops too early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_at: Option<Place>,
+}
+
+#[derive(Debug, Serialize)]
+struct Place {
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
+    let grammar = args.grammar.parse()?;
+    let limits = palmette_grammar::ParserLimits::default();
+    let analysis = analyse(&grammar, &limits.tables, &mut args.grammar.budget());
+    let mut report = Report {
+        syntax: args.grammar.syntax()?.name(),
+        terminals: grammar.terminals().len(),
+        nonterminals: grammar.nonterminals().len(),
+        rules: grammar.rules().len(),
+        conflicts: analysis.conflicts.len(),
+        diagnostics: analysis.diagnostics.iter().map(diagnostic).collect(),
+        texts: Vec::new(),
+    };
+    let recognizer = args.grammar.compile(grammar)?;
+    for path in &args.text {
+        let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+        report.texts.push(read(&recognizer, path.display().to_string(), &text)?);
+    }
+    if args.json {
+        print_json(&report)?
+    } else {
+        print(&text(&report))?
+    }
+    let errors = analysis.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    let (errors, refused) = (errors.count(), report.texts.iter().filter(|text| !text.accepted));
+    match (errors, refused.count()) {
+        (0, 0) => Ok(()),
+        (0, refused) => bail!("{refused} of {} texts are not in the language", report.texts.len()),
+        (errors, _) => bail!("{} has {errors} errors, see above", args.grammar.file.display()),
+    }
+}
+
+fn diagnostic(found: &palmette_grammar::analysis::Diagnostic) -> Diagnostic {
+    Diagnostic {
+        severity: match found.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        },
+        message: found.message.clone(),
+        line: found.span.map(|span| span.line),
+        column: found.span.map(|span| span.column),
+    }
+}
+
+fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Text> {
+    let mut scratch = RecognizerScratch::default();
+    let mut position = recognizer.start().cloned();
+    for (offset, &byte) in text.iter().enumerate() {
+        let next = position.map(|at| recognizer.advance(&at, byte, &mut scratch)).transpose()?;
+        position = next.flatten();
+        if position.is_none() {
+            let place = place(text, offset);
+            return Ok(Text { file, accepted: false, refused_at: Some(place) });
+        }
+    }
+    let accepted = match position {
+        Some(position) => recognizer.is_accepting(&position, &mut scratch)?,
+        None => false,
+    };
+    Ok(Text { file, accepted, refused_at: None })
+}
+
+fn place(text: &[u8], offset: usize) -> Place {
+    let before = &text[..offset];
+    let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+    let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    // Bytes that go on a character do not begin one.
+    let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
+    Place { offset, line, column: 1 + before[line_start..].iter().filter(begins).count() }
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!(
+        "{}: {} terminals, {} nonterminals, {} rules, {} conflicts\n",
+        report.syntax, report.terminals, report.nonterminals, report.rules, report.conflicts
+    );
+    for found in &report.diagnostics {
+        let at = match (found.line, found.column) {
+            (Some(line), Some(column)) => format!("line {line}, column {column}: "),
+            _ => String::new(),
+        };
+        text += &format!("{at}{}: {}\n", found.severity, visible(&found.message));
+    }
+    for read in &report.texts {
+        let verdict = match &read.refused_at {
+            _ if read.accepted => "in the language".to_owned(),
+            None => "not in the language: more has to follow".to_owned(),
+            Some(place) => format!(
+                "not in the language: nothing goes on with line {}, column {} (byte {})",
+                place.line, place.column, place.offset
+            ),
+        };
+        text += &format!("{}: {verdict}\n", visible(&read.file));
+    }
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,51 @@
+//! Reading a grammar from a file, and making it ready.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use palmette_grammar::{Budget, Grammar, Recognizer, RecognizerLimits};
+
+use super::Syntax;
+
+/// A grammar and how it is written.
+#[derive(Debug, Args)]
+pub(crate) struct GrammarFileArgs {
+    /// The grammar
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// How it is written [default: by the file's ending]
+    #[arg(long, value_name = "SYNTAX")]
+    syntax: Option<Syntax>,
+    /// Start rule [default: start in Lark, root in GBNF]
+    #[arg(long, value_name = "RULE")]
+    start: Option<String>,
+    /// Work that compiling may take, in steps of some nanoseconds
+    #[arg(long, value_name = "STEPS", default_value_t = 20_000_000_000)]
+    budget: u64,
+}
+
+impl GrammarFileArgs {
+    pub(crate) fn syntax(&self) -> anyhow::Result<Syntax> {
+        self.syntax.map_or_else(|| Syntax::of(&self.file), Ok)
+    }
+
+    /// What the file says.
+    pub(crate) fn parse(&self) -> anyhow::Result<Grammar> {
+        let named = || self.file.display().to_string();
+        let source = std::fs::read_to_string(&self.file).with_context(named)?;
+        self.syntax()?.parse(&source, self.start.as_deref()).with_context(named)
+    }
+
+    /// The grammar made ready.
+    pub(crate) fn compile(&self, grammar: Grammar) -> anyhow::Result<Recognizer> {
+        let limits = RecognizerLimits::default();
+        Recognizer::new(Arc::new(grammar), &limits, &mut self.budget())
+            .with_context(|| self.file.display().to_string())
+    }
+
+    pub(crate) fn budget(&self) -> Budget<'static> {
+        Budget::new(self.budget)
+    }
+}

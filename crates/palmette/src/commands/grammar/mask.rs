@@ -1,0 +1,146 @@
+//! `palmette grammar mask`: which tokens may follow a text.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Args;
+use palmette_core::{Constraint, TokenId, mask};
+use palmette_grammar::vocabulary::VocabularyTrie;
+use palmette_grammar::{GrammarConstraint, GrammarScratch, TerminalSet};
+use serde::Serialize;
+
+use super::loading::GrammarFileArgs;
+use crate::output::{grouped, print, print_json, table};
+
+/// Show which tokens of a vocabulary may follow a text
+#[derive(Debug, Args)]
+pub(crate) struct MaskArgs {
+    #[command(flatten)]
+    grammar: GrammarFileArgs,
+    /// Vocabulary: the name of an encoding such as o200k_base, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
+    vocab: String,
+    /// The text so far
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        conflicts_with = "prefix_file",
+        hide_default_value = true
+    )]
+    prefix: String,
+    /// File with the text so far
+    #[arg(long, value_name = "FILE")]
+    prefix_file: Option<PathBuf>,
+    /// Most tokens to show, shortest first
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    show: usize,
+    /// Print one JSON document, with the ids of all allowed tokens, instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Whether the text may end here.
+    accepting: bool,
+    /// How many tokens are allowed, end tokens included.
+    allowed: usize,
+    num_tokens: usize,
+    /// What the lexeme in progress may become, or the next one be.
+    terminals: Vec<String>,
+    /// The bytes that must follow, shown as text.
+    forced: String,
+    mask_us: f64,
+    tokens: Vec<u32>,
+}
+
+pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
+    let recognizer = Arc::new(args.grammar.compile(args.grammar.parse()?)?);
+    let vocabulary = palmette_vocabulary::load(&args.vocab)?.vocabulary;
+    let trie = Arc::new(VocabularyTrie::new(&vocabulary));
+    let constraint = GrammarConstraint::new(recognizer, Arc::clone(&vocabulary), trie);
+    let mut scratch = GrammarScratch::default();
+    let prefix = match &args.prefix_file {
+        Some(path) => std::fs::read(path).with_context(|| path.display().to_string())?,
+        None => args.prefix.clone().into_bytes(),
+    };
+    let mut state = constraint.start();
+    constraint.commit_bytes(&mut state, &prefix, &mut scratch).context("the prefix")?;
+
+    let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+    let began = Instant::now();
+    constraint.try_fill_mask(&state, &mut scratch, &mut row)?;
+    let mask_us = began.elapsed().as_secs_f64() * 1e6;
+    let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
+    let report = Report {
+        accepting: constraint.is_accepting(&state),
+        allowed: mask::count(&row),
+        num_tokens: constraint.num_tokens(),
+        terminals: terminals(&constraint, &state)?,
+        forced: String::from_utf8_lossy(&forced).into_owned(),
+        mask_us,
+        tokens: mask::iter(&row).map(|token| token.0).collect(),
+    };
+    if args.json { print_json(&report) } else { print(&text(&report, &constraint, args.show)) }
+}
+
+/// The names of the terminals that may be in progress or come next, in the order of the grammar.
+fn terminals(
+    constraint: &GrammarConstraint,
+    state: &palmette_grammar::GrammarState,
+) -> anyhow::Result<Vec<String>> {
+    let recognizer = constraint.recognizer();
+    let names = recognizer.grammar().terminals();
+    let mut found = TerminalSet::new(names.len());
+    for branch in state.position().into_iter().flat_map(|position| position.branches()) {
+        let mut allowed = recognizer.ignored().clone();
+        let mut scratch = palmette_grammar::ParserScratch::new();
+        recognizer.parser().allowed(&branch.stacks, &mut allowed, &mut scratch)?;
+        for terminal in recognizer.lexer().possible(branch.lexer).iter() {
+            if allowed.contains(terminal) {
+                found.insert(terminal);
+            }
+        }
+    }
+    Ok(found.iter().map(|terminal| names[terminal.index()].name.clone()).collect())
+}
+
+fn text(report: &Report, constraint: &GrammarConstraint, show: usize) -> String {
+    let vocabulary = constraint.vocabulary();
+    let mut text = format!(
+        "{} of {} tokens may follow; the text may {}end here\n",
+        grouped(report.allowed as u64),
+        grouped(report.num_tokens as u64),
+        if report.accepting { "" } else { "not " }
+    );
+    let names: Vec<_> = report.terminals.iter().map(|name| format!("{name:?}")).collect();
+    text += &format!("in progress or next: {}\n", names.join(" "));
+    if !report.forced.is_empty() {
+        text += &format!("must follow: {:?}\n", report.forced);
+    }
+    let mut tokens: Vec<_> = report.tokens.iter().map(|&token| TokenId(token)).collect();
+    tokens.sort_by_key(|&token| (vocabulary.text(token).len(), vocabulary.text(token), token));
+    let rows: Vec<_> = tokens
+        .iter()
+        .take(show)
+        .map(|&token| vec![token.to_string(), spelled(vocabulary.text(token))])
+        .collect();
+    text += &format!("\n{}", table(&[" token", "text"], &rows));
+    if tokens.len() > show {
+        text += &format!("and {} more; --show shows them\n", grouped((tokens.len() - show) as u64));
+    }
+    text + &format!("mask made in {:.0} us", report.mask_us)
+}
+
+fn spelled(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "(end)".to_owned();
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => format!("{text:?}"),
+        Err(_) => format!("\"{}\"", bytes.escape_ascii()),
+    }
+}

@@ -1,0 +1,35 @@
+//! `palmette grammar`: look into grammars, and ask them what may follow.
+
+mod check;
+mod loading;
+mod mask;
+mod stats;
+mod syntax;
+
+use clap::Subcommand;
+
+pub(crate) use syntax::Syntax;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GrammarCommand {
+    Check(check::CheckArgs),
+    Mask(mask::MaskArgs),
+    Stats(stats::StatsArgs),
+}
+
+pub(crate) const AFTER_HELP: &str = "\
+How a grammar is written goes by the file's ending: .lark for Lark, .gbnf or .ebnf for llama.cpp's
+EBNF, .json for a JSON Schema, .regex for a regular expression; --syntax says otherwise.
+
+Examples:
+  palmette grammar check json.lark --text order.json
+  palmette grammar mask schema.json --vocab o200k_base --prefix '{\"name\": \"'
+  palmette grammar stats python.lark --start file_input";
+
+pub(crate) fn run(command: &GrammarCommand) -> anyhow::Result<()> {
+    match command {
+        GrammarCommand::Check(args) => check::run(args),
+        GrammarCommand::Mask(args) => mask::run(args),
+        GrammarCommand::Stats(args) => stats::run(args),
+    }
+}
