@@ -14,6 +14,8 @@
 // The tests read texts in the same way.
 #[path = "../tests/machine/mod.rs"]
 mod machine;
+#[path = "../tests/python_json/mod.rs"]
+mod python_json;
 
 use std::{
     collections::BTreeMap,
@@ -22,10 +24,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use machine::{Machine, dumps};
+use machine::Machine;
 use palmette_grammar::frontends::json_schema::{
     Draft, JsonSchemaError, JsonSchemaOptions, PropertyOrder, parse,
 };
+use python_json::dumps;
 use serde_json::Value;
 
 fn main() {

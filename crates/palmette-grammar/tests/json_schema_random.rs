@@ -1,10 +1,12 @@
 //! JSON Schema against its definition: a validator that walks schema and value, on random pairs.
 
 mod machine;
+mod python_json;
 
-use machine::{Machine, dumps};
+use machine::Machine;
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse};
 use proptest::prelude::*;
+use python_json::dumps;
 use serde_json::{Value, json};
 
 /// Whether `value` is valid for `schema`, by the standard's words, for the keywords that [`schemas`] makes.

@@ -196,7 +196,7 @@ fn uri_reference(alphabet: &Alphabet) -> String {
 
 fn authority(alphabet: &Alphabet) -> String {
     let (user, name) = (alphabet.path(":"), alphabet.path(""));
-    let future = format!(r"[Vv][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+");
+    let future = r"[Vv][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+";
     format!(r"(?:{user}*@)?(?:\[(?:{}|{future})\]|{name}*)(?::[0-9]*)?", ipv6())
 }
 

@@ -200,7 +200,7 @@ fn hexadecimal(low: u32, high: u32, digits: u32) -> Regex {
     }
     let unit = 1 << (4 * (digits - 1));
     let (first, last) = (low / unit, high / unit);
-    if low % unit == 0 && high % unit == unit - 1 {
+    if low.is_multiple_of(unit) && high % unit == unit - 1 {
         let rest = Regex::Class(digit_class(0, 15)).repeat(digits - 1, Some(digits - 1));
         return Regex::concat([Regex::Class(digit_class(first, last)), rest]);
     }

@@ -1,19 +1,20 @@
 //! JSON Schema: the JSON texts of the values that are valid for a schema.
 //!
 //! # Steps
-//! 1. [`source`] reads the schema with the place of every value; [`resources`] finds out what references mean.
-//! 2. A *claim* says of a value that it is valid for a schema, or that it is not. A *goal* ([`goals`]) is a set of claims:
-//!    the values for which all hold. [`schema`] and [`combine`] turn a goal into *cases* ([`cases`]): a union of sets of
+//! 1. `source` reads the schema with the place of every value; `resources` finds out what references mean.
+//! 2. A *claim* says of a value that it is valid for a schema, or that it is not. A *goal* (`goals`) is a set of claims:
+//!    the values for which all hold. `schema` and `combine` turn a goal into *cases* (`cases`): a union of sets of
 //!    values, each of one type. `allOf` and sibling keywords intersect, `anyOf` unites, `not`, `oneOf` and `if` deny
 //!    claims. Goals of members and items are only named there, so recursion ends: there are finitely many.
-//! 3. [`emit`] makes a nonterminal for each goal and rules for its cases. Strings, names and numbers are one terminal
+//! 3. `emit` makes a nonterminal for each goal and rules for its cases. Strings, names and numbers are one terminal
 //!    each, whitespace before it included.
 //!
 //! # What is exact, and what is chosen
 //! The grammar accepts exactly the texts of valid values, in these spellings:
 //!
-//! - numbers under a condition: see [`number_text`]; integers may be spelled `1.0`
-//!   ([`JsonSchemaOptions::integer_fractions`]);
+//! - numbers under a condition: without exponent, or with one after a single digit before the point that is not zero
+//!   (`1.25e-7`); where divisibility matters, without exponent (integers alone: with one from 16 up). Integers may be
+//!   spelled `1.0` ([`JsonSchemaOptions::integer_fractions`]);
 //! - strings: [`Escapes`]; half a surrogate pair is no character;
 //! - objects: [`PropertyOrder`]; names that are not declared may come again, as may those that are not tracked;
 //! - whitespace: [`Whitespace`].
@@ -23,7 +24,9 @@
 //! `unevaluatedItems` (other than `true`), `$dynamicRef` and `$recursiveRef` whose target depends on how it is reached, and
 //! `uniqueItems` on infinitely many values. `contentEncoding` and its siblings are annotations. Enforced
 //! formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
-//! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`. Others, as
+//! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
+//! and `regex` (groups nested up to twelve deep; what backreferences name is not looked for). Of host names in punycode
+//! the letters are checked, not what they encode. Other formats, as
 //! unknown keywords, have no effect and are listed as [`Warning`]s.
 
 mod arrays;
