@@ -173,6 +173,8 @@ fn counted_strings_and_items() {
         &[r#""ab""#, r#""\n😀c""#, r#""\ud83d\ude00\"""#],
         &[r#""a""#, r#""abcd""#, "12"],
     );
+    check(r#"{"minLength":1,"maxLength":0}"#, &["1"], &["\"\"", "\"a\""]);
+    check(r#"{"minimum":1,"maximum":0,"minItems":2}"#, &["\"\""], &["0", "1", "0.5", "[1]"]);
     let list = |count: usize| format!("[{}]", vec!["1"; count].join(","));
     let texts: Vec<String> = [0, 2, 3, 70, 199, 1000, 1234, 1235].map(list).to_vec();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

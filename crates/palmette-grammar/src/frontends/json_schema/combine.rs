@@ -48,8 +48,9 @@ impl Compiler<'_> {
                 null: true,
                 truth: true,
                 falsity: true,
-                numbers: vec![own.numbers],
-                strings: vec![own.strings],
+                // Bounds of one schema may contradict each other; what meets itself nowhere is empty.
+                numbers: own.numbers.intersection(&own.numbers).into_iter().collect(),
+                strings: own.strings.intersection(&own.strings).into_iter().collect(),
                 arrays: own.array.map(Rc::new).into_iter().collect(),
                 objects: own.object.map(Rc::new).into_iter().collect(),
             };
