@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use clap::ValueEnum;
 use palmette_grammar::Grammar;
-use palmette_grammar::frontends::{gbnf, lark, regex};
+use palmette_grammar::frontends::{gbnf, json_schema, lark, regex};
 
 /// How a grammar is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -14,6 +14,8 @@ pub(crate) enum Syntax {
     Lark,
     /// GBNF, the EBNF of llama.cpp
     Gbnf,
+    /// JSON Schema, drafts 4 to 2020-12
+    JsonSchema,
     /// A regular expression, in the syntax of Rust's regex crate
     Regex,
 }
@@ -25,10 +27,11 @@ impl Syntax {
         Ok(match ending.to_ascii_lowercase().as_str() {
             "lark" => Self::Lark,
             "gbnf" | "ebnf" => Self::Gbnf,
+            "json" => Self::JsonSchema,
             "regex" | "re" => Self::Regex,
             _ => bail!(
                 "{}: its ending does not say how the grammar is written; rename it to end in .lark, .gbnf, \
-                 .ebnf or .regex, or add --syntax",
+                 .ebnf, .json or .regex, or add --syntax",
                 path.display()
             ),
         })
@@ -39,8 +42,11 @@ impl Syntax {
         Ok(match name {
             "lark" => Self::Lark,
             "gbnf" => Self::Gbnf,
+            "json_schema" => Self::JsonSchema,
             "regex" => Self::Regex,
-            _ => bail!("a grammar of kind {name:?} is not read; there are lark, gbnf and regex"),
+            _ => bail!(
+                "a grammar of kind {name:?} is not read; there are lark, gbnf, json_schema and regex"
+            ),
         })
     }
 
@@ -49,6 +55,7 @@ impl Syntax {
         match self {
             Self::Lark => "lark",
             Self::Gbnf => "gbnf",
+            Self::JsonSchema => "json_schema",
             Self::Regex => "regex",
         }
     }
@@ -67,15 +74,16 @@ impl Syntax {
                 }
                 gbnf::parse(source, &options)?
             }
-            Self::Regex => {
-                if let Some(start) = start {
-                    bail!("--start is {start}, but a regular expression has no rules");
-                }
-                regex::parse(
-                    source.trim_end_matches(['\n', '\r']),
-                    &regex::RegexOptions::default(),
-                )?
+            Self::JsonSchema | Self::Regex if start.is_some() => {
+                bail!("--start names a rule, but a {} has none; leave it out", self.name())
             }
+            Self::JsonSchema => {
+                json_schema::parse(source, &json_schema::JsonSchemaOptions::default())?
+            }
+            Self::Regex => regex::parse(
+                source.trim_end_matches(['\n', '\r']),
+                &regex::RegexOptions::default(),
+            )?,
         })
     }
 }
