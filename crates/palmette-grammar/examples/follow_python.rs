@@ -113,7 +113,10 @@ fn follow(
             );
             if !allowed {
                 let line = text[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-                println!("refused: {path}:{line} before {:?}", String::from_utf8_lossy(&rest[..rest.len().min(30)]));
+                println!(
+                    "refused: {path}:{line} before {:?}",
+                    String::from_utf8_lossy(&rest[..rest.len().min(30)])
+                );
                 refused += 1;
                 continue 'files;
             }
@@ -134,7 +137,11 @@ fn follow(
 }
 
 /// Experiment 2: random walks under the masks, that end as soon as they may once they are long enough.
-fn generate(options: &Options, vocabulary: &Vocabulary, constraint: &GrammarConstraint) -> Result<()> {
+fn generate(
+    options: &Options,
+    vocabulary: &Vocabulary,
+    constraint: &GrammarConstraint,
+) -> Result<()> {
     let Some(out) = &options.out else { return Ok(()) };
     std::fs::create_dir_all(out)?;
     let mut scratch = GrammarScratch::default();
@@ -153,15 +160,20 @@ fn generate(options: &Options, vocabulary: &Vocabulary, constraint: &GrammarCons
             // Tokens of the readable characters only, as published.
             let readable = |token: &TokenId| {
                 let text = vocabulary.text(*token);
-                !text.is_empty() && text.iter().all(|&byte| byte == b'\n' || (32..=126).contains(&byte))
+                !text.is_empty()
+                    && text.iter().all(|&byte| byte == b'\n' || (32..=126).contains(&byte))
             };
             let allowed: Vec<_> = mask.iter().filter(readable).collect();
             ensure!(!allowed.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(&text));
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let mut token = allowed[(random >> 33) as usize % allowed.len()];
             if text.len() >= options.length {
                 // Towards an end: close what is open.
-                let ends = |token: &&TokenId| matches!(vocabulary.text(**token), [b')' | b']' | b'}' | b'\n' | b'"' | b'\'']);
+                let ends = |token: &&TokenId| {
+                    matches!(vocabulary.text(**token), [b')' | b']' | b'}' | b'\n' | b'"' | b'\''])
+                };
                 let closing: Vec<_> = allowed.iter().filter(ends).collect();
                 if !closing.is_empty() {
                     token = *closing[(random >> 40) as usize % closing.len()];

@@ -79,9 +79,7 @@ impl Layer {
         if let Some(marks) = &self.indentation {
             if letter.terminal == marks.newline {
                 return match letter.line.depth() {
-                    Some(depth) => {
-                        Self::begin_line(parser, stacks, blocks, marks, depth, scratch)
-                    }
+                    Some(depth) => Self::begin_line(parser, stacks, blocks, marks, depth, scratch),
                     None => Ok(Some((stacks, blocks))),
                 };
             }

@@ -180,9 +180,10 @@ fn is_prefix(grammar: &Grammar, word: &[TerminalId]) -> bool {
 fn explore(grammar: &Grammar, terminal: TerminalId, next: &[TerminalId], max_stack: usize) -> bool {
     let rules: Vec<Rule> = useful_rules(grammar);
     let places = |symbol: Symbol| -> Vec<(usize, usize)> {
-        let all = rules.iter().enumerate().flat_map(|(number, rule)| {
-            (0..rule.body.len()).map(move |place| (number, place))
-        });
+        let all = rules
+            .iter()
+            .enumerate()
+            .flat_map(|(number, rule)| (0..rule.body.len()).map(move |place| (number, place)));
         all.filter(|&(number, place)| rules[number].body[place] == symbol).collect()
     };
     let borrows: Vec<Node> = vec![(0, At::After(Symbol::Terminal(terminal)), Vec::new())];
@@ -204,20 +205,23 @@ fn explore(grammar: &Grammar, terminal: TerminalId, next: &[TerminalId], max_sta
                     stack.push((rule, place + 1));
                     (read, At::Before(symbol), stack)
                 }
-                None => {
-                    (read, At::After(Symbol::Nonterminal(rules[rule].head)), stack.to_vec())
-                }
+                None => (read, At::After(Symbol::Nonterminal(rules[rule].head)), stack.to_vec()),
             }
         };
         match state {
             _ if read == next.len() => {}
             At::Before(Symbol::Terminal(terminal)) => {
                 if next[read] == terminal {
-                    alternatives.push(vec![(read + 1, At::After(Symbol::Terminal(terminal)), stack)]);
+                    alternatives.push(vec![(
+                        read + 1,
+                        At::After(Symbol::Terminal(terminal)),
+                        stack,
+                    )]);
                 }
             }
             At::Before(Symbol::Nonterminal(head)) => {
-                for (number, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.head == head) {
+                for (number, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.head == head)
+                {
                     let mut stack = stack.clone();
                     alternatives.push(match rule.body.first() {
                         Some(&symbol) => {
@@ -291,7 +295,8 @@ fn useful_rules(grammar: &Grammar) -> Vec<Rule> {
         }
     }
     let rules = grammar.rules().iter();
-    let rules: Vec<_> = rules.filter(|rule| rule.body.iter().all(|s| productive(s, &known))).collect();
+    let rules: Vec<_> =
+        rules.filter(|rule| rule.body.iter().all(|s| productive(s, &known))).collect();
     let mut reached = vec![false; NONTERMINALS as usize];
     reached[grammar.start().index()] = true;
     for _ in 0..NONTERMINALS {
@@ -339,13 +344,8 @@ fn long_sequences_are_refused_by_their_windows() {
 fn interchangeable_is_more_than_swappable() {
     let ids = |set: &[u32]| set.iter().copied().map(TerminalId).collect::<Vec<_>>();
     let n = |nonterminal: u32| TERMINALS + nonterminal;
-    let rules = [
-        (0, vec![n(1), n(1)]),
-        (0, vec![n(2), n(2)]),
-        (1, vec![0]),
-        (1, vec![1]),
-        (2, vec![2]),
-    ];
+    let rules =
+        [(0, vec![n(1), n(1)]), (0, vec![n(2), n(2)]), (1, vec![0]), (1, vec![1]), (2, vec![2])];
     assert_eq!(Interchange::new(&grammar(&rules)).sets(), [ids(&[0, 1])]);
     let rules = [(0, vec![0, 0]), (0, vec![1, 1])];
     assert_eq!(Interchange::new(&grammar(&rules)).sets(), Vec::<Vec<TerminalId>>::new());

@@ -42,7 +42,11 @@ fn try_walked(grammar: &Grammar, tokens: &[Vec<u8>]) -> Option<GrammarConstraint
 }
 
 /// Masks by a store of at most so many bytes.
-fn stored(of: &GrammarConstraint, steps: Steps, bytes: usize) -> (GrammarConstraint, Arc<MaskStore>) {
+fn stored(
+    of: &GrammarConstraint,
+    steps: Steps,
+    bytes: usize,
+) -> (GrammarConstraint, Arc<MaskStore>) {
     let (recognizer, vocabulary) = (of.recognizer().clone(), of.vocabulary().clone());
     let store = Arc::new(MaskStore::new(recognizer, vocabulary, steps, bytes));
     (of.clone().with_store(store.clone()), store)

@@ -106,7 +106,10 @@ fn main() -> Result<()> {
         println!("interchangeable: {}", set.iter().map(name).collect::<Vec<_>>().join(" "));
     }
     let mut steps = Vec::new();
-    println!("{:>5} {:>9} {:>9} {:>6} {:>8} {:>6} {:>8}", "step", "rows", "distinct", "p50", "mean", "max", "seconds");
+    println!(
+        "{:>5} {:>9} {:>9} {:>6} {:>8} {:>6} {:>8}",
+        "step", "rows", "distinct", "p50", "mean", "max", "seconds"
+    );
     for step in 0..=4 {
         let begun = Instant::now();
         let streamliner = Streamliner::new(&grammar, Steps::first(step));
@@ -178,11 +181,8 @@ fn report(step: usize, rows: &[Spellings], seconds: f64) -> serde_json::Value {
     let mut counts: Vec<usize> = rows.iter().map(Spellings::len).collect();
     counts.sort_unstable();
     let total: usize = counts.iter().sum();
-    let sets: BTreeSet<(&[_], &[TokenId])> = rows
-        .iter()
-        .flatten()
-        .map(|(letters, tokens)| (&letters[..], &tokens[..]))
-        .collect();
+    let sets: BTreeSet<(&[_], &[TokenId])> =
+        rows.iter().flatten().map(|(letters, tokens)| (&letters[..], &tokens[..])).collect();
     let (p50, max) = (counts[counts.len() / 2], counts[counts.len() - 1]);
     let mean = total as f64 / counts.len() as f64;
     let distinct = sets.len();

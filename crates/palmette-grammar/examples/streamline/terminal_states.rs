@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
 use palmette_grammar::{
-    Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+    Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
+    TerminalSet,
     lexer::{Lexer, LexerError, LexerLimits},
     store::LexemeAutomaton,
 };
@@ -113,8 +114,9 @@ impl TerminalStates {
                     let known = longer.entry(state).or_insert_with(|| goes_on.clone());
                     known.retain(|byte| goes_on.contains(byte));
                     for (byte, &next) in &self.states[state as usize].next {
-                        let beside = beside
-                            .and_then(|beside| self.states[beside as usize].next.get(byte).copied());
+                        let beside = beside.and_then(|beside| {
+                            self.states[beside as usize].next.get(byte).copied()
+                        });
                         if seen.insert((next, beside)) {
                             stack.push((next, beside));
                         }
@@ -266,7 +268,8 @@ fn plain(regex: &Regex) -> Regex {
     match regex {
         Regex::Concat(parts) => {
             let mut parts: Vec<_> = parts.iter().map(plain).collect();
-            while parts.last().is_some_and(|last| matches!(last, Regex::Look { behind: false, .. })) {
+            while parts.last().is_some_and(|last| matches!(last, Regex::Look { behind: false, .. }))
+            {
                 parts.pop();
             }
             Regex::concat(parts)

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::blocks::Blocks;
-use crate::store::Line;
 use crate::Stacks;
+use crate::blocks::Blocks;
 use crate::lexer::LexerState;
+use crate::store::Line;
 
 /// Every way to read a text so far; never none. Immutable: a clone is one count more.
 ///

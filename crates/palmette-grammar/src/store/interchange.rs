@@ -75,9 +75,10 @@ fn contexts(rules: &Rules, terminal: TerminalId) -> Vec<Context> {
 }
 
 fn is_special(grammar: &Grammar, terminal: TerminalId) -> bool {
-    grammar.ignored().contains(&terminal) || grammar.indentation().is_some_and(|blocks| {
-        [blocks.newline, blocks.indent, blocks.dedent].contains(&terminal)
-            || blocks.open.contains(&terminal)
-            || blocks.close.contains(&terminal)
-    })
+    grammar.ignored().contains(&terminal)
+        || grammar.indentation().is_some_and(|blocks| {
+            [blocks.newline, blocks.indent, blocks.dedent].contains(&terminal)
+                || blocks.open.contains(&terminal)
+                || blocks.close.contains(&terminal)
+        })
 }
