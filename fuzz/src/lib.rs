@@ -2,12 +2,14 @@
 //! questions to ask of what was opened.
 
 mod ask;
+mod expressions;
 mod laws;
 mod mutate;
 mod random;
 mod start;
 
 pub use ask::ask_everything;
+pub use expressions::{has_look, matches_empty};
 pub use laws::check_laws;
 pub use mutate::mutate_sections;
 pub use start::{catalog_file, columns, row_id};

@@ -85,7 +85,10 @@ proptest! {
             prop_assert_eq!(set.all_in(start..end), (start..end).all(is_member));
             prop_assert_eq!(set.next_in(start..end), expected.first().copied());
             prop_assert_eq!(set.count_in(start..end), expected.len() as u64);
-            prop_assert!(set.iter_in(start..end).eq(expected));
+            prop_assert!(set.iter_in(start..end).eq(expected.clone()));
+            let mut visited = Vec::new();
+            set.for_each_in(start..end, |rank| visited.push(rank));
+            prop_assert_eq!(visited, expected);
             prop_assert_eq!(set.contains(start), members.get(start as usize) == Some(&true));
         }
     }

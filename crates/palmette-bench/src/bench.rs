@@ -111,7 +111,7 @@ impl CatalogBench {
         let mut steps = Steps { bench: self, sweep: &sweep, samples: self.samples, progress };
         let (times, branching) = steps.masks(index)?;
         let successors_us = steps.successors(index)?;
-        let filtered_step_us = steps.filtered(index)?;
+        let (filtered_step_us, filter_set) = steps.filtered(index)?.unzip();
         let peers = match self.peer_samples {
             Some(samples) => Some(Steps { samples, ..steps }.peers(index)?),
             None => None,
@@ -136,6 +136,7 @@ impl CatalogBench {
             step_hot_us: hot(&times),
             successors_us,
             filtered_step_us,
+            filter_set,
             branching,
             sweep_bytes: self.sweep_bytes(),
             machine: Machine::here(),

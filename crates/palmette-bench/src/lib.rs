@@ -28,4 +28,4 @@ mod timed_build;
 pub use bench::{BenchError, CatalogBench, Progress};
 pub use generate::{Distribution, GeneratedItems, Shape, ShapeError};
 pub use machine::{Machine, peak_resident_bytes};
-pub use report::{ByLevel, Microseconds, PeerReport, Report};
+pub use report::{ByLevel, FilterSet, Microseconds, PeerReport, Report};

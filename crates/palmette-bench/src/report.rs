@@ -47,6 +47,8 @@ pub struct Report {
     pub successors_us: ByLevel<Microseconds>,
     /// Mask rows under a filter, cold; `None` where the filter keeps nothing.
     pub filtered_step_us: Option<ByLevel<Microseconds>>,
+    /// What that filter's set takes.
+    pub filter_set: Option<FilterSet>,
     /// Codes that may follow a beam, on average.
     pub branching: ByLevel<f64>,
     /// Read through before each cold step.
@@ -103,6 +105,15 @@ pub struct Microseconds {
     pub p99: f64,
     /// The fastest step.
     pub min: f64,
+}
+
+/// A set of items, made ready for steps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FilterSet {
+    /// Its bytes.
+    pub bytes: usize,
+    /// Milliseconds it took to make, its ranks being known.
+    pub made_ms: f64,
 }
 
 impl Microseconds {

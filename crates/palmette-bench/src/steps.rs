@@ -3,7 +3,7 @@
 use crate::bench::{CatalogBench, Progress};
 use crate::engines::{Engine, IndexEngine};
 use crate::measure::{Beams, Sampling, StepTimes, Sweep, count_bits, time_steps};
-use crate::report::{ByLevel, Microseconds};
+use crate::report::{ByLevel, FilterSet, Microseconds};
 
 /// Steps of an engine at every level.
 pub(crate) struct Steps<'a> {
@@ -93,11 +93,11 @@ impl<'a> Steps<'a> {
         Ok(cold(&times))
     }
 
-    /// Mask rows at every level under a filter, cold.
+    /// Mask rows at every level under a filter, cold; and what its set takes.
     pub(crate) fn filtered(
         &mut self,
         index: &IndexEngine,
-    ) -> Result<Option<ByLevel<Microseconds>>, String> {
+    ) -> Result<Option<(ByLevel<Microseconds>, FilterSet)>, String> {
         self.begin("index: masks under a filter");
         let filter = index.random_filter(self.bench.filter_share, self.bench.seed);
         let Some(filter) = filter else { return Ok(None) };
@@ -115,7 +115,8 @@ impl<'a> Steps<'a> {
                 |_| self.progress.advance(1),
             )?);
         }
-        Ok(Some(cold(&times)))
+        let set = FilterSet { bytes: filter.bytes(), made_ms: filter.set_ms };
+        Ok(Some((cold(&times), set)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
 use crate::catalog::Catalog;
 use crate::index::{CatalogState, ItemSet};
@@ -123,6 +123,9 @@ pub struct CatalogConstraint {
     items: Option<Arc<ItemSet>>,
 }
 
+/// A code that no item has, for tokens that spell none.
+const NO_CODE: u32 = u32::MAX;
+
 impl CatalogConstraint {
     /// Joins a catalog with the tokens a model spells it by.
     ///
@@ -155,7 +158,8 @@ impl CatalogConstraint {
         Ok(Self { catalog, tokens, first_tokens, items: None })
     }
 
-    /// The same catalog, of which only `items` may be returned. They are a set of this catalog.
+    /// The same catalog, of which only `items` may be returned. They are a set of this catalog. Positions are
+    /// then those that are reached from its start under the set, and not those of another.
     pub fn with_items(&self, items: Arc<ItemSet>) -> Self {
         Self { items: Some(items), ..self.clone() }
     }
@@ -238,6 +242,21 @@ impl Constraint for CatalogConstraint {
         let next = next.filter(|next| self.any_allowed(next.ranks()));
         *state = next.ok_or(CommitError::NotAllowed { token, position: state.level() })?;
         Ok(())
+    }
+
+    fn commit_all(
+        &self,
+        states: &mut [CatalogState],
+        tokens: &[TokenId],
+        (): &mut (),
+    ) -> Result<(), CommitAllError> {
+        assert_eq!(states.len(), tokens.len(), "a token for each state");
+        let code_of = |at: usize, level| self.tokens.code(level, tokens[at]).unwrap_or(NO_CODE);
+        self.catalog.index().advance(states, self.items.as_deref(), code_of);
+        match states.iter().position(CatalogState::is_dead) {
+            Some(place) => Err(CommitAllError { place, token: tokens[place] }),
+            None => Ok(()),
+        }
     }
 
     fn rollback(&self, state: &mut CatalogState, num_tokens: usize) -> Result<(), RollbackError> {

@@ -29,6 +29,18 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
+/// Items of few prefixes, which then have many items each.
+fn clustered_items() -> impl Strategy<Value = Vec<Item>> {
+    let ragged = prop::collection::vec(0..2_u32, 1..=4);
+    let fixed = prop::collection::vec(0..2_u32, 4);
+    let ids =
+        prop_oneof![prop::collection::vec(fixed, 40..60), prop::collection::vec(ragged, 40..60)];
+    ids.prop_map(|ids| {
+        let numbered = ids.into_iter().enumerate();
+        numbered.map(|(n, codes)| item(&format!("item {n}"), &codes)).collect()
+    })
+}
+
 fn item(id: &str, codes: &[u32]) -> Item {
     let mut attributes = serde_json::Map::new();
     attributes.insert("title".into(), format!("Title of {id} „ü“").into());
@@ -195,7 +207,7 @@ proptest! {
     /// Under a set of items a catalog is the catalog of those items.
     #[test]
     fn a_set_of_items_equals_their_own_catalog(
-        items in items(),
+        items in prop_oneof![items(), clustered_items()],
         dense_levels in prop::option::of(0_usize..3),
         keep in prop_oneof![Just(0.5), Just(0.08)]
             .prop_flat_map(|share| prop::collection::vec(prop::bool::weighted(share), 60)),

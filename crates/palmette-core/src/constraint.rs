@@ -15,6 +15,7 @@ use crate::TokenId;
 ///
 /// 1. A mask bit is set if and only if [`commit`](Self::commit) of that token succeeds, and if and
 ///    only if [`successors`](Self::successors) visits it; the visited state equals the committed one.
+///    [`commit_all`](Self::commit_all) does what `commit` does to each state.
 /// 2. No dead ends: every state reachable from [`start`](Self::start) is accepting or allows a
 ///    token. Only `start` of the empty set does neither; the empty set is legal and denies all.
 /// 3. [`fill_mask`](Self::fill_mask) changes nothing and does not depend on what the buffer or the
@@ -71,6 +72,28 @@ pub trait Constraint {
     /// When the token is not allowed here or is not in the vocabulary; `state` is unchanged.
     fn commit(&self, state: &mut Self::State, token: TokenId) -> Result<(), CommitError>;
 
+    /// [`commit`](Self::commit) for many states: moves `states[i]` over `tokens[i]`. A set that waits for
+    /// memory can look them up side by side.
+    ///
+    /// # Errors
+    /// When a token is not allowed: the first of them. The states then mean nothing any more.
+    ///
+    /// # Panics
+    /// When there is not a token for each state.
+    fn commit_all(
+        &self,
+        states: &mut [Self::State],
+        tokens: &[TokenId],
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), CommitAllError> {
+        let _ = scratch;
+        assert_eq!(states.len(), tokens.len(), "a token for each state");
+        for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
+            self.commit(state, token).map_err(|_| CommitAllError { place, token })?;
+        }
+        Ok(())
+    }
+
     /// Takes back the last `num_tokens` commits.
     ///
     /// # Errors
@@ -125,6 +148,16 @@ pub enum CommitError {
         /// Size of the vocabulary.
         num_tokens: usize,
     },
+}
+
+/// A token that the constraint does not allow after its state; the states mean nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("token {token} is not allowed after state {place}, the first refusal among the states")]
+pub struct CommitAllError {
+    /// Place of the state.
+    pub place: usize,
+    /// The refused token.
+    pub token: TokenId,
 }
 
 /// A rollback past the start; the state is unchanged.

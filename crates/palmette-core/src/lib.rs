@@ -21,7 +21,7 @@ mod token;
 mod unconstrained;
 mod vocabulary;
 
-pub use constraint::{CommitError, Constraint, RollbackError};
+pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;
 pub use token::TokenId;
 pub use unconstrained::Unconstrained;

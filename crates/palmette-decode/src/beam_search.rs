@@ -219,26 +219,29 @@ impl<C: Constraint> BeamSearch<C> {
         let max_tokens = self.options.max_tokens;
         self.next.clear();
         for &Extension { score, parent, token } in &self.selected {
-            let parent_row = parent as usize;
-            let mut state = self.live.states[parent_row].clone();
-            if constraint.commit(&mut state, token).is_err() {
-                return Err(DecodeError::BrokenConstraint { token, step: self.step });
-            }
-            if self.step >= max_tokens {
-                return Err(DecodeError::TooLong { max_tokens });
-            }
-            let row = self.next.states.len();
-            let sequence = &mut self.next.sequences[row * max_tokens..][..=self.step];
-            sequence[..self.step]
-                .copy_from_slice(&self.live.sequences[parent_row * max_tokens..][..self.step]);
-            sequence[self.step] = token;
-            if constraint.is_accepting(&state) {
-                self.results.insert(score, sequence, &state);
-            }
+            let state = self.live.states[parent as usize].clone();
             self.next.push(state, score, parent, token);
+        }
+        let Rows { states, tokens, .. } = &mut self.next;
+        constraint.commit_all(states, tokens, &mut self.scratch).map_err(|refused| {
+            DecodeError::BrokenConstraint { token: refused.token, step: self.step }
+        })?;
+        if self.step >= max_tokens && !self.next.states.is_empty() {
+            return Err(DecodeError::TooLong { max_tokens });
         }
         let words = self.next.states.len() * self.words_per_row;
         constraint.fill_masks(&self.next.states, &mut self.scratch, &mut self.masks[..words]);
+        for (row, state) in self.next.states.iter().enumerate() {
+            let parent_row = self.next.parents[row] as usize;
+            let sequence = &mut self.next.sequences[row * max_tokens..][..=self.step];
+            sequence[..self.step]
+                .copy_from_slice(&self.live.sequences[parent_row * max_tokens..][..self.step]);
+            sequence[self.step] = self.next.tokens[row];
+            // After the masks, which have brought in what this reads.
+            if constraint.is_accepting(state) {
+                self.results.insert(self.next.scores[row], sequence, state);
+            }
+        }
         self.drop_ended_rows();
         self.results.keep_best(self.options.width.get());
         std::mem::swap(&mut self.live, &mut self.next);

@@ -19,8 +19,8 @@ use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
     frontends::lark::{self, LarkOptions},
+    masks::VocabularySlices,
     store::{MaskStore, Steps},
-    vocabulary::VocabularyTrie,
 };
 
 #[derive(Parser)]
@@ -59,8 +59,8 @@ fn main() -> Result<()> {
     let vocabulary = palmette_vocabulary::load(&options.vocabulary)?.vocabulary;
     let limits = RecognizerLimits::default();
     let recognizer = Arc::new(Recognizer::new(grammar, &limits, &mut Budget::unlimited())?);
-    let trie = Arc::new(VocabularyTrie::new(&vocabulary));
-    let walked = GrammarConstraint::new(recognizer.clone(), vocabulary.clone(), trie);
+    let slices = Arc::new(VocabularySlices::new(vocabulary.clone()));
+    let walked = GrammarConstraint::by_walking(recognizer.clone(), slices);
     let stored = |steps| {
         let store = MaskStore::new(recognizer.clone(), vocabulary.clone(), steps, 2 << 30);
         walked.clone().with_store(Arc::new(store))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::vocabulary::VocabularyTrie;
+use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, CharClass, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing, Recognizer,
     RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
@@ -43,8 +43,8 @@ fn constraint(lexing: Lexing) -> GrammarConstraint {
     let texts = ["[", "]", ",", "a", "bc", " ", "],", "[[", "a,", ", b", "x]", "!", "] "];
     let tokens = texts.into_iter().map(Some).chain([None, None]);
     let vocabulary = Arc::new(Vocabulary::new(tokens, [TokenId(13)]).unwrap());
-    let trie = Arc::new(VocabularyTrie::new(&vocabulary));
-    GrammarConstraint::new(Arc::new(recognizer.unwrap()), vocabulary, trie)
+    let slices = Arc::new(VocabularySlices::new(vocabulary));
+    GrammarConstraint::new(Arc::new(recognizer.unwrap()), slices)
 }
 
 #[test]

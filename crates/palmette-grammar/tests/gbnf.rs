@@ -71,7 +71,7 @@ fn classic_grammars() {
         &["{}", " [1, -0.5e+3,\n \"a\\u00e9\\n\", {\"b\" : [null, true]} ] ", "0", "\"\""],
         &["", "{", "01", "[1,]", "{\"a\" 1}", "\"\n\"", "nul"],
     );
-    check(ARITHMETIC, &["1 + (x_1*2)= 3\n", "a=b\nc=d\n"], &["", "1+=2\n", "(1=1\n"]);
+    check(ARITHMETIC, &["1 +(x_1*2)= 3\n", "a=b\nc=d\n"], &["", "1+=2\n", "(1=1\n"]);
     check(
         CHESS,
         &["1. e4 e5\n2. Nf3 Nc6\n", "1. e4 O-O\n2. exd8=Q+ O-O-O#\n"],

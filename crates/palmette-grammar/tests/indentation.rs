@@ -7,8 +7,8 @@ use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
     frontends::lark::{self, LarkOptions},
+    masks::VocabularySlices,
     store::{MaskStore, Steps},
-    vocabulary::VocabularyTrie,
 };
 use palmette_testkit::grammar::EarleyGrammar;
 
@@ -106,8 +106,8 @@ fn texts_and_masks_are_those_of_the_definition() {
     let limits = RecognizerLimits::default();
     let recognizer =
         Recognizer::new(Arc::new(grammar.clone()), &limits, &mut Budget::unlimited()).unwrap();
-    let trie = Arc::new(VocabularyTrie::new(&vocabulary));
-    let walked = GrammarConstraint::new(Arc::new(recognizer), vocabulary.clone(), trie);
+    let slices = Arc::new(VocabularySlices::new(vocabulary.clone()));
+    let walked = GrammarConstraint::by_walking(Arc::new(recognizer), slices);
     let stored = [Steps::NONE, Steps::ALL].map(|steps| {
         let store = MaskStore::new(walked.recognizer().clone(), vocabulary.clone(), steps, 1 << 20);
         walked.clone().with_store(Arc::new(store))

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! One thread takes decoding steps without a pause, each on the newest snapshot: 140 beams, at the prefixes of
-//! items drawn at random, commit a token and get their masks. That is timed; finding the prefixes, of 0 to 2
-//! codes and as many for all beams of a step, is not. First alone, for
+//! items drawn at random among those that no update was about, commit a token and get their masks. That is
+//! timed; finding the prefixes, of 0 to 2 codes and as many for all beams of a step, is not. First alone, for
 //! `S` seconds (10); then beside another thread that applies 10,000 updates a second, half of them
 //! upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
 //! in the background. In the end the contents are compared with those that the updates should have led to.
@@ -20,7 +20,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -57,19 +57,22 @@ fn main() {
     let tokens = tokens();
 
     let limit = Duration::from_secs(options.seconds);
+    let changed = Changed::new(options.items);
     let (seen, is_done) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-    let alone = decode(&live, &tokens, &options, &seen, |elapsed| elapsed >= limit);
+    let alone = decode(&live, &tokens, &options, &changed, &seen, |elapsed| elapsed >= limit);
     seen.lock().expect("no panic").clear();
     let mut applies = Vec::new();
     let mut state = State::default();
     let beside = std::thread::scope(|scope| {
-        let decoder = scope
-            .spawn(|| decode(&live, &tokens, &options, &seen, |_| is_done.load(Ordering::Relaxed)));
+        let decoder = scope.spawn(|| {
+            decode(&live, &tokens, &options, &changed, &seen, |_| is_done.load(Ordering::Relaxed))
+        });
         let begun = Instant::now();
         for n in 0..options.seconds * UPDATES_A_SECOND / BATCH {
             let due = begun + Duration::from_micros(n * BATCH * 1_000_000 / UPDATES_A_SECOND);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             let batch = state.batch(n, options.items);
+            changed.mark(&batch);
             let called = Instant::now();
             let applied = live.apply(&batch).expect("sound updates");
             applies.push((applied.generation, called, called.elapsed()));
@@ -125,13 +128,14 @@ fn decode(
     live: &LiveCatalog,
     tokens: &Arc<CodeTokens>,
     options: &Options,
+    changed: &Changed,
     seen: &Mutex<Vec<(u64, Instant)>>,
     is_over: impl Fn(Duration) -> bool,
 ) -> (Vec<Duration>, Duration) {
     let words = mask::num_words(NUM_TOKENS);
     let mut masks = vec![0; NUM_BEAMS * words];
     let (mut scratch, mut steps) = (Default::default(), Vec::new());
-    let (mut beams, mut states) = (Vec::new(), Vec::new());
+    let (mut states, mut last_tokens) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     let mut last = u64::MAX;
     let mut times = Vec::new();
@@ -145,29 +149,55 @@ fn decode(
         }
         let constraint = SnapshotConstraint::new(snapshot, tokens.clone()).expect("they fit");
         let level = 1 + (number % (NUM_LEVELS as u64 - 1)) as usize;
-        beams.clear();
-        for beam in 0..NUM_BEAMS as u64 {
-            // Where the item is gone the prefix mostly is another's; else the beam stays before it.
-            let codes = codes(mix(number * 1000 + beam) % options.items);
+        states.clear();
+        last_tokens.clear();
+        let mut drawn = number * 1000;
+        while states.len() < NUM_BEAMS {
+            let item = mix(drawn) % options.items;
+            drawn += 1;
+            if changed.contains(item) {
+                continue;
+            }
+            let codes = codes(item);
             let token = |at: usize| TokenId(at as u32 * NUM_CODES + codes[at]);
             let mut state = constraint.start();
-            let kept =
-                (0..level - 1).take_while(|&at| constraint.commit(&mut state, token(at)).is_ok());
-            let kept = kept.count();
-            beams.push((state, token(kept)));
-        }
-        states.clear();
-        let step = Instant::now();
-        for &(mut state, token) in &beams {
-            _ = constraint.commit(&mut state, token);
+            (0..level - 1)
+                .for_each(|at| constraint.commit(&mut state, token(at)).expect("it is there"));
             states.push(state);
+            last_tokens.push(token(level - 1));
         }
+        let step = Instant::now();
+        constraint.commit_all(&mut states, &last_tokens, &mut scratch).expect("they are allowed");
         constraint.fill_masks(&states, &mut scratch, &mut masks);
         steps.push(step.elapsed());
         std::hint::black_box(&mut masks);
     }
     seen.lock().expect("no panic").extend(times);
     (steps, begun.elapsed())
+}
+
+/// The items of the beginning that an update was about: their prefixes may be gone. Asking the catalog would
+/// bring in what a step is to find by itself.
+struct Changed(Vec<AtomicU64>);
+
+impl Changed {
+    fn new(num_items: u64) -> Self {
+        Self((0..num_items.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn mark(&self, batch: &[Update]) {
+        for update in batch {
+            let (Update::Upsert(Item { id, .. }) | Update::Delete(id)) = update;
+            let id: u64 = id.parse().expect("a number");
+            if let Some(word) = self.0.get((id / 64) as usize) {
+                word.fetch_or(1 << (id % 64), Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn contains(&self, item: u64) -> bool {
+        self.0[(item / 64) as usize].load(Ordering::Relaxed) >> (item % 64) & 1 == 1
+    }
 }
 
 /// What the updates should have led to, where it differs from the items of the beginning.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_attributes::{Filter, FilterError};
 use palmette_catalog::index::ItemSet;
 use palmette_catalog::{CatalogState, CodeTokens, TokensError};
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
 use crate::segment::SegmentView;
 use crate::snapshot::{ItemRef, MAX_SEGMENTS, Snapshot, SnapshotItems};
@@ -44,6 +44,9 @@ pub struct SnapshotScratch {
     children: Vec<(u32, u32, CatalogState)>,
 }
 
+/// A code that no item has, for tokens that spell none.
+const NO_CODE: u32 = u32::MAX;
+
 impl SnapshotState {
     /// Codes committed so far.
     pub fn level(&self) -> usize {
@@ -57,6 +60,24 @@ impl SnapshotState {
 
     fn dead(level: usize) -> Self {
         Self { parts: [CatalogState::DEAD; MAX_SEGMENTS], level: level as u32 }
+    }
+
+    fn is_dead(&self) -> bool {
+        self.parts.iter().all(CatalogState::is_dead)
+    }
+}
+
+impl SnapshotScratch {
+    /// Takes the parts of these states that lie in a segment.
+    fn gather(&mut self, states: &[SnapshotState], segment: usize) {
+        self.states.clear();
+        self.rows.clear();
+        for (row, state) in (0_u32..).zip(states) {
+            if !state.parts[segment].is_dead() {
+                self.states.push(state.parts[segment]);
+                self.rows.push(row);
+            }
+        }
     }
 }
 
@@ -74,7 +95,8 @@ impl SnapshotConstraint {
         Ok(Self { snapshot, tokens, first_tokens, items: None })
     }
 
-    /// The same snapshot, of which only `items` may be returned. They are a set of this snapshot.
+    /// The same snapshot, of which only `items` may be returned. They are a set of this snapshot. Positions are
+    /// then those that are reached from its start under the set, and not those of another.
     ///
     /// # Panics
     /// When they are of a snapshot with another number of segments.
@@ -188,14 +210,7 @@ impl Constraint for SnapshotConstraint {
         assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
         masks.fill(0);
         for (at, view) in self.snapshot.segments().iter().enumerate() {
-            scratch.states.clear();
-            scratch.rows.clear();
-            for (row, state) in (0_u32..).zip(states) {
-                if !state.parts[at].is_dead() {
-                    scratch.states.push(state.parts[at]);
-                    scratch.rows.push(row);
-                }
-            }
+            scratch.gather(states, at);
             let (items, index) = (self.items_of(at), view.segment.catalog().index());
             let SnapshotScratch { states, rows, .. } = &*scratch;
             index.add_masks(states, rows, items, &self.first_tokens, words, masks);
@@ -231,8 +246,36 @@ impl Constraint for SnapshotConstraint {
             return Err(CommitError::UnknownToken { token, num_tokens });
         }
         let next = self.tokens.code(state.level(), token).map(|code| self.child(state, code));
-        let next = next.filter(|next| next.parts.iter().any(|part| !part.is_dead()));
+        let next = next.filter(|next| !next.is_dead());
         *state = next.ok_or(CommitError::NotAllowed { token, position: state.level() })?;
+        Ok(())
+    }
+
+    fn commit_all(
+        &self,
+        states: &mut [SnapshotState],
+        tokens: &[TokenId],
+        scratch: &mut SnapshotScratch,
+    ) -> Result<(), CommitAllError> {
+        assert_eq!(states.len(), tokens.len(), "a token for each state");
+        for (at, view) in self.snapshot.segments().iter().enumerate() {
+            scratch.gather(states, at);
+            let SnapshotScratch { states: parts, rows, .. } = scratch;
+            let code_of = |part: usize, level| {
+                let token = tokens[rows[part] as usize];
+                self.tokens.code(level, token).unwrap_or(NO_CODE)
+            };
+            view.segment.catalog().index().advance(parts, self.items_of(at), code_of);
+            for (&row, &part) in rows.iter().zip(&*parts) {
+                states[row as usize].parts[at] = part;
+            }
+        }
+        for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
+            if state.is_dead() {
+                return Err(CommitAllError { place, token });
+            }
+            state.level += 1;
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The laws of [`Constraint`], checked on random walks.
 
-use palmette_core::{Constraint, TokenId, TokenMask, mask};
+use palmette_core::{CommitAllError, Constraint, TokenId, TokenMask, mask};
 
 /// Walks from the start `walks` times, each to a state that cannot go on or `max_steps` tokens
 /// long, and checks every law at every state on the way.
@@ -86,10 +86,42 @@ fn check_state<C: Constraint>(
         }
     }
 
+    check_commit_all(constraint, state, &allowed, path, scratch);
+
     let forced = (allowed.count() == 1 && !constraint.is_accepting(state))
         .then(|| allowed.iter().next().expect("count is 1"));
     assert_eq!(constraint.forced_token(state, scratch), forced, "law 7: at {path:?}");
     allowed
+}
+
+/// The last part of law 1: all allowed tokens at once, and with a refused one among them.
+#[track_caller]
+fn check_commit_all<C: Constraint>(
+    constraint: &C,
+    state: &C::State,
+    allowed: &TokenMask,
+    path: &[TokenId],
+    scratch: &mut C::Scratch,
+) {
+    let mut tokens: Vec<TokenId> = allowed.iter().collect();
+    let mut all = vec![state.clone(); tokens.len()];
+    let result = constraint.commit_all(&mut all, &tokens, scratch);
+    assert_eq!(result, Ok(()), "law 1: commit_all of {tokens:?} at {path:?}");
+    for (&token, moved) in tokens.iter().zip(&all) {
+        let mut one = state.clone();
+        constraint.commit(&mut one, token).expect("it is allowed");
+        assert_eq!(*moved, one, "law 1: commit_all and commit of {token} at {path:?}");
+    }
+    let refused = (0..constraint.num_tokens() as u32 + 1).map(TokenId);
+    for token in refused.filter(|&token| !allowed.contains(token)).step_by(7) {
+        let place = tokens.len() / 2;
+        tokens.insert(place, token);
+        let result =
+            constraint.commit_all(&mut vec![state.clone(); tokens.len()], &tokens, scratch);
+        let expected = Err(CommitAllError { place, token });
+        assert_eq!(result, expected, "law 1: commit_all of {tokens:?} at {path:?}");
+        tokens.remove(place);
+    }
 }
 
 /// Law 5 for every pair of places on a walk.

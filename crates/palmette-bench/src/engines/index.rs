@@ -1,5 +1,7 @@
 //! The catalog's own index.
 
+use std::time::Instant;
+
 use palmette_attributes::RankSet;
 use palmette_catalog::index::{CatalogState, CodeRows, Index, IndexOptions, ItemSet};
 
@@ -26,6 +28,8 @@ pub struct IndexBuilder {
 pub(crate) struct IndexFilter {
     kept: Vec<u32>,
     items: ItemSet,
+    /// Milliseconds that making a set for steps of the ranks took.
+    pub(crate) set_ms: f64,
 }
 
 impl IndexEngine {
@@ -57,7 +61,9 @@ impl IndexEngine {
             return None;
         }
         let ranks = RankSet::from_ranks(num_items, kept.iter().map(|&rank| u64::from(rank)));
-        Some(IndexFilter { kept, items: self.index.item_set(ranks) })
+        let begun = Instant::now();
+        let items = self.index.item_set(ranks);
+        Some(IndexFilter { kept, items, set_ms: begun.elapsed().as_secs_f64() * 1e3 })
     }
 
     /// As [`Engine::fill_masks`], for the items that a filter keeps.
@@ -73,6 +79,11 @@ impl IndexEngine {
 }
 
 impl IndexFilter {
+    /// Bytes of the set.
+    pub(crate) fn bytes(&self) -> usize {
+        self.items.bytes()
+    }
+
     /// Prefixes of kept items, each of which is as likely as the others.
     pub(crate) fn beams<'a>(
         &'a self,

@@ -131,6 +131,14 @@ impl Dense {
         start..starts.get((key + 1) * stride).max(start)
     }
 
+    /// Asks for what [`ranks`](Self::ranks) will read.
+    #[inline]
+    pub(crate) fn prefetch_ranks(&self, num_codes: usize, key: u64) {
+        let (starts, stride) = (self.starts.reader(), self.stride(num_codes));
+        starts.prefetch(key.wrapping_mul(stride));
+        starts.prefetch(key.wrapping_add(1).wrapping_mul(stride));
+    }
+
     /// The codes that may follow the prefix `key` of `level` codes.
     #[inline]
     pub(crate) fn mask(&self, level: usize, key: u32) -> &[u32] {

@@ -1,25 +1,60 @@
 //! The items that one request may return.
 
+use std::ops::Range;
+
 use palmette_attributes::RankSet;
 
-use super::Index;
+use super::prefix_sets::PrefixSets;
 use super::shared_masks::SharedMasks;
+use super::{CatalogState, Index};
 
-/// Some of an index's items: a set of ranks, and the masks of the first levels under it.
+/// Some of an index's items: a set of ranks, the masks of the first levels under it, and below them, where
+/// prefixes still have many items each, the prefixes that are left.
 ///
 /// With it a step stays exact: a code may follow if and only if some item of the set continues with
-/// it. Memory: a bit an item where the set has any, and the masks.
+/// it. Memory: a bit an item where the set has any, the masks, and a bit for each prefix of the levels that
+/// have an eighth as many as there are items, or fewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemSet {
     ranks: RankSet,
     /// As in the index, for each level with masks.
     masks: Vec<SharedMasks>,
+    prefixes: PrefixSets,
+}
+
+/// A set as one sparse level sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Members<'a> {
+    pub(super) ranks: &'a RankSet,
+    /// The level's prefixes that are in; `None` where that is to be found out by their ranks.
+    pub(super) prefixes: Option<&'a RankSet>,
+}
+
+impl Members<'_> {
+    /// Asks for what [`has_child`](Self::has_child) will read.
+    #[inline]
+    pub(super) fn prefetch_child(&self, prefix: u64, ranks: &Range<u64>) {
+        match self.prefixes {
+            Some(prefixes) => prefixes.prefetch(prefix),
+            None => self.ranks.prefetch(ranks.start),
+        }
+    }
+
+    /// Whether the prefix with this number and range is in.
+    #[inline]
+    pub(super) fn has_child(&self, prefix: u64, ranks: Range<u64>) -> bool {
+        match self.prefixes {
+            Some(prefixes) => prefixes.contains(prefix),
+            None => self.ranks.any_in(ranks),
+        }
+    }
 }
 
 impl Index {
     /// Prepares a set of ranks for steps.
     ///
-    /// Cost: a pass over the dense levels' table or over the set, whichever is less.
+    /// Cost: a pass over the dense levels' table or over the set, whichever is less, and over the prefixes
+    /// below them that have many items each.
     ///
     /// # Panics
     /// When the set is over another number of items.
@@ -52,13 +87,15 @@ impl Index {
                 self.fold_masks(&mut masks, level);
             }
         }
+        let prefixes = PrefixSets::new(self, &ranks);
         if dense.num_masked() > dense.num_levels() {
-            self.fill_last_masks(&mut masks[dense.num_levels()], &ranks);
+            self.fill_last_masks(&mut masks[dense.num_levels()], &ranks, prefixes.of_level(0));
         }
         let share = |(level, masks): (usize, Vec<u32>)| {
             SharedMasks::new(&masks, dense.words_per_row(level))
         };
-        ItemSet { ranks, masks: masks.into_iter().enumerate().map(share).collect() }
+        let masks = masks.into_iter().enumerate().map(share).collect();
+        ItemSet { ranks, masks, prefixes }
     }
 
     /// All items, as a set to take some out of. Cost: a copy of the masks.
@@ -66,7 +103,8 @@ impl Index {
         let dense = &self.dense;
         let masks = (0..dense.num_masked())
             .map(|level| SharedMasks::new(dense.masks(level), dense.words_per_row(level)));
-        ItemSet { ranks: RankSet::full(self.num_items), masks: masks.collect() }
+        let (ranks, prefixes) = (RankSet::full(self.num_items), PrefixSets::all(self));
+        ItemSet { ranks, masks: masks.collect(), prefixes }
     }
 
     /// Fills the mask rows of `level` from those of the level below: a code may follow where anything
@@ -83,15 +121,24 @@ impl Index {
     }
 
     /// Fills the mask rows of the level that has masks and no table.
-    pub(super) fn fill_last_masks(&self, masks: &mut [u32], ranks: &RankSet) {
+    pub(super) fn fill_last_masks(
+        &self,
+        masks: &mut [u32],
+        ranks: &RankSet,
+        prefixes: Option<&RankSet>,
+    ) {
         let level = self.dense.num_levels();
         let Some(sparse) = self.sparse_level(level) else { return };
         let size = u64::from(self.dense.size(level));
         self.dense.for_each_used_key(|key, range| {
             // A damaged table goes on past the items.
             let range = range.start.min(self.num_items)..range.end.min(self.num_items);
-            let first = sparse.first(range.start);
-            sparse.for_each_code_of(ranks, range, first, |code| {
+            if !ranks.any_in(range.clone()) {
+                return;
+            }
+            let places = sparse.places(&range);
+            let members = Members { ranks, prefixes };
+            sparse.for_each_code_of(members, range, places, |code| {
                 if code < size {
                     self.dense.set(masks, level, key, code as u32);
                 }
@@ -118,7 +165,8 @@ impl ItemSet {
 
     /// Bytes of the set, memory that it shares with others included.
     pub fn bytes(&self) -> usize {
-        self.ranks.bytes() + self.masks.iter().map(SharedMasks::bytes).sum::<usize>()
+        let masks: usize = self.masks.iter().map(SharedMasks::bytes).sum();
+        self.ranks.bytes() + masks + self.prefixes.bytes()
     }
 
     /// A copy without some items.
@@ -136,16 +184,38 @@ impl ItemSet {
         if !self.ranks.remove(rank) {
             return false;
         }
-        let dense = &index.dense;
-        for level in (0..dense.num_masked()).rev() {
-            let prefix = index.prefix_of(rank, level, |_| {});
-            let Some((code, ranks)) = index.child_with(&prefix, rank) else { continue };
-            if self.ranks.any_in(ranks) {
-                break;
-            }
-            self.masks[level].clear(prefix.key, code);
-        }
+        self.forget(index, &index.start(), rank);
         true
+    }
+
+    /// Takes out the prefixes longer than `prefix` that only the item `rank` had. Returns whether an item
+    /// that is in has one of them that `rank` has too.
+    fn forget(&mut self, index: &Index, prefix: &CatalogState, rank: u64) -> bool {
+        let (level, num_dense) = (prefix.level(), index.dense.num_levels());
+        if level >= self.masks.len().max(num_dense + self.prefixes.num_levels()) {
+            return false;
+        }
+        let Some((code, next)) = index.next_of(prefix, rank) else { return false };
+        if self.forget(index, &next, rank) || self.ranks.any_in(next.ranks()) {
+            return true;
+        }
+        if let Some(masks) = self.masks.get_mut(level) {
+            masks.clear(prefix.key, code);
+        }
+        if let (Some(at), Some(sparse)) = (level.checked_sub(num_dense), index.sparse_level(level))
+        {
+            // As many prefixes begin before this one as its number says.
+            self.prefixes.remove(at, sparse.first(next.start));
+        }
+        false
+    }
+
+    /// The set as the children of states of `level` are asked about it.
+    #[inline]
+    pub(super) fn members(&self, index: &Index, level: usize) -> Members<'_> {
+        let sparse_level = level.checked_sub(index.dense.num_levels());
+        let prefixes = sparse_level.and_then(|at| self.prefixes.of_level(at));
+        Members { ranks: &self.ranks, prefixes }
     }
 
     #[inline]

@@ -10,12 +10,14 @@
 //! asks for many beams at once, [`Index::fill_masks`] or [`Index::successors`] (`step.rs`), or walks
 //! by itself (`walk.rs`).
 
+mod advance;
 mod build;
 mod dense;
 mod item_set;
 mod packed_ints;
 mod plan;
 mod position_list;
+mod prefix_sets;
 mod rank_bits;
 mod rows;
 mod shared_masks;

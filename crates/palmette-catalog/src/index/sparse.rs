@@ -6,11 +6,16 @@ use palmette_attributes::RankSet;
 use palmette_storage::{SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 
+use super::item_set::Members;
 use super::packed_ints::{PackedInts, PackedIntsMeta, Packer, bits_for, num_words};
 use super::position_list::partition_point;
 use super::rank_bits::RankBits;
 use super::rows::SortedRows;
 use super::starts::{Starts, StartsMeta};
+
+/// Ranks whose bits are read one after another. Looking for the next member of a set reads a summary too,
+/// which lies in another cache line.
+const NARROW: u64 = 512;
 
 /// The codes of one level, in order of the prefixes that end in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,42 +113,59 @@ impl SparseLevel {
         self.starts.as_ref().map_or(start, |starts| starts.count_before(start))
     }
 
-    /// Asks for the memory that [`first`](Self::first) will read, or the first and last codes where it
-    /// reads none.
+    /// Places of the codes of the prefix with this range.
     #[inline]
-    pub(crate) fn prefetch_first(&self, within: &Range<u64>) {
+    pub(crate) fn places(&self, within: &Range<u64>) -> Range<u64> {
         match &self.starts {
-            Some(starts) => starts.prefetch(within.start),
-            None => {
-                let codes = self.codes.reader();
-                codes.prefetch(within.start);
-                codes.prefetch(within.end.saturating_sub(1));
-            }
+            None => within.clone(),
+            Some(starts) => starts.count_before(within.start)..starts.count_before(within.end),
         }
     }
 
-    /// Asks for the codes, where [`prefetch_first`](Self::prefetch_first) did not.
+    /// Whether [`places`](Self::places) are looked up, and not the ranks themselves.
+    pub(crate) fn knows_starts(&self) -> bool {
+        self.starts.is_some()
+    }
+
+    /// Asks for what [`places`](Self::places) will read first.
     #[inline]
-    pub(crate) fn prefetch_codes(&self, first: u64) {
-        if self.starts.is_some() {
-            self.codes.reader().prefetch(first);
+    pub(crate) fn prefetch_starts(&self, within: &Range<u64>) {
+        if let Some(starts) = &self.starts {
+            starts.prefetch(within.start);
+            starts.prefetch(within.end);
         }
     }
 
-    /// Sets the bit `first_bit + code` of `row` for each code of the prefix with range `within`, whose
-    /// first code is at `first`.
+    /// Asks for what [`places`](Self::places) will read next; waits for what was asked for first.
     #[inline]
-    pub(crate) fn set_codes(
-        &self,
-        within: Range<u64>,
-        first: u64,
-        first_bit: u32,
-        row: &mut [u32],
-    ) {
-        let end = match &self.starts {
-            None => within.end,
-            Some(starts) => starts.count_before(within.end),
-        };
+    pub(crate) fn prefetch_listed_starts(&self, within: &Range<u64>) {
+        if let Some(Starts::Listed(list)) = &self.starts {
+            list.prefetch_positions(within.start);
+            list.prefetch_positions(within.end);
+        }
+    }
+
+    /// Asks for the first and last of the codes at `places`.
+    #[inline]
+    pub(crate) fn prefetch_codes(&self, places: &Range<u64>) {
+        let codes = self.codes.reader();
+        codes.prefetch(places.start);
+        codes.prefetch(places.end.saturating_sub(1));
+    }
+
+    /// Asks for all the codes at `places`, up to some lines.
+    #[inline]
+    pub(crate) fn prefetch_all_codes(&self, places: &Range<u64>) {
+        const MAX_LINES: u64 = 8;
+        let codes = self.codes.reader();
+        let step = (512 / u64::from(self.codes.bits().max(1))).max(1);
+        let lines = (places.end.saturating_sub(places.start) / step).min(MAX_LINES);
+        (1..=lines).for_each(|line| codes.prefetch(places.start + line * step));
+    }
+
+    /// Sets the bit `first_bit + code` of `row` for each of the codes at `places`.
+    #[inline]
+    pub(crate) fn set_codes(&self, places: Range<u64>, first_bit: u32, row: &mut [u32]) {
         let mut set = |code: u64, valid: bool| {
             let bit = u64::from(first_bit) + code;
             if let Some(word) = row.get_mut((bit / 32) as usize) {
@@ -151,54 +173,44 @@ impl SparseLevel {
             }
         };
         let codes = self.codes.reader();
-        if first + 1 == end {
-            set(codes.get(first), true);
+        if places.start + 1 == places.end {
+            set(codes.get(places.start), true);
         } else {
-            codes.for_each_or_more(first..end, set);
+            codes.for_each_or_more(places, set);
         }
     }
 
-    /// Visits the codes of the prefix with range `within` that lead to one of `ranks`; some may be
-    /// visited twice.
+    /// Visits the codes at `places`, those of the prefix with range `within`, that lead to one of
+    /// `members`; some may be visited twice.
     #[inline]
     pub(crate) fn for_each_code_of(
         &self,
-        ranks: &RankSet,
+        members: Members<'_>,
         within: Range<u64>,
-        first: u64,
+        places: Range<u64>,
         mut visit: impl FnMut(u64),
     ) {
-        if let Some(starts) = &self.starts {
-            // Where all items are in, as they mostly are in a set that few were taken out of, there is no
-            // need to find where each child begins.
-            if ranks.all_in(within.clone()) {
-                let end = starts.count_before(within.end);
-                return self.codes.reader().for_each(first..end, visit);
-            }
-            if ranks.len() < ranks.num_ranks() / 8 {
-                return self.for_each_code_of_few(starts, ranks, within, first, visit);
-            }
-            return self.for_each_child(within, first, |code, child| {
-                if ranks.any_in(child) {
-                    visit(code);
-                }
-            });
-        }
         let codes = self.codes.reader();
-        let Range { mut start, end } = within;
-        while start < end {
-            let word = start / 64;
-            let past = (word + 1) * 64;
-            let mut left = ranks.word(word) & u64::MAX << (start % 64);
-            if past > end {
-                left &= (1 << (end % 64)) - 1;
-            }
-            while left != 0 {
-                visit(codes.get(word * 64 + u64::from(left.trailing_zeros())));
-                left &= left - 1;
-            }
-            start = past;
+        let Members { ranks, prefixes } = members;
+        let Some(starts) = &self.starts else {
+            return ranks.for_each_in(within, |rank| visit(codes.get(rank)));
+        };
+        if let Some(prefixes) = prefixes {
+            return prefixes.for_each_in(places, |place| visit(codes.get(place)));
         }
+        // Where all items are in, as they mostly are in a set that few were taken out of, there is no
+        // need to find where each child begins.
+        if ranks.all_in(within.clone()) {
+            return codes.for_each(places, visit);
+        }
+        if ranks.len() < ranks.num_ranks() / 8 {
+            return self.for_each_code_of_few(starts, ranks, within, places.start, visit);
+        }
+        self.for_each_child(within, places.start, |code, child| {
+            if ranks.any_in(child) {
+                visit(code);
+            }
+        });
     }
 
     /// Looks up the child of each rank that is in, rather than whether a rank is in of each child.
@@ -211,15 +223,29 @@ impl SparseLevel {
         mut visit: impl FnMut(u64),
     ) {
         let codes = self.codes.reader();
+        // Before the first child lie the items whose ID ends with the prefix.
+        let mut last_place = first;
+        // Where to go on from: children with two members and more are left at the second.
+        let mut visit_child_with = |rank: u64| {
+            let place = starts.count_before(rank + 1);
+            if place == last_place {
+                return starts.next(rank + 1, within.end, place).max(rank + 1);
+            }
+            last_place = place;
+            visit(codes.get(place.wrapping_sub(1)));
+            rank + 1
+        };
+        if within.end - within.start <= NARROW {
+            let mut past = within.start;
+            return ranks.for_each_in(within.clone(), |rank| {
+                if rank >= past {
+                    past = visit_child_with(rank);
+                }
+            });
+        }
         let mut next = ranks.next_in(within.clone());
         while let Some(rank) = next {
-            let place = starts.count_before(rank + 1);
-            // Before the first child lie the items whose ID ends with the prefix.
-            if place > first {
-                visit(codes.get(place - 1));
-            }
-            let child_end = starts.next(rank + 1, within.end, place).max(rank + 1);
-            next = ranks.next_in(child_end..within.end);
+            next = ranks.next_in(visit_child_with(rank)..within.end);
         }
     }
 
@@ -259,15 +285,26 @@ impl SparseLevel {
     ///
     /// Cost: a binary search over the codes, and finding where the child begins and ends.
     pub(crate) fn child(&self, parent: &Range<u64>, code: u32) -> Option<Range<u64>> {
+        self.child_at(parent, self.places(parent), code).map(|(_, child)| child)
+    }
+
+    /// The child over `code` of the prefix with range `parent`, whose codes are at `places`: its number, or
+    /// where the level does not number prefixes its first rank, and its range.
+    pub(crate) fn child_at(
+        &self,
+        parent: &Range<u64>,
+        places: Range<u64>,
+        code: u32,
+    ) -> Option<(u64, Range<u64>)> {
         let (codes, code) = (self.codes.reader(), u64::from(code));
-        let Some(starts) = &self.starts else {
-            let start = partition_point(parent.clone(), |rank| codes.get(rank) < code);
-            let end = self.run_end(start..parent.end, code);
-            return (start < end).then_some(start..end);
-        };
-        let places = starts.count_before(parent.start)..starts.count_before(parent.end);
         let place = partition_point(places.clone(), |place| codes.get(place) < code);
-        (place < places.end && codes.get(place) == code).then(|| range_of(starts, place, parent))
+        if place >= places.end || codes.get(place) != code {
+            return None;
+        }
+        Some(match &self.starts {
+            None => (place, place..self.run_end(place..parent.end, code)),
+            Some(starts) => (place, range_of(starts, place, parent)),
+        })
     }
 
     /// The child that holds `rank`, and its code; `None` when the ID of that item ends before.

@@ -9,13 +9,14 @@ use std::ops::Range;
 
 use palmette_storage::prefetch;
 
+use super::item_set::Members;
 use super::sparse::SparseLevel;
 use super::{CatalogState, Index, ItemSet};
 
 /// Beams looked after at a time. PERF: enough that the first line has arrived when the last was asked
 /// for. 140 beams over 20 million items, cold, take the same time with 16, 32 and 64 and 5% more with
 /// 160 (`palmette bench catalog`): the lines themselves are what takes time.
-const WINDOW: usize = 32;
+pub(super) const WINDOW: usize = 32;
 
 /// Words in a cache line.
 const LINE_WORDS: usize = 16;
@@ -23,8 +24,11 @@ const LINE_WORDS: usize = 16;
 impl Index {
     /// Writes which codes may follow each state: row `i` of `masks`, `words_per_row` words, belongs to
     /// `states[i]`; code `c` after a state of level `l` is bit `first_bits[l] + c`, or bit `c` where
-    /// `first_bits` is shorter. With `items`, only what leads to an item of that set. Codes whose bit is
-    /// past the row are left out.
+    /// `first_bits` is shorter. Codes whose bit is past the row are left out.
+    ///
+    /// With `items`, only what leads to an item of that set. Each state is then the start or the prefix of
+    /// some item of the set, as what is reached from the start under that set is; where it is not, a code
+    /// may be allowed that leads to none.
     ///
     /// Cost: at dense levels a copy of the row; below, one read a code. No allocation.
     ///
@@ -98,11 +102,14 @@ impl Index {
         words_per_row: usize,
         rows: &mut [u32],
     ) {
-        let firsts = self.bring_in(sparse, states, items);
+        let members = items.map(|items| items.members(self, states[0].level()));
+        let places = self.bring_in(sparse, states, members);
         // Clearing takes time in which the lines arrive.
         rows.fill(0);
-        for (at, row) in rows.chunks_exact_mut(words_per_row).enumerate() {
-            add_codes(sparse, self.within(&states[at]), firsts[at], items, first_bit, row);
+        for ((state, places), row) in
+            states.iter().zip(places).zip(rows.chunks_exact_mut(words_per_row))
+        {
+            self.add_codes(sparse, state, places, members, first_bit, row);
         }
     }
 
@@ -136,10 +143,11 @@ impl Index {
                         add_bits(mask, &mut masks[start..start + words_per_row], first_bit);
                     }
                 } else if let Some(sparse) = self.sparse_level(level) {
-                    let firsts = self.bring_in(sparse, states, items);
-                    for ((state, first), start) in states.iter().zip(firsts).zip(rows) {
+                    let members = items.map(|items| items.members(self, level));
+                    let places = self.bring_in(sparse, states, members);
+                    for ((state, places), start) in states.iter().zip(places).zip(rows) {
                         let row = &mut masks[start..start + words_per_row];
-                        add_codes(sparse, self.within(state), first, items, first_bit, row);
+                        self.add_codes(sparse, state, places, members, first_bit, row);
                     }
                 }
             }
@@ -148,7 +156,7 @@ impl Index {
 
     /// Visits what may follow each state, in order of the states and then of the codes: the place of the
     /// state in `states`, the code, and the position after it. With `items`, only what leads to an item
-    /// of that set.
+    /// of that set, as in [`fill_masks`](Self::fill_masks).
     ///
     /// Cost: one read a code, and finding where the next prefix begins. No allocation.
     pub fn successors(
@@ -170,12 +178,16 @@ impl Index {
                 continue;
             };
             for states in run.chunks(WINDOW) {
-                let firsts = self.bring_in(sparse, states, items);
-                for (state, first) in states.iter().zip(firsts) {
-                    sparse.for_each_child(self.within(state), first, |code, ranks| {
-                        if items.is_none_or(|items| items.ranks().any_in(ranks.clone())) {
+                let members = items.map(|items| items.members(self, level));
+                let places = self.bring_in(sparse, states, members);
+                for (state, places) in states.iter().zip(places) {
+                    let members = members.filter(|_| is_asked(state));
+                    let mut at = places.start;
+                    sparse.for_each_child(self.within(state), places.start, |code, ranks| {
+                        if members.is_none_or(|members| members.has_child(at, ranks.clone())) {
                             visit(place, code as u32, self.state(ranks, 0, level + 1));
                         }
+                        at += 1;
                     });
                     place += 1;
                 }
@@ -183,31 +195,68 @@ impl Index {
         }
     }
 
-    /// Asks for the memory that a window of states of one level will read; returns for each the place
-    /// of its first code.
-    fn bring_in(
+    /// Asks for the memory that a window of states of one level will read; returns for each the places
+    /// of its codes.
+    pub(super) fn bring_in(
         &self,
         sparse: &SparseLevel,
         states: &[CatalogState],
-        items: Option<&ItemSet>,
-    ) -> [u64; WINDOW] {
-        for state in states {
-            sparse.prefetch_first(&self.within(state));
-            if let Some(items) = items {
-                items.ranks().prefetch(state.start);
+        members: Option<Members<'_>>,
+    ) -> [Range<u64>; WINDOW] {
+        let mut places = [const { 0..0 }; WINDOW];
+        for (state, places) in states.iter().zip(&mut places) {
+            let within = self.within(state);
+            if sparse.knows_starts() {
+                sparse.prefetch_starts(&within);
+            } else {
+                sparse.prefetch_codes(&within);
+                *places = within;
+            }
+            if let Some(Members { ranks, prefixes: None }) = members
+                && is_asked(state)
+            {
+                ranks.prefetch(state.start);
             }
         }
-        let mut firsts = [0; WINDOW];
-        for (first, state) in firsts.iter_mut().zip(states) {
-            *first = sparse.first(self.within(state).start);
-            sparse.prefetch_codes(*first);
+        if !sparse.knows_starts() {
+            return places;
         }
-        firsts
+        states.iter().for_each(|state| sparse.prefetch_listed_starts(&self.within(state)));
+        for (state, places) in states.iter().zip(&mut places) {
+            *places = sparse.places(&self.within(state));
+            sparse.prefetch_codes(places);
+            if let Some(Members { prefixes: Some(prefixes), .. }) = members {
+                prefixes.prefetch(places.start);
+            }
+        }
+        places
+    }
+
+    /// Adds to `row` the codes at `places`, those that follow `state`.
+    #[inline]
+    fn add_codes(
+        &self,
+        sparse: &SparseLevel,
+        state: &CatalogState,
+        places: Range<u64>,
+        members: Option<Members<'_>>,
+        first_bit: u32,
+        row: &mut [u32],
+    ) {
+        match members.filter(|_| is_asked(state)) {
+            None => sparse.set_codes(places, first_bit, row),
+            Some(members) => sparse.for_each_code_of(members, self.within(state), places, |code| {
+                let bit = u64::from(first_bit) + code;
+                if let Some(word) = row.get_mut((bit / 32) as usize) {
+                    *word |= 1 << (bit % 32);
+                }
+            }),
+        }
     }
 
     /// The mask of the codes that may follow, at levels that keep one for each prefix.
     #[inline]
-    fn kept_mask<'a>(
+    pub(super) fn kept_mask<'a>(
         &'a self,
         state: &CatalogState,
         items: Option<&'a ItemSet>,
@@ -245,25 +294,11 @@ impl Index {
     }
 }
 
-/// Adds to `row` the codes that follow the prefix with range `within`, whose first code is at `first`.
+/// Whether a set has to be asked which of a state's codes lead to one of its items. Where a single item has
+/// the prefix, that item is in, since some item is.
 #[inline]
-fn add_codes(
-    sparse: &SparseLevel,
-    within: Range<u64>,
-    first: u64,
-    items: Option<&ItemSet>,
-    first_bit: u32,
-    row: &mut [u32],
-) {
-    match items {
-        None => sparse.set_codes(within, first, first_bit, row),
-        Some(items) => sparse.for_each_code_of(items.ranks(), within, first, |code| {
-            let bit = u64::from(first_bit) + code;
-            if let Some(word) = row.get_mut((bit / 32) as usize) {
-                *word |= 1 << (bit % 32);
-            }
-        }),
-    }
+pub(super) fn is_asked(state: &CatalogState) -> bool {
+    state.end.wrapping_sub(state.start) != 1 || state.level == 0
 }
 
 /// Writes the bits of `mask` over `row`, the first of them at `first_bit`, and 0 around them.

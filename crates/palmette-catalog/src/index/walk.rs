@@ -71,18 +71,25 @@ impl Index {
         mut visit: impl FnMut(u32),
     ) -> CatalogState {
         let mut state = self.start();
-        for level in 0..num_codes.min(self.num_levels()) {
-            let Some((code, ranks)) = self.child_with(&state, rank) else { break };
+        for _ in 0..num_codes.min(self.num_levels()) {
+            let Some((code, next)) = self.next_of(&state, rank) else { break };
             visit(code);
-            let size = self.dense_size(level).unwrap_or(0);
-            let key = u64::from(state.key) * u64::from(size) + u64::from(code);
-            state = self.state(ranks, key, level + 1);
+            state = next;
         }
         state
     }
 
+    /// The code by which the item `rank` continues `state`, which it has, and the position after it; `None`
+    /// where its ID ends.
+    pub(super) fn next_of(&self, state: &CatalogState, rank: u64) -> Option<(u32, CatalogState)> {
+        let (code, ranks) = self.child_with(state, rank)?;
+        let size = self.dense_size(state.level()).unwrap_or(0);
+        let key = u64::from(state.key) * u64::from(size) + u64::from(code);
+        Some((code, self.state(ranks, key, state.level() + 1)))
+    }
+
     /// The code and range of the child of `state` that holds the item `rank`.
-    pub(super) fn child_with(&self, state: &CatalogState, rank: u64) -> Option<(u32, Range<u64>)> {
+    fn child_with(&self, state: &CatalogState, rank: u64) -> Option<(u32, Range<u64>)> {
         let level = state.level();
         match self.sparse_level(level) {
             Some(sparse) => sparse.child_with(&self.within(state), rank),
@@ -178,7 +185,7 @@ impl Index {
         }
         let mut masks = vec![0; self.dense.masks(level).len()];
         let all = palmette_attributes::RankSet::full(self.num_items);
-        self.fill_last_masks(&mut masks, &all);
+        self.fill_last_masks(&mut masks, &all, None);
         match masks == self.dense.masks(level) {
             true => Ok(()),
             false => Err(format!("the masks of level {level} are wrong")),

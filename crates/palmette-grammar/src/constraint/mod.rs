@@ -8,10 +8,9 @@ use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary,
 
 pub use state::GrammarState;
 
-use crate::masks::{TrieWalk, WalkScratch};
+use crate::masks::{AutomatonStatistics, MaskAutomaton, TrieWalk, VocabularySlices, WalkScratch};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::store::MaskStore;
-use crate::vocabulary::VocabularyTrie;
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -24,9 +23,15 @@ use crate::vocabulary::VocabularyTrie;
 #[derive(Clone, Debug)]
 pub struct GrammarConstraint {
     recognizer: Arc<Recognizer>,
-    vocabulary: Arc<Vocabulary>,
-    trie: Arc<VocabularyTrie>,
-    store: Option<Arc<MaskStore>>,
+    vocabulary: Arc<VocabularySlices>,
+    engine: Engine,
+}
+
+#[derive(Clone, Debug)]
+enum Engine {
+    Automaton(Arc<MaskAutomaton>),
+    Store(Arc<MaskStore>),
+    Walk,
 }
 
 /// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
@@ -39,28 +44,26 @@ pub struct GrammarScratch {
 }
 
 impl GrammarConstraint {
-    /// A grammar over a vocabulary. `trie` must be of `vocabulary`; grammars over the same one share it.
-    ///
-    /// # Panics
-    /// When the trie has another number of tokens with text than the vocabulary.
-    pub fn new(
-        recognizer: Arc<Recognizer>,
-        vocabulary: Arc<Vocabulary>,
-        trie: Arc<VocabularyTrie>,
-    ) -> Self {
-        let num_texts = vocabulary.texts().count();
-        assert_eq!(trie.num_ranks(), num_texts, "the trie is not of this vocabulary");
-        Self { recognizer, vocabulary, trie, store: None }
+    /// A grammar over a vocabulary, whose masks come from a [`MaskAutomaton`]. Grammars over the same vocabulary share
+    /// `vocabulary`.
+    pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
+        let automaton = MaskAutomaton::new(Arc::clone(&vocabulary));
+        Self { recognizer, vocabulary, engine: Engine::Automaton(Arc::new(automaton)) }
     }
 
-    /// Masks are looked up in `store` instead of walking the vocabulary's trie; they are the same.
+    /// The same whose masks come from a [`TrieWalk`]: slow, and without memory of what was asked.
+    pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
+        Self { recognizer, vocabulary, engine: Engine::Walk }
+    }
+
+    /// The same masks, looked up in `store`.
     ///
     /// # Panics
     /// When the store is of another recognizer or vocabulary.
     pub fn with_store(self, store: Arc<MaskStore>) -> Self {
-        let same = store.is_of(&self.recognizer, &self.vocabulary);
+        let same = store.is_of(&self.recognizer, self.vocabulary());
         assert!(same, "the store is of another recognizer or vocabulary");
-        Self { store: Some(store), ..self }
+        Self { engine: Engine::Store(store), ..self }
     }
 
     /// The grammar.
@@ -70,7 +73,15 @@ impl GrammarConstraint {
 
     /// The vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
-        &self.vocabulary
+        self.vocabulary.vocabulary()
+    }
+
+    /// How large the automaton of masks has become; `None` where masks come from elsewhere.
+    pub fn automaton(&self) -> Option<AutomatonStatistics> {
+        match &self.engine {
+            Engine::Automaton(automaton) => Some(automaton.statistics()),
+            Engine::Store(_) | Engine::Walk => None,
+        }
     }
 
     /// Moves `state` over text that no token stands for, such as the part of the answer that is in the prompt; a
@@ -139,15 +150,21 @@ impl GrammarConstraint {
             mask.fill(0);
             return Ok(());
         };
-        if let Some(store) = &self.store {
-            store.fill_mask(position, scratch.recognizer.parser(), mask)?;
-        } else {
-            let walk = TrieWalk { recognizer: &self.recognizer, trie: &self.trie };
-            walk.fill_mask(position, &mut scratch.walk, mask)?;
+        match &self.engine {
+            Engine::Automaton(automaton) => {
+                automaton.fill_mask(&self.recognizer, position, mask)?;
+            }
+            Engine::Store(store) => {
+                store.fill_mask(position, scratch.recognizer.parser(), mask)?;
+            }
+            Engine::Walk => {
+                let walk = TrieWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };
+                walk.fill_mask(position, &mut scratch.walk, mask)?;
+            }
         }
         let accepting = self.recognizer.is_accepting(position, &mut scratch.recognizer);
         match accepting {
-            Ok(true) => self.vocabulary.ends().iter().for_each(|&end| mask::insert(mask, end)),
+            Ok(true) => self.vocabulary().ends().iter().for_each(|&end| mask::insert(mask, end)),
             Ok(false) => {}
             Err(error) => {
                 mask.fill(0);
@@ -192,12 +209,12 @@ impl GrammarConstraint {
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<(Position, bool)>, RecognizerError> {
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
-        let text = self.vocabulary.text(token);
+        let text = self.vocabulary().text(token);
         if !text.is_empty() {
             let next = self.recognizer.advance_all(position, text, scratch)?;
             return Ok(next.map(|next| (next, false)));
         }
-        let ends = self.vocabulary.ends().binary_search(&token).is_ok()
+        let ends = self.vocabulary().ends().binary_search(&token).is_ok()
             && self.recognizer.is_accepting(position, scratch)?;
         Ok(ends.then(|| (position.clone(), true)))
     }
@@ -208,7 +225,7 @@ impl Constraint for GrammarConstraint {
     type Scratch = GrammarScratch;
 
     fn num_tokens(&self) -> usize {
-        self.vocabulary.num_tokens()
+        self.vocabulary().num_tokens()
     }
 
     fn start(&self) -> GrammarState {

@@ -1,6 +1,7 @@
 //! Readers of grammars as their authors write them; each makes a [`Grammar`](crate::Grammar).
 
 pub mod gbnf;
+pub mod json_schema;
 pub mod lark;
 pub mod regex;
 mod span;

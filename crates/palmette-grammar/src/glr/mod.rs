@@ -12,4 +12,5 @@ mod parser;
 mod stacks;
 
 pub use parser::{LimitError, Parser, ParserLimits, ParserScratch};
+pub(crate) use stacks::StackNode;
 pub use stacks::Stacks;

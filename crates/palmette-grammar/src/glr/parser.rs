@@ -47,7 +47,7 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit }
     }
 

@@ -25,6 +25,29 @@ enum Heads {
     Many(Arc<[Arc<Node>]>),
 }
 
+/// An entry of a stack, to be read downwards.
+#[derive(Clone, Copy)]
+pub(crate) struct StackNode<'a>(&'a Arc<Node>);
+
+impl<'a> StackNode<'a> {
+    /// Its state.
+    pub(crate) fn state(self) -> StateId {
+        self.0.state
+    }
+
+    /// What lies directly below: one entry, several where stacks part, none at the bottom.
+    pub(crate) fn below(self) -> impl ExactSizeIterator<Item = StackNode<'a>> {
+        self.0.links().iter().map(StackNode)
+    }
+}
+
+impl PartialEq for StackNode<'_> {
+    /// Whether it is the same entry; equal ones may be stored twice.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.0, other.0)
+    }
+}
+
 impl Stacks {
     /// The stacks with one top.
     pub(super) fn one(head: Arc<Node>) -> Self {
@@ -54,6 +77,11 @@ impl Stacks {
             Heads::One(head) => Some(head),
             Heads::Many(_) => None,
         }
+    }
+
+    /// The tops, to be read downwards.
+    pub(crate) fn tops(&self) -> impl Iterator<Item = StackNode<'_>> {
+        self.heads().iter().map(|head| StackNode(head))
     }
 
     /// The states on top of the stacks, in ascending order.

@@ -1,5 +1,7 @@
 //! Mask engines: which tokens may follow a position.
 
+mod automaton;
 mod walk;
 
+pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
 pub use walk::{TrieWalk, WalkScratch};

@@ -63,7 +63,19 @@ impl VocabularyTrie {
     /// When a token is longer than 16 million bytes, or the trie has 2³² nodes or more; a vocabulary of 4 GiB, the most
     /// there is, could.
     pub fn new(vocabulary: &Vocabulary) -> Self {
-        let tokens = sorted(vocabulary);
+        Self::of_sorted(vocabulary, sorted(vocabulary, vocabulary.texts().map(|(token, _)| token)))
+    }
+
+    /// Sorts some of the tokens into a trie; those without text are left out.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new), and when a token is not in the vocabulary.
+    pub fn of(vocabulary: &Vocabulary, tokens: impl IntoIterator<Item = TokenId>) -> Self {
+        let with_text = |token: &TokenId| !vocabulary.text(*token).is_empty();
+        Self::of_sorted(vocabulary, sorted(vocabulary, tokens.into_iter().filter(with_text)))
+    }
+
+    fn of_sorted(vocabulary: &Vocabulary, tokens: Vec<TokenId>) -> Self {
         let mut nodes = vec![PackedNode { rank: 0, end: 0, depth_and_byte: 0 }];
         // The nodes from the root to the current text; all their ends are open.
         let mut path: Vec<u32> = vec![0];
@@ -217,8 +229,8 @@ impl VocabularyTrie {
     }
 }
 
-/// The tokens with text, by bytes, then id.
-fn sorted(vocabulary: &Vocabulary) -> Vec<TokenId> {
+/// Tokens with text, by bytes, then id.
+fn sorted(vocabulary: &Vocabulary, tokens: impl Iterator<Item = TokenId>) -> Vec<TokenId> {
     // The first eight bytes as a number decide most comparisons without reading the texts.
     let key = |text: &[u8]| {
         let mut first = [0; 8];
@@ -227,7 +239,7 @@ fn sorted(vocabulary: &Vocabulary) -> Vec<TokenId> {
         u64::from_be_bytes(first)
     };
     let mut keyed: Vec<(u64, TokenId)> =
-        vocabulary.texts().map(|(token, text)| (key(text), token)).collect();
+        tokens.map(|token| (key(vocabulary.text(token)), token)).collect();
     keyed.sort_unstable_by(|(a_key, a), (b_key, b)| {
         a_key
             .cmp(b_key)

@@ -100,11 +100,9 @@ impl EarleyGrammar {
             self.complete(&mut sets, from);
             for lexeme in lexemes.get(from).into_iter().flatten() {
                 let here = sets[from].clone();
-                let read = self.scan(&here, lexeme.terminal);
+                // The rules do not see what is ignored, even where they mention it.
+                let read = if lexeme.ignored { here } else { self.scan(&here, lexeme.terminal) };
                 sets[lexeme.end].extend(read);
-                if lexeme.ignored {
-                    sets[lexeme.end].extend(here);
-                }
             }
         }
         sets

@@ -41,6 +41,25 @@ pub fn text_grammar() -> impl Strategy<Value = Grammar> {
     })
 }
 
+/// The grammar as the oracle sees it: its terminals match texts over the alphabet only, and not the empty one, which front ends
+/// split off.
+pub fn over_alphabet(grammar: &Grammar) -> Grammar {
+    let mut builder = GrammarBuilder::new();
+    for terminal in grammar.terminals() {
+        let letters = Regex::Class(CharClass::new(ALPHABET.map(|letter| (letter, letter))));
+        let regex = Regex::and([terminal.regex.clone(), letters.repeat(1, None)]);
+        builder.terminal(Terminal { regex, ..terminal.clone() });
+    }
+    for nonterminal in grammar.nonterminals() {
+        builder.nonterminal(nonterminal.name.clone(), nonterminal.span);
+    }
+    for rule in grammar.rules() {
+        builder.rule(rule.head, rule.body.clone());
+    }
+    grammar.ignored().iter().for_each(|&ignored| builder.ignore(ignored));
+    builder.build(grammar.start(), grammar.lexing())
+}
+
 /// Up to twelve tokens of one to four bytes of texts over [`ALPHABET`], cut anywhere; some are equal.
 pub fn vocabulary() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let letters = vec(prop::sample::select(&ALPHABET[..]), 1..5);

@@ -163,7 +163,8 @@ impl TextOracle {
             let reached = !sets[from].is_empty();
             (from == text.len() && self.rules.is_finished(&sets[from]))
                 || self.terminals.iter().any(|terminal| {
-                    let fits = terminal.ignored && reached || expected.contains(&terminal.id);
+                    let fits =
+                        if terminal.ignored { reached } else { expected.contains(&terminal.id) };
                     fits && may_begin(&terminal.regex, &text[from..], &self.alphabet)
                 })
         })

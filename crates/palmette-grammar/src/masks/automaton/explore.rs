@@ -81,7 +81,7 @@ impl Explorer {
         for at in self.first[depth - 1]..self.first[depth] {
             let (state, stack) = self.branches[at];
             if let Some(next) = lexer.advance(state, byte)? {
-                self.add(recognizer, depth, next, stack, &mut answer);
+                self.add(recognizer, depth, next, stack, &mut answer)?;
             }
             for end in lexer.ends(state)? {
                 let Some(next) = lexer.advance(end.next, byte)? else { continue };
@@ -89,17 +89,17 @@ impl Explorer {
                     let view = match stack {
                         Stack::Known(view) if !recognizer.ignored().contains(terminal) => view,
                         _ => {
-                            self.add(recognizer, depth, next, stack, &mut answer);
+                            self.add(recognizer, depth, next, stack, &mut answer)?;
                             continue;
                         }
                     };
                     let tables = recognizer.parser().tables();
-                    let shifted = self.views.shift(tables, view, terminal).clone();
+                    let shifted = self.views.shift(tables, view, terminal)?.clone();
                     for &view in &shifted.views {
-                        self.add(recognizer, depth, next, Stack::Known(view), &mut answer);
+                        self.add(recognizer, depth, next, Stack::Known(view), &mut answer)?;
                     }
                     if shifted.deeper {
-                        self.add(recognizer, depth, next, Stack::Unknown, &mut answer);
+                        self.add(recognizer, depth, next, Stack::Unknown, &mut answer)?;
                     }
                 }
             }
@@ -115,21 +115,27 @@ impl Explorer {
         lexer: LexerState,
         stack: Stack,
         answer: &mut Answer,
-    ) {
-        let live = self.live(recognizer, lexer, stack);
+    ) -> Result<(), RecognizerError> {
+        let live = self.live(recognizer, lexer, stack)?;
         if live == Answer::No || self.branches[self.first[depth]..].contains(&(lexer, stack)) {
-            return;
+            return Ok(());
         }
         self.branches.push((lexer, stack));
         if *answer != Answer::Yes {
             *answer = live;
         }
+        Ok(())
     }
 
     /// Whether the lexeme in progress can become something that the parser takes.
-    fn live(&mut self, recognizer: &Recognizer, lexer: LexerState, stack: Stack) -> Answer {
+    fn live(
+        &mut self,
+        recognizer: &Recognizer,
+        lexer: LexerState,
+        stack: Stack,
+    ) -> Result<Answer, RecognizerError> {
         if let Some(&known) = self.live.get(&(lexer, stack)) {
-            return known;
+            return Ok(known);
         }
         let possible = recognizer.lexer().possible(lexer);
         let mut live = Answer::No;
@@ -138,7 +144,7 @@ impl Explorer {
                 // What is ignored may stand anywhere, if the stack is one at all.
                 Stack::Known(_) if recognizer.ignored().contains(terminal) => Answer::Yes,
                 Stack::Known(view) => {
-                    self.views.answer(recognizer.parser().tables(), view, terminal)
+                    self.views.answer(recognizer.parser().tables(), view, terminal)?
                 }
                 Stack::Unknown => Answer::Deeper,
             };
@@ -150,6 +156,6 @@ impl Explorer {
             }
         }
         self.live.insert((lexer, stack), live);
-        live
+        Ok(live)
     }
 }

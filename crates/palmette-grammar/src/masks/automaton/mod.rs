@@ -174,10 +174,8 @@ impl Memo {
         mut show: impl FnMut(MaskId),
     ) -> Result<(), Missing> {
         for top in stacks.tops() {
-            let &node = self
-                .tops
-                .get(&(lexer, top.state()))
-                .ok_or(Missing::Top(lexer, top.state()))?;
+            let &node =
+                self.tops.get(&(lexer, top.state())).ok_or(Missing::Top(lexer, top.state()))?;
             if self.decided(node, top) {
                 show(self.nodes[node.0 as usize].mask);
                 continue;
@@ -192,11 +190,10 @@ impl Memo {
                 }
                 for below in above.below() {
                     let children = &self.nodes[node.0 as usize].children;
-                    let &child = children
-                        .get(&below.state())
-                        .ok_or(Missing::Below(node, below.state()))?;
-                    if above.num_below() == 1 || !seen.contains(&(below, child)) {
-                        if above.num_below() > 1 {
+                    let &child =
+                        children.get(&below.state()).ok_or(Missing::Below(node, below.state()))?;
+                    if above.below().len() == 1 || !seen.contains(&(below, child)) {
+                        if above.below().len() > 1 {
                             seen.push((below, child));
                         }
                         work.push((below, child));
@@ -209,7 +206,7 @@ impl Memo {
 
     /// Whether nothing below `stack` can change what `node` says.
     fn decided(&self, node: NodeId, stack: StackNode<'_>) -> bool {
-        self.nodes[node.0 as usize].undecided.is_none() || stack.num_below() == 0
+        self.nodes[node.0 as usize].undecided.is_none() || stack.below().len() == 0
     }
 
     fn build(
@@ -241,7 +238,8 @@ impl Memo {
                 let above = &self.nodes[parent.0 as usize];
                 let Some(trie) = &above.undecided else { return Ok(()) };
                 let num_words = vocabulary.num_words();
-                let mut mask = self.masks[above.mask.0 as usize * num_words..][..num_words].to_vec();
+                let mut mask =
+                    self.masks[above.mask.0 as usize * num_words..][..num_words].to_vec();
                 let states = [&*above.states, &[state]].concat();
                 let lexer = above.lexer;
                 let undecided =
@@ -276,9 +274,7 @@ impl Memo {
     fn intern(&mut self, mask: Vec<u32>) -> MaskId {
         let hash = hash(&mask);
         let alike = self.by_hash.entry(hash).or_default();
-        let same = |id: &&MaskId| {
-            self.masks[id.0 as usize * mask.len()..][..mask.len()] == mask
-        };
+        let same = |id: &&MaskId| self.masks[id.0 as usize * mask.len()..][..mask.len()] == mask;
         if let Some(&known) = alike.iter().find(same) {
             return known;
         }

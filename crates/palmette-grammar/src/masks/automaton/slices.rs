@@ -24,7 +24,7 @@ type Bytes = [u64; 4];
 #[derive(Debug)]
 pub struct VocabularySlices {
     vocabulary: Arc<Vocabulary>,
-    trie: Arc<VocabularyTrie>,
+    trie: VocabularyTrie,
     slices: Mutex<HashMap<Bytes, Arc<Slice>>>,
 }
 
@@ -48,8 +48,9 @@ impl Slice {
 }
 
 impl VocabularySlices {
-    /// No slice yet. `trie` must be of `vocabulary`.
-    pub fn new(vocabulary: Arc<Vocabulary>, trie: Arc<VocabularyTrie>) -> Self {
+    /// No slice yet, but the trie.
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        let trie = VocabularyTrie::new(&vocabulary);
         Self { vocabulary, trie, slices: Mutex::default() }
     }
 
@@ -70,7 +71,7 @@ impl VocabularySlices {
 
     /// A trie of these tokens.
     pub(super) fn trie_of(&self, tokens: &[TokenId]) -> VocabularyTrie {
-        VocabularyTrie::of(&self.vocabulary, tokens)
+        VocabularyTrie::of(&self.vocabulary, tokens.iter().copied())
     }
 
     /// The tokens that leave `lexer` as it is and may follow on every stack with `state` on top; `None` where there are
@@ -88,11 +89,14 @@ impl VocabularySlices {
         let mut views = Views::default();
         let Some(view) = views.of(&[state]) else { return Ok(None) };
         let tables = recognizer.parser().tables();
-        let live = recognizer.lexer().possible(lexer).iter().any(|terminal| {
-            recognizer.ignored().contains(terminal)
-                || views.answer(tables, view, terminal) == Answer::Yes
-        });
-        Ok(if live { self.slice(bytes) } else { None })
+        for terminal in recognizer.lexer().possible(lexer).iter() {
+            if recognizer.ignored().contains(terminal)
+                || views.answer(tables, view, terminal)? == Answer::Yes
+            {
+                return Ok(self.slice(bytes));
+            }
+        }
+        Ok(None)
     }
 
     fn slice(&self, bytes: Bytes) -> Option<Arc<Slice>> {

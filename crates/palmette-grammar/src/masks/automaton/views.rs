@@ -2,8 +2,8 @@
 
 use hashbrown::HashMap;
 
-use crate::TerminalId;
 use crate::lr::{StateId, Tables};
+use crate::{LimitError, TerminalId};
 
 /// The top of a stack: some states, and below them whatever there is. A number into [`Views`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,8 +40,8 @@ pub(super) struct Views {
     seen: Vec<ViewId>,
 }
 
-/// More tops than this before one terminal are not looked into: the question is then one for what is below.
-const MAX_TOPS: usize = 10_000;
+/// As many tops as there may be before one terminal.
+const MAX_TOPS: usize = 100_000;
 
 impl Views {
     /// Forgets everything.
@@ -57,26 +57,47 @@ impl Views {
     }
 
     /// Whether `terminal` can follow.
-    pub(super) fn answer(&mut self, tables: &Tables, view: ViewId, terminal: TerminalId) -> Answer {
-        let shifted = self.shift(tables, view, terminal);
-        match (shifted.views.is_empty(), shifted.deeper) {
+    ///
+    /// # Errors
+    /// When there are too many ways to parse what is above.
+    pub(super) fn answer(
+        &mut self,
+        tables: &Tables,
+        view: ViewId,
+        terminal: TerminalId,
+    ) -> Result<Answer, LimitError> {
+        let shifted = self.shift(tables, view, terminal)?;
+        Ok(match (shifted.views.is_empty(), shifted.deeper) {
             (false, _) => Answer::Yes,
             (true, true) => Answer::Deeper,
             (true, false) => Answer::No,
-        }
+        })
     }
 
     /// The views after `terminal`.
-    pub(super) fn shift(&mut self, tables: &Tables, view: ViewId, terminal: TerminalId) -> &Shifted {
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub(super) fn shift(
+        &mut self,
+        tables: &Tables,
+        view: ViewId,
+        terminal: TerminalId,
+    ) -> Result<&Shifted, LimitError> {
         if !self.shifts.contains_key(&(view, terminal)) {
-            let shifted = self.find(tables, view, terminal);
+            let shifted = self.find(tables, view, terminal)?;
             self.shifts.insert((view, terminal), shifted);
         }
-        &self.shifts[&(view, terminal)]
+        Ok(&self.shifts[&(view, terminal)])
     }
 
     /// All reductions before `terminal`, then its shifts.
-    fn find(&mut self, tables: &Tables, view: ViewId, terminal: TerminalId) -> Shifted {
+    fn find(
+        &mut self,
+        tables: &Tables,
+        view: ViewId,
+        terminal: TerminalId,
+    ) -> Result<Shifted, LimitError> {
         let mut work = std::mem::take(&mut self.work);
         let mut seen = std::mem::take(&mut self.seen);
         work.clear();
@@ -106,14 +127,13 @@ impl Views {
                 }
             }
             if seen.len() > MAX_TOPS {
-                (views, deeper) = (Vec::new(), true);
-                break;
+                return Err(LimitError::new(MAX_TOPS));
             }
         }
         views.sort_unstable();
         views.dedup();
         (self.work, self.seen) = (work, seen);
-        Shifted { views: views.into(), deeper }
+        Ok(Shifted { views: views.into(), deeper })
     }
 
     /// The view without its `count` topmost states; `None` when that is nothing known.

@@ -10,8 +10,8 @@
 //! The latter two know the whole text. Anchors, word boundaries and lookaheads are worked into the tree there, exactly,
 //! and no `Look` is left; what cannot be is an error.
 //!
-//! Steps: [`reader`] (or `rust`, by crate `regex-syntax`) makes a syntax tree of characters, repetitions and
-//! conditions on places; [`places`] resolves the conditions.
+//! Steps: `reader` (or `rust`, by crate `regex-syntax`) makes a syntax tree of characters, repetitions and
+//! conditions on places; `places` resolves the conditions.
 
 mod classes;
 mod escapes;

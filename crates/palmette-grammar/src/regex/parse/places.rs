@@ -40,6 +40,10 @@ pub(super) enum Reading {
 
 pub(super) fn resolve(node: Node, reading: Reading) -> Result<Regex, RegexError> {
     let looks = reading != Reading::Lexeme;
+    if !looks && node.is_plain(looks) {
+        // Before lookarounds for one character become conditions: working these in would lose what is reluctant.
+        return Ok(node.lower(true));
+    }
     let node = simplify(node);
     if node.is_plain(looks) {
         let plain = node.lower(!looks);

@@ -11,8 +11,8 @@ use palmette_bench::grammar::{
     CaseOutcome, CaseText, Compile, GrammarCase, GrammarReport, Percentiles, read_cases,
     read_schemas, walk,
 };
-use palmette_core::{TokenId, Vocabulary};
-use palmette_grammar::vocabulary::VocabularyTrie;
+use palmette_core::TokenId;
+use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
 use palmette_vocabulary::LoadedVocabulary;
 
@@ -81,8 +81,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     };
     let compiler = Compiler {
         start: args.start.clone(),
-        trie: Arc::new(VocabularyTrie::new(&loaded.vocabulary)),
-        vocabulary: loaded.vocabulary,
+        vocabulary: Arc::new(VocabularySlices::new(loaded.vocabulary)),
         end,
     };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
@@ -152,8 +151,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 
 struct Compiler {
     start: Option<String>,
-    vocabulary: Arc<Vocabulary>,
-    trie: Arc<VocabularyTrie>,
+    vocabulary: Arc<VocabularySlices>,
     end: TokenId,
 }
 
@@ -167,15 +165,12 @@ impl Compile for Compiler {
         let limits = RecognizerLimits::default();
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = recognizer.map_err(|error| error.to_string())?;
-        Ok(GrammarConstraint::new(
-            Arc::new(recognizer),
-            Arc::clone(&self.vocabulary),
-            Arc::clone(&self.trie),
-        ))
+        Ok(GrammarConstraint::new(Arc::new(recognizer), Arc::clone(&self.vocabulary)))
     }
 
     fn bytes(&self, constraint: &GrammarConstraint) -> usize {
         constraint.recognizer().bytes()
+            + constraint.automaton().map_or(0, |automaton| automaton.bytes)
     }
 
     fn end(&self) -> TokenId {

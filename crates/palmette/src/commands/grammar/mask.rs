@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 use palmette_core::{Constraint, TokenId, mask};
-use palmette_grammar::vocabulary::VocabularyTrie;
+use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{GrammarConstraint, GrammarScratch, TerminalSet};
 use serde::Serialize;
 
@@ -60,8 +60,8 @@ struct Report {
 pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let recognizer = Arc::new(args.grammar.compile(args.grammar.parse()?)?);
     let vocabulary = palmette_vocabulary::load(&args.vocab)?.vocabulary;
-    let trie = Arc::new(VocabularyTrie::new(&vocabulary));
-    let constraint = GrammarConstraint::new(recognizer, Arc::clone(&vocabulary), trie);
+    let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
+    let constraint = GrammarConstraint::new(recognizer, vocabulary);
     let mut scratch = GrammarScratch::default();
     let prefix = match &args.prefix_file {
         Some(path) => std::fs::read(path).with_context(|| path.display().to_string())?,

@@ -1,0 +1,134 @@
+//! Many beams at once, each over a code of its own.
+//!
+//! As in a step (`step.rs`), the lines that beams will read are asked for before any is read.
+
+use std::ops::Range;
+
+use palmette_storage::prefetch;
+
+use super::sparse::SparseLevel;
+use super::step::{WINDOW, is_asked};
+use super::{CatalogState, Index, ItemSet};
+
+impl Index {
+    /// Moves each state over a code: `states[i]`, of level `l`, over
+    /// `code_of(i, l)`. Where no item continues so, or with
+    /// `items` none of that set, it becomes [`CatalogState::DEAD`]. The states are as in
+    /// [`fill_masks`](Self::fill_masks); a code over [`MAX_CODE`](super::MAX_CODE) is one that no item has.
+    ///
+    /// Cost: as [`child`](Self::child) for each, but beams wait for memory together. No allocation.
+    pub fn advance(
+        &self,
+        states: &mut [CatalogState],
+        items: Option<&ItemSet>,
+        code_of: impl Fn(usize, usize) -> u32,
+    ) {
+        let mut place = 0;
+        for run in states.chunk_by_mut(|a, b| a.level == b.level) {
+            let level = run[0].level();
+            for states in run.chunks_mut(WINDOW) {
+                let mut codes = [0; WINDOW];
+                codes
+                    .iter_mut()
+                    .zip(place..)
+                    .take(states.len())
+                    .for_each(|(code, at)| *code = code_of(at, level));
+                place += states.len();
+                match self.sparse_level(level) {
+                    Some(sparse) => self.advance_sparse(sparse, states, &codes, items),
+                    None => self.advance_dense(states, &codes, items),
+                }
+            }
+        }
+    }
+
+    fn advance_dense(
+        &self,
+        states: &mut [CatalogState],
+        codes: &[u32; WINDOW],
+        items: Option<&ItemSet>,
+    ) {
+        let level = states[0].level();
+        if level >= self.dense.num_levels() {
+            return states.fill(CatalogState::DEAD);
+        }
+        let size = self.dense.size(level);
+        let key =
+            |state: &CatalogState, code| u64::from(state.key) * u64::from(size) + u64::from(code);
+        for (state, &code) in states.iter().zip(codes) {
+            self.dense.prefetch_ranks(level + 1, key(state, code));
+            if items.is_some() {
+                prefetch(self.kept_mask(state, items).unwrap_or_default(), code as usize / 32);
+            }
+        }
+        for (state, &code) in states.iter_mut().zip(codes) {
+            let key = key(state, code);
+            let is_in = code < size && (items.is_none() || self.is_kept(state, items, code));
+            let ranks = if is_in { self.dense.ranks(level + 1, key) } else { 0..0 };
+            *state = self.state_or_dead(ranks, key, level + 1);
+        }
+    }
+
+    fn advance_sparse(
+        &self,
+        sparse: &SparseLevel,
+        states: &mut [CatalogState],
+        codes: &[u32; WINDOW],
+        items: Option<&ItemSet>,
+    ) {
+        let level = states[0].level();
+        let is_masked = level < self.dense.num_masked();
+        if is_masked {
+            for (state, &code) in states.iter().zip(codes) {
+                prefetch(self.kept_mask(state, items).unwrap_or_default(), code as usize / 32);
+            }
+        }
+        // Where there is a mask it says which children there are, and under a set are in; it has mostly been
+        // read for the step before. In a small index it refuses nearly all.
+        let mut parents = [CatalogState::DEAD; WINDOW];
+        let mut origins = [0; WINDOW];
+        let mut num_parents = 0;
+        for (at, state) in states.iter_mut().enumerate() {
+            if is_masked && !self.is_kept(state, items, codes[at]) {
+                *state = CatalogState::DEAD;
+            } else {
+                (parents[num_parents], origins[num_parents]) = (*state, at);
+                num_parents += 1;
+            }
+        }
+        let (parents, origins) = (&parents[..num_parents], &origins[..num_parents]);
+        let members = items.filter(|_| !is_masked).map(|items| items.members(self, level));
+        let places = self.bring_in(sparse, parents, None);
+        places[..num_parents].iter().for_each(|places| sparse.prefetch_all_codes(places));
+        let mut children = [const { (0, 0..0) }; WINDOW];
+        for (((parent, &at), places), child) in
+            parents.iter().zip(origins).zip(places).zip(&mut children)
+        {
+            if let Some((place, ranks)) = sparse.child_at(&self.within(parent), places, codes[at]) {
+                if let Some(members) = members.filter(|_| is_asked(parent)) {
+                    members.prefetch_child(place, &ranks);
+                }
+                *child = (place, ranks);
+            }
+        }
+        for ((parent, &at), (place, ranks)) in parents.iter().zip(origins).zip(children) {
+            let members = members.filter(|_| is_asked(parent));
+            let is_in = members.is_none_or(|members| members.has_child(place, ranks.clone()));
+            let ranks = if is_in { ranks } else { 0..0 };
+            states[at] = self.state_or_dead(ranks, 0, level + 1);
+        }
+    }
+
+    /// Whether the mask kept for a state has a code.
+    #[inline]
+    fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
+        let mask = self.kept_mask(state, items).unwrap_or_default();
+        mask.get(code as usize / 32).is_some_and(|word| word >> (code % 32) & 1 == 1)
+    }
+
+    #[inline]
+    fn state_or_dead(&self, ranks: Range<u64>, key: u64, level: usize) -> CatalogState {
+        let state = self.state(ranks, key, level);
+        if state.is_dead() { CatalogState::DEAD } else { state }
+    }
+}

@@ -1,0 +1,476 @@
+//! Combinators: what several schemas say of one value, and what the opposite of a schema is.
+
+use std::{rc::Rc, sync::Arc};
+
+use super::{
+    arrays::{ArraySet, Count},
+    cases::Cases,
+    compile::{Compiler, Result},
+    goals::GoalId,
+    numbers::NumberSet,
+    objects::ObjectSet,
+    options::Draft,
+    source::{Json, JsonId},
+    strings::StringSet,
+};
+
+/// A part of what a schema says; all parts must hold.
+enum Part {
+    /// Every one of these.
+    All(Vec<JsonId>),
+    /// At least one.
+    Any(Vec<JsonId>),
+    /// Exactly one.
+    One(Vec<JsonId>),
+    Not(JsonId),
+    If {
+        condition: JsonId,
+        then: Option<JsonId>,
+        otherwise: Option<JsonId>,
+    },
+    /// If the member is there, the schema holds.
+    With(Arc<str>, JsonId),
+    /// If the member is there, these are.
+    WithNames(Arc<str>, Vec<Arc<str>>),
+    Values(Vec<JsonId>),
+}
+
+impl Compiler<'_> {
+    /// The values that are valid for `schema`.
+    pub(super) fn schema_cases(&mut self, schema: JsonId) -> Result<Cases> {
+        self.warn_unknown(schema);
+        let parts = self.parts(schema)?;
+        let mut cases = if self.refers_only(schema) {
+            Cases::all()
+        } else {
+            let own = self.own(schema)?;
+            let says = Cases {
+                null: true,
+                truth: true,
+                falsity: true,
+                numbers: vec![own.numbers],
+                strings: vec![own.strings],
+                arrays: own.array.map(Rc::new).into_iter().collect(),
+                objects: own.object.map(Rc::new).into_iter().collect(),
+            };
+            self.meet(&own.types, &says)?
+        };
+        for part in &parts {
+            cases = match part {
+                Part::One(schemas) => self.exactly_one(&cases, schemas)?,
+                Part::If { condition, then, otherwise } => {
+                    self.conditional(&cases, *condition, *then, *otherwise, false)?
+                }
+                _ => {
+                    let holds = self.part_cases(part)?;
+                    self.meet(&cases, &holds)?
+                }
+            };
+        }
+        Ok(cases)
+    }
+
+    /// The values that are not valid for `schema`.
+    pub(super) fn denied_schema_cases(&mut self, schema: JsonId) -> Result<Cases> {
+        self.warn_unknown(schema);
+        let parts = self.parts(schema)?;
+        let mut cases = Cases::none();
+        if !self.refers_only(schema) {
+            let own = self.own(schema)?;
+            cases = self.complement(&own.types)?;
+            let own_parts = [
+                Cases::numbers(own.numbers.complement()),
+                Cases::strings(own.strings.complement()),
+                match own.array {
+                    Some(array) => self.array_complement(&array)?,
+                    None => Cases { arrays: Cases::all().arrays, ..Cases::none() },
+                },
+                match own.object {
+                    Some(object) => self.object_complement(&object)?,
+                    None => Cases { objects: Cases::all().objects, ..Cases::none() },
+                },
+            ];
+            for part in own_parts {
+                cases = self.join(cases, &part)?;
+            }
+        }
+        for part in &parts {
+            let fails = self.denied_part_cases(part)?;
+            cases = self.join(cases, &fails)?;
+        }
+        Ok(cases)
+    }
+
+    /// Whether all beside `$ref` is to be ignored.
+    fn refers_only(&self, schema: JsonId) -> bool {
+        self.draft(schema) <= Draft::Draft7 && self.get(schema, "$ref").is_some()
+    }
+
+    fn parts(&mut self, schema: JsonId) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
+        if let Some(at) = self.get(schema, "$ref") {
+            let target = self.resources.refer(&mut self.source, "$ref", at)?;
+            parts.push(Part::All(vec![target]));
+            if self.refers_only(schema) {
+                return Ok(parts);
+            }
+        }
+        if let Some(at) = self.get(schema, "$dynamicRef") {
+            parts.push(Part::All(vec![self.dynamic_target(at)?]));
+        }
+        if let Some(at) = self.get(schema, "$recursiveRef") {
+            let root = self.resources.resource_root(&self.source, at);
+            let moves = self.get(root, "$recursiveAnchor");
+            if moves.is_some_and(|at| matches!(self.source.json(at), Json::Bool(true))) {
+                let reason = "its target depends on how this schema is reached; write $ref";
+                return Err(self.unsupported(at, reason));
+            }
+            parts.push(Part::All(vec![root]));
+        }
+        // What leaves few values goes first: the combinators are worked out within what was said before.
+        if let Some(at) = self.get(schema, "enum") {
+            let Json::Array(values) = self.source.json(at) else {
+                return Err(self.invalid(at, "must be a list of values".into()));
+            };
+            parts.push(Part::Values(values.clone()));
+        }
+        if let Some(at) = self.get(schema, "const") {
+            parts.push(Part::Values(vec![at]));
+        }
+        for (keyword, part) in [
+            ("allOf", Part::All as fn(Vec<JsonId>) -> Part),
+            ("anyOf", Part::Any),
+            ("oneOf", Part::One),
+        ] {
+            if let Some(at) = self.get(schema, keyword) {
+                parts.push(part(self.schemas(at)?));
+            }
+        }
+        if let Some(at) = self.get(schema, "not") {
+            parts.push(Part::Not(at));
+        }
+        if let Some(condition) = self.get(schema, "if") {
+            let (then, otherwise) = (self.get(schema, "then"), self.get(schema, "else"));
+            if then.is_some() || otherwise.is_some() {
+                parts.push(Part::If { condition, then, otherwise });
+            }
+        }
+        for keyword in ["dependentSchemas", "dependentRequired", "dependencies"] {
+            for (name, at) in self.named(schema, keyword)? {
+                let names = matches!(self.source.json(at), Json::Array(_) | Json::String(_));
+                parts.push(match (names, keyword) {
+                    (false, "dependentSchemas" | "dependencies") => Part::With(name, at),
+                    _ => Part::WithNames(name, self.names(at)?),
+                });
+            }
+        }
+        Ok(parts)
+    }
+
+    /// The schema that a dynamic reference means, where that does not depend on how it is reached.
+    fn dynamic_target(&mut self, at: JsonId) -> Result<JsonId> {
+        let target = self.resources.refer(&mut self.source, "$dynamicRef", at)?;
+        let fragment = self.source.string(at).and_then(|uri| uri.split_once('#'));
+        let name = fragment.map(|(_, name)| name.to_owned()).unwrap_or_default();
+        let dynamic = self.resources.dynamic(&name);
+        if !dynamic.contains(&target) || dynamic.len() == 1 {
+            return Ok(target);
+        }
+        let reason = format!(
+            "{} schemas have the dynamic anchor {name:?}, and which is meant depends on how this one is reached; \
+             write $ref",
+            dynamic.len()
+        );
+        Err(self.unsupported(at, reason))
+    }
+
+    fn part_cases(&mut self, part: &Part) -> Result<Cases> {
+        match part {
+            Part::All(schemas) => {
+                let goals = self.goals_of(schemas, false)?;
+                self.together(&goals)
+            }
+            Part::Any(schemas) => {
+                let goals = self.goals_of(schemas, false)?;
+                self.either(&goals)
+            }
+            Part::One(schemas) => self.exactly_one(&Cases::all(), schemas),
+            Part::Not(schema) => {
+                let goal = self.denied_goal(*schema)?;
+                self.together(&[goal])
+            }
+            Part::If { condition, then, otherwise } => {
+                self.conditional(&Cases::all(), *condition, *then, *otherwise, false)
+            }
+            Part::With(name, schema) => {
+                let goal = self.goal(*schema)?;
+                let holds = self.together(&[goal])?;
+                let there = Cases::object(ObjectSet::requiring([name.clone()]));
+                let with = self.meet(&holds, &there)?;
+                self.join(unless_member(name), &with)
+            }
+            Part::WithNames(name, names) => {
+                let all = [name].into_iter().chain(names).cloned();
+                let with = Cases::object(ObjectSet::requiring(all));
+                self.join(unless_member(name), &with)
+            }
+            Part::Values(values) => self.values(values),
+        }
+    }
+
+    fn denied_part_cases(&mut self, part: &Part) -> Result<Cases> {
+        match part {
+            Part::All(schemas) => {
+                let goals = self.goals_of(schemas, true)?;
+                self.either(&goals)
+            }
+            Part::Any(schemas) => {
+                let goals = self.goals_of(schemas, true)?;
+                self.together(&goals)
+            }
+            Part::One(schemas) => {
+                let goals = self.goals_of(schemas, true)?;
+                let mut cases = self.together(&goals)?;
+                let goals = self.goals_of(schemas, false)?;
+                for (at, &one) in goals.iter().enumerate() {
+                    for &other in &goals[..at] {
+                        let both = self.together(&[other, one])?;
+                        cases = self.join(cases, &both)?;
+                    }
+                }
+                Ok(cases)
+            }
+            Part::Not(schema) => {
+                let goal = self.goal(*schema)?;
+                self.together(&[goal])
+            }
+            Part::If { condition, then, otherwise } => {
+                self.conditional(&Cases::all(), *condition, *then, *otherwise, true)
+            }
+            Part::With(name, schema) => {
+                let goal = self.denied_goal(*schema)?;
+                let fails = self.together(&[goal])?;
+                let there = Cases::object(ObjectSet::requiring([name.clone()]));
+                self.meet(&fails, &there)
+            }
+            Part::WithNames(name, names) => {
+                let there = Cases::object(ObjectSet::requiring([name.clone()]));
+                let mut cases = Cases::none();
+                for missing in names {
+                    let without = Cases::object(ObjectSet::without(missing));
+                    let fails = self.meet(&there, &without)?;
+                    cases = self.join(cases, &fails)?;
+                }
+                Ok(cases)
+            }
+            Part::Values(values) => {
+                let cases = self.values(values)?;
+                self.complement(&cases)
+            }
+        }
+    }
+
+    fn goals_of(&mut self, schemas: &[JsonId], denied: bool) -> Result<Vec<GoalId>> {
+        let goal = |&schema: &JsonId| {
+            if denied { self.denied_goal(schema) } else { self.goal(schema) }
+        };
+        schemas.iter().map(goal).collect()
+    }
+
+    fn together(&mut self, goals: &[GoalId]) -> Result<Cases> {
+        let goal = self.goals.all_of(goals.iter().copied());
+        Ok(Cases::clone(&*self.goal_cases(goal)?))
+    }
+
+    fn either(&mut self, goals: &[GoalId]) -> Result<Cases> {
+        let mut cases = Cases::none();
+        for &goal in goals {
+            let more = self.goal_cases(goal)?;
+            cases = self.join(cases, &more)?;
+        }
+        Ok(cases)
+    }
+
+    /// Of the values of `within`, those of exactly one alternative: each alternative less the others. Where two have no
+    /// value of `within` in common, nothing is taken away.
+    fn exactly_one(&mut self, within: &Cases, schemas: &[JsonId]) -> Result<Cases> {
+        let goals = self.goals_of(schemas, false)?;
+        let opposites = self.goals_of(schemas, true)?;
+        let mut alternatives = Vec::with_capacity(goals.len());
+        for &goal in &goals {
+            let alternative = self.goal_cases(goal)?;
+            alternatives.push(self.meet(within, &alternative)?);
+        }
+        let mut others = vec![Vec::new(); goals.len()];
+        for at in 0..goals.len() {
+            for before in 0..at {
+                let common = self.meet(&alternatives[before], &alternatives[at])?;
+                let apart = self.goals.all_of([goals[before], goals[at]]) == GoalId::NEVER;
+                if !apart && !self.is_empty_union(&common) {
+                    others[at].push(opposites[before]);
+                    others[before].push(opposites[at]);
+                }
+            }
+        }
+        let mut cases = Cases::none();
+        for (mut alone, others) in alternatives.into_iter().zip(others) {
+            for other in others {
+                let other = self.goal_cases(other)?;
+                alone = self.meet(&alone, &other)?;
+            }
+            cases = self.join(cases, &alone)?;
+        }
+        Ok(cases)
+    }
+
+    /// Of the values of `within`, those for which a conditional holds, or with `denied` does not.
+    fn conditional(
+        &mut self,
+        within: &Cases,
+        condition: JsonId,
+        then: Option<JsonId>,
+        otherwise: Option<JsonId>,
+        denied: bool,
+    ) -> Result<Cases> {
+        let mut cases = Cases::none();
+        for (branch, negated) in [(then, false), (otherwise, true)] {
+            let goal = match branch {
+                Some(schema) if denied => self.denied_goal(schema)?,
+                Some(schema) => self.goal(schema)?,
+                None if denied => GoalId::NEVER,
+                None => GoalId::ANY,
+            };
+            let condition =
+                if negated { self.denied_goal(condition)? } else { self.goal(condition)? };
+            let condition = self.goal_cases(condition)?;
+            let holds = self.meet(within, &condition)?;
+            let goal = self.goal_cases(goal)?;
+            let holds = self.meet(&holds, &goal)?;
+            cases = self.join(cases, &holds)?;
+        }
+        Ok(cases)
+    }
+
+    /// The values not in `cases`, whose goals are of one claim each.
+    pub(super) fn complement(&mut self, cases: &Cases) -> Result<Cases> {
+        let mut rest = Cases {
+            null: !cases.null,
+            truth: !cases.truth,
+            falsity: !cases.falsity,
+            ..Cases::all()
+        };
+        let others = Cases { numbers: Vec::new(), ..Cases::all() };
+        for numbers in &cases.numbers {
+            let outside = others.clone().or(&Cases::numbers(NumberSet::complement(numbers)));
+            rest = self.meet(&rest, &outside)?;
+        }
+        let others = Cases { strings: Vec::new(), ..Cases::all() };
+        for strings in &cases.strings {
+            let outside = others.clone().or(&Cases::strings(StringSet::complement(strings)));
+            rest = self.meet(&rest, &outside)?;
+        }
+        let others = Cases { arrays: Vec::new(), ..Cases::all() };
+        for array in &cases.arrays {
+            let outside = others.clone().or(&self.array_complement(array)?);
+            rest = self.meet(&rest, &outside)?;
+        }
+        let others = Cases { objects: Vec::new(), ..Cases::all() };
+        for object in &cases.objects {
+            let outside = others.clone().or(&self.object_complement(object)?);
+            rest = self.meet(&rest, &outside)?;
+        }
+        Ok(rest)
+    }
+
+    /// The arrays not in `array`.
+    fn array_complement(&mut self, array: &ArraySet) -> Result<Cases> {
+        let mut sets = Vec::new();
+        for (at, &item) in array.prefix.iter().enumerate() {
+            if item != GoalId::ANY {
+                let mut prefix = vec![GoalId::ANY; at];
+                prefix.push(self.opposite(item));
+                sets.push(ArraySet { prefix, min: at as u64 + 1, ..ArraySet::any() });
+            }
+        }
+        if let Some(below) = array.min.checked_sub(1) {
+            sets.push(ArraySet { max: Some(below), ..ArraySet::any() });
+        }
+        if let Some(max) = array.max {
+            sets.push(ArraySet { min: max.saturating_add(1), ..ArraySet::any() });
+        }
+        if array.rest != GoalId::ANY {
+            let (from, opposite) = (array.prefix.len() as u64, array.rest);
+            let count = Count { from, goal: self.opposite(opposite), opposite, min: 1, max: None };
+            sets.push(ArraySet { counts: vec![count], min: from + 1, ..ArraySet::any() });
+        }
+        for count in &array.counts {
+            if let Some(below) = count.min.checked_sub(1) {
+                let fewer = Count { min: 0, max: Some(below), ..count.clone() };
+                sets.push(ArraySet { counts: vec![fewer], ..ArraySet::any() });
+            }
+            if let Some(max) = count.max {
+                let more = Count { min: max.saturating_add(1), max: None, ..count.clone() };
+                sets.push(ArraySet { counts: vec![more], ..ArraySet::any() });
+            }
+        }
+        if let Some(unique) = array.unique {
+            let unique_at = array.unique_at;
+            sets.push(ArraySet { unique: Some(!unique), unique_at, min: 2, ..ArraySet::any() });
+        }
+        let mut cases = Cases::none();
+        for set in sets.into_iter().filter_map(ArraySet::normalised) {
+            cases = self.join(cases, &Cases::array(set))?;
+        }
+        Ok(cases)
+    }
+
+    /// The objects not in `object`.
+    fn object_complement(&mut self, object: &ObjectSet) -> Result<Cases> {
+        let mut sets = Vec::new();
+        for scope in &object.scopes {
+            for (name, goal) in &scope.properties {
+                if *goal != GoalId::ANY {
+                    let mut set = ObjectSet::member(name, self.opposite(*goal));
+                    set.required.push(name.clone());
+                    sets.push(set);
+                }
+            }
+            for (pattern, goal) in &scope.patterns {
+                if *goal != GoalId::ANY {
+                    let names = StringSet::All { min: 0, max: None, all: vec![pattern.clone()] };
+                    sets.push(ObjectSet::existing(names, self.opposite(*goal)));
+                }
+            }
+            if scope.others != GoalId::ANY {
+                let goal = self.opposite(scope.others);
+                sets.push(ObjectSet::existing(scope.other_names(), goal));
+            }
+        }
+        for &names in &object.names {
+            let denied = self.opposite(names);
+            for names in self.goal_cases(denied)?.strings.iter() {
+                sets.push(ObjectSet::existing(names.clone(), GoalId::ANY));
+            }
+        }
+        sets.extend(object.required.iter().map(ObjectSet::without));
+        if let Some(below) = object.min.checked_sub(1) {
+            sets.push(ObjectSet { max: Some(below), ..ObjectSet::any() });
+        }
+        if let Some(max) = object.max {
+            sets.push(ObjectSet { min: max.saturating_add(1), ..ObjectSet::any() });
+        }
+        if !object.exists.is_empty() {
+            unreachable!("a schema's own keywords ask for no member of a kind");
+        }
+        let mut cases = Cases::none();
+        for set in sets {
+            cases = self.join(cases, &Cases::object(set))?;
+        }
+        Ok(cases)
+    }
+}
+
+/// Every value but the objects with the member `name`.
+fn unless_member(name: &Arc<str>) -> Cases {
+    Cases { objects: vec![Rc::new(ObjectSet::without(name))], ..Cases::all() }
+}

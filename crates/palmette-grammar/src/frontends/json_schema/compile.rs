@@ -1,0 +1,360 @@
+//! From claims on a value to the cases in which they hold.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+    sync::Arc,
+};
+
+use super::{
+    arrays::ArraySet,
+    cases::{Cases, without_parts},
+    error::{JsonSchemaError, Kind, Warning},
+    goals::{About, Claim, GoalId, Goals},
+    keywords::{Role, role},
+    objects::ObjectSet,
+    options::{Draft, JsonSchemaOptions},
+    resources::Resources,
+    source::{Json, JsonId, Source},
+};
+
+pub(super) type Result<T> = std::result::Result<T, JsonSchemaError>;
+
+/// What was read and found out so far.
+pub(super) struct Compiler<'o> {
+    pub(super) options: &'o JsonSchemaOptions,
+    pub(super) source: Source,
+    pub(super) resources: Resources,
+    pub(super) goals: Goals,
+    root: JsonId,
+    claim_cases: HashMap<Claim, Rc<Cases>>,
+    goal_cases: HashMap<GoalId, Rc<Cases>>,
+    /// Claims whose cases are being found, outermost first.
+    open: Vec<Claim>,
+    /// How many values deep it is being asked whether a goal is empty.
+    probing: usize,
+    nesting: usize,
+    work: usize,
+    warnings: BTreeMap<JsonId, String>,
+}
+
+/// How many values deep [`Compiler::is_empty`] looks.
+const MAX_PROBING: usize = 3;
+
+impl<'o> Compiler<'o> {
+    pub(super) fn new(schema_text: &str, options: &'o JsonSchemaOptions) -> Result<Self> {
+        let mut source = Source::default();
+        let max_depth = options.limits.max_depth;
+        let mut resources = Resources::new(&options.resources, options.draft, max_depth);
+        let root = resources.add(&mut source, "", schema_text)?;
+        Ok(Self {
+            options,
+            source,
+            resources,
+            goals: Goals::new(),
+            root,
+            claim_cases: HashMap::new(),
+            goal_cases: HashMap::new(),
+            open: Vec::new(),
+            probing: 0,
+            nesting: 0,
+            work: 0,
+            warnings: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn root(&self) -> JsonId {
+        self.root
+    }
+
+    /// The goal of being valid for `schema`.
+    pub(super) fn goal(&mut self, schema: JsonId) -> Result<GoalId> {
+        self.claim_goal(schema, false)
+    }
+
+    /// The goal of not being valid for `schema`.
+    pub(super) fn denied_goal(&mut self, schema: JsonId) -> Result<GoalId> {
+        self.claim_goal(schema, true)
+    }
+
+    pub(super) fn value_goal(&mut self, value: JsonId, denied: bool) -> GoalId {
+        self.goals.add(vec![Claim { about: About::Value(value), denied }])
+    }
+
+    /// The goal of not meeting `goal`, which is of one claim at most.
+    pub(super) fn opposite(&mut self, goal: GoalId) -> GoalId {
+        match self.goals.claims(goal).map(|claims| claims.to_vec()).as_deref() {
+            None => GoalId::ANY,
+            Some([]) => GoalId::NEVER,
+            Some(&[Claim { about, denied }]) => {
+                self.goals.add(vec![Claim { about, denied: !denied }])
+            }
+            Some(_) => unreachable!("a schema's own goals are of one claim"),
+        }
+    }
+
+    fn claim_goal(&mut self, mut schema: JsonId, mut denied: bool) -> Result<GoalId> {
+        // What only refers to another schema is that schema; that way, unions and intersections are made once.
+        for _ in 0..self.options.limits.max_nesting {
+            let object = match self.source.json(schema) {
+                Json::Bool(valid) => {
+                    return Ok(if *valid != denied { GoalId::ANY } else { GoalId::NEVER });
+                }
+                Json::Object(object) => object,
+                _ => {
+                    let reason = "a schema is an object or a boolean".into();
+                    return Err(self.invalid(schema, reason));
+                }
+            };
+            let mut effective = object.members().iter().filter(|(name, _)| match role(name) {
+                Some(Role::Annotation) | None => false,
+                Some(Role::Core) => &**name == "$ref" || name.ends_with("Ref"),
+                _ => &**name != "definitions" && &**name != "$defs",
+            });
+            match (effective.next().cloned(), effective.next()) {
+                (None, _) => {
+                    self.warn_unknown(schema);
+                    return Ok(if denied { GoalId::NEVER } else { GoalId::ANY });
+                }
+                (Some((name, value)), None) if &*name == "$ref" => {
+                    self.warn_unknown(schema);
+                    schema = self.resources.refer(&mut self.source, "$ref", value)?;
+                }
+                (Some((name, value)), None) if &*name == "not" => {
+                    self.warn_unknown(schema);
+                    schema = value;
+                    denied = !denied;
+                }
+                _ => {
+                    return Ok(self
+                        .goals
+                        .add(vec![Claim { about: About::Schema(schema), denied }]));
+                }
+            }
+        }
+        Err(self.looping(schema))
+    }
+
+    /// The cases in which a goal is met.
+    pub(super) fn goal_cases(&mut self, goal: GoalId) -> Result<Rc<Cases>> {
+        if let Some(found) = self.goal_cases.get(&goal) {
+            return Ok(found.clone());
+        }
+        let Some(claims) = self.goals.claims(goal).cloned() else {
+            return Ok(Rc::new(Cases::none()));
+        };
+        let mut cases: Option<Rc<Cases>> = None;
+        for &claim in &*claims {
+            let next = self.claim_cases(claim)?;
+            cases = Some(match cases {
+                Some(cases) => Rc::new(self.meet(&cases, &next)?),
+                None => next,
+            });
+        }
+        let cases = cases.unwrap_or_else(|| Rc::new(Cases::all()));
+        self.goal_cases.insert(goal, cases.clone());
+        Ok(cases)
+    }
+
+    fn claim_cases(&mut self, claim: Claim) -> Result<Rc<Cases>> {
+        if let Some(found) = self.claim_cases.get(&claim) {
+            return Ok(found.clone());
+        }
+        let (About::Schema(at) | About::Value(at)) = claim.about;
+        if self.open.contains(&claim) {
+            return Err(self.looping(at));
+        }
+        self.nesting += 1;
+        if self.nesting > self.options.limits.max_nesting {
+            let why = ": so many schemas refer to one another on the same value".to_owned();
+            return Err(self.over(at, "max_nesting", self.options.limits.max_nesting, why));
+        }
+        self.open.push(claim);
+        let cases = match (claim.about, claim.denied) {
+            (About::Schema(schema), false) => self.schema_cases(schema),
+            (About::Schema(schema), true) => self.denied_schema_cases(schema),
+            (About::Value(value), denied) => self.value_cases(value, denied),
+        }?;
+        self.open.pop();
+        self.nesting -= 1;
+        let cases = Rc::new(cases);
+        self.claim_cases.insert(claim, cases.clone());
+        Ok(cases)
+    }
+
+    /// The values in both, less those that are plainly impossible.
+    pub(super) fn meet(&mut self, one: &Cases, other: &Cases) -> Result<Cases> {
+        let products = |one: usize, other: usize| one.saturating_mul(other);
+        let size = products(one.strings.len(), other.strings.len())
+            .max(products(one.numbers.len(), other.numbers.len()))
+            .max(products(one.arrays.len(), other.arrays.len()))
+            .max(products(one.objects.len(), other.objects.len()));
+        self.spend(size)?;
+        let mut met = one.and(other, &mut self.goals);
+        if met.objects.len() > 1 || one.objects.len() > 1 || other.objects.len() > 1 {
+            met.objects = self.possible(met.objects, Self::is_empty_object);
+            self.spend(met.objects.len() * met.objects.len() / 8)?;
+            met.objects = without_parts(met.objects, &mut self.goals);
+        }
+        if met.arrays.len() > 1 || one.arrays.len() > 1 || other.arrays.len() > 1 {
+            met.arrays = self.possible(met.arrays, Self::is_empty_array);
+        }
+        self.bounded(&met)?;
+        Ok(met)
+    }
+
+    /// The values in either.
+    pub(super) fn join(&mut self, one: Cases, other: &Cases) -> Result<Cases> {
+        self.spend(1 + one.len().max(other.len()))?;
+        let grows = !one.objects.is_empty() && !other.objects.is_empty();
+        let mut joined = one.or(other);
+        if grows {
+            joined.objects = without_parts(joined.objects, &mut self.goals);
+        }
+        self.bounded(&joined)?;
+        Ok(joined)
+    }
+
+    fn bounded(&mut self, cases: &Cases) -> Result<()> {
+        let max = self.options.limits.max_cases;
+        if cases.len() <= max {
+            return Ok(());
+        }
+        let why = ": the combinators of this schema multiply to more alternatives".to_owned();
+        Err(self.over(self.place(), "max_cases", max, why))
+    }
+
+    pub(super) fn spend(&mut self, work: usize) -> Result<()> {
+        self.work = self.work.saturating_add(work.max(1));
+        let max = self.options.limits.max_work;
+        if self.work <= max {
+            return Ok(());
+        }
+        Err(self.over(self.place(), "max_work", max, " of combining schemas".to_owned()))
+    }
+
+    fn possible<T>(
+        &mut self,
+        sets: Vec<Rc<T>>,
+        is_empty: impl Fn(&mut Self, &T) -> bool,
+    ) -> Vec<Rc<T>> {
+        sets.into_iter().filter(|set| !is_empty(self, set)).collect()
+    }
+
+    /// Whether it is plain that no value meets the goal. `false` may be wrong: it only costs work.
+    pub(super) fn is_empty(&mut self, goal: GoalId) -> bool {
+        if goal == GoalId::NEVER || goal == GoalId::ANY || self.probing >= MAX_PROBING {
+            return goal == GoalId::NEVER;
+        }
+        // Values within a value: a schema that is open outside may come again here.
+        let open = std::mem::take(&mut self.open);
+        let nesting = self.nesting;
+        self.probing += 1;
+        let cases = self.goal_cases(goal);
+        let empty = cases.is_ok_and(|cases| self.is_empty_union(&cases));
+        self.probing -= 1;
+        self.nesting = nesting;
+        self.open = open;
+        empty
+    }
+
+    /// Whether it is plain that there is no value in `cases`.
+    pub(super) fn is_empty_union(&mut self, cases: &Cases) -> bool {
+        !(cases.null || cases.truth || cases.falsity)
+            && cases.numbers.is_empty()
+            && cases.strings.is_empty()
+            && cases.arrays.iter().all(|array| self.is_empty_array(array))
+            && cases.objects.iter().all(|object| self.is_empty_object(object))
+    }
+
+    fn is_empty_array(&mut self, array: &ArraySet) -> bool {
+        let sure = array.min.min(array.prefix.len() as u64 + 1);
+        (0..sure).any(|at| self.is_empty(array.item(at)))
+    }
+
+    fn is_empty_object(&mut self, object: &ObjectSet) -> bool {
+        object.required.iter().any(|name| {
+            let value = object.value(name, &mut self.goals);
+            self.is_empty(value)
+        })
+    }
+
+    fn value_cases(&mut self, value: JsonId, denied: bool) -> Result<Cases> {
+        let cases = self.one_value(value)?;
+        if denied { self.complement(&cases) } else { Ok(cases) }
+    }
+
+    /// The place at which the compiler is, for messages.
+    pub(super) fn place(&self) -> JsonId {
+        match self.open.last() {
+            Some(Claim { about: About::Schema(at) | About::Value(at), .. }) => *at,
+            None => self.root,
+        }
+    }
+
+    pub(super) fn draft(&self, schema: JsonId) -> Draft {
+        self.resources.draft(&self.source, schema)
+    }
+
+    /// The value of a keyword of a schema.
+    pub(super) fn get(&self, schema: JsonId, keyword: &str) -> Option<JsonId> {
+        self.source.object(schema)?.get(keyword)
+    }
+
+    pub(super) fn invalid(&self, at: JsonId, reason: String) -> JsonSchemaError {
+        self.source.error(at, Kind::Invalid { keyword: self.keyword(at), reason })
+    }
+
+    pub(super) fn unsupported(&self, at: JsonId, reason: impl Into<String>) -> JsonSchemaError {
+        let (keyword, reason) = (self.keyword(at), reason.into());
+        self.source.error(at, Kind::Unsupported { keyword, reason })
+    }
+
+    pub(super) fn over(
+        &self,
+        at: JsonId,
+        limit: &'static str,
+        value: usize,
+        why: String,
+    ) -> JsonSchemaError {
+        self.source.error(at, Kind::Limit { limit, value, why })
+    }
+
+    fn looping(&self, at: JsonId) -> JsonSchemaError {
+        let reason = "this schema refers to itself without a member or an item in between".into();
+        self.source.error(at, Kind::Invalid { keyword: "$ref".into(), reason })
+    }
+
+    /// The keyword whose value is at `at` or around it.
+    fn keyword(&self, at: JsonId) -> String {
+        let pointer = self.source.pointer(at);
+        let steps = pointer.rsplit('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+        steps.into_iter().find(|step| role(step).is_some()).unwrap_or_else(|| "schema".into())
+    }
+
+    pub(super) fn warn(&mut self, at: JsonId, message: String) {
+        self.warnings.entry(at).or_insert(message);
+    }
+
+    /// Lists the members of `schema` that no draft knows.
+    pub(super) fn warn_unknown(&mut self, schema: JsonId) {
+        let Some(object) = self.source.object(schema) else { return };
+        let unknown: Vec<(Arc<str>, JsonId)> =
+            object.members().iter().filter(|(name, _)| role(name).is_none()).cloned().collect();
+        for (name, value) in unknown {
+            if !name.starts_with("x-") {
+                let message = format!("unknown keyword `{name}`: it has no effect");
+                self.warn(value, message);
+            }
+        }
+    }
+
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let warnings = self.warnings.iter().map(|(&at, message)| Warning {
+            pointer: self.source.pointer(at),
+            span: self.source.span(at),
+            message: message.clone(),
+        });
+        warnings.collect()
+    }
+}

@@ -1,0 +1,299 @@
+//! From goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
+
+use std::{collections::HashMap, rc::Rc};
+
+use super::{
+    arrays::ArraySet,
+    compile::{Compiler, Result},
+    error::Kind,
+    goals::GoalId,
+    json_text::Spelling,
+    number_text,
+    numbers::{self, NumberSet},
+    objects::ObjectSet,
+    strings::StringSet,
+};
+use crate::{
+    Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalId,
+    TerminalKind,
+};
+
+/// Numbers whose automaton is larger are spelled digit by digit.
+const MAX_NUMBER_REGEX: usize = 2_000;
+/// So many numbers between two bounds are listed rather than made an automaton of.
+const MAX_LITERALS: u64 = 500;
+
+/// Makes the grammar.
+pub(super) struct Emitter<'c, 'o> {
+    pub(super) compiler: &'c mut Compiler<'o>,
+    pub(super) spelling: Spelling,
+    builder: GrammarBuilder,
+    num_rules: usize,
+    terminals: HashMap<Regex, TerminalId>,
+    goals: HashMap<GoalId, NonterminalId>,
+    arrays: HashMap<Rc<ArraySet>, NonterminalId>,
+    objects: HashMap<Rc<ObjectSet>, NonterminalId>,
+    /// Goals that have a nonterminal and no rules yet.
+    open: Vec<GoalId>,
+}
+
+/// The grammar of the values that are valid for the schema.
+pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
+    let (whitespace, escapes) = (compiler.options.whitespace, compiler.options.escapes);
+    let root = compiler.root();
+    let goal = compiler.goal(root)?;
+    let mut emitter = Emitter {
+        compiler,
+        spelling: Spelling { whitespace, escapes },
+        builder: GrammarBuilder::new(),
+        num_rules: 0,
+        terminals: HashMap::new(),
+        goals: HashMap::new(),
+        arrays: HashMap::new(),
+        objects: HashMap::new(),
+        open: Vec::new(),
+    };
+    let document = emitter.builder.nonterminal("document", None);
+    let Some(value) = emitter.goal(goal) else {
+        return Err(emitter.compiler.source.error(root, Kind::Empty));
+    };
+    emitter.rule(document, vec![value])?;
+    if let Some(trailing) = emitter.spelling.trailing() {
+        let trailing = emitter.pattern("whitespace", trailing);
+        emitter.rule(document, vec![value, trailing])?;
+    }
+    while let Some(goal) = emitter.open.pop() {
+        emitter.value(goal)?;
+    }
+    let grammar = emitter.builder.build(document, Lexing::Any);
+    if !derives_something(&grammar) {
+        return Err(compiler.source.error(root, Kind::Empty));
+    }
+    Ok(grammar)
+}
+
+/// Whether the start derives a sentence.
+fn derives_something(grammar: &Grammar) -> bool {
+    // For each rule how many symbols are not known to derive anything, for each nonterminal where it stands.
+    let mut missing = Vec::new();
+    let mut places = vec![Vec::new(); grammar.nonterminals().len()];
+    let mut known = vec![false; grammar.nonterminals().len()];
+    let mut open = Vec::new();
+    for (at, rule) in grammar.rules().iter().enumerate() {
+        let mut count = 0;
+        for symbol in &rule.body {
+            if let Symbol::Nonterminal(id) = symbol {
+                places[id.index()].push(at);
+                count += 1;
+            }
+        }
+        missing.push(count);
+        if count == 0 && !std::mem::replace(&mut known[rule.head.index()], true) {
+            open.push(rule.head);
+        }
+    }
+    while let Some(found) = open.pop() {
+        for &at in &places[found.index()] {
+            missing[at] -= 1;
+            let head = grammar.rules()[at].head;
+            if missing[at] == 0 && !std::mem::replace(&mut known[head.index()], true) {
+                open.push(head);
+            }
+        }
+    }
+    known[grammar.start().index()]
+}
+
+impl Emitter<'_, '_> {
+    /// The symbol for a goal's values; `None` for [`GoalId::NEVER`].
+    pub(super) fn goal(&mut self, goal: GoalId) -> Option<Symbol> {
+        if goal == GoalId::NEVER {
+            return None;
+        }
+        if let Some(&found) = self.goals.get(&goal) {
+            return Some(Symbol::Nonterminal(found));
+        }
+        let name = format!("value {}", goal.0);
+        let fresh = self.builder.nonterminal(name, None);
+        self.goals.insert(goal, fresh);
+        self.open.push(goal);
+        Some(Symbol::Nonterminal(fresh))
+    }
+
+    /// A new nonterminal.
+    pub(super) fn part(&mut self, name: &str) -> NonterminalId {
+        self.builder.nonterminal(name, None)
+    }
+
+    pub(super) fn rule(&mut self, head: NonterminalId, body: Vec<Symbol>) -> Result<()> {
+        self.num_rules += 1;
+        let max = self.compiler.options.limits.max_rules;
+        if self.num_rules > max {
+            let at = self.compiler.root();
+            return Err(self.compiler.over(at, "max_rules", max, ": the grammar is larger".into()));
+        }
+        self.builder.rule(head, body);
+        Ok(())
+    }
+
+    /// A token of JSON: `core` after whitespace.
+    pub(super) fn token(&mut self, name: &str, core: Regex) -> Symbol {
+        let regex = self.spelling.token(core);
+        self.pattern(name, regex)
+    }
+
+    pub(super) fn comma(&mut self) -> Symbol {
+        let regex = self.spelling.comma();
+        self.pattern(",", regex)
+    }
+
+    pub(super) fn punctuation(&mut self, text: &str) -> Symbol {
+        self.token(text, Regex::literal(text))
+    }
+
+    /// A member's name and the colon.
+    pub(super) fn name(&mut self, names: &StringSet) -> Symbol {
+        let quoted = self.spelling.quoted(&names.regex());
+        let regex = self.spelling.name(quoted);
+        let name = match names {
+            StringSet::OneOf(names) if names.len() == 1 => format!("{:?}:", names.first()),
+            _ => "name:".into(),
+        };
+        self.pattern(&name, regex)
+    }
+
+    fn pattern(&mut self, name: &str, regex: Regex) -> Symbol {
+        if let Some(&found) = self.terminals.get(&regex) {
+            return Symbol::Terminal(found);
+        }
+        let terminal = Terminal {
+            name: name.into(),
+            regex: regex.clone(),
+            priority: 0,
+            kind: TerminalKind::Pattern,
+            span: None,
+        };
+        let fresh = self.builder.terminal(terminal);
+        self.terminals.insert(regex, fresh);
+        Symbol::Terminal(fresh)
+    }
+
+    fn value(&mut self, goal: GoalId) -> Result<()> {
+        let head = self.goals[&goal];
+        let cases = self.compiler.goal_cases(goal)?;
+        for (there, word) in [(cases.null, "null"), (cases.truth, "true"), (cases.falsity, "false")]
+        {
+            if there {
+                let word = self.punctuation(word);
+                self.rule(head, vec![word])?;
+            }
+        }
+        if !cases.strings.is_empty() {
+            let texts = Regex::alternate(cases.strings.iter().map(StringSet::regex));
+            let quoted = self.spelling.quoted(&texts);
+            let string = self.token("string", quoted);
+            self.rule(head, vec![string])?;
+        }
+        self.numbers(head, &cases.numbers)?;
+        for array in &cases.arrays {
+            let symbol = match self.arrays.get(array) {
+                Some(&found) => found,
+                None => {
+                    let fresh = self.part("array");
+                    self.arrays.insert(array.clone(), fresh);
+                    self.array(fresh, array)?;
+                    fresh
+                }
+            };
+            self.rule(head, vec![Symbol::Nonterminal(symbol)])?;
+        }
+        for object in &cases.objects {
+            let symbol = match self.objects.get(object) {
+                Some(&found) => found,
+                None => {
+                    let fresh = self.part("object");
+                    self.objects.insert(object.clone(), fresh);
+                    self.object(fresh, object)?;
+                    fresh
+                }
+            };
+            self.rule(head, vec![Symbol::Nonterminal(symbol)])?;
+        }
+        Ok(())
+    }
+
+    fn numbers(&mut self, head: NonterminalId, sets: &[NumberSet]) -> Result<()> {
+        if sets.contains(&NumberSet::any()) {
+            let number = self.token("number", number_text::any_number());
+            return self.rule(head, vec![number]);
+        }
+        let fractions = self.compiler.options.integer_fractions;
+        let mut options = Vec::new();
+        for set in sets {
+            // Numbers that a schema lists may be spelled with an exponent; those between bounds are spelled as integers are.
+            let listed = matches!(set, NumberSet::OneOf(_));
+            let simple = match set {
+                NumberSet::All(conditions) => numbers::simplified(conditions, MAX_LITERALS),
+                NumberSet::OneOf(_) => Some(set.clone()),
+            };
+            match simple {
+                None => {}
+                Some(NumberSet::OneOf(numbers)) => {
+                    options
+                        .extend(numbers.iter().map(|n| number_text::literal(n, fractions, listed)));
+                }
+                Some(NumberSet::All(conditions)) => {
+                    let max = self.compiler.options.limits.max_states;
+                    let automaton = number_text::automaton(&conditions, fractions, max);
+                    let automaton = automaton.map_err(|()| {
+                        let why = ": the automaton of these numbers has more".to_owned();
+                        let at = self.compiler.root();
+                        self.compiler.over(at, "max_states", max, why)
+                    })?;
+                    if fractions {
+                        options.extend(number_text::large_integers(&conditions));
+                    }
+                    match automaton.regex(MAX_NUMBER_REGEX) {
+                        Some(regex) => options.push(regex),
+                        None => self.digits(head, &automaton)?,
+                    }
+                }
+            }
+        }
+        let regex = Regex::alternate(options);
+        if regex != Regex::Never {
+            let number = self.token("number", regex);
+            self.rule(head, vec![number])?;
+        }
+        Ok(())
+    }
+
+    /// Numbers digit by digit: a nonterminal a state, for what leads to it.
+    fn digits(
+        &mut self,
+        head: NonterminalId,
+        automaton: &number_text::NumberAutomaton,
+    ) -> Result<()> {
+        let states: Vec<NonterminalId> =
+            automaton.edges.iter().map(|_| self.part("digits")).collect();
+        for (from, row) in automaton.edges.iter().enumerate() {
+            for (&symbol, &to) in row {
+                let core = Regex::literal(symbol.encode_utf8(&mut [0; 4]));
+                let name = symbol.to_string();
+                let to = states[to as usize];
+                if from == 0 {
+                    // No edge leads back to the start.
+                    let first = self.token(&name, core);
+                    self.rule(to, vec![first])?;
+                } else {
+                    let next = self.pattern(&name, core);
+                    self.rule(to, vec![Symbol::Nonterminal(states[from]), next])?;
+                }
+            }
+            if automaton.accepting[from] {
+                self.rule(head, vec![Symbol::Nonterminal(states[from])])?;
+            }
+        }
+        Ok(())
+    }
+}

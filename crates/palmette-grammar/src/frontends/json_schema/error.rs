@@ -1,0 +1,109 @@
+//! What can be wrong with a schema.
+
+use crate::frontends::Span;
+
+/// A schema that cannot be compiled: what is wrong, and where.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct JsonSchemaError(Box<Inner>);
+
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}{kind}", place(.document, .pointer, .span))]
+struct Inner {
+    document: Option<String>,
+    pointer: String,
+    span: Option<Span>,
+    kind: Kind,
+}
+
+/// Something that a schema says and that has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Where it is said, as a JSON pointer.
+    pub pointer: String,
+    /// Its place in the source text.
+    pub span: Span,
+    /// What it is, in words.
+    pub message: String,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Kind {
+    #[error("not JSON: {0}")]
+    Syntax(String),
+    #[error("`{keyword}`: {reason}")]
+    Invalid { keyword: String, reason: String },
+    #[error("`{keyword}` is not supported here: {reason}")]
+    Unsupported { keyword: String, reason: String },
+    #[error(
+        "`{keyword}` refers to {uri:?}, which is not in this schema; give it in `JsonSchemaOptions::resources` \
+         (nothing is downloaded)"
+    )]
+    Unresolved { keyword: String, uri: String },
+    #[error("needs more than the limit `{limit}` = {value}{why}")]
+    Limit { limit: &'static str, value: usize, why: String },
+    #[error("no value is valid for this schema")]
+    Empty,
+}
+
+impl JsonSchemaError {
+    pub(super) fn new(
+        document: Option<String>,
+        pointer: String,
+        span: Option<Span>,
+        kind: Kind,
+    ) -> Self {
+        Self(Box::new(Inner { document, pointer, span, kind }))
+    }
+
+    /// The place as a JSON pointer into the schema; the empty pointer is the whole.
+    pub fn pointer(&self) -> &str {
+        &self.0.pointer
+    }
+
+    /// The place in the source text.
+    pub fn span(&self) -> Option<Span> {
+        self.0.span
+    }
+
+    /// The keyword that is wrong or not supported, where it is one.
+    pub fn keyword(&self) -> Option<&str> {
+        match &self.0.kind {
+            Kind::Invalid { keyword, .. }
+            | Kind::Unsupported { keyword, .. }
+            | Kind::Unresolved { keyword, .. } => Some(keyword),
+            Kind::Syntax(_) | Kind::Limit { .. } | Kind::Empty => None,
+        }
+    }
+
+    /// Whether the schema is right but asks for what no grammar here can express.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.0.kind, Kind::Unsupported { .. })
+    }
+
+    /// Whether a limit of [`JsonSchemaLimits`](super::JsonSchemaLimits) is exceeded.
+    pub fn is_limit_exceeded(&self) -> bool {
+        matches!(self.0.kind, Kind::Limit { .. })
+    }
+
+    /// Whether the schema is right and no value is valid for it.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.0.kind, Kind::Empty)
+    }
+
+    /// Whether a `$ref` leads to a schema that was not given.
+    pub fn is_unresolved(&self) -> bool {
+        matches!(self.0.kind, Kind::Unresolved { .. })
+    }
+}
+
+fn place(document: &Option<String>, pointer: &str, span: &Option<Span>) -> String {
+    let mut place = String::new();
+    if let Some(document) = document {
+        place += &format!("{document}: ");
+    }
+    if let Some(span) = span {
+        place += &format!("{span}, ");
+    }
+    place + &format!("at {:?}: ", if pointer.is_empty() { "/" } else { pointer })
+}

@@ -1,0 +1,295 @@
+//! How strings, whitespace and punctuation are spelled in JSON.
+
+use std::sync::Arc;
+
+use super::options::{Escapes, Whitespace};
+use crate::{CharClass, Regex};
+
+/// The choices of spelling.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spelling {
+    pub(super) whitespace: Whitespace,
+    pub(super) escapes: Escapes,
+}
+
+impl Spelling {
+    /// A token of JSON: `core` after what may precede every token.
+    ///
+    /// Whitespace belongs to the token that it precedes, so that a text is cut in one way only.
+    pub(super) fn token(self, core: Regex) -> Regex {
+        match self.whitespace {
+            Whitespace::Flexible => Regex::concat([blanks(), core]),
+            Whitespace::Compact | Whitespace::Spaced => core,
+        }
+    }
+
+    /// What may stand after the whole text.
+    pub(super) fn trailing(self) -> Option<Regex> {
+        (self.whitespace == Whitespace::Flexible).then(|| blank().repeat(1, None))
+    }
+
+    pub(super) fn comma(self) -> Regex {
+        self.token(Regex::literal(if self.whitespace == Whitespace::Spaced { ", " } else { "," }))
+    }
+
+    /// A member's name and the colon after it.
+    pub(super) fn name(self, quoted: Regex) -> Regex {
+        let colon = if self.whitespace == Whitespace::Spaced { ": " } else { ":" };
+        Regex::concat([self.token(quoted), self.token(Regex::literal(colon))])
+    }
+
+    /// A string of JSON, quotes included, whose value is a text of `texts`.
+    ///
+    /// A string is a sequence of spellings of characters, and no spelling begins another; so set operations on
+    /// texts are the same set operations on spelled texts, if complements are taken within these.
+    /// Half a surrogate pair (`\ud800` alone) is no character and spells nothing.
+    pub(super) fn quoted(self, texts: &Regex) -> Regex {
+        Regex::concat([Regex::literal("\""), self.spelled(texts), Regex::literal("\"")])
+    }
+
+    fn spelled(self, texts: &Regex) -> Regex {
+        let all = |parts: &Arc<[Regex]>| -> Vec<Regex> {
+            parts.iter().map(|part| self.spelled(part)).collect()
+        };
+        match texts {
+            Regex::Never => Regex::Never,
+            Regex::Empty => Regex::Empty,
+            Regex::Literal(text) => self.literal(text),
+            Regex::Class(class) => self.class(class),
+            Regex::Concat(parts) => Regex::concat(all(parts)),
+            Regex::Alternate(options) => Regex::alternate(all(options)),
+            Regex::Repeat { inner, min, max, .. } => self.spelled(inner).repeat(*min, *max),
+            Regex::And(parts) => Regex::and(all(parts)),
+            Regex::Not(inner) => {
+                let any = self.class(&CharClass::any()).repeat(0, None);
+                Regex::and([any, Regex::complement(self.spelled(inner))])
+            }
+            Regex::Look { inner, behind, negated } => Regex::Look {
+                inner: Arc::new(self.spelled(inner)),
+                behind: *behind,
+                negated: *negated,
+            },
+        }
+    }
+
+    fn literal(self, text: &str) -> Regex {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        for character in text.chars() {
+            if self.escapes == Escapes::Needed && is_printable(character) && character != '/' {
+                plain.push(character);
+            } else {
+                parts.push(Regex::literal(&std::mem::take(&mut plain)));
+                parts.push(self.class(&CharClass::single(character)));
+            }
+        }
+        parts.push(Regex::literal(&plain));
+        Regex::concat(parts)
+    }
+
+    fn class(self, class: &CharClass) -> Regex {
+        let raw = CharClass::new([(' ', '!'), ('#', '['), (']', char::MAX)]);
+        let mut options = Vec::new();
+        let raw = class.intersection(&raw);
+        if !raw.is_empty() {
+            options.push(Regex::Class(raw));
+        }
+        let short = CharClass::new(SHORT_ESCAPES.iter().filter_map(|&(character, letter)| {
+            class.contains(character).then_some((letter, letter))
+        }));
+        let escaped = match self.escapes {
+            Escapes::Any => class.clone(),
+            Escapes::Needed => class.difference(&printable()),
+        };
+        let mut after = Vec::new();
+        if !short.is_empty() {
+            after.push(Regex::Class(short));
+        }
+        let units = code_units(&escaped);
+        if units != Regex::Never {
+            after.push(Regex::concat([Regex::literal("u"), units]));
+        }
+        if !after.is_empty() {
+            options.push(Regex::concat([Regex::literal("\\"), Regex::alternate(after)]));
+        }
+        Regex::alternate(options)
+    }
+}
+
+/// A character and the letter that escapes it.
+const SHORT_ESCAPES: [(char, char); 8] = [
+    ('"', '"'),
+    ('\\', '\\'),
+    ('/', '/'),
+    ('\u{8}', 'b'),
+    ('\u{c}', 'f'),
+    ('\n', 'n'),
+    ('\r', 'r'),
+    ('\t', 't'),
+];
+
+fn is_printable(character: char) -> bool {
+    matches!(character, ' ' | '!' | '#'..='[' | ']'..='~')
+}
+
+fn printable() -> CharClass {
+    CharClass::new([(' ', '!'), ('#', '['), (']', '~')])
+}
+
+fn blank() -> Regex {
+    Regex::Class(CharClass::new([' ', '\t', '\n', '\r'].map(|blank| (blank, blank))))
+}
+
+fn blanks() -> Regex {
+    blank().repeat(0, None)
+}
+
+/// What follows `\u` for a character of `class`: four digits, or for a character beyond the basic plane a surrogate
+/// pair.
+fn code_units(class: &CharClass) -> Regex {
+    let mut options = Vec::new();
+    for &(low, high) in class.ranges() {
+        for (from, to) in [(0, 0xD7FF), (0xE000, 0xFFFF)] {
+            let (low, high) = ((low as u32).max(from), (high as u32).min(to));
+            if low <= high {
+                options.push(hexadecimal(low, high, 4));
+            }
+        }
+        let (low, high) = ((low as u32).max(0x10000), high as u32);
+        if low <= high {
+            options.extend(surrogate_pairs(low - 0x10000, high - 0x10000));
+        }
+    }
+    Regex::alternate(options)
+}
+
+/// The pairs for `low..=high`, both less 0x10000.
+fn surrogate_pairs(low: u32, high: u32) -> Vec<Regex> {
+    let pairs = |first: (u32, u32), second: (u32, u32)| {
+        Regex::concat([
+            hexadecimal(0xD800 + first.0, 0xD800 + first.1, 4),
+            Regex::literal("\\u"),
+            hexadecimal(0xDC00 + second.0, 0xDC00 + second.1, 4),
+        ])
+    };
+    let ((low_first, low_second), (high_first, high_second)) =
+        ((low >> 10, low & 0x3FF), (high >> 10, high & 0x3FF));
+    if low_first == high_first {
+        return vec![pairs((low_first, low_first), (low_second, high_second))];
+    }
+    let mut options = Vec::new();
+    let (mut from, mut to) = (low_first, high_first);
+    if low_second > 0 {
+        options.push(pairs((low_first, low_first), (low_second, 0x3FF)));
+        from += 1;
+    }
+    if high_second < 0x3FF {
+        options.push(pairs((high_first, high_first), (0, high_second)));
+        to -= 1;
+    }
+    if from <= to {
+        options.push(pairs((from, to), (0, 0x3FF)));
+    }
+    options
+}
+
+/// The numbers `low..=high` with `digits` hexadecimal digits, of either case.
+fn hexadecimal(low: u32, high: u32, digits: u32) -> Regex {
+    if digits == 0 {
+        return Regex::Empty;
+    }
+    let unit = 1 << (4 * (digits - 1));
+    let (first, last) = (low / unit, high / unit);
+    if low.is_multiple_of(unit) && high % unit == unit - 1 {
+        let rest = Regex::Class(digit_class(0, 15)).repeat(digits - 1, Some(digits - 1));
+        return Regex::concat([Regex::Class(digit_class(first, last)), rest]);
+    }
+    let with = |digit: u32, low: u32, high: u32| {
+        let rest = hexadecimal(low, high, digits - 1);
+        Regex::concat([Regex::Class(digit_class(digit, digit)), rest])
+    };
+    if first == last {
+        return with(first, low % unit, high % unit);
+    }
+    let mut options = vec![with(first, low % unit, unit - 1)];
+    if first + 1 < last {
+        options.push(hexadecimal((first + 1) * unit, last * unit - 1, digits));
+    }
+    options.push(with(last, 0, high % unit));
+    Regex::alternate(options)
+}
+
+fn digit_class(low: u32, high: u32) -> CharClass {
+    CharClass::new((low..=high).flat_map(|digit| {
+        let lower = char::from_digit(digit, 16).expect("below 16");
+        [lower, lower.to_ascii_uppercase()].map(|spelled| (spelled, spelled))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::matching::matches, *};
+
+    fn spelling(escapes: Escapes) -> Spelling {
+        Spelling { whitespace: Whitespace::Flexible, escapes }
+    }
+
+    /// Every spelling of `character` as a string's content: raw, by a letter, by code units in three mixtures of case.
+    fn spellings(character: char) -> Vec<String> {
+        let mut units = [0; 2];
+        let units: String = character
+            .encode_utf16(&mut units)
+            .iter()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect();
+        let upper = units.to_uppercase().replace('U', "u");
+        let short = SHORT_ESCAPES.iter().filter(|escape| escape.0 == character);
+        let mut all = vec![units, upper];
+        all.extend(short.map(|escape| format!("\\{}", escape.1)));
+        if character >= ' ' && character != '"' && character != '\\' {
+            all.push(character.to_string());
+        }
+        all
+    }
+
+    #[test]
+    fn classes_are_spelled_in_every_way() {
+        let probes = "\0\n\u{1f} !\"/09AZ[\\]az~\u{7f}\u{80}\u{7ff}\u{d7ff}\u{e000}\u{ffff}\u{10000}\u{103ff}\
+                      \u{10400}\u{1f600}\u{10fbff}\u{10fc00}\u{10ffff}";
+        let probes: Vec<char> = probes.chars().collect();
+        for (at, &low) in probes.iter().enumerate() {
+            for &high in &probes[at..] {
+                let class = CharClass::new([(low, high)]);
+                let regex = spelling(Escapes::Any).quoted(&Regex::Class(class.clone()));
+                for &probe in &probes {
+                    for spelled in spellings(probe) {
+                        let found = matches(&regex, &format!("\"{spelled}\""));
+                        assert_eq!(found, class.contains(probe), "{spelled} in {class:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn printable_characters_need_no_escape() {
+        let regex = spelling(Escapes::Needed).quoted(&Regex::anything());
+        for inside in [r#""""#, r#""a\n\u00e9é\ud83d\ude00😀\/""#, r#""\u000A\u007f""#] {
+            assert!(matches(&regex, inside), "{inside}");
+        }
+        for outside in [r#""\u0061""#, r#""\ud83d""#, r#"""""#, "\"\n\"", r#""\x""#] {
+            assert!(!matches(&regex, outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_complement_is_taken_within_the_strings() {
+        let regex = spelling(Escapes::Any).quoted(&Regex::complement(Regex::literal("a/")));
+        for inside in [r#""a""#, r#""\u0062""#, r#""a\/x""#] {
+            assert!(matches(&regex, inside), "{inside}");
+        }
+        for outside in [r#""a/""#, r#""\u0061\/""#, r#""\q""#, r#""""""#] {
+            assert!(!matches(&regex, outside), "{outside}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! JSON Schema: the JSON texts of the values that are valid for a schema.
+//!
+//! # Steps
+//! 1. `source` reads the schema with the place of every value; `resources` finds out what references mean.
+//! 2. A *claim* says of a value that it is valid for a schema, or that it is not. A *goal* (`goals`) is a set of claims:
+//!    the values for which all hold. `schema` and `combine` turn a goal into *cases* (`cases`): a union of sets of
+//!    values, each of one type. `allOf` and sibling keywords intersect, `anyOf` unites, `not`, `oneOf` and `if` deny
+//!    claims. Goals of members and items are only named there, so recursion ends: there are finitely many.
+//! 3. `emit` makes a nonterminal for each goal and rules for its cases. Strings, names and numbers are one terminal
+//!    each, whitespace before it included.
+//!
+//! # What is exact, and what is chosen
+//! The grammar accepts exactly the texts of valid values, in these spellings:
+//!
+//! - numbers under a condition: without exponent, or with one after a single digit before the point that is not zero
+//!   (`1.25e-7`); where divisibility matters, without exponent (integers alone: with one from 16 up). Integers may be
+//!   spelled `1.0` ([`JsonSchemaOptions::integer_fractions`]);
+//! - strings: [`Escapes`]; half a surrogate pair is no character;
+//! - objects: [`PropertyOrder`]; names that are not declared may come again, as may those that are not tracked;
+//! - whitespace: [`Whitespace`].
+//!
+//! # Keywords
+//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `unevaluatedProperties` and
+//! `unevaluatedItems` (other than `true`), `$dynamicRef` and `$recursiveRef` whose target depends on how it is reached, and
+//! `uniqueItems` on infinitely many values. `contentEncoding` and its siblings are annotations. Enforced
+//! formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
+//! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
+//! and `regex` (groups nested up to twelve deep; what backreferences name is not looked for). Of host names in punycode
+//! the letters are checked, not what they encode. Other formats, as
+//! unknown keywords, have no effect and are listed as [`Warning`]s.
+
+mod arrays;
+mod cases;
+mod combine;
+mod compile;
+mod decimal;
+mod emit;
+mod emit_arrays;
+mod emit_objects;
+mod error;
+mod formats;
+mod goals;
+mod json_text;
+mod keywords;
+mod matching;
+mod number_text;
+mod numbers;
+mod objects;
+mod options;
+mod resources;
+mod schema;
+mod source;
+mod strings;
+mod uri;
+
+pub use error::{JsonSchemaError, Warning};
+pub use options::{Draft, Escapes, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder, Whitespace};
+
+use crate::Grammar;
+
+/// The grammar of the JSON texts of the values that are valid for a schema.
+///
+/// # Errors
+/// With the place in the schema: no JSON; a keyword whose value the standard does not allow; a keyword that no
+/// grammar can express; a reference to a schema that is not given; a limit passed; no value is valid.
+pub fn parse(schema_text: &str, options: &JsonSchemaOptions) -> Result<Grammar, JsonSchemaError> {
+    parse_with_warnings(schema_text, options).map(|(grammar, _)| grammar)
+}
+
+/// As [`parse`], with what the schema says without effect: unknown keywords and formats, and what
+/// [`JsonSchemaOptions::relax`] leaves out.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with_warnings(
+    schema_text: &str,
+    options: &JsonSchemaOptions,
+) -> Result<(Grammar, Vec<Warning>), JsonSchemaError> {
+    let mut compiler = compile::Compiler::new(schema_text, options)?;
+    let grammar = emit::emit(&mut compiler)?;
+    Ok((grammar, compiler.warnings()))
+}

@@ -1,0 +1,143 @@
+//! What a caller may choose.
+
+use std::collections::BTreeMap;
+
+/// How a JSON Schema becomes a grammar.
+#[derive(Clone, Debug)]
+pub struct JsonSchemaOptions {
+    /// In which order the members of an object may come.
+    pub order: PropertyOrder,
+    /// What may stand between the tokens of the JSON text.
+    pub whitespace: Whitespace,
+    /// Which escapes a string may be written with.
+    pub escapes: Escapes,
+    /// Whether `1.0` spells an integer, as it does for the standard since draft 6.
+    pub integer_fractions: bool,
+    /// Whether `format` is enforced (for the formats that are known) or only an annotation.
+    pub formats: bool,
+    /// Whether a keyword that no grammar can express (`uniqueItems` over infinitely many values) is reported as
+    /// a warning and otherwise ignored. Off by default: it is an error.
+    pub relax: bool,
+    /// The draft of schemas that do not name theirs in `$schema`.
+    pub draft: Draft,
+    /// Schemas that may be referred to, by URI. Nothing is ever downloaded.
+    pub resources: BTreeMap<String, String>,
+    /// Bounds on the work and on the result.
+    pub limits: JsonSchemaLimits,
+}
+
+/// In which order the members of an object may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PropertyOrder {
+    /// Any order.
+    ///
+    /// Up to `max_tracked` declared properties of an object (the required ones before the others) are tracked exactly:
+    /// each comes at most once, the required ones once. The cost doubles with each, so beyond that: required
+    /// properties that are not tracked come in the order of the schema, and optional ones may come again (a
+    /// repeated name is JSON, and each of the repeated values is valid).
+    Any {
+        /// How many properties of an object are tracked; the number of states is 2 to this power.
+        max_tracked: u32,
+    },
+    /// The order in which the schema's `properties` declare them, each at most once; then required names that
+    /// are not declared; then all other members.
+    Schema,
+}
+
+/// What may stand between the tokens of the JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Whitespace {
+    /// Any JSON whitespace, any amount, before each token and at the end.
+    Flexible,
+    /// None: `{"a":[1,2]}`.
+    Compact,
+    /// One space after each comma and colon, none elsewhere: `{"a": [1, 2]}`.
+    Spaced,
+}
+
+/// Which escapes a string may be written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Escapes {
+    /// Printable ASCII characters stand for themselves (quote and backslash excepted, and `\/` spells a slash, too);
+    /// every other character may be escaped in any way that JSON knows.
+    Needed,
+    /// Every character may be escaped in any way that JSON knows.
+    Any,
+}
+
+/// A version of the standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Draft {
+    /// Draft 4.
+    Draft4,
+    /// Draft 6.
+    Draft6,
+    /// Draft 7.
+    Draft7,
+    /// Draft 2019-09.
+    Draft201909,
+    /// Draft 2020-12.
+    Draft202012,
+}
+
+/// Bounds on the work and on the result; beyond one, compilation is an error that names it.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonSchemaLimits {
+    /// How deeply the source may be nested.
+    pub max_depth: usize,
+    /// How many schemas may be nested in one another on the same value, by references or combinators.
+    pub max_nesting: usize,
+    /// How many alternatives one combination of schemas may have.
+    pub max_cases: usize,
+    /// How many states an automaton or a counter within one array, object or number may have.
+    pub max_states: usize,
+    /// How many rules the grammar may have.
+    pub max_rules: usize,
+    /// How many steps of combining schemas may be taken.
+    pub max_work: usize,
+}
+
+impl Default for JsonSchemaOptions {
+    fn default() -> Self {
+        Self {
+            order: PropertyOrder::Any { max_tracked: 4 },
+            whitespace: Whitespace::Flexible,
+            escapes: Escapes::Needed,
+            integer_fractions: true,
+            formats: true,
+            relax: false,
+            draft: Draft::Draft202012,
+            resources: BTreeMap::new(),
+            limits: JsonSchemaLimits::default(),
+        }
+    }
+}
+
+impl Default for JsonSchemaLimits {
+    fn default() -> Self {
+        Self {
+            max_depth: 256,
+            max_nesting: 200,
+            max_cases: 2_000,
+            max_states: 20_000,
+            max_rules: 1_000_000,
+            max_work: 4_000_000,
+        }
+    }
+}
+
+impl Draft {
+    /// The draft that a `$schema` names, where it is known.
+    pub(super) fn named(uri: &str) -> Option<Self> {
+        let name = uri.trim_end_matches('#').trim_end_matches('/');
+        let name = name.strip_prefix("http").map_or(name, |rest| rest.trim_start_matches('s'));
+        Some(match name.strip_prefix("://json-schema.org/")? {
+            "draft-03/schema" | "draft-04/schema" | "schema" => Self::Draft4,
+            "draft-06/schema" => Self::Draft6,
+            "draft-07/schema" => Self::Draft7,
+            "draft/2019-09/schema" => Self::Draft201909,
+            "draft/2020-12/schema" => Self::Draft202012,
+            _ => return None,
+        })
+    }
+}

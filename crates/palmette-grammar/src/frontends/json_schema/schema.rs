@@ -1,0 +1,361 @@
+//! What the keywords of one schema say of each type.
+
+use std::{collections::BTreeSet, rc::Rc, sync::Arc};
+
+use super::{
+    arrays::{ArraySet, Count},
+    cases::Cases,
+    compile::{Compiler, Result},
+    decimal::Decimal,
+    formats,
+    goals::GoalId,
+    numbers::{NumberSet, Property},
+    objects::{ObjectSet, Scope},
+    options::Draft,
+    source::{Json, JsonId},
+    strings::{StringSet, Texts},
+};
+use crate::{
+    Regex,
+    regex::parse::{Dialect, Flags, parse_search},
+};
+
+/// What a schema says of each type, by its own keywords; combinators and references are not in it.
+pub(super) struct Own {
+    /// The types it allows; of numbers, those of which `numbers` is true.
+    pub(super) types: Cases,
+    pub(super) numbers: NumberSet,
+    pub(super) strings: StringSet,
+    pub(super) array: Option<ArraySet>,
+    pub(super) object: Option<ObjectSet>,
+}
+
+impl Compiler<'_> {
+    pub(super) fn own(&mut self, schema: JsonId) -> Result<Own> {
+        Ok(Own {
+            types: self.types(schema)?,
+            numbers: self.numbers(schema)?,
+            strings: self.strings(schema)?,
+            array: self.array(schema)?,
+            object: self.object(schema)?,
+        })
+    }
+
+    fn types(&mut self, schema: JsonId) -> Result<Cases> {
+        let Some(at) = self.get(schema, "type") else { return Ok(Cases::all()) };
+        let names = match self.source.json(at) {
+            Json::Array(names) => names.clone(),
+            _ => vec![at],
+        };
+        let mut types = Cases::none();
+        for name in names {
+            let all = Cases::all();
+            let one = match self.source.string(name).map(|name| &**name) {
+                Some("null") => Cases { null: true, ..Cases::none() },
+                Some("boolean") => Cases { truth: true, falsity: true, ..Cases::none() },
+                Some("number") => Cases::numbers(all.numbers),
+                Some("integer") => Cases::numbers(vec![NumberSet::with(Property::Integer, true)]),
+                Some("string") => Cases::strings(all.strings),
+                Some("array") => Cases { arrays: all.arrays, ..Cases::none() },
+                Some("object") => Cases { objects: all.objects, ..Cases::none() },
+                Some("any") if self.draft(schema) <= Draft::Draft4 => all,
+                _ => {
+                    let reason =
+                        "the types are null, boolean, number, integer, string, array and object";
+                    return Err(self.invalid(name, reason.into()));
+                }
+            };
+            types = types.or(&one);
+        }
+        Ok(types)
+    }
+
+    fn numbers(&mut self, schema: JsonId) -> Result<NumberSet> {
+        let mut set = NumberSet::any();
+        let mut require = |property: Property, holds: bool| {
+            if let NumberSet::All(conditions) = &mut set {
+                conditions.insert(super::numbers::Condition { property, holds });
+            }
+        };
+        let exclusive = |keyword| self.get(schema, keyword).map(|at| (at, self.source.json(at)));
+        let (low, high) = (exclusive("exclusiveMinimum"), exclusive("exclusiveMaximum"));
+        if let Some(at) = self.get(schema, "minimum") {
+            let bound = self.number(at)?;
+            match low {
+                Some((_, Json::Bool(true))) => require(Property::Above(bound), true),
+                _ => require(Property::AtLeast(bound), true),
+            }
+        }
+        if let Some(at) = self.get(schema, "maximum") {
+            let bound = self.number(at)?;
+            match high {
+                Some((_, Json::Bool(true))) => require(Property::AtLeast(bound), false),
+                _ => require(Property::Above(bound), false),
+            }
+        }
+        // A boolean is draft 4's way of saying it of `minimum` and `maximum`.
+        if let Some((at, json)) = low
+            && !matches!(json, Json::Bool(_))
+        {
+            require(Property::Above(self.number(at)?), true);
+        }
+        if let Some((at, json)) = high
+            && !matches!(json, Json::Bool(_))
+        {
+            require(Property::AtLeast(self.number(at)?), false);
+        }
+        if let Some(at) = self.get(schema, "multipleOf") {
+            let divisor = self.number(at)?;
+            if divisor.negative || divisor.is_zero() {
+                return Err(self.invalid(at, "must be above zero".into()));
+            }
+            require(Property::MultipleOf(divisor), true);
+        }
+        Ok(set)
+    }
+
+    fn strings(&mut self, schema: JsonId) -> Result<StringSet> {
+        let min = self.get(schema, "minLength").map(|at| self.length(at)).transpose()?.unwrap_or(0);
+        let max = self.get(schema, "maxLength").map(|at| self.length(at)).transpose()?;
+        let mut all = Vec::new();
+        if let Some(at) = self.get(schema, "pattern") {
+            let text = self.text(at)?;
+            all.push(Texts(Arc::new(self.pattern(at, &text)?)));
+        }
+        if let Some(at) = self.get(schema, "format") {
+            let name = self.text(at)?;
+            if self.options.formats {
+                match formats::regex(&name) {
+                    Some(regex) => all.push(Texts(Arc::new(regex))),
+                    None if formats::is_annotation(&name) => {}
+                    None => self.warn(at, format!("unknown format {name:?}: it has no effect")),
+                }
+            }
+        }
+        Ok(StringSet::All { min, max, all })
+    }
+
+    fn array(&mut self, schema: JsonId) -> Result<Option<ArraySet>> {
+        let mut set = ArraySet::any();
+        let items = self.get(schema, "items");
+        let list = |at: JsonId| match self.source.json(at) {
+            Json::Array(schemas) => Some(schemas.clone()),
+            _ => None,
+        };
+        // A list under `items` is what `prefixItems` is now, and `additionalItems` then is what `items` is now.
+        let (prefix, rest) = match items.and_then(list) {
+            Some(prefix) => (prefix, self.get(schema, "additionalItems")),
+            None => {
+                let prefix = match self.get(schema, "prefixItems") {
+                    Some(at) => match list(at) {
+                        Some(prefix) => prefix,
+                        None => return Err(self.invalid(at, "must be a list of schemas".into())),
+                    },
+                    None => Vec::new(),
+                };
+                (prefix, items)
+            }
+        };
+        for item in prefix {
+            let goal = self.goal(item)?;
+            set.prefix.push(goal);
+        }
+        if let Some(rest) = rest {
+            set.rest = self.goal(rest)?;
+        }
+        if let Some(at) = self.get(schema, "minItems") {
+            set.min = self.count(at)?;
+        }
+        if let Some(at) = self.get(schema, "maxItems") {
+            set.max = Some(self.count(at)?);
+        }
+        if let Some(at) = self.get(schema, "contains") {
+            let (goal, opposite) = (self.goal(at)?, self.denied_goal(at)?);
+            let bound = |keyword| self.get(schema, keyword).map(|at| self.count(at)).transpose();
+            let (min, max) = (bound("minContains")?.unwrap_or(1), bound("maxContains")?);
+            if min > 0 || max.is_some() {
+                set.counts.push(Count { from: 0, goal, opposite, min, max });
+            }
+        }
+        if let Some(at) = self.get(schema, "uniqueItems") {
+            match self.source.json(at) {
+                Json::Bool(true) => (set.unique, set.unique_at) = (Some(true), Some(at)),
+                Json::Bool(false) => {}
+                _ => return Err(self.invalid(at, "must be true or false".into())),
+            }
+        }
+        self.check_unevaluated(schema, "unevaluatedItems")?;
+        Ok(set.normalised())
+    }
+
+    fn object(&mut self, schema: JsonId) -> Result<Option<ObjectSet>> {
+        let mut set = ObjectSet::any();
+        let mut scope = Scope { properties: Vec::new(), patterns: Vec::new(), others: GoalId::ANY };
+        for (name, at) in self.named(schema, "properties")? {
+            scope.properties.push((name, self.goal(at)?));
+        }
+        for (name, at) in self.named(schema, "patternProperties")? {
+            let pattern = Texts(Arc::new(self.pattern(at, &name)?));
+            scope.patterns.push((pattern, self.goal(at)?));
+        }
+        if let Some(at) = self.get(schema, "additionalProperties") {
+            scope.others = self.goal(at)?;
+        }
+        let says = !scope.properties.is_empty() || !scope.patterns.is_empty();
+        if says || scope.others != GoalId::ANY {
+            set.scopes.push(Rc::new(scope));
+        }
+        if let Some(at) = self.get(schema, "required") {
+            set.required = self.names(at)?;
+        }
+        if let Some(at) = self.get(schema, "minProperties") {
+            set.min = self.count(at)?;
+        }
+        if let Some(at) = self.get(schema, "maxProperties") {
+            set.max = Some(self.count(at)?);
+        }
+        if let Some(at) = self.get(schema, "propertyNames") {
+            let goal = self.goal(at)?;
+            if goal != GoalId::ANY {
+                set.names.push(goal);
+            }
+        }
+        self.check_unevaluated(schema, "unevaluatedProperties")?;
+        let possible = set.max.is_none_or(|max| set.min.max(set.required.len() as u64) <= max);
+        Ok(possible.then_some(set))
+    }
+
+    fn check_unevaluated(&self, schema: JsonId, keyword: &str) -> Result<()> {
+        match self.get(schema, keyword) {
+            Some(at) if !matches!(self.source.json(at), Json::Bool(true)) => {
+                let reason = "what counts as evaluated depends on which other schemas hold; say it with \
+                              additionalProperties or items";
+                Err(self.unsupported(at, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The members of an object of schemas.
+    pub(super) fn named(&self, schema: JsonId, keyword: &str) -> Result<Vec<(Arc<str>, JsonId)>> {
+        let Some(at) = self.get(schema, keyword) else { return Ok(Vec::new()) };
+        match self.source.object(at) {
+            Some(object) => Ok(object.members().to_vec()),
+            None => Err(self.invalid(at, "must be an object".into())),
+        }
+    }
+
+    /// A list of names, each once.
+    pub(super) fn names(&self, at: JsonId) -> Result<Vec<Arc<str>>> {
+        let Json::Array(items) = self.source.json(at) else {
+            return Err(self.invalid(at, "must be a list of names".into()));
+        };
+        let mut names: Vec<Arc<str>> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for &item in items {
+            let name = self.text(item)?;
+            if seen.insert(name.clone()) {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    pub(super) fn schemas(&self, at: JsonId) -> Result<Vec<JsonId>> {
+        match self.source.json(at) {
+            Json::Array(schemas) => Ok(schemas.clone()),
+            _ => Err(self.invalid(at, "must be a list of schemas".into())),
+        }
+    }
+
+    fn pattern(&self, at: JsonId, text: &str) -> Result<Regex> {
+        parse_search(text, Dialect::Ecma, Flags::default())
+            .map_err(|error| self.unsupported(at, format!("the pattern {text:?}: {error}")))
+    }
+
+    fn text(&self, at: JsonId) -> Result<Arc<str>> {
+        match self.source.string(at) {
+            Some(text) => Ok(text.clone()),
+            None => Err(self.invalid(at, "must be a string".into())),
+        }
+    }
+
+    fn number(&self, at: JsonId) -> Result<Decimal> {
+        let Json::Number(text) = self.source.json(at) else {
+            return Err(self.invalid(at, "must be a number".into()));
+        };
+        Decimal::parse(text).ok_or_else(|| self.invalid(at, format!("{text} is out of all bounds")))
+    }
+
+    /// A whole number, not below zero.
+    pub(super) fn count(&self, at: JsonId) -> Result<u64> {
+        let number = self.number(at)?;
+        let whole = if number.is_integer() { number.scaled(0) } else { None };
+        whole.ok_or_else(|| self.invalid(at, "must be a whole number, not below zero".into()))
+    }
+
+    fn length(&self, at: JsonId) -> Result<u32> {
+        u32::try_from(self.count(at)?).map_err(|_| {
+            let max = u32::MAX as usize;
+            self.over(at, "the length of a string", max, String::new())
+        })
+    }
+
+    /// The set of one value.
+    pub(super) fn one_value(&mut self, value: JsonId) -> Result<Cases> {
+        Ok(match self.source.json(value) {
+            Json::Null => Cases { null: true, ..Cases::none() },
+            Json::Bool(true) => Cases { truth: true, ..Cases::none() },
+            Json::Bool(false) => Cases { falsity: true, ..Cases::none() },
+            Json::String(text) => Cases::strings(vec![StringSet::one(text.clone())]),
+            Json::Number(_) => Cases::numbers(vec![NumberSet::one(self.number(value)?)]),
+            Json::Array(items) => {
+                let items = items.clone();
+                let prefix: Vec<GoalId> =
+                    items.into_iter().map(|item| self.value_goal(item, false)).collect();
+                let length = prefix.len() as u64;
+                let (min, max, rest) = (length, Some(length), GoalId::NEVER);
+                Cases::array(ArraySet { prefix, rest, min, max, ..ArraySet::any() })
+            }
+            Json::Object(object) => {
+                let members = object.members().to_vec();
+                let mut set = ObjectSet::requiring(members.iter().map(|(name, _)| name.clone()));
+                let properties = members
+                    .into_iter()
+                    .map(|(name, value)| (name, self.value_goal(value, false)))
+                    .collect();
+                let (patterns, others) = (Vec::new(), GoalId::NEVER);
+                set.scopes.push(Rc::new(Scope { properties, patterns, others }));
+                Cases::object(set)
+            }
+        })
+    }
+
+    /// The values listed at `at`, scalars gathered.
+    pub(super) fn values(&mut self, values: &[JsonId]) -> Result<Cases> {
+        let mut cases = Cases::none();
+        let mut texts: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut numbers = BTreeSet::new();
+        for &value in values {
+            match self.source.json(value) {
+                Json::String(text) => {
+                    texts.insert(text.clone());
+                }
+                Json::Number(_) => {
+                    numbers.insert(self.number(value)?);
+                }
+                _ => {
+                    let one = self.one_value(value)?;
+                    cases = self.join(cases, &one)?;
+                }
+            }
+        }
+        if !texts.is_empty() {
+            cases.strings.push(StringSet::OneOf(texts));
+        }
+        if !numbers.is_empty() {
+            cases.numbers.push(NumberSet::OneOf(numbers));
+        }
+        Ok(cases)
+    }
+}

@@ -1,0 +1,123 @@
+//! Sets of strings.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::matching::matches;
+use crate::{CharClass, Regex};
+
+/// A set of strings, by their values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum StringSet {
+    /// These.
+    OneOf(BTreeSet<Arc<str>>),
+    /// Those with `min` to `max` characters that every regex of `all` matches as a whole.
+    All { min: u32, max: Option<u32>, all: Vec<Texts> },
+}
+
+/// A regular set of strings; equal when written alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Texts(pub(super) Arc<Regex>);
+
+impl StringSet {
+    pub(super) fn any() -> Self {
+        Self::All { min: 0, max: None, all: Vec::new() }
+    }
+
+    pub(super) fn one(text: Arc<str>) -> Self {
+        Self::OneOf(BTreeSet::from([text]))
+    }
+
+    pub(super) fn texts(regex: Regex) -> Self {
+        Self::All { min: 0, max: None, all: vec![Texts(Arc::new(regex))] }
+    }
+
+    pub(super) fn lengths(min: u32, max: Option<u32>) -> Self {
+        Self::All { min, max, all: Vec::new() }
+    }
+
+    /// The strings not in this set, as a union.
+    pub(super) fn complement(&self) -> Vec<Self> {
+        match self {
+            Self::OneOf(texts) => {
+                vec![Self::texts(Regex::complement(Regex::alternate(
+                    texts.iter().map(|text| Regex::literal(text)),
+                )))]
+            }
+            Self::All { min, max, all } => {
+                let mut parts = Vec::new();
+                if let Some(below) = min.checked_sub(1) {
+                    parts.push(Self::lengths(0, Some(below)));
+                }
+                if let Some(above) = max.and_then(|max| max.checked_add(1)) {
+                    parts.push(Self::lengths(above, None));
+                }
+                for texts in all {
+                    parts.push(Self::texts(match &*texts.0 {
+                        Regex::Not(inner) => Regex::clone(inner),
+                        other => Regex::complement(other.clone()),
+                    }));
+                }
+                parts
+            }
+        }
+    }
+
+    /// The strings in both; `None` when there is none.
+    pub(super) fn intersection(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::OneOf(texts), set) | (set, Self::OneOf(texts)) => {
+                let kept: BTreeSet<_> =
+                    texts.iter().filter(|text| set.contains(text)).cloned().collect();
+                (!kept.is_empty()).then_some(Self::OneOf(kept))
+            }
+            (
+                Self::All { min, max, all },
+                Self::All { min: other_min, max: other_max, all: other_all },
+            ) => {
+                let min = *min.max(other_min);
+                let max = [*max, *other_max].into_iter().flatten().min();
+                let mut all = all.clone();
+                for texts in other_all {
+                    if !all.contains(texts) {
+                        all.push(texts.clone());
+                    }
+                }
+                let opposed = all.iter().any(|texts| match &*texts.0 {
+                    Regex::Not(inner) => all.iter().any(|other| *other.0 == **inner),
+                    Regex::Never => true,
+                    _ => false,
+                });
+                (max.is_none_or(|max| min <= max) && !opposed).then_some(Self::All {
+                    min,
+                    max,
+                    all,
+                })
+            }
+        }
+    }
+
+    pub(super) fn contains(&self, text: &str) -> bool {
+        match self {
+            Self::OneOf(texts) => texts.contains(text),
+            Self::All { min, max, all } => {
+                let length = text.chars().count() as u64;
+                length >= u64::from(*min)
+                    && max.is_none_or(|max| length <= u64::from(max))
+                    && all.iter().all(|texts| matches(&texts.0, text))
+            }
+        }
+    }
+
+    /// The strings as a regular expression over characters.
+    pub(super) fn regex(&self) -> Regex {
+        match self {
+            Self::OneOf(texts) => Regex::alternate(texts.iter().map(|text| Regex::literal(text))),
+            Self::All { min, max, all } => {
+                let lengths = Regex::Class(CharClass::any()).repeat(*min, *max);
+                let bounded = *min > 0 || max.is_some();
+                let lengths = (bounded || all.is_empty()).then_some(lengths);
+                Regex::and(all.iter().map(|texts| Regex::clone(&texts.0)).chain(lengths))
+            }
+        }
+    }
+}

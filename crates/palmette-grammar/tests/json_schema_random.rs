@@ -1,0 +1,197 @@
+//! JSON Schema against its definition: a validator that walks schema and value, on random pairs.
+
+mod machine;
+mod python_json;
+
+use machine::Machine;
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse};
+use proptest::prelude::*;
+use python_json::dumps;
+use serde_json::{Value, json};
+
+/// Whether `value` is valid for `schema`, by the standard's words, for the keywords that [`schemas`] makes.
+fn is_valid(schema: &Value, value: &Value) -> bool {
+    let Some(schema) = schema.as_object() else { return *schema == true };
+    let sub = |name: &str| schema.get(name);
+    let list = |name: &str| schema.get(name).and_then(Value::as_array);
+    let number = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let mut valid = true;
+    if let Some(kind) = sub("type") {
+        valid &= match kind.as_str().expect("one type") {
+            "null" => value.is_null(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+            "number" => value.is_number(),
+            "string" => value.is_string(),
+            "array" => value.is_array(),
+            _ => value.is_object(),
+        };
+    }
+    valid &= list("enum").is_none_or(|values| values.contains(value));
+    if let Some(size) = value.as_f64() {
+        valid &= number("minimum").is_none_or(|bound| size >= bound);
+        valid &= number("exclusiveMaximum").is_none_or(|bound| size < bound);
+        valid &= number("multipleOf").is_none_or(|divisor| (size / divisor).fract() == 0.0);
+    }
+    if let Some(text) = value.as_str() {
+        let length = text.chars().count() as f64;
+        valid &= number("minLength").is_none_or(|min| length >= min);
+        valid &= number("maxLength").is_none_or(|max| length <= max);
+        valid &= sub("pattern").is_none_or(|pattern| match pattern.as_str() {
+            Some("^a") => text.starts_with('a'),
+            _ => text.contains('b'),
+        });
+    }
+    if let Some(items) = value.as_array() {
+        let count = items.len() as f64;
+        valid &= number("minItems").is_none_or(|min| count >= min);
+        valid &= number("maxItems").is_none_or(|max| count <= max);
+        let prefix = list("prefixItems").map_or(&[][..], Vec::as_slice);
+        valid &= prefix.iter().zip(items).all(|(schema, item)| is_valid(schema, item));
+        let rest = items.iter().skip(prefix.len());
+        valid &= sub("items").is_none_or(|schema| rest.clone().all(|item| is_valid(schema, item)));
+        valid &= sub("contains").is_none_or(|schema| {
+            let found = items.iter().filter(|item| is_valid(schema, item)).count() as f64;
+            found >= number("minContains").unwrap_or(1.0)
+                && number("maxContains").is_none_or(|max| found <= max)
+        });
+    }
+    if let Some(members) = value.as_object() {
+        let count = members.len() as f64;
+        valid &= number("minProperties").is_none_or(|min| count >= min);
+        valid &= number("maxProperties").is_none_or(|max| count <= max);
+        let required = list("required").map_or(&[][..], Vec::as_slice);
+        valid &= required.iter().all(|name| members.contains_key(name.as_str().expect("a name")));
+        valid &= sub("propertyNames").is_none_or(|schema| {
+            members.keys().all(|name| is_valid(schema, &Value::String(name.clone())))
+        });
+        for (name, member) in members {
+            let mut known = false;
+            if let Some(schema) = sub("properties").and_then(|properties| properties.get(name)) {
+                known = true;
+                valid &= is_valid(schema, member);
+            }
+            if let Some(schema) = sub("patternProperties").and_then(|patterns| patterns.get("b"))
+                && name.contains('b')
+            {
+                known = true;
+                valid &= is_valid(schema, member);
+            }
+            if let Some(schema) = sub("additionalProperties") {
+                valid &= known || is_valid(schema, member);
+            }
+            let dependent = sub("dependentSchemas").and_then(|schemas| schemas.get(name));
+            valid &= dependent.is_none_or(|schema| is_valid(schema, value));
+        }
+    }
+    let counted = |name: &str| {
+        list(name).map(|schemas| {
+            (schemas.iter().filter(|schema| is_valid(schema, value)).count(), schemas.len())
+        })
+    };
+    valid &= counted("allOf").is_none_or(|(valid, all)| valid == all);
+    valid &= counted("anyOf").is_none_or(|(valid, _)| valid > 0);
+    valid &= counted("oneOf").is_none_or(|(valid, _)| valid == 1);
+    valid &= sub("not").is_none_or(|schema| !is_valid(schema, value));
+    if let Some(condition) = sub("if") {
+        let branch = if is_valid(condition, value) { "then" } else { "else" };
+        valid &= sub(branch).is_none_or(|schema| is_valid(schema, value));
+    }
+    valid
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3i32..8).prop_map(Value::from),
+        prop::sample::select(vec![0.5, 1.5, -0.25, 1e-7, 2e20]).prop_map(Value::from),
+        prop::sample::select(vec!["", "a", "b", "ab", "é", "a\"b"]).prop_map(Value::from),
+    ];
+    scalar.prop_recursive(3, 12, 3, |inner| {
+        let name = prop::sample::select(vec!["a", "b", "ab", "c"]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name, inner, 0..4).prop_map(|members| {
+                members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+            }),
+        ]
+    })
+}
+
+/// Small schemas over names and values that [`values`] makes, too.
+fn schemas() -> impl Strategy<Value = Value> {
+    let small = 0..3u32;
+    let kind = prop::sample::select(vec![
+        "null", "boolean", "integer", "number", "string", "array", "object",
+    ]);
+    let leaf = prop_oneof![
+        any::<bool>().prop_map(Value::from),
+        kind.prop_map(|kind| json!({"type": kind})),
+        prop::collection::vec(values(), 1..3).prop_map(|values| json!({"enum": values})),
+        (-2..4i32).prop_map(|bound| json!({"minimum": bound})),
+        (-2..4i32).prop_map(|bound| json!({"type": "number", "exclusiveMaximum": bound})),
+        prop::sample::select(vec![2.0, 0.5, 3.0]).prop_map(|of| json!({"multipleOf": of})),
+        (small.clone(), small.clone())
+            .prop_map(|(min, max)| json!({"minLength": min, "maxLength": max})),
+        prop::sample::select(vec!["^a", "b"]).prop_map(|pattern| json!({"pattern": pattern})),
+        (small.clone(), small.clone())
+            .prop_map(|(min, max)| json!({"minItems": min, "maxItems": max})),
+        (small.clone(), small.clone())
+            .prop_map(|(min, max)| json!({"minProperties": min, "maxProperties": max})),
+        prop::sample::subsequence(vec!["a", "b", "c"], 1..3)
+            .prop_map(|names| json!({"required": names})),
+    ];
+    leaf.prop_recursive(3, 16, 3, move |inner| {
+        let list = prop::collection::vec(inner.clone(), 1..3);
+        let one = inner.clone();
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            two.clone().prop_map(|(a, b)| json!({"properties": {"a": a, "ab": b}})),
+            two.clone().prop_map(
+                |(a, b)| json!({"properties": {"a": a}, "required": ["b"], "additionalProperties": b})
+            ),
+            two.clone().prop_map(
+                |(a, b)| json!({"patternProperties": {"b": a}, "additionalProperties": b, "properties": {"ab": true}})
+            ),
+            one.clone().prop_map(|names| json!({"type": "object", "propertyNames": names})),
+            one.clone().prop_map(|schema| json!({"dependentSchemas": {"a": schema}})),
+            two.clone().prop_map(|(a, b)| json!({"prefixItems": [a], "items": b})),
+            (one.clone(), small.clone(), small.clone()).prop_map(|(schema, min, max)| {
+                json!({"type": "array", "contains": schema, "minContains": min, "maxContains": max})
+            }),
+            one.clone().prop_map(|schema| json!({"contains": schema})),
+            one.prop_map(|schema| json!({"not": schema})),
+            list.clone().prop_map(|schemas| json!({"allOf": schemas})),
+            list.clone().prop_map(|schemas| json!({"anyOf": schemas})),
+            list.prop_map(|schemas| json!({"oneOf": schemas})),
+            (two, inner).prop_map(|((a, b), c)| json!({"if": a, "then": b, "else": c})),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn acceptance_is_validity(schema in schemas(), values in prop::collection::vec(values(), 12)) {
+        let order = PropertyOrder::Any { max_tracked: 6 };
+        let options = JsonSchemaOptions { order, ..JsonSchemaOptions::default() };
+        let machine = match parse(&schema.to_string(), &options) {
+            Ok(grammar) => Some(Machine::new(&grammar).expect("engines")),
+            Err(error) if error.is_empty() => None,
+            // Small as they are, denials multiply.
+            Err(error) if error.is_limit_exceeded() => return Ok(()),
+            Err(error) => panic!("{schema}: {error}"),
+        };
+        for value in values {
+            let text = dumps(&value);
+            // A number beside a condition on integers or divisors is not spelled with an exponent.
+            if text.contains("e-") || text.contains("e+") {
+                continue;
+            }
+            let accepted = machine.as_ref().is_some_and(|machine| machine.accepts(&text));
+            prop_assert_eq!(accepted, is_valid(&schema, &value), "{} {}", schema, text);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Every mask engine gives the masks of the definition: random grammars, random vocabularies, random walks.
+
+use std::sync::Arc;
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::{
+    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer, RecognizerLimits,
+};
+use palmette_testkit::grammar::TextOracle;
+use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
+use palmette_testkit::laws;
+use proptest::prelude::*;
+
+/// Walks a grammar by tokens that `choose` picks; every mask of every engine is compared with the others', and with the
+/// oracle's where that can tell.
+fn walk(grammar: &Grammar, tokens: &[Vec<u8>], choices: &[prop::sample::Index]) {
+    let recognizer = Recognizer::new(
+        Arc::new(grammar.clone()),
+        &RecognizerLimits::default(),
+        &mut Budget::unlimited(),
+    );
+    let recognizer = Arc::new(recognizer.expect("a small grammar"));
+    let end = TokenId(tokens.len() as u32);
+    let texts = tokens.iter().map(Some).chain([None]);
+    let slices = Arc::new(VocabularySlices::new(Arc::new(Vocabulary::new(texts, [end]).unwrap())));
+    let automaton = GrammarConstraint::new(Arc::clone(&recognizer), Arc::clone(&slices));
+    let walking = GrammarConstraint::by_walking(recognizer, slices);
+    let definition = TextOracle::new(grammar, &ALPHABET, 200);
+
+    let num_words = mask::num_words(automaton.num_tokens());
+    let (mut read, mut walked) = (vec![!0; num_words], vec![!0; num_words]);
+    let (mut scratch, mut state, mut text) =
+        (GrammarScratch::default(), automaton.start(), Vec::new());
+    for choice in choices {
+        automaton.try_fill_mask(&state, &mut scratch, &mut read).unwrap();
+        walking.try_fill_mask(&state, &mut scratch, &mut walked).unwrap();
+        let show = |row: &[u32]| mask::iter(row).map(|token| token.0).collect::<Vec<_>>();
+        assert_eq!(show(&read), show(&walked), "after {:?}", String::from_utf8_lossy(&text));
+        // With the longest lexemes, what the parser could go on with may not be spelled apart: the engines allow it.
+        let exact = grammar.lexing() == Lexing::Any;
+        if exact && let Some(expected) = definition.allowed(&text, tokens) {
+            let allowed: Vec<_> = (0..tokens.len() as u32)
+                .map(|token| mask::contains(&read, TokenId(token)))
+                .collect();
+            assert_eq!(allowed, expected, "after {:?}", String::from_utf8_lossy(&text));
+        }
+        let whole = std::str::from_utf8(&text).ok().is_some_and(|text| definition.contains(text));
+        assert_eq!(
+            mask::contains(&read, end),
+            whole,
+            "the end after {:?}",
+            String::from_utf8_lossy(&text)
+        );
+
+        let allowed: Vec<_> = mask::iter(&read).filter(|&token| token != end).collect();
+        if allowed.is_empty() {
+            break;
+        }
+        let token = *choice.get(&allowed);
+        automaton.commit(&mut state, token).unwrap();
+        text.extend_from_slice(&tokens[token.index()]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn engines_agree_with_each_other_and_the_definition(
+        grammar in text_grammar(),
+        tokens in vocabulary(),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 5),
+    ) {
+        walk(&over_alphabet(&grammar), &tokens, &choices);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn laws_hold_where_every_byte_is_a_token(grammar in text_grammar(), tokens in vocabulary()) {
+        prop_assume!(grammar.lexing() == Lexing::Any);
+        let mut tokens = tokens;
+        tokens.extend((0..=u8::MAX).map(|byte| vec![byte]));
+        let recognizer = Recognizer::new(Arc::new(over_alphabet(&grammar)), &RecognizerLimits::default(), &mut Budget::unlimited());
+        let end = TokenId(tokens.len() as u32);
+        let texts = tokens.iter().map(Some).chain([None]);
+        let slices = VocabularySlices::new(Arc::new(Vocabulary::new(texts, [end]).unwrap()));
+        let constraint = GrammarConstraint::new(Arc::new(recognizer.unwrap()), Arc::new(slices));
+        laws::check(&constraint, 11, 1, 4);
+    }
+}

@@ -1,0 +1,27 @@
+//! Simple questions to regular expressions, answered by the definition.
+
+use palmette_grammar::Regex;
+
+/// Whether the empty text is matched, as far as no lookaround decides it.
+pub fn matches_empty(regex: &Regex) -> bool {
+    match regex {
+        Regex::Never | Regex::Literal(_) | Regex::Class(_) => false,
+        Regex::Empty | Regex::Look { .. } => true,
+        Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(matches_empty),
+        Regex::Alternate(options) => options.iter().any(matches_empty),
+        Regex::Repeat { inner, min, .. } => *min == 0 || matches_empty(inner),
+        Regex::Not(inner) => !matches_empty(inner),
+    }
+}
+
+/// Whether a lookaround is left anywhere.
+pub fn has_look(regex: &Regex) -> bool {
+    match regex {
+        Regex::Look { .. } => true,
+        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) => false,
+        Regex::Repeat { inner, .. } | Regex::Not(inner) => has_look(inner),
+        Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
+            parts.iter().any(has_look)
+        }
+    }
+}
