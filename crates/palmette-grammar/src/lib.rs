@@ -10,8 +10,8 @@
 //! - [`Lexing::Any`]: in any way. The grammar then is a context-free grammar over characters.
 //! - [`Lexing::Longest`]: each lexeme is the longest that any terminal matches at its place, as programming
 //!   languages are read. Of the terminals that match it, those of the highest priority count; at equal
-//!   priority a [`TerminalKind::Literal`] goes before a [`TerminalKind::Pattern`]; if several are left, each may
-//!   be meant. A terminal that would lose every one of its lexemes in this way loses none.
+//!   priority a [`TerminalKind::Literal`] goes before a [`TerminalKind::Pattern`] that is not ignored; if several are
+//!   left, each may be meant. A terminal that would lose every one of its lexemes in this way loses none.
 //!
 //! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
 #![forbid(unsafe_code)]

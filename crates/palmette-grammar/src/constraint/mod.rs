@@ -10,7 +10,7 @@ pub use state::GrammarState;
 
 use crate::masks::{AutomatonStatistics, MaskAutomaton, TrieWalk, VocabularySlices, WalkScratch};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
-use crate::store::MaskStore;
+use crate::store::{MaskStore, Steps};
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -34,6 +34,9 @@ enum Engine {
     Walk,
 }
 
+/// Rows of a store take at most this much memory unless told otherwise.
+const DEFAULT_STORE_BYTES: usize = 1 << 30;
+
 /// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
 #[derive(Debug, Default)]
 pub struct GrammarScratch {
@@ -44,11 +47,19 @@ pub struct GrammarScratch {
 }
 
 impl GrammarConstraint {
-    /// A grammar over a vocabulary, whose masks come from a [`MaskAutomaton`]. Grammars over the same vocabulary share
-    /// `vocabulary`.
+    /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
+    ///
+    /// Masks come from a [`MaskAutomaton`]; with blocks by indentation, which stand between lexer and parser, from a
+    /// [`MaskStore`].
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        let automaton = MaskAutomaton::new(Arc::clone(&vocabulary));
-        Self { recognizer, vocabulary, engine: Engine::Automaton(Arc::new(automaton)) }
+        let engine = if recognizer.grammar().indentation().is_none() {
+            Engine::Automaton(Arc::new(MaskAutomaton::new(Arc::clone(&vocabulary))))
+        } else {
+            let (grammar, texts) = (Arc::clone(&recognizer), Arc::clone(vocabulary.vocabulary()));
+            let store = MaskStore::new(grammar, texts, Steps::first(2), DEFAULT_STORE_BYTES);
+            Engine::Store(Arc::new(store))
+        };
+        Self { recognizer, vocabulary, engine }
     }
 
     /// The same whose masks come from a [`TrieWalk`]: slow, and without memory of what was asked.

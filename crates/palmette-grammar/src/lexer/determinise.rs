@@ -23,6 +23,8 @@ pub(super) struct Determiniser {
     expressions: Expressions,
     /// By terminal.
     ranks: Vec<Rank>,
+    /// They do not lose to literals of their priority.
+    ignored: TerminalSet,
     shadowed: TerminalSet,
     /// Whether only the longest lexeme counts.
     longest: bool,
@@ -84,6 +86,7 @@ impl Determiniser {
             expressions,
             ranks: grammar.terminals().iter().map(rank).collect(),
             shadowed: TerminalSet::new(grammar.terminals().len()),
+            ignored: crate::store::ignored_terminals(grammar),
             longest: competes(grammar),
             whole: whole.into(),
             ids: HashMap::new(),
@@ -286,7 +289,9 @@ impl Determiniser {
         if !self.longest || self.shadowed.contains(terminal) {
             return Ok(ExprId::ALL);
         }
-        let rank = self.ranks[terminal.index()];
+        let mut rank = self.ranks[terminal.index()];
+        // To blanks and comments, a literal within them is no keyword.
+        rank.1 |= self.ignored.contains(terminal);
         if let Some(&known) = losses.get(&rank) {
             return Ok(known);
         }

@@ -180,7 +180,8 @@ impl TextOracle {
             let certain = self.terminals.iter().filter(|winner| winner.certain);
             certain.into_iter().any(|winner| {
                 let longer = (end + 1..=text.len()).any(|end| matched(winner, end));
-                let ranked = !loser.shadowed && !winner.shadowed && winner.rank > loser.rank;
+                let ranked =
+                    !loser.shadowed && !winner.shadowed && winner.rank > loser.losing_rank();
                 longer || (ranked && matched(winner, end))
             })
         };
@@ -207,13 +208,20 @@ impl TextOracle {
             matches.retain(|&(_, end)| Some(end) == longest);
             let winners = matches.iter().filter(|(terminal, _)| !terminal.shadowed);
             let highest = winners.map(|(terminal, _)| terminal.rank).max();
-            matches.retain(|(terminal, _)| terminal.shadowed || Some(terminal.rank) == highest);
+            matches.retain(|(terminal, _)| {
+                terminal.shadowed || Some(terminal.losing_rank()) >= highest
+            });
         }
         matches.into_iter().map(|(terminal, end)| terminal.lexeme(end)).collect()
     }
 }
 
 impl OracleTerminal {
+    /// The rank that others must pass to beat it: what is ignored does not lose to literals of its priority.
+    fn losing_rank(&self) -> (i32, bool) {
+        (self.rank.0, self.rank.1 || self.ignored)
+    }
+
     fn lexeme(&self, end: usize) -> Lexeme {
         Lexeme { end, terminal: self.id, ignored: self.ignored }
     }
@@ -228,7 +236,7 @@ fn is_shadowed(terminals: &[OracleTerminal], at: usize, texts: &[Vec<char>]) -> 
     let mut own = texts.iter().filter(|text| matches(this, text)).peekable();
     own.peek().is_some()
         && own.all(|text| {
-            terminals.iter().any(|other| other.rank > this.rank && matches(other, text))
+            terminals.iter().any(|other| other.rank > this.losing_rank() && matches(other, text))
         })
 }
 
