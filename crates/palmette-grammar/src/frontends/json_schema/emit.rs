@@ -156,7 +156,9 @@ impl Emitter<'_, '_> {
         let quoted = self.spelling.quoted(&names.regex());
         let regex = self.spelling.name(quoted);
         let name = match names {
-            StringSet::OneOf(names) if names.len() == 1 => format!("{:?}:", names.first()),
+            StringSet::OneOf(names) if names.len() == 1 => {
+                names.iter().map(|name| format!("{name:?}:")).collect()
+            }
             _ => "name:".into(),
         };
         self.pattern(&name, regex)
