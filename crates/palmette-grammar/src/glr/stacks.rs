@@ -81,7 +81,7 @@ impl Stacks {
 
     /// The tops, to be read downwards.
     pub(crate) fn tops(&self) -> impl Iterator<Item = StackNode<'_>> {
-        self.heads().iter().map(|head| StackNode(head))
+        self.heads().iter().map(StackNode)
     }
 
     /// The states on top of the stacks, in ascending order.
