@@ -116,7 +116,7 @@ fn grammars_that_cannot_be_read_are_errors_with_a_place() {
         ("b.json", "{\"type\":\n \"object\"", "line 2, column"),
         ("c.json", "{\"unevaluatedProperties\": false}", "unevaluatedProperties"),
         ("d.json", "{\"uniqueItems\": true}", "uniqueItems"),
-        ("a.regex", "[0-9", "line 1, column"),
+        ("a.regex", "[0-9", "at byte 0"),
     ];
     for (name, source, place) in cases {
         let grammar = files.write(name, source);
