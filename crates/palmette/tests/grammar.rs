@@ -82,7 +82,9 @@ fn check_says_where_a_text_is_refused() {
     let output = palmette(&args);
     assert_eq!(output.status.code(), Some(1));
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("bad: not in the language: nothing goes on with line 1, column 4 (byte 3)"));
+    assert!(
+        shown.contains("bad: not in the language: nothing goes on with line 1, column 4 (byte 3)")
+    );
     assert!(shown.contains("short: not in the language: more has to follow"), "{shown}");
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("2 of 3 texts are not in the language"), "{errors}");
@@ -218,8 +220,7 @@ fn cases(files: &Files) -> String {
     ];
     let texts: Vec<_> =
         texts.iter().map(|(valid, tokens)| json!({"valid": valid, "tokens": tokens})).collect();
-    let good =
-        json!({"name": "order", "kind": "json_schema", "grammar": SCHEMA, "texts": texts});
+    let good = json!({"name": "order", "kind": "json_schema", "grammar": SCHEMA, "texts": texts});
     let bad = json!({"name": "broken", "kind": "gbnf", "grammar": "root ::= (", "texts": []});
     files.write("cases.jsonl", &format!("{good}\n{bad}\n"))
 }
@@ -235,7 +236,9 @@ fn bench_counts_right_and_wrong() {
     assert_eq!([&report["invalid"], &report["invalid_accepted"]], [1, 0], "{report}");
     assert_eq!(report["walks"], 2);
     let shown = run(&args);
-    for words in ["1 of 2 grammars compiled", "1 of 2 valid texts rejected", "mask us", "not compiled"] {
+    for words in
+        ["1 of 2 grammars compiled", "1 of 2 valid texts rejected", "mask us", "not compiled"]
+    {
         assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
     }
     let first = run_json(&[&args[..], &["--limit", "1"]].concat());

@@ -77,7 +77,8 @@ mod tests {
 
     #[track_caller]
     fn check(prefix: &str, in_progress: &[&str], next: &[&str]) {
-        let source = "start: (NAME \"=\" NUMBER \";\")+\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore \" \"";
+        let source =
+            "start: (NAME \"=\" NUMBER \";\")+\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore \" \"";
         let grammar = lark::parse(source, &lark::LarkOptions::default()).unwrap();
         let limits = RecognizerLimits::default();
         let recognizer =

@@ -157,11 +157,11 @@ impl Emitter<'_, '_> {
         let regex = self.spelling.name(quoted);
         let name = match names {
             StringSet::OneOf(names) if names.len() == 1 => {
-                names.iter().map(|name| format!("{name:?}:")).collect()
+                names.first().map(|it| format!("{it:?}:"))
             }
-            _ => "name:".into(),
+            _ => None,
         };
-        self.pattern(&name, regex)
+        self.pattern(name.as_deref().unwrap_or("name:"), regex)
     }
 
     fn pattern(&mut self, name: &str, regex: Regex) -> Symbol {
