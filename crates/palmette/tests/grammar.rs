@@ -273,14 +273,27 @@ fn bench_cuts_instances_into_tokens() {
     ]);
     let line = json!({"name": "order", "schema": schema, "tests": tests}).to_string();
     let schemas = files.write("schemas.jsonl", &line);
-    let args = ["bench", "grammar", "--schemas", &schemas];
-    let report = run_json(&[&args[..], &["--vocab", "r50k_base", "--walks", "1"]].concat());
+    let vocab = files.vocabulary();
+    let args = ["bench", "grammar", "--schemas", &schemas, "--vocab", &vocab];
+    let report = run_json(&[&args[..], &["--walks", "1"]].concat());
     assert_eq!([&report["valid"], &report["valid_rejected"]], [1, 0], "{report}");
     assert_eq!([&report["invalid"], &report["invalid_accepted"]], [1, 0], "{report}");
 
-    let vocab = files.vocabulary();
-    check_refused(&[&args[..], &["--vocab", &vocab]].concat(), &["how text is cut into tokens"]);
     let broken = files.write("broken.jsonl", &format!("{line}\n{{\"name\": 1}}\n"));
-    let args = ["bench", "grammar", "--schemas", &broken, "--vocab", "r50k_base"];
+    let args = ["bench", "grammar", "--schemas", &broken, "--vocab", &vocab];
     check_refused(&args, &["broken.jsonl", "line 2"]);
+}
+
+#[test]
+fn bench_follows_the_texts_of_a_grammar() {
+    let files = Files::new();
+    let (grammar, vocab) = (files.write("sum.lark", LARK), files.vocabulary());
+    let (good, bad) = (files.write("good", "x = 1 + 12"), files.write("bad", "x = y"));
+    let args = ["bench", "grammar", "--vocab", &vocab, "--grammar", &grammar, "--text", &good];
+    let report = run_json(&[&args[..], &["--text", &bad]].concat());
+    assert_eq!([&report["schemas"], &report["compiled"]], [1, 1], "{report}");
+    assert_eq!([&report["valid"], &report["valid_rejected"]], [2, 1], "{report}");
+    check_refused(&args[..6], &["--text"]);
+    let missing = ["bench", "grammar", "--grammar", &grammar, "--text", "no such text"];
+    check_refused(&[&missing[..], &["--vocab", &vocab]].concat(), &["no such text"]);
 }
