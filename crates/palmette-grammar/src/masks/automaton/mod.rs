@@ -29,7 +29,8 @@ pub use slices::VocabularySlices;
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;
 
-/// Masks by reading the stack; see the [module](self).
+/// Masks by reading the stack from the top, as deep as the answer needs. What was found out is kept in nodes, and a step that
+/// meets only known ones costs some look-ups.
 ///
 /// Shared by threads: reading takes a shared lock, a new node an exclusive one. When nodes and masks take more than their
 /// limit, all are dropped and built again as they are visited.
