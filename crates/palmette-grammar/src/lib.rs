@@ -14,6 +14,37 @@
 //!   left, each may be meant. A terminal that would lose every one of its lexemes in this way loses none.
 //!
 //! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
+//!
+//! # Use
+//! A [`Recognizer`] is a grammar made ready; [`VocabularySlices`](masks::VocabularySlices) a vocabulary, made ready once for all
+//! grammars. Both together are a [`GrammarConstraint`], whose states are small: one for each text being written.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use palmette_core::{Constraint, mask};
+//! use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
+//! use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer, masks::VocabularySlices};
+//!
+//! let loaded = palmette_vocabulary::load("r50k_base")?;
+//! let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
+//!
+//! let schema = r#"{"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 1}"#;
+//! let grammar = Arc::new(parse(schema, &JsonSchemaOptions::default())?);
+//! let recognizer = Recognizer::new(grammar, &Default::default(), &mut Budget::new(1 << 30))?;
+//! let constraint = GrammarConstraint::new(Arc::new(recognizer), vocabulary);
+//!
+//! let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
+//! let mut allowed = vec![0; mask::num_words(constraint.num_tokens())];
+//! for token in loaded.tokenizer.unwrap().encode(r#"["green", "red"]"#)? {
+//!     // Here a model would choose among the allowed tokens.
+//!     constraint.try_fill_mask(&state, &mut scratch, &mut allowed)?;
+//!     assert!(mask::contains(&allowed, token));
+//!     constraint.commit(&mut state, token)?;
+//! }
+//! assert!(constraint.is_accepting(&state));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod analysis;

@@ -11,7 +11,6 @@ const READ: &str = "read are: a Hugging Face tokenizer.json, a tiktoken file (li
 #[error("vocabulary {source_name}: {kind}")]
 pub struct VocabularyLoadError {
     source_name: String,
-    #[source]
     kind: Kind,
 }
 
@@ -31,13 +30,13 @@ pub(crate) enum Kind {
     #[error("no such file, and no encoding of that name; there are {encodings}")]
     NotFound { encodings: String },
     #[error("cannot be read: {0}")]
-    Read(#[source] std::io::Error),
+    Read(std::io::Error),
     #[error("this is {found}; {READ}")]
     Unrecognised { found: &'static str },
     #[error(
         "not valid JSON: {0}; a text list whose first token begins with '{{' or '[' spells it \\x7B or \\x5B"
     )]
-    Json(#[source] serde_json::Error),
+    Json(serde_json::Error),
     #[error("{0}")]
     Invalid(String),
     #[error(transparent)]

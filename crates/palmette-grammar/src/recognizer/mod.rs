@@ -6,11 +6,13 @@
 //! that nothing can complete are dropped at once, so a position is live by its existence.
 
 mod error;
+mod expected;
 mod position;
 
 use std::sync::Arc;
 
 pub use error::{CompileError, RecognizerError};
+pub use expected::Expected;
 pub use position::{Branch, Position};
 
 use crate::blocks::{Blocks, Layer};

@@ -156,10 +156,12 @@ impl Emitter<'_, '_> {
         let quoted = self.spelling.quoted(&names.regex());
         let regex = self.spelling.name(quoted);
         let name = match names {
-            StringSet::OneOf(names) if names.len() == 1 => format!("{:?}:", names.first()),
-            _ => "name:".into(),
+            StringSet::OneOf(names) if names.len() == 1 => {
+                names.first().map(|it| format!("{it:?}:"))
+            }
+            _ => None,
         };
-        self.pattern(&name, regex)
+        self.pattern(name.as_deref().unwrap_or("name:"), regex)
     }
 
     fn pattern(&mut self, name: &str, regex: Regex) -> Symbol {

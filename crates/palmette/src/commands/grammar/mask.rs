@@ -8,11 +8,12 @@ use anyhow::Context;
 use clap::Args;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::{GrammarConstraint, GrammarScratch, TerminalSet};
+use palmette_grammar::recognizer::RecognizerScratch;
+use palmette_grammar::{GrammarConstraint, GrammarScratch, GrammarState, TerminalSet};
 use serde::Serialize;
 
 use super::loading::GrammarFileArgs;
-use crate::output::{grouped, print, print_json, table};
+use crate::output::{grouped, print, print_json, table, visible};
 
 /// Show which tokens of a vocabulary may follow a text
 #[derive(Debug, Args)]
@@ -49,8 +50,10 @@ struct Report {
     /// How many tokens are allowed, end tokens included.
     allowed: usize,
     num_tokens: usize,
-    /// What the lexeme in progress may become, or the next one be.
-    terminals: Vec<String>,
+    /// What the lexeme in progress may become.
+    in_progress: Vec<String>,
+    /// What may come after it, if it may end here.
+    next: Vec<String>,
     /// The bytes that must follow, shown as text.
     forced: String,
     mask_us: f64,
@@ -75,11 +78,13 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     constraint.try_fill_mask(&state, &mut scratch, &mut row)?;
     let mask_us = began.elapsed().as_secs_f64() * 1e6;
     let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
+    let [in_progress, next] = terminals(&constraint, &state)?;
     let report = Report {
         accepting: constraint.is_accepting(&state),
         allowed: mask::count(&row),
         num_tokens: constraint.num_tokens(),
-        terminals: terminals(&constraint, &state)?,
+        in_progress,
+        next,
         forced: String::from_utf8_lossy(&forced).into_owned(),
         mask_us,
         tokens: mask::iter(&row).map(|token| token.0).collect(),
@@ -87,25 +92,19 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     if args.json { print_json(&report) } else { print(&text(&report, &constraint, args.show)) }
 }
 
-/// The names of the terminals that may be in progress or come next, in the order of the grammar.
+/// The names of the terminals in progress, and of those that may come next, in the order of the grammar.
 fn terminals(
     constraint: &GrammarConstraint,
-    state: &palmette_grammar::GrammarState,
-) -> anyhow::Result<Vec<String>> {
+    state: &GrammarState,
+) -> anyhow::Result<[Vec<String>; 2]> {
+    let Some(position) = state.position() else { return Ok([vec![], vec![]]) };
     let recognizer = constraint.recognizer();
-    let names = recognizer.grammar().terminals();
-    let mut found = TerminalSet::new(names.len());
-    for branch in state.position().into_iter().flat_map(|position| position.branches()) {
-        let mut allowed = recognizer.ignored().clone();
-        let mut scratch = palmette_grammar::ParserScratch::new();
-        recognizer.parser().allowed(&branch.stacks, &mut allowed, &mut scratch)?;
-        for terminal in recognizer.lexer().possible(branch.lexer).iter() {
-            if allowed.contains(terminal) {
-                found.insert(terminal);
-            }
-        }
-    }
-    Ok(found.iter().map(|terminal| names[terminal.index()].name.clone()).collect())
+    let expected = recognizer.expected(position, &mut RecognizerScratch::default())?;
+    let names = |set: &TerminalSet| {
+        let terminals = recognizer.grammar().terminals();
+        set.iter().map(|terminal| terminals[terminal.index()].name.clone()).collect()
+    };
+    Ok([names(&expected.in_progress), names(&expected.next)])
 }
 
 fn text(report: &Report, constraint: &GrammarConstraint, show: usize) -> String {
@@ -116,8 +115,11 @@ fn text(report: &Report, constraint: &GrammarConstraint, show: usize) -> String 
         grouped(report.num_tokens as u64),
         if report.accepting { "" } else { "not " }
     );
-    let names: Vec<_> = report.terminals.iter().map(|name| format!("{name:?}")).collect();
-    text += &format!("in progress or next: {}\n", names.join(" "));
+    for (what, names) in [("in progress", &report.in_progress), ("next", &report.next)] {
+        if !names.is_empty() {
+            text += &format!("{what}: {}\n", visible(&names.join("  ")));
+        }
+    }
     if !report.forced.is_empty() {
         text += &format!("must follow: {:?}\n", report.forced);
     }

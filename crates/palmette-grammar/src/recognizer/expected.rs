@@ -1,0 +1,114 @@
+//! What may come at a position, in terminals.
+
+use super::{Branch, Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::TerminalSet;
+use crate::lexer::LexerState;
+
+/// The terminals that a text may go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// What the lexeme in progress may become; none before the first byte.
+    pub in_progress: TerminalSet,
+    /// What may begin here, where the lexeme in progress may end.
+    pub next: TerminalSet,
+}
+
+impl Recognizer {
+    /// What a reader may be told to expect: the terminals in progress and those that may come next, ignored ones included.
+    ///
+    /// Cost: a question to the parser for each terminal that the lexer finds possible.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn expected(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Expected, RecognizerError> {
+        let none = TerminalSet::new(self.grammar.terminals().len());
+        let mut expected = Expected { in_progress: none.clone(), next: none };
+        for branch in position.branches() {
+            if branch.lexer == self.lexer.start() {
+                self.add_possible(branch, branch.lexer, &mut expected.next, scratch)?;
+                continue;
+            }
+            self.add_possible(branch, branch.lexer, &mut expected.in_progress, scratch)?;
+            for end in self.lexer.ends(branch.lexer)? {
+                for terminal in end.terminals.iter() {
+                    let parsed = (&branch.stacks, &branch.blocks);
+                    let letter = self.layer.ended(terminal, branch.line);
+                    let after =
+                        self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
+                    if let Some((stacks, blocks)) = after {
+                        let after = Branch { stacks, blocks, ..branch.clone() };
+                        self.add_possible(&after, end.next, &mut expected.next, scratch)?;
+                    }
+                }
+            }
+        }
+        Ok(expected)
+    }
+
+    /// Adds the terminals that a lexeme in state `lexer` may become and the parser takes after the branch's lexemes.
+    fn add_possible(
+        &self,
+        branch: &Branch,
+        lexer: LexerState,
+        found: &mut TerminalSet,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        let parsed = (&branch.stacks, &branch.blocks);
+        for terminal in self.lexer.possible(lexer).iter() {
+            if self.layer.accepts(&self.parser, parsed, terminal, &mut scratch.parser)? {
+                found.insert(terminal);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::frontends::lark;
+    use crate::{Budget, RecognizerLimits};
+
+    #[track_caller]
+    fn check(prefix: &str, in_progress: &[&str], next: &[&str]) {
+        let source =
+            "start: (NAME \"=\" NUMBER \";\")+\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore \" \"";
+        let grammar = lark::parse(source, &lark::LarkOptions::default()).unwrap();
+        let limits = RecognizerLimits::default();
+        let recognizer =
+            Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap();
+        let mut scratch = RecognizerScratch::default();
+        let start = recognizer.start().unwrap();
+        let position = recognizer.advance_all(start, prefix.as_bytes(), &mut scratch).unwrap();
+        let expected = recognizer.expected(&position.unwrap(), &mut scratch).unwrap();
+        let ignored = recognizer.ignored();
+        let names = |set: &TerminalSet| -> Vec<String> {
+            let seen = set.iter().filter(|&terminal| !ignored.contains(terminal));
+            seen.map(|id| recognizer.grammar().terminals()[id.index()].name.clone()).collect()
+        };
+        assert_eq!(names(&expected.in_progress), in_progress, "in progress after {prefix:?}");
+        assert_eq!(names(&expected.next), next, "next after {prefix:?}");
+    }
+
+    #[test]
+    fn before_the_first_byte_all_is_next() {
+        check("", &[], &["NAME"]);
+    }
+
+    #[test]
+    fn a_lexeme_may_go_on_or_end() {
+        check("ab", &["NAME"], &["EQUAL"]);
+        check("ab=1", &["NUMBER"], &["SEMICOLON"]);
+    }
+
+    #[test]
+    fn a_lexeme_that_cannot_go_on_is_in_progress_still() {
+        check("ab=1;", &["SEMICOLON"], &["NAME"]);
+    }
+}
