@@ -87,6 +87,17 @@ impl GrammarConstraint {
         self.vocabulary.vocabulary()
     }
 
+    /// About how much memory lexer, parser and what is known of masks take by now, without what grammars over the
+    /// vocabulary share.
+    pub fn bytes(&self) -> usize {
+        let masks = match &self.engine {
+            Engine::Automaton(automaton) => automaton.statistics().bytes,
+            Engine::Store(store) => store.statistics().bytes,
+            Engine::Walk => 0,
+        };
+        self.recognizer.bytes() + masks
+    }
+
     /// How large the automaton of masks has become; `None` where masks come from elsewhere.
     pub fn automaton(&self) -> Option<AutomatonStatistics> {
         match &self.engine {

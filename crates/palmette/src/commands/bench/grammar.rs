@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use palmette_bench::grammar::{
     CaseOutcome, CaseText, Compile, GrammarCase, GrammarReport, Percentiles, read_cases,
     read_schemas, walk,
 };
 use palmette_core::TokenId;
 use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::store::{MaskStore, Steps};
 use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
 use palmette_vocabulary::LoadedVocabulary;
 
@@ -46,6 +47,9 @@ pub(crate) struct GrammarArgs {
     /// Vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
+    /// Where masks come from
+    #[arg(long, value_name = "ENGINE", default_value = "automaton")]
+    engine: Engine,
     /// Cases to leave out at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
@@ -63,11 +67,25 @@ pub(crate) struct GrammarArgs {
     json: bool,
 }
 
+/// What a mask store's rows may take.
+const STORE_BYTES: usize = 1 << 30;
+
 const EXAMPLES: &str = "\
 Examples:
   palmette bench grammar --schemas jsonschemabench.jsonl.xz
   palmette bench grammar --schemas schemas.jsonl --vocab tokenizer.json --walks 1 --json
   palmette bench grammar --grammar json.lark --text a.json --text b.json";
+
+/// Where masks come from.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Engine {
+    /// The automaton that reads the parser's stack; for grammars with blocks by indentation the store
+    Automaton,
+    /// The mask store, streamlined in two steps
+    Store,
+    /// The vocabulary's trie, walked for each mask
+    Walk,
+}
 
 pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     ensure!(args.walks > 0, "--walks is 0; a text is followed at least once");
@@ -81,6 +99,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     };
     let compiler = Compiler {
         start: args.start.clone(),
+        engine: args.engine,
         vocabulary: Arc::new(VocabularySlices::new(loaded.vocabulary)),
         end,
     };
@@ -151,6 +170,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 
 struct Compiler {
     start: Option<String>,
+    engine: Engine,
     vocabulary: Arc<VocabularySlices>,
     end: TokenId,
 }
@@ -165,12 +185,21 @@ impl Compile for Compiler {
         let limits = RecognizerLimits::default();
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = recognizer.map_err(|error| error.to_string())?;
-        Ok(GrammarConstraint::new(Arc::new(recognizer), Arc::clone(&self.vocabulary)))
+        let (recognizer, vocabulary) = (Arc::new(recognizer), Arc::clone(&self.vocabulary));
+        Ok(match self.engine {
+            Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
+            Engine::Walk => GrammarConstraint::by_walking(recognizer, vocabulary),
+            Engine::Store => {
+                let texts = Arc::clone(vocabulary.vocabulary());
+                let steps = Steps::first(2);
+                let store = MaskStore::new(Arc::clone(&recognizer), texts, steps, STORE_BYTES);
+                GrammarConstraint::by_walking(recognizer, vocabulary).with_store(Arc::new(store))
+            }
+        })
     }
 
     fn bytes(&self, constraint: &GrammarConstraint) -> usize {
-        constraint.recognizer().bytes()
-            + constraint.automaton().map_or(0, |automaton| automaton.bytes)
+        constraint.bytes()
     }
 
     fn end(&self) -> TokenId {

@@ -1,12 +1,17 @@
 //! `palmette grammar stats`: how large a grammar's tables are.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
+use palmette_core::{Constraint, mask};
 use palmette_grammar::analysis::analyse;
+use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::recognizer::RecognizerScratch;
+use palmette_grammar::store::{MaskStore, Steps};
+use palmette_grammar::{GrammarConstraint, GrammarScratch, Recognizer};
 use serde::Serialize;
 
 use super::loading::GrammarFileArgs;
@@ -14,7 +19,8 @@ use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
 ///
-/// The lexer is built as it is used: with --text, it is what reading these texts takes.
+/// The lexer is built as it is used: with --text, it is what reading these texts takes. With --vocab also the mask store: its
+/// rows, terminal sequences that tokens spell, for the lexer states that the texts come through byte by byte.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
@@ -22,6 +28,12 @@ pub(crate) struct StatsArgs {
     /// Texts to read first
     #[arg(long, value_name = "FILE")]
     text: Vec<PathBuf>,
+    /// Count the rows of a mask store over this vocabulary: the name of an encoding such as o200k_base, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    vocab: Option<String>,
+    /// Streamlining steps of the store, 0 to 4
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=4), requires = "vocab")]
+    steps: u8,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -40,6 +52,16 @@ struct Report {
     bytes: usize,
     parse_ms: f64,
     compile_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<Store>,
+}
+
+#[derive(Debug, Serialize)]
+struct Store {
+    steps: u8,
+    lexer_states: usize,
+    rows: usize,
+    bytes: usize,
 }
 
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
@@ -49,15 +71,22 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     let limits = palmette_grammar::ParserLimits::default();
     let analysis = analyse(&grammar, &limits.tables, &mut args.grammar.budget());
     let began = Instant::now();
-    let recognizer = args.grammar.compile(grammar)?;
+    let recognizer = Arc::new(args.grammar.compile(grammar)?);
     let compile_ms = began.elapsed().as_secs_f64() * 1e3;
     let mut scratch = RecognizerScratch::default();
+    let mut texts = Vec::new();
     for path in &args.text {
-        let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+        texts.push(std::fs::read(path).with_context(|| path.display().to_string())?);
+    }
+    for text in &texts {
         if let Some(start) = recognizer.start() {
-            recognizer.advance_all(start, &text, &mut scratch)?;
+            recognizer.advance_all(start, text, &mut scratch)?;
         }
     }
+    let store = match &args.vocab {
+        Some(vocab) => Some(store(&recognizer, vocab, args.steps, &texts)?),
+        None => None,
+    };
     let lexer = recognizer.lexer().statistics();
     let report = Report {
         terminals: recognizer.grammar().terminals().len(),
@@ -71,18 +100,58 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         bytes: recognizer.bytes(),
         parse_ms,
         compile_ms,
+        store,
     };
     if args.json { print_json(&report) } else { print(&text(&report)) }
 }
 
+/// The mask store after the masks at each character of the texts.
+fn store(
+    recognizer: &Arc<Recognizer>,
+    vocab: &str,
+    steps: u8,
+    texts: &[Vec<u8>],
+) -> anyhow::Result<Store> {
+    let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
+    let slices = Arc::new(VocabularySlices::new(Arc::clone(&vocabulary)));
+    let which = Steps::first(usize::from(steps));
+    let store = MaskStore::new(Arc::clone(recognizer), vocabulary, which, usize::MAX);
+    let store = Arc::new(store);
+    let constraint = GrammarConstraint::by_walking(Arc::clone(recognizer), slices)
+        .with_store(Arc::clone(&store));
+    let mut scratch = GrammarScratch::default();
+    let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+    for text in texts.iter().map(Vec::as_slice).chain([&[][..]]) {
+        let mut state = constraint.start();
+        constraint.try_fill_mask(&state, &mut scratch, &mut row)?;
+        for byte in text {
+            if constraint.commit_bytes(&mut state, &[*byte], &mut scratch).is_err() {
+                break;
+            }
+            constraint.try_fill_mask(&state, &mut scratch, &mut row)?;
+        }
+    }
+    let found = store.statistics();
+    Ok(Store { steps, lexer_states: found.states, rows: found.rows, bytes: found.bytes })
+}
+
 fn text(report: &Report) -> String {
     let count = |count: usize| grouped(count as u64);
+    let store = report.store.as_ref().map_or(String::new(), |store| {
+        format!(
+            "mask store: {} rows of {} lexer states after {} steps, {}\n",
+            count(store.rows),
+            count(store.lexer_states),
+            store.steps,
+            bytes(store.bytes)
+        )
+    });
     format!(
         "grammar: {} terminals, {} nonterminals, {} rules\n\
          parser: {} states, {} conflicts\n\
          lexer: {} states, {} transitions, {} expressions\n\
          memory: {}\n\
-         read in {:.2} ms, compiled in {:.2} ms",
+         {store}read in {:.2} ms, compiled in {:.2} ms",
         count(report.terminals),
         count(report.nonterminals),
         count(report.rules),
