@@ -17,7 +17,7 @@ use palmette_grammar::store::{MaskStore, Steps};
 use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
 use palmette_vocabulary::LoadedVocabulary;
 
-use crate::commands::grammar::Syntax;
+use crate::commands::grammar::{ReadingArgs, Syntax};
 use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
 
 /// Compile grammars, follow texts token by token, and report correctness, times and sizes
@@ -38,9 +38,8 @@ pub(crate) struct GrammarArgs {
     /// Texts of the grammar's language
     #[arg(long, value_name = "FILE", requires = "grammar")]
     text: Vec<PathBuf>,
-    /// Start rule of --grammar [default: start, or root in GBNF]
-    #[arg(long, value_name = "RULE")]
-    start: Option<String>,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// Cases prepared elsewhere, a line each: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]}
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
@@ -98,7 +97,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
         bail!("vocabulary {} has no end token, so no text can end", args.vocab);
     };
     let compiler = Compiler {
-        start: args.start.clone(),
+        reading: args.reading.clone(),
         engine: args.engine,
         vocabulary: Arc::new(VocabularySlices::new(loaded.vocabulary)),
         end,
@@ -169,7 +168,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 }
 
 struct Compiler {
-    start: Option<String>,
+    reading: ReadingArgs,
     engine: Engine,
     vocabulary: Arc<VocabularySlices>,
     end: TokenId,
@@ -180,8 +179,8 @@ impl Compile for Compiler {
 
     fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
         let syntax = Syntax::named(&case.kind).map_err(|error| error.to_string())?;
-        let grammar = syntax.parse(&case.grammar, self.start.as_deref());
-        let grammar = grammar.map_err(|error| format!("{error:#}"))?;
+        let grammar = self.reading.parse(syntax, &case.grammar);
+        let (grammar, _) = grammar.map_err(|error| format!("{error:#}"))?;
         let limits = RecognizerLimits::default();
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = recognizer.map_err(|error| error.to_string())?;

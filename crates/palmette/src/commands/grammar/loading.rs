@@ -7,7 +7,9 @@ use anyhow::Context;
 use clap::Args;
 use palmette_grammar::{Budget, Grammar, Recognizer, RecognizerLimits};
 
-use super::Syntax;
+use crate::output::visible;
+
+use super::{ReadingArgs, Syntax};
 
 /// A grammar and how it is written.
 #[derive(Debug, Args)]
@@ -18,9 +20,8 @@ pub(crate) struct GrammarFileArgs {
     /// How it is written [default: by the file's ending]
     #[arg(long, value_name = "SYNTAX")]
     syntax: Option<Syntax>,
-    /// Start rule [default: start in Lark, root in GBNF]
-    #[arg(long, value_name = "RULE")]
-    start: Option<String>,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// Work that compiling may take, in steps of some nanoseconds
     #[arg(long, value_name = "STEPS", default_value_t = 20_000_000_000)]
     budget: u64,
@@ -31,11 +32,16 @@ impl GrammarFileArgs {
         self.syntax.map_or_else(|| Syntax::of(&self.file), Ok)
     }
 
-    /// What the file says.
+    /// What the file says; what of it has no effect goes to standard error.
     pub(crate) fn parse(&self) -> anyhow::Result<Grammar> {
         let named = || self.file.display().to_string();
         let source = std::fs::read_to_string(&self.file).with_context(named)?;
-        self.syntax()?.parse(&source, self.start.as_deref()).with_context(named)
+        let (grammar, warnings) =
+            self.reading.parse(self.syntax()?, &source).with_context(named)?;
+        for warning in warnings {
+            eprintln!("warning: {}: {}", self.file.display(), visible(&warning));
+        }
+        Ok(grammar)
     }
 
     /// The grammar made ready.

@@ -3,11 +3,13 @@
 mod check;
 mod loading;
 mod mask;
+mod reading;
 mod stats;
 mod syntax;
 
 use clap::Subcommand;
 
+pub(crate) use reading::ReadingArgs;
 pub(crate) use syntax::Syntax;
 
 #[derive(Debug, Subcommand)]

@@ -4,8 +4,6 @@ use std::path::Path;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use palmette_grammar::Grammar;
-use palmette_grammar::frontends::{gbnf, json_schema, lark, regex};
 
 /// How a grammar is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,32 +56,5 @@ impl Syntax {
             Self::JsonSchema => "json_schema",
             Self::Regex => "regex",
         }
-    }
-
-    /// Reads a grammar, from this rule on where the syntax has rules.
-    pub(crate) fn parse(self, source: &str, start: Option<&str>) -> anyhow::Result<Grammar> {
-        Ok(match self {
-            Self::Lark => {
-                let options = start.map(lark::LarkOptions::from_rule).unwrap_or_default();
-                lark::parse(source, &options)?
-            }
-            Self::Gbnf => {
-                let mut options = gbnf::GbnfOptions::default();
-                if let Some(start) = start {
-                    options.root = start.to_owned();
-                }
-                gbnf::parse(source, &options)?
-            }
-            Self::JsonSchema | Self::Regex if start.is_some() => {
-                bail!("--start names a rule, but a {} has none; leave it out", self.name())
-            }
-            Self::JsonSchema => {
-                json_schema::parse(source, &json_schema::JsonSchemaOptions::default())?
-            }
-            Self::Regex => regex::parse(
-                source.trim_end_matches(['\n', '\r']),
-                &regex::RegexOptions::default(),
-            )?,
-        })
     }
 }

@@ -1,0 +1,112 @@
+//! How a grammar is to be read: choices of several commands.
+
+use anyhow::{bail, ensure};
+use clap::{Args, ValueEnum};
+use palmette_grammar::Grammar;
+use palmette_grammar::frontends::json_schema::{
+    self, JsonSchemaOptions, PropertyOrder, Whitespace,
+};
+use palmette_grammar::frontends::{gbnf, lark, regex};
+
+use super::Syntax;
+
+/// Choices that the file leaves open.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ReadingArgs {
+    /// Start rule [default: start in Lark, root in GBNF]
+    #[arg(long, value_name = "RULE")]
+    start: Option<String>,
+    /// In JSON Schema: in which order the members of an object may come
+    #[arg(long, value_name = "ORDER", default_value = "any", help_heading = "JSON Schema")]
+    order: Order,
+    /// In JSON Schema: what may stand between the tokens of the JSON text
+    #[arg(long, value_name = "POLICY", default_value = "flexible", help_heading = "JSON Schema")]
+    whitespace: Spaces,
+    /// In JSON Schema: leave out what no grammar can express, such as uniqueItems, with a warning; texts
+    /// that break it are then allowed
+    #[arg(long, help_heading = "JSON Schema")]
+    relax: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Order {
+    /// Any; beyond four declared properties, required ones as in the schema, and others may come again
+    #[default]
+    Any,
+    /// As in the schema
+    Schema,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Spaces {
+    /// Any amount of whitespace
+    #[default]
+    Flexible,
+    /// None
+    Compact,
+    /// One space after each comma and colon
+    Spaced,
+}
+
+impl ReadingArgs {
+    /// Reads a grammar, and says what in it has no effect.
+    pub(crate) fn parse(
+        &self,
+        syntax: Syntax,
+        source: &str,
+    ) -> anyhow::Result<(Grammar, Vec<String>)> {
+        let rules = matches!(syntax, Syntax::Lark | Syntax::Gbnf);
+        if let Some(start) = self.start.as_deref().filter(|_| !rules) {
+            bail!("--start names a rule, {start}, but a {} has none; leave it out", syntax.name());
+        }
+        ensure!(
+            !self.relax || syntax == Syntax::JsonSchema,
+            "--relax is for JSON Schema; this is read as {}",
+            syntax.name()
+        );
+        let start = self.start.as_deref();
+        let grammar = match syntax {
+            Syntax::Lark => {
+                let options = start.map(lark::LarkOptions::from_rule).unwrap_or_default();
+                lark::parse(source, &options)?
+            }
+            Syntax::Gbnf => {
+                let mut options = gbnf::GbnfOptions::default();
+                if let Some(start) = start {
+                    options.root = start.to_owned();
+                }
+                gbnf::parse(source, &options)?
+            }
+            Syntax::JsonSchema => {
+                let (grammar, warnings) =
+                    json_schema::parse_with_warnings(source, &self.json_schema())?;
+                let shown = warnings.iter().map(|warning| {
+                    format!("{}, at {:?}: {}", warning.span, warning.pointer, warning.message)
+                });
+                return Ok((grammar, shown.collect()));
+            }
+            Syntax::Regex => {
+                let source = source.trim_end_matches(['\n', '\r']);
+                regex::parse(source, &regex::RegexOptions::default())?
+            }
+        };
+        Ok((grammar, Vec::new()))
+    }
+
+    fn json_schema(&self) -> JsonSchemaOptions {
+        let default = JsonSchemaOptions::default();
+        JsonSchemaOptions {
+            order: match self.order {
+                Order::Any => default.order,
+                Order::Schema => PropertyOrder::Schema,
+            },
+            whitespace: match self.whitespace {
+                Spaces::Flexible => Whitespace::Flexible,
+                Spaces::Compact => Whitespace::Compact,
+                Spaces::Spaced => Whitespace::Spaced,
+            },
+            relax: self.relax,
+            ..default
+        }
+    }
+}
