@@ -71,6 +71,7 @@ fn the_report_has_every_field() {
             "step_hot_us",
             "successors_us",
             "filtered_step_us",
+            "filter_set",
             "branching",
             "sweep_bytes",
             "machine",
