@@ -29,44 +29,54 @@ def main():
     summaries = {}
     for spec in args.engine:
         name, command = spec.split("=", 1)
-        lines = run(name, shlex.split(command), args.cases, cases, args.seconds)
-        if args.lines:
-            with open(f"{args.lines}/{name}.jsonl", "w") as out:
-                out.writelines(json.dumps(line) + "\n" for line in lines)
+        # Kept as they come: an engine may take longer than one has.
+        kept = open(f"{args.lines}/{name}.jsonl", "w") if args.lines else None
+        lines = []
+        for line in run(shlex.split(command), args.cases, cases, args.seconds):
+            lines.append(line)
+            if kept:
+                print(json.dumps(line), file=kept, flush=True)
+            if sys.stderr.isatty():
+                print(f"\r{name} {len(lines)}/{len(cases)}", end="", file=sys.stderr)
         summaries[name] = summary(lines)
         print(json.dumps({name: summaries[name]}), flush=True)
     json.dump(summaries, open(args.out, "w"), indent=1)
     print(table(summaries))
 
 
-def run(name, command, path, cases, seconds):
-    """The engine's line for each case, in order."""
-    lines = []
-    while len(lines) < len(cases):
-        process = subprocess.Popen(command + ["--cases", path, "--skip", str(len(lines))],
+def run(command, path, cases, seconds):
+    """The engine's line for each case, in order, as they come."""
+    done = 0
+    while done < len(cases):
+        process = subprocess.Popen(command + ["--cases", path, "--skip", str(done)],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         arrived = queue.Queue()
-        threading.Thread(target=lambda: [*map(arrived.put, process.stdout), arrived.put(None)],
-                         daemon=True).start()
+        threading.Thread(target=forward, args=(process.stdout, arrived), daemon=True).start()
         # Loading the vocabulary comes before the first case.
         wait = seconds + 60
-        while True:
+        while done < len(cases):
             try:
                 line = arrived.get(timeout=wait)
             except queue.Empty:
                 process.kill()
-                lines.append(lost(cases[len(lines)], f"took more than {seconds} s"))
+                yield lost(cases[done], f"took more than {seconds} s")
+                done += 1
                 break
             if line is None:
-                if len(lines) < len(cases):
-                    lines.append(lost(cases[len(lines)], f"the process ended, {process.wait()}"))
+                yield lost(cases[done], f"the process ended, {process.wait()}")
+                done += 1
                 break
-            lines.append(json.loads(line))
+            yield json.loads(line)
+            done += 1
             wait = seconds
-            if sys.stderr.isatty():
-                print(f"\r{name} {len(lines)}/{len(cases)}", end="", file=sys.stderr)
         process.wait()
-    return lines
+
+
+def forward(stdout, arrived):
+    """Each line of an engine, then None."""
+    for line in stdout:
+        arrived.put(line)
+    arrived.put(None)
 
 
 def lost(case, why):
