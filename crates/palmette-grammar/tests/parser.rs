@@ -117,6 +117,9 @@ fn cycles() {
     check_all(&grammar_of("S -> S | a"), 4);
     check_all(&grammar_of("S -> A | a ; A -> B ; B -> S | S S"), 5);
     check_all(&grammar_of("S -> S S | a |"), 6);
+    // The end is in the lookahead of `B -> C` after `C C` for the sake of `C C S` with the `S` a `C C`.
+    check_all(&grammar_of("S -> B ; B -> C | y x ; C -> S | C C S | x | x z"), 5);
+    check_all(&grammar_of("S -> B ; B -> y x z | C ; C -> z x | C C S | x z | y x x | S | x"), 5);
 }
 
 #[test]

@@ -18,25 +18,31 @@ pub(super) enum Outcome {
     Fork,
 }
 
+/// As many reductions on end that leave what is below alone; then the general way finds out.
+const MAX_ROUNDS: usize = 256;
+
 /// One stack: what is left of a given one, and what was pushed since.
 ///
 /// Nothing is allocated for it but in `pushed`, whose memory is kept.
 pub(super) struct Cursor<'a> {
     base: &'a Arc<Node>,
     pushed: &'a mut Vec<StateId>,
+    /// How many reductions were done since `base` was reached.
+    rounds: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// The stack `base`.
     pub(super) fn new(base: &'a Arc<Node>, pushed: &'a mut Vec<StateId>) -> Self {
         pushed.clear();
-        Self { base, pushed }
+        Self { base, pushed, rounds: 0 }
     }
 
     /// Does the reductions before `terminal`, and tells what comes then.
     ///
-    /// Terminates: a reduced grammar without hidden left recursion has a choice in every state of a cycle of reductions,
-    /// and a choice ends this.
+    /// Terminates: reductions either reach ever lower states of the stack, or there are few of them. A cycle of rules
+    /// (`B → C`, `C → S`, `S → B`) may be gone round without a choice: before a terminal that cannot follow on this
+    /// stack but on another one with the same states on top, where the choice would be.
     pub(super) fn reduce_before(&mut self, tables: &Tables, terminal: TerminalId) -> Outcome {
         loop {
             match tables.action(self.top(), terminal) {
@@ -88,9 +94,13 @@ impl<'a> Cursor<'a> {
         let popped = length.min(self.pushed.len());
         self.pushed.truncate(self.pushed.len() - popped);
         length -= popped;
+        self.rounds += 1;
+        if self.rounds > MAX_ROUNDS {
+            return false;
+        }
         for _ in 0..length {
             match self.base.only_link() {
-                Some(below) => self.base = below,
+                Some(below) => (self.base, self.rounds) = (below, 0),
                 None => return false,
             }
         }
