@@ -64,7 +64,11 @@ mod terminal_set;
 pub mod vocabulary;
 
 pub use budget::{Budget, Interrupted};
-pub use constraint::{CommitBytesError, GrammarConstraint, GrammarScratch, GrammarState};
+pub use constraint::{
+    BackgroundCompletion, BatchFiller, BatchRow, CommitBytesError, Completion, CompletionLimits,
+    CompletionStop, DictionaryStatistics, GrammarConstraint, GrammarScratch, GrammarState, MaskId,
+    MaskRef, MaskWork, RowError, RowErrorKind,
+};
 pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
