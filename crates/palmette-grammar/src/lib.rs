@@ -50,6 +50,7 @@
 pub mod analysis;
 mod blocks;
 mod budget;
+mod cache;
 mod constraint;
 pub mod frontends;
 pub mod glr;
@@ -59,11 +60,16 @@ pub mod lr;
 pub mod masks;
 pub mod recognizer;
 pub mod regex;
+mod saved;
+mod source;
 pub mod store;
 mod terminal_set;
 pub mod vocabulary;
 
 pub use budget::{Budget, Interrupted};
+pub use cache::{
+    CacheError, CacheLimits, CacheOutcome, CacheStatistics, Cached, CompiledGrammar, GrammarCache,
+};
 pub use constraint::{
     BackgroundCompletion, BatchFiller, BatchRow, CommitBytesError, Completion, CompletionLimits,
     CompletionStop, DictionaryStatistics, GrammarConstraint, GrammarScratch, GrammarState, MaskId,
@@ -76,4 +82,6 @@ pub use grammar::{
 };
 pub use recognizer::{Position, Recognizer, RecognizerLimits};
 pub use regex::{CharClass, Regex};
+pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
+pub use source::{GrammarSource, SourceError};
 pub use terminal_set::TerminalSet;

@@ -101,6 +101,18 @@ impl GrammarConstraint {
         self.vocabulary.vocabulary()
     }
 
+    pub(crate) fn vocabulary_slices(&self) -> &Arc<VocabularySlices> {
+        &self.vocabulary
+    }
+
+    /// Where masks come from, if that is an automaton.
+    pub(crate) fn mask_automaton(&self) -> Option<&MaskAutomaton> {
+        match &self.engine {
+            Engine::Automaton(automaton) => Some(automaton),
+            Engine::Store(_) | Engine::Walk => None,
+        }
+    }
+
     /// About how much memory lexer, parser and what is known of masks take by now, without what grammars over the
     /// vocabulary share.
     pub fn bytes(&self) -> usize {
@@ -114,10 +126,7 @@ impl GrammarConstraint {
 
     /// How large the automaton of masks has become; `None` where masks come from elsewhere.
     pub fn automaton(&self) -> Option<AutomatonStatistics> {
-        match &self.engine {
-            Engine::Automaton(automaton) => Some(automaton.statistics()),
-            Engine::Store(_) | Engine::Walk => None,
-        }
+        self.mask_automaton().map(MaskAutomaton::statistics)
     }
 
     /// Moves `state` over text that no token stands for, such as the part of the answer that is in the prompt; a

@@ -1,9 +1,11 @@
-//! What a server does with constraints: batches, masks by number, limits on work.
+//! What a server does with constraints: batches, masks by number, limits on work, grammars kept and saved.
 
 mod ahead;
 mod batch;
+mod cache;
 mod forced;
 mod ids;
+mod saved;
 mod work;
 
 use std::sync::Arc;

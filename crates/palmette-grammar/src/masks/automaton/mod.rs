@@ -10,6 +10,7 @@
 //! approximated. Lexer states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
 mod explore;
+mod saved;
 mod slices;
 mod views;
 
@@ -24,6 +25,7 @@ use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Stacks};
 use explore::Explorer;
+pub(crate) use saved::{Above, SavedMemo, SavedNode};
 pub use slices::VocabularySlices;
 
 /// Nodes and masks take at most this much memory unless told otherwise.
