@@ -226,7 +226,7 @@ impl SavedGrammar {
         };
         let words = num_tokens.div_ceil(u64::from(u32::BITS));
         let array = |section, entries: u64, numbers: u64| {
-            let len = entries.checked_mul(numbers).unwrap_or(u64::MAX);
+            let len = entries.saturating_mul(numbers);
             file.array::<u32>(section, len).map_err(Malformed)
         };
         Ok(Self {

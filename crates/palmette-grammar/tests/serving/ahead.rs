@@ -1,6 +1,6 @@
 //! Completions change no answer, and leave less to be found out.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use palmette_core::mask;
@@ -8,7 +8,7 @@ use palmette_grammar::{CompletionLimits, CompletionStop, GrammarScratch, MaskWor
 
 use super::{constraints, filled, states, vocabulary, walking};
 
-const NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 #[test]
 fn masks_are_known_after_a_completion_and_are_the_same() {
@@ -23,7 +23,7 @@ fn masks_are_known_after_a_completion_and_are_the_same() {
         let (mut known, mut all) = (0, 0);
         for seed in 0..10 {
             for state in states(&slow, seed, 15) {
-                // Half of a byte's walk is not enough to find out anything.
+                // Nothing can be found out without any work.
                 let work = MaskWork { explore: 0, walk: 0, ..MaskWork::unlimited() };
                 let (mut row, mut scratch) = (vec![!0; words], GrammarScratch::default());
                 let warm = constraint.fill_mask_within(&state, &mut scratch, &mut row, &work);
@@ -62,7 +62,6 @@ fn a_completion_stops_where_it_is_told() {
     let cancelled = AtomicBool::new(true);
     let stopped = make().complete(&CompletionLimits::default(), &cancelled).unwrap();
     assert_eq!(stopped.stopped, Some(CompletionStop::Cancelled));
-    assert!(cancelled.load(Ordering::Relaxed));
 }
 
 #[test]
