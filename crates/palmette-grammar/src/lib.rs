@@ -45,6 +45,15 @@
 //! assert!(constraint.is_accepting(&state));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # In a server
+//! - [`GrammarCache`]: compiled grammars by their [`GrammarSource`] and vocabulary; one thread compiles, others wait.
+//! - [`BatchFiller`]: the masks of a batch on several threads, each row of its own grammar.
+//! - [`GrammarConstraint::mask`]: a mask by reference and [number](MaskId) instead of a copy.
+//! - [`MaskWork`]: limits on the work of one mask, and a flag that calls it off.
+//! - [`GrammarConstraint::complete`] and [`complete_in_background`](GrammarConstraint::complete_in_background): masks
+//!   found out while a prompt is read.
+//! - [`GrammarConstraint::save`] and [`SavedGrammar`]: a compiled grammar with its masks as a file.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
