@@ -1,11 +1,14 @@
 //! A grammar over a vocabulary as a [`Constraint`].
 
+mod history;
+mod scratches;
 mod state;
 
 use std::sync::Arc;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
 
+use scratches::Scratches;
 pub use state::GrammarState;
 
 use crate::masks::{AutomatonStatistics, MaskAutomaton, TrieWalk, VocabularySlices, WalkScratch};
@@ -25,6 +28,7 @@ pub struct GrammarConstraint {
     recognizer: Arc<Recognizer>,
     vocabulary: Arc<VocabularySlices>,
     engine: Engine,
+    scratches: Arc<Scratches>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,12 +63,12 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, texts, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        Self { recognizer, vocabulary, engine }
+        Self { recognizer, vocabulary, engine, scratches: Arc::default() }
     }
 
     /// The same whose masks come from a [`TrieWalk`]: slow, and without memory of what was asked.
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        Self { recognizer, vocabulary, engine: Engine::Walk }
+        Self { recognizer, vocabulary, engine: Engine::Walk, scratches: Arc::default() }
     }
 
     /// The same masks, looked up in `store`.
@@ -95,7 +99,7 @@ impl GrammarConstraint {
             Engine::Store(store) => store.statistics().bytes,
             Engine::Walk => 0,
         };
-        self.recognizer.bytes() + masks
+        self.recognizer.bytes() + self.scratches.bytes() + masks
     }
 
     /// How large the automaton of masks has become; `None` where masks come from elsewhere.
@@ -284,7 +288,7 @@ impl Constraint for GrammarConstraint {
             return Err(CommitError::UnknownToken { token, num_tokens });
         }
         let position = state.num_commits();
-        match self.after(state, token, &mut RecognizerScratch::default()) {
+        match self.scratches.lend(|scratch| self.after(state, token, scratch)) {
             Ok(Some((next, ended))) => {
                 state.push(next, ended);
                 Ok(())
@@ -301,8 +305,8 @@ impl Constraint for GrammarConstraint {
     fn is_accepting(&self, state: &GrammarState) -> bool {
         state.ended()
             || state.position().is_some_and(|position| {
-                let scratch = &mut RecognizerScratch::default();
-                self.recognizer.is_accepting(position, scratch).unwrap_or(false)
+                let accepting = |scratch: &mut _| self.recognizer.is_accepting(position, scratch);
+                self.scratches.lend(accepting).unwrap_or(false)
             })
     }
 }
