@@ -68,7 +68,7 @@ pub(crate) enum TrainErrorKind {
     #[error("the embeddings have {found} columns, but the tokenizer was fitted to {wanted}")]
     OtherWidth { found: usize, wanted: usize },
     #[error(
-        "{items} items have codes that begin with {prefix:?}, but a level has {codes} codes, so they cannot all differ in the          last one: give more levels or codes, append a code, or keep collisions"
+        "{items} items have codes that begin with {prefix:?}, but a level has {codes} codes, so they cannot all differ in the last one: give more levels or codes, append a code, or keep collisions"
     )]
     TooManyAlike { prefix: Vec<u32>, items: usize, codes: usize },
 }

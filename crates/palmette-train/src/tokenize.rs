@@ -58,7 +58,7 @@ pub(crate) struct TokenizeArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = ["save", "method", "levels", "codes", "normalize", "seed", "rounds", "max_items", "hidden", "latent",
-            "epochs", "batch_size", "learning_rate", "commitment"]
+            "steps", "batch_size", "learning_rate", "commitment"]
     )]
     tokenizer: Option<PathBuf>,
 
@@ -100,9 +100,9 @@ pub(crate) struct TokenizeArgs {
     /// Numbers that the encoder makes of an embedding
     #[arg(long, value_name = "N", default_value_t = 32, help_heading = "rq-vae")]
     latent: usize,
-    /// Passes over the items
-    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "rq-vae")]
-    epochs: usize,
+    /// Steps of training; 5,000 suit tens of thousands of items
+    #[arg(long, value_name = "N", default_value_t = 5000, help_heading = "rq-vae")]
+    steps: usize,
     /// Items per step
     #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "rq-vae")]
     batch_size: usize,
@@ -214,7 +214,7 @@ impl TokenizeArgs {
             MethodArg::RqVae => Method::RqVae(RqVaeOptions {
                 hidden: self.hidden.clone(),
                 latent: self.latent,
-                epochs: self.epochs,
+                steps: self.steps,
                 batch_size: self.batch_size,
                 learning_rate: self.learning_rate,
                 commitment: self.commitment,
@@ -307,7 +307,7 @@ impl Progress {
                 bar.set_message(loss);
             }
             None if !self.is_quiet && at.done.is_multiple_of(at.of.div_ceil(10)) => {
-                eprintln!("{} of {}  {loss}", at.done, at.of);
+                eprintln!("{}", format!("{} of {}  {loss}", at.done, at.of).trim_end());
             }
             None => {}
         }

@@ -115,9 +115,9 @@ fn arrays_of_numpy() {
 fn sizes_are_not_believed() {
     let folder = Folder::new();
     let mut bytes = npy(&[3, 2], npyz::Order::C, &ROWS.concat());
-    let at = bytes.windows(6).position(|text| text == b"(3, 2)").unwrap();
+    let at = bytes.windows(5).position(|text| text == b"(3, 2").unwrap();
     // The header is padded with blanks.
-    bytes.splice(at..at + 6, *b"(3000000000000, 2)");
+    bytes.splice(at..at + 5, *b"(3000000000000, 2");
     let end = bytes.iter().position(|&byte| byte == b'\n').unwrap();
     bytes.drain(end - 12..end);
     check_error(&folder.file("a.npy", &bytes), None, None, "bytes long");

@@ -32,8 +32,8 @@ pub struct RqVaeOptions {
     pub hidden: Vec<usize>,
     /// Numbers in z.
     pub latent: usize,
-    /// Passes over the items.
-    pub epochs: usize,
+    /// Steps; as many passes over the items are made as these need at least.
+    pub steps: usize,
     /// Items per step.
     pub batch_size: usize,
     /// Adam's, from the first step to the last.
@@ -47,11 +47,18 @@ impl Default for RqVaeOptions {
         Self {
             hidden: vec![512, 256, 128],
             latent: 32,
-            epochs: 100,
+            steps: 5000,
             batch_size: 1024,
             learning_rate: 1e-3,
             commitment: 0.25,
         }
+    }
+}
+
+impl RqVaeOptions {
+    /// Passes over this many items.
+    pub(super) fn epochs(&self, items: usize) -> usize {
+        self.steps.div_ceil(items.div_ceil(self.batch_size))
     }
 }
 
@@ -227,8 +234,9 @@ impl RqVae {
         let mut sum = GradientSum::new(len);
         let num_pieces = options.batch_size.min(num_rows).div_ceil(PIECE);
         let mut pieces: Vec<Piece> = (0..num_pieces).map(|_| Piece::new(len)).collect();
+        let epochs = options.epochs(num_rows);
         let mut step = 0;
-        for epoch in 0..options.epochs {
+        for epoch in 0..epochs {
             let mut draws = Draws::new(seed, 1 + epoch as u64);
             let order = draws.sample(num_rows, num_rows);
             let mut used = vec![false; len / self.latent()];
@@ -268,7 +276,7 @@ impl RqVae {
                 step += 1;
             }
             // Towards the end nothing is moved: what moved could not settle any more.
-            if epoch + 1 < options.epochs.div_ceil(2) {
+            if epoch + 1 < epochs.div_ceil(2) {
                 self.revive(rows, &used, &mut draws);
             }
             done(epoch + 1, loss / num_rows as f64);
@@ -368,15 +376,15 @@ mod tests {
     use super::*;
     use crate::network::testing::floats;
 
-    fn options(epochs: usize) -> RqVaeOptions {
+    fn options(steps: usize) -> RqVaeOptions {
         let hidden = vec![12];
-        RqVaeOptions { hidden, latent: 3, epochs, batch_size: 50, ..RqVaeOptions::default() }
+        RqVaeOptions { hidden, latent: 3, steps, batch_size: 50, ..RqVaeOptions::default() }
     }
 
-    fn fit(rows: &[f32], epochs: usize) -> (RqVae, Vec<f64>) {
+    fn fit(rows: &[f32], steps: usize) -> (RqVae, Vec<f64>) {
         let mut losses = Vec::new();
         let mut note = |_, loss| losses.push(loss);
-        let model = RqVae::fit(rows, 6, 2, 4, &options(epochs), 1, &mut note).unwrap();
+        let model = RqVae::fit(rows, 6, 2, 4, &options(steps), 1, &mut note).unwrap();
         (model, losses)
     }
 
@@ -459,10 +467,10 @@ mod tests {
         let noise = floats(6 * 300, 10);
         let rows: Vec<f32> =
             (0..6 * 300).map(|at| 3.0 * corners[at % 30] + 0.2 * noise[at]).collect();
-        let (model, losses) = fit(&rows, 60);
+        let (model, losses) = fit(&rows, 360);
         assert!(losses[59] < 0.5 * losses[0], "{losses:?}");
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        assert_eq!(pool.install(|| fit(&rows, 60)), (model.clone(), losses));
+        assert_eq!(pool.install(|| fit(&rows, 360)), (model.clone(), losses));
         let (codes, _) = model.encode(&rows);
         let error = |levels| {
             let made = model.decode(&codes, levels);

@@ -102,7 +102,7 @@ impl Tokenizer {
                 for &hidden in &options.hidden {
                     check("hidden", hidden, 1 << 16)?;
                 }
-                let of = options.epochs;
+                let of = options.epochs(rows.len() / width);
                 let mut done = |done, loss| progress(FitProgress { done, of, loss: Some(loss) });
                 Kind::RqVae(RqVae::fit(rows, width, levels, codes, options, seed, &mut done)?)
             }
@@ -353,7 +353,7 @@ mod tests {
         let options = RqVaeOptions {
             hidden: vec![16],
             latent: 4,
-            epochs: 5,
+            steps: 10,
             batch_size: 32,
             ..RqVaeOptions::default()
         };
