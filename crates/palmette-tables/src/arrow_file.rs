@@ -12,7 +12,6 @@ use arrow_schema::Schema;
 use crate::error::Kind;
 use crate::frames::{Frame, FrameFile, check_buffers, message};
 use crate::guard::guard;
-use crate::layout::Layout;
 
 /// An Arrow file or stream whose messages have been found and counted.
 pub(crate) struct ArrowFile {
@@ -48,15 +47,15 @@ impl ArrowFile {
         self.num_rows
     }
 
-    /// The rows, with the columns that `layout` uses.
+    /// The rows, with the columns of these numbers.
     pub(crate) fn batches(
         self,
-        layout: &Layout,
+        columns: &[usize],
     ) -> impl Iterator<Item = Result<RecordBatch, Kind>> {
         let ArrowFile { mut file, schema, frames, .. } = self;
         let mut dictionaries = HashMap::new();
         frames.into_iter().filter_map(move |frame| {
-            decode(&mut file, frame, &schema, &mut dictionaries, &layout.used).transpose()
+            decode(&mut file, frame, &schema, &mut dictionaries, columns).transpose()
         })
     }
 }

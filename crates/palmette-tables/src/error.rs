@@ -132,6 +132,16 @@ pub(crate) enum Kind {
          and leave it out"
     )]
     AttributeType(DataType),
+    #[error(
+        "no column holds lists of floats, one vector an item; the columns are {}", .found.join(", ")
+    )]
+    NoVectors { found: Vec<String> },
+    #[error("several columns hold lists of floats; name one of {}", .found.join(", "))]
+    SeveralVectors { found: Vec<String> },
+    #[error("{0} cannot be a vector; write a list of floats")]
+    VectorType(DataType),
+    #[error("item {item:?}: the vector, or a number in it, is null; every item needs a whole one")]
+    NullVector { item: String },
     #[error("the item ID is null; every item needs one")]
     NullId,
     #[error("item {item:?}: the code at level {level} is null; a semantic ID has no gaps")]

@@ -1,4 +1,4 @@
-//! Items from Parquet and Arrow files.
+//! Items, and vectors of items, from Parquet and Arrow files.
 //!
 //! [`read_into`] pushes the rows of one file, in order, into an
 //! [`ItemSink`](palmette_catalog::readers::ItemSink), as the text readers of `palmette-catalog` do;
@@ -27,6 +27,8 @@
 //!
 //! Other types (binary, times of day, durations, intervals, maps, unions) are an error that names
 //! the column, unless the caller names the attributes to read and leaves it out.
+//!
+//! [`read_vectors`] reads a column of embeddings instead, one vector an item.
 //!
 //! Only the columns in use are read, and one batch of rows is in memory at a time: 8,192 rows of
 //! Parquet, of Arrow as many as its writer put together, and its dictionaries.
@@ -79,9 +81,12 @@ mod parquet_file;
 mod read;
 mod rows;
 mod scalars;
+mod table;
 mod values;
+mod vectors;
 
 pub use error::TableError;
 pub use format::{TableFormat, UnknownTableFormat};
 pub use frames::MAX_UNPACKED_BYTES;
 pub use read::read_into;
+pub use vectors::read_vectors;

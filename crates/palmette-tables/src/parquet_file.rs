@@ -9,8 +9,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::error::Kind;
 use crate::guard::guard;
-use crate::layout::Layout;
-use crate::read::BATCH_ROWS;
+use crate::table::BATCH_ROWS;
 
 pub(crate) struct ParquetFile {
     builder: ParquetRecordBatchReaderBuilder<File>,
@@ -33,13 +32,13 @@ impl ParquetFile {
             .fold(0, u64::saturating_add)
     }
 
-    /// The rows, with the columns that `layout` uses.
+    /// The rows, with the columns of these numbers.
     pub(crate) fn batches(
         self,
-        layout: &Layout,
+        columns: &[usize],
     ) -> Result<impl Iterator<Item = Result<RecordBatch, Kind>> + use<>, Kind> {
         let builder = self.builder;
-        let columns = ProjectionMask::roots(builder.parquet_schema(), layout.used.iter().copied());
+        let columns = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
         let builder = builder.with_projection(columns).with_batch_size(BATCH_ROWS);
         let mut reader = guard(|| builder.build())?;
         // Callers stop at the first error: after a panic the reader is not asked again.

@@ -1,22 +1,14 @@
-//! From a file to a sink.
+//! Items from a file to a sink.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use arrow_array::RecordBatch;
 use palmette_catalog::readers::{CheckedSink, ItemSink, Place, ReadSummary};
 
-use crate::arrow_file::ArrowFile;
-use crate::error::{Fault, Kind};
-use crate::format::Content;
+use crate::error::Fault;
 use crate::layout::Layout;
-use crate::parquet_file::ParquetFile;
 use crate::rows::push_rows;
+use crate::table::Table;
 use crate::{TableError, TableFormat};
-
-/// Rows handed on between two calls of `progress`, and read of Parquet at a time.
-pub(crate) const BATCH_ROWS: usize = 8192;
 
 /// Reads the items of a table into a sink, in order.
 ///
@@ -45,66 +37,25 @@ fn read(
     sink: &mut impl ItemSink,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ReadSummary, Fault> {
-    let mut file = File::open(path).map_err(Kind::Io)?;
-    let mut head = Vec::new();
-    (&mut file).take(8).read_to_end(&mut head).map_err(Kind::Io)?;
-    file.seek(SeekFrom::Start(0)).map_err(Kind::Io)?;
-    if head.is_empty() {
-        return Ok(ReadSummary::default());
-    }
-
+    let Some(table) = Table::open(path, format)? else { return Ok(ReadSummary::default()) };
     let mut sink = CheckedSink::new(sink, Place::Row);
-    match (format, Content::of(&head)) {
-        (TableFormat::Parquet, Some(Content::Parquet)) => {
-            let file = ParquetFile::open(file)?;
-            let layout = Layout::of(file.schema(), attributes)?;
-            let num_rows = file.num_rows();
-            pass(file.batches(&layout)?, &layout, num_rows, &mut sink, progress)?;
-        }
-        (TableFormat::Arrow, Some(content @ (Content::ArrowFile | Content::ArrowStream))) => {
-            let file = ArrowFile::open(file, content == Content::ArrowFile)?;
-            let layout = Layout::of(file.schema(), attributes)?;
-            let num_rows = file.num_rows();
-            pass(file.batches(&layout), &layout, num_rows, &mut sink, progress)?;
-        }
-        (TableFormat::Parquet, Some(Content::ArrowFile)) => {
-            let found = TableFormat::Arrow;
-            return Err(Kind::OtherFormat { expected: format, found }.into());
-        }
-        (TableFormat::Arrow, Some(Content::Parquet)) => {
-            let found = TableFormat::Parquet;
-            return Err(Kind::OtherFormat { expected: format, found }.into());
-        }
-        (_, Some(Content::FeatherV1)) => return Err(Kind::FeatherV1.into()),
-        (_, Some(Content::EncryptedParquet)) => return Err(Kind::Encrypted.into()),
-        _ => return Err(Kind::OtherContent { expected: format, head }.into()),
-    }
+    let layout = Layout::of(table.schema(), attributes)?;
+    pass(table, &layout, &mut sink, progress)?;
     Ok(sink.finish())
 }
 
 fn pass<S: ItemSink>(
-    batches: impl Iterator<Item = Result<RecordBatch, Kind>>,
+    table: Table,
     layout: &Layout,
-    num_rows: u64,
     sink: &mut CheckedSink<'_, S>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Fault> {
     if !layout.timestamps.is_empty() {
         sink.timestamps(&layout.timestamps);
     }
-    let mut rows_read = 0;
-    for batch in batches {
-        let batch = batch?;
-        for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
-            let rows = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
-            push_rows(&rows, layout, rows_read + 1, sink)?;
-            rows_read += rows.num_rows() as u64;
-            progress(rows_read, num_rows);
-        }
-    }
-    if rows_read != num_rows {
-        let counts = format!("it says that it has {num_rows} rows, and has {rows_read}");
-        return Err(Kind::Damaged(counts).into());
-    }
-    Ok(())
+    table.for_each_batch(&layout.used, &mut |rows, rows_before, num_rows| {
+        push_rows(rows, layout, rows_before + 1, sink)?;
+        progress(rows_before + rows.num_rows() as u64, num_rows);
+        Ok(())
+    })
 }

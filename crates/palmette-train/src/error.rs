@@ -53,6 +53,24 @@ pub(crate) enum TrainErrorKind {
     Disagrees { path: PathBuf, field: String, saved: String, wanted: String },
     #[error("the worker threads cannot be started: {0}; lower `threads`")]
     Threads(String),
+    #[error(
+        "the embeddings have {rows} rows and {columns} columns; there must be at least one of each"
+    )]
+    NoEmbeddings { rows: usize, columns: usize },
+    #[error("item {item:?} has two embeddings; every item needs one")]
+    ItemTwice { item: String },
+    #[error(
+        "item {item:?}: number {column} of its embedding is {value}; embeddings must be finite: leave the item out, or mend it"
+    )]
+    NotFinite { item: String, column: usize, value: f32 },
+    #[error("`{what}` is {value}; it must be from 1 to {most}")]
+    Size { what: &'static str, value: usize, most: usize },
+    #[error("the embeddings have {found} columns, but the tokenizer was fitted to {wanted}")]
+    OtherWidth { found: usize, wanted: usize },
+    #[error(
+        "{items} items have codes that begin with {prefix:?}, but a level has {codes} codes, so they cannot all differ in the last one: give more levels or codes, append a code, or keep collisions"
+    )]
+    TooManyAlike { prefix: Vec<u32>, items: usize, codes: usize },
 }
 
 impl TrainError {

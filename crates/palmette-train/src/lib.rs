@@ -1,4 +1,5 @@
-//! Next-item training, from scratch, of the Qwen3-family decoders that Palmette serves.
+//! Next-item training, from scratch, of the Qwen3-family decoders that Palmette serves, and [semantic IDs](semantic_ids) for their
+//! items.
 //!
 //! The backward pass is written by hand, one file per layer under [`network`], each checked against
 //! a plain f64 definition; the whole model is checked against one too. No machine-learning
@@ -23,6 +24,7 @@ mod optimizer;
 mod options;
 mod params;
 mod schedule;
+pub mod semantic_ids;
 mod tensor_file;
 mod trainer;
 

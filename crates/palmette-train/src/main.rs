@@ -1,11 +1,14 @@
 //! `palmette-train`: the command that trains the models `palmette` serves.
 
 mod command;
+mod tokenize;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 const AFTER_HELP: &str = "\
 Example:
+  palmette-train tokenize --embeddings items.parquet --out items.json
+  palmette catalog build items.json --out shop.palm
   palmette-train train --catalog shop.palm --histories histories.json --out model
 
 `palmette-train train --help` says what to train with and when to change a default.";
@@ -21,6 +24,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Train(Box<command::TrainArgs>),
+    Tokenize(Box<tokenize::TokenizeArgs>),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -31,6 +35,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let result = match Cli::parse().command {
         Command::Train(args) => command::train(&args),
+        Command::Tokenize(args) => tokenize::tokenize(&args),
         Command::Completions { shell } => {
             let name = "palmette-train";
             clap_complete::generate(shell, &mut Cli::command(), name, &mut std::io::stdout());

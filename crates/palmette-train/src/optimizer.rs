@@ -72,8 +72,8 @@ pub(crate) struct AdamW {
 }
 
 /// One update's constants.
-#[derive(Clone, Copy)]
-struct Update {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Update {
     gradient_scale: f32,
     beta1: f32,
     beta2: f32,
@@ -82,6 +82,48 @@ struct Update {
     /// 1 / √(bias correction) of the second moment.
     second_scale: f32,
     epsilon: f32,
+}
+
+impl Update {
+    /// The update that counts as `step`, from 0, of gradients that are multiplied by `gradient_scale` first.
+    pub(crate) fn new(
+        [beta1, beta2]: [f32; 2],
+        epsilon: f32,
+        gradient_scale: f32,
+        learning_rate: f64,
+        step: u64,
+    ) -> Self {
+        let correction = |beta: f32| 1.0 - f64::from(beta).powf((step + 1) as f64);
+        Self {
+            gradient_scale,
+            beta1,
+            beta2,
+            rate: (learning_rate / correction(beta1)) as f32,
+            second_scale: (1.0 / correction(beta2).sqrt()) as f32,
+            epsilon,
+        }
+    }
+
+    /// Moves weights that decay alike: they are multiplied by `keep` first.
+    pub(crate) fn apply(
+        self,
+        weights: &mut [f32],
+        first: &mut [f32],
+        second: &mut [f32],
+        gradient: &[f32],
+        keep: f32,
+    ) {
+        let Self { gradient_scale, beta1, beta2, rate, second_scale, epsilon } = self;
+        let len = weights.len();
+        let (first, second, gradient) = (&mut first[..len], &mut second[..len], &gradient[..len]);
+        for i in 0..len {
+            let g = gradient[i] * gradient_scale;
+            first[i] = beta1 * first[i] + (1.0 - beta1) * g;
+            second[i] = beta2 * second[i] + (1.0 - beta2) * g * g;
+            let moved = rate * first[i] / (second[i].sqrt() * second_scale + epsilon);
+            weights[i] = weights[i] * keep - moved;
+        }
+    }
 }
 
 impl AdamW {
@@ -101,15 +143,8 @@ impl AdamW {
         learning_rate: f64,
         step: u64,
     ) {
-        let correction = |beta: f32| 1.0 - f64::from(beta).powf((step + 1) as f64);
-        let update = Update {
-            gradient_scale,
-            beta1: options.beta1,
-            beta2: options.beta2,
-            rate: (learning_rate / correction(options.beta1)) as f32,
-            second_scale: (1.0 / correction(options.beta2).sqrt()) as f32,
-            epsilon: options.adam_epsilon,
-        };
+        let betas = [options.beta1, options.beta2];
+        let update = Update::new(betas, options.adam_epsilon, gradient_scale, learning_rate, step);
         let decaying = (1.0 - learning_rate * f64::from(options.weight_decay)) as f32;
         let keep = |role: Role| match role {
             Role::Norm => 1.0,
@@ -124,38 +159,16 @@ impl AdamW {
                 let tensor = &layout.tensors()[layout.tensor_at(start + from)];
                 let to = (tensor.range().end - start).min(weights.len());
                 let run = from..to;
-                update_run(
+                update.apply(
                     &mut weights[run.clone()],
                     &mut first[run.clone()],
                     &mut second[run.clone()],
                     &gradient[run],
-                    update,
                     keep(tensor.role),
                 );
                 from = to;
             }
         });
-    }
-}
-
-/// The update of weights that decay alike: they are multiplied by `keep` first.
-fn update_run(
-    weights: &mut [f32],
-    first: &mut [f32],
-    second: &mut [f32],
-    gradient: &[f32],
-    update: Update,
-    keep: f32,
-) {
-    let Update { gradient_scale, beta1, beta2, rate, second_scale, epsilon } = update;
-    let len = weights.len();
-    let (first, second, gradient) = (&mut first[..len], &mut second[..len], &gradient[..len]);
-    for i in 0..len {
-        let g = gradient[i] * gradient_scale;
-        first[i] = beta1 * first[i] + (1.0 - beta1) * g;
-        second[i] = beta2 * second[i] + (1.0 - beta2) * g * g;
-        let moved = rate * first[i] / (second[i].sqrt() * second_scale + epsilon);
-        weights[i] = weights[i] * keep - moved;
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn read(path: &Path, layout: &Layout) -> Result<Vec<f32>, TrainError>
 }
 
 /// Converts stored bytes; returns the type when it is not one that can be read.
-fn decode(values: &mut [f32], dtype: Dtype, bytes: &[u8]) -> Result<(), Dtype> {
+pub(crate) fn decode(values: &mut [f32], dtype: Dtype, bytes: &[u8]) -> Result<(), Dtype> {
     match dtype {
         Dtype::F32 => {
             let bytes = bytes.as_chunks().0;
@@ -137,9 +137,18 @@ pub fn replace_text(path: &Path, text: &str) -> Result<(), TrainError> {
     replace_file(path, |partial| write_text(partial, text))
 }
 
+/// Replaces a file of these bytes likewise.
+pub(crate) fn replace_bytes(path: &Path, bytes: &[u8]) -> Result<(), TrainError> {
+    replace_file(path, |partial| write_bytes(partial, bytes))
+}
+
 /// Writes a text file and waits until it is stored.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), TrainError> {
-    fs::write(path, text).map_err(|error| TrainError::io(path, error))?;
+    write_bytes(path, text.as_bytes())
+}
+
+fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), TrainError> {
+    fs::write(path, bytes).map_err(|error| TrainError::io(path, error))?;
     sync(path)
 }
 

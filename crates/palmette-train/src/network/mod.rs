@@ -13,7 +13,7 @@ mod batch;
 mod cross_entropy;
 mod dropout;
 mod embedding;
-mod linear;
+pub(crate) mod linear;
 mod model;
 mod output_head;
 mod rms_norm;
