@@ -1,6 +1,7 @@
 //! Mask engines: which tokens may follow a position.
 
 mod automaton;
+mod pieces;
 mod walk;
 
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};

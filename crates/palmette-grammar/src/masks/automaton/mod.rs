@@ -17,6 +17,7 @@ use std::sync::{Arc, RwLock};
 
 use hashbrown::HashMap;
 
+use super::pieces::{Lexemes, Reading, ReadingMemory, Unknown};
 use crate::Stacks;
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
@@ -49,10 +50,13 @@ struct Memo {
     /// The nodes for the topmost state.
     tops: HashMap<(LexerState, StateId), NodeId>,
     nodes: Vec<Node>,
-    /// All masks, end to end.
-    masks: Vec<u32>,
+    masks: Vec<Box<[u32]>>,
     by_hash: HashMap<u64, Vec<MaskId>>,
+    lexemes: Option<Lexemes>,
+    reading: ReadingMemory,
     explorer: Explorer,
+    /// The mask in the making.
+    words: Vec<u32>,
     bytes: usize,
 }
 
@@ -67,11 +71,19 @@ struct MaskId(u32);
 struct Node {
     lexer: LexerState,
     states: Box<[StateId]>,
-    /// The tokens that may follow on every stack that begins so.
-    mask: MaskId,
-    /// Those that depend on what is below; `None`: none does.
-    undecided: Option<VocabularyTrie>,
+    known: Known,
     children: HashMap<StateId, NodeId>,
+}
+
+/// What is known of the tokens that may follow on every stack that begins with certain states.
+#[derive(Debug)]
+enum Known {
+    /// Nothing before more of the stack is read.
+    Nothing,
+    /// These may follow, and no others, whatever is below.
+    All(MaskId),
+    /// These may follow, and some others depend on what is below.
+    Some(MaskId, VocabularyTrie),
 }
 
 /// How large an automaton is.
@@ -86,13 +98,15 @@ pub struct AutomatonStatistics {
 }
 
 /// What a question needs that has not been built.
-enum Missing {
+enum Missing<'s> {
     /// The state that stands for this one.
     Alike(LexerState),
-    /// The node for a lexer state and a topmost state.
-    Top(LexerState, StateId),
-    /// The node below another.
-    Below(NodeId, StateId),
+    /// What is known of a lexer state and the top of a stack.
+    Top(LexerState, StackNode<'s>),
+    /// What is known once this entry is read below a node.
+    Below(NodeId, StackNode<'s>),
+    /// What is known at a node, of which this is the last entry.
+    Here(NodeId, StackNode<'s>),
 }
 
 impl MaskAutomaton {
@@ -109,8 +123,8 @@ impl MaskAutomaton {
     /// How large it is.
     pub fn statistics(&self) -> AutomatonStatistics {
         let memo = self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let masks = memo.masks.len() / self.vocabulary.num_words().max(1);
-        AutomatonStatistics { nodes: memo.nodes.len(), masks, bytes: memo.bytes }
+        let (nodes, masks) = (memo.nodes.len(), memo.masks.len());
+        AutomatonStatistics { nodes, masks, bytes: memo.bytes() }
     }
 
     /// Sets the bits of the tokens with text that may follow; clears all others.
@@ -129,7 +143,7 @@ impl MaskAutomaton {
         loop {
             let missing = {
                 let memo = self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-                memo.fill(position, self.vocabulary.num_words(), mask)
+                memo.fill(position, mask)
             };
             let Err(missing) = missing else { return Ok(()) };
             if let Err(error) = self.build(recognizer, missing) {
@@ -139,9 +153,9 @@ impl MaskAutomaton {
         }
     }
 
-    fn build(&self, recognizer: &Recognizer, missing: Missing) -> Result<(), RecognizerError> {
+    fn build(&self, recognizer: &Recognizer, missing: Missing<'_>) -> Result<(), RecognizerError> {
         let mut memo = self.memo.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if memo.bytes > self.max_bytes {
+        if memo.bytes() > self.max_bytes {
             *memo = Memo::default();
             return Ok(());
         }
@@ -150,13 +164,18 @@ impl MaskAutomaton {
 }
 
 impl Memo {
+    /// About how much memory it takes, without what grammars over the vocabulary share.
+    fn bytes(&self) -> usize {
+        self.bytes + self.lexemes.as_ref().map_or(0, Lexemes::bytes)
+    }
+
     /// Writes the mask of a position, or says what it needs.
-    fn fill(&self, position: &Position, num_words: usize, mask: &mut [u32]) -> Result<(), Missing> {
+    fn fill<'s>(&self, position: &'s Position, mask: &mut [u32]) -> Result<(), Missing<'s>> {
         let mut first = true;
         for branch in position.branches() {
             let &lexer = self.alike.get(&branch.lexer).ok_or(Missing::Alike(branch.lexer))?;
             self.read(lexer, &branch.stacks, |found| {
-                let found = &self.masks[found.0 as usize * num_words..][..num_words];
+                let found = &self.masks[found.0 as usize];
                 if std::mem::take(&mut first) {
                     mask.copy_from_slice(found);
                 } else {
@@ -168,31 +187,29 @@ impl Memo {
     }
 
     /// Shows the masks of all stacks, each at least once.
-    fn read(
+    fn read<'s>(
         &self,
         lexer: LexerState,
-        stacks: &Stacks,
+        stacks: &'s Stacks,
         mut show: impl FnMut(MaskId),
-    ) -> Result<(), Missing> {
+    ) -> Result<(), Missing<'s>> {
         for top in stacks.tops() {
-            let &node =
-                self.tops.get(&(lexer, top.state())).ok_or(Missing::Top(lexer, top.state()))?;
-            if self.decided(node, top) {
-                show(self.nodes[node.0 as usize].mask);
+            let &node = self.tops.get(&(lexer, top.state())).ok_or(Missing::Top(lexer, top))?;
+            if let Some(mask) = self.decided(node, top)? {
+                show(mask);
                 continue;
             }
             // Ways through the stacks meet again: none is gone twice.
             let mut work = vec![(top, node)];
             let mut seen: Vec<(StackNode<'_>, NodeId)> = Vec::new();
             while let Some((above, node)) = work.pop() {
-                if self.decided(node, above) {
-                    show(self.nodes[node.0 as usize].mask);
+                if let Some(mask) = self.decided(node, above)? {
+                    show(mask);
                     continue;
                 }
                 for below in above.below() {
                     let children = &self.nodes[node.0 as usize].children;
-                    let &child =
-                        children.get(&below.state()).ok_or(Missing::Below(node, below.state()))?;
+                    let &child = children.get(&below.state()).ok_or(Missing::Below(node, below))?;
                     if above.below().len() == 1 || !seen.contains(&(below, child)) {
                         if above.below().len() > 1 {
                             seen.push((below, child));
@@ -205,91 +222,156 @@ impl Memo {
         Ok(())
     }
 
-    /// Whether nothing below `stack` can change what `node` says.
-    fn decided(&self, node: NodeId, stack: StackNode<'_>) -> bool {
-        self.nodes[node.0 as usize].undecided.is_none() || stack.below().len() == 0
+    /// The mask, if nothing below `stack` can change what `node` says.
+    fn decided<'s>(
+        &self,
+        node: NodeId,
+        stack: StackNode<'s>,
+    ) -> Result<Option<MaskId>, Missing<'s>> {
+        match self.nodes[node.0 as usize].known {
+            Known::All(mask) => Ok(Some(mask)),
+            _ if stack.below().len() > 0 => Ok(None),
+            Known::Some(mask, _) => Ok(Some(mask)),
+            Known::Nothing => Err(Missing::Here(node, stack)),
+        }
     }
 
     fn build(
         &mut self,
         recognizer: &Recognizer,
         vocabulary: &VocabularySlices,
-        missing: Missing,
+        missing: Missing<'_>,
     ) -> Result<(), RecognizerError> {
-        match missing {
+        let (lexer, states, lowest) = match missing {
             Missing::Alike(lexer) => {
                 let longest = vocabulary.trie().max_depth() as u32;
                 let alike = recognizer.lexer().within(lexer, longest)?;
                 self.alike.insert(lexer, alike);
+                return Ok(());
             }
-            Missing::Top(lexer, state) => {
-                let slice = vocabulary.slice_of(recognizer, lexer, state)?;
-                let trie = slice.as_ref().map_or(vocabulary.trie(), |slice| slice.rest());
-                let mut mask = match &slice {
-                    Some(slice) => slice.mask().to_vec(),
-                    None => vec![0; vocabulary.num_words()],
-                };
-                let states = [state];
-                let explorer = &mut self.explorer;
-                let undecided = explorer.explore(recognizer, trie, lexer, &states, &mut mask)?;
-                let node = self.push(vocabulary, lexer, &states, mask, &undecided);
-                self.tops.insert((lexer, state), node);
-            }
-            Missing::Below(parent, state) => {
+            Missing::Top(lexer, top) => (lexer, [top.state()].into(), top),
+            Missing::Below(parent, at) => {
                 let above = &self.nodes[parent.0 as usize];
-                let Some(trie) = &above.undecided else { return Ok(()) };
-                let num_words = vocabulary.num_words();
-                let mut mask =
-                    self.masks[above.mask.0 as usize * num_words..][..num_words].to_vec();
-                let states = [&*above.states, &[state]].concat();
-                let lexer = above.lexer;
-                let undecided =
-                    self.explorer.explore(recognizer, trie, lexer, &states, &mut mask)?;
-                let node = self.push(vocabulary, lexer, &states, mask, &undecided);
-                self.nodes[parent.0 as usize].children.insert(state, node);
+                (above.lexer, [&*above.states, &[at.state()]].concat().into(), at)
             }
+            Missing::Here(node, at) => {
+                let node = &self.nodes[node.0 as usize];
+                (node.lexer, node.states.clone(), at)
+            }
+        };
+        self.words.clear();
+        self.words.resize(vocabulary.num_words(), 0);
+        let lexemes = match &mut self.lexemes {
+            Some(lexemes) if lexemes.pieces().memory_bytes() <= slices::MAX_PIECE_BYTES => lexemes,
+            outdated => outdated.insert(Lexemes::new(vocabulary.pieces())),
+        };
+        let reading =
+            Reading { recognizer, trie: vocabulary.trie(), lexemes, memory: &mut self.reading };
+        match reading.fill(lexer, &states, lowest, &mut self.words) {
+            Ok(()) => {
+                let states: Box<[_]> = self.reading.read().into();
+                let mask = self.intern();
+                let node = self.node(lexer, &states);
+                self.nodes[node.0 as usize].known = Known::All(mask);
+                Ok(())
+            }
+            Err(Unknown) => self.walk(recognizer, vocabulary, lexer, &states),
         }
-        Ok(())
     }
 
-    fn push(
+    /// Finds out by a walk what is known of a lexer state and the first states of a stack.
+    fn walk(
         &mut self,
+        recognizer: &Recognizer,
         vocabulary: &VocabularySlices,
         lexer: LexerState,
         states: &[StateId],
-        mask: Vec<u32>,
-        undecided: &[palmette_core::TokenId],
-    ) -> NodeId {
-        let undecided = (!undecided.is_empty()).then(|| vocabulary.trie_of(undecided));
-        self.bytes += size_of::<Node>()
-            + size_of_val(states)
-            + undecided.as_ref().map_or(0, VocabularyTrie::memory_bytes);
-        let mask = self.intern(mask);
-        let id = NodeId(self.nodes.len() as u32);
-        let children = HashMap::new();
-        self.nodes.push(Node { lexer, states: states.into(), mask, undecided, children });
-        id
+    ) -> Result<(), RecognizerError> {
+        let node = self.node(lexer, states);
+        let above = match states {
+            [_] => None,
+            [above @ .., _] => Some(self.node(lexer, above)),
+            [] => None,
+        };
+        self.words.fill(0);
+        let slice;
+        let trie = match above.map(|above| &self.nodes[above.0 as usize].known) {
+            Some(Known::Some(mask, undecided)) => {
+                self.words.copy_from_slice(&self.masks[mask.0 as usize]);
+                undecided
+            }
+            _ => {
+                slice = vocabulary.slice_of(recognizer, lexer, states[0])?;
+                match &slice {
+                    Some(slice) => {
+                        self.words.copy_from_slice(slice.mask());
+                        slice.rest()
+                    }
+                    None => vocabulary.trie(),
+                }
+            }
+        };
+        let undecided = self.explorer.explore(recognizer, trie, lexer, states, &mut self.words)?;
+        let mask = self.intern();
+        self.nodes[node.0 as usize].known = if undecided.is_empty() {
+            Known::All(mask)
+        } else {
+            let undecided = vocabulary.trie_of(&undecided);
+            self.bytes += undecided.memory_bytes();
+            Known::Some(mask, undecided)
+        };
+        Ok(())
     }
 
-    /// The number of a mask, which is stored once.
-    fn intern(&mut self, mask: Vec<u32>) -> MaskId {
-        let hash = hash(&mask);
+    /// The node of a lexer state and the first states of a stack, and those above it.
+    fn node(&mut self, lexer: LexerState, states: &[StateId]) -> NodeId {
+        let mut above: Option<NodeId> = None;
+        for (&state, depth) in states.iter().zip(1..) {
+            let next = NodeId(self.nodes.len() as u32);
+            let at = match above {
+                None => *self.tops.entry((lexer, state)).or_insert(next),
+                Some(above) => *self.nodes[above.0 as usize].children.entry(state).or_insert(next),
+            };
+            if at == next {
+                let states = &states[..depth];
+                self.bytes += size_of::<Node>() + size_of_val(states);
+                let (known, children) = (Known::Nothing, HashMap::new());
+                self.nodes.push(Node { lexer, states: states.into(), known, children });
+            }
+            above = Some(at);
+        }
+        above.expect("a stack has a top")
+    }
+
+    /// The number of the mask in the making, which is stored once.
+    fn intern(&mut self) -> MaskId {
+        let hash = hash(&self.words);
         let alike = self.by_hash.entry(hash).or_default();
-        let same = |id: &&MaskId| self.masks[id.0 as usize * mask.len()..][..mask.len()] == mask;
+        let same = |id: &&MaskId| *self.masks[id.0 as usize] == *self.words;
         if let Some(&known) = alike.iter().find(same) {
             return known;
         }
-        let id = MaskId((self.masks.len() / mask.len().max(1)) as u32);
+        let id = MaskId(self.masks.len() as u32);
         alike.push(id);
-        self.bytes += size_of_val(&*mask);
-        self.masks.extend_from_slice(&mask);
+        self.bytes += size_of_val(&*self.words);
+        self.masks.push(self.words.as_slice().into());
         id
     }
 }
 
 /// A hash of a mask that is the same everywhere.
 fn hash(mask: &[u32]) -> u64 {
-    mask.iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, &word| {
-        (hash ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    // Several lanes, so that no product waits for the one before.
+    const LANES: usize = 8;
+    let mut lanes = [0xCBF2_9CE4_8422_2325_u64; LANES];
+    let mix = |lane: &mut u64, pair: &[u32]| {
+        let word = pair.iter().fold(0, |word, &half| word << 32 | u64::from(half));
+        *lane = (*lane ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    };
+    for chunk in mask.chunks(2 * LANES) {
+        lanes.iter_mut().zip(chunk.chunks(2)).for_each(|(lane, pair)| mix(lane, pair));
+    }
+    lanes.into_iter().fold(0, |hash: u64, lane| {
+        (hash ^ lane).wrapping_mul(0xFF51_AFD7_ED55_8CCD).rotate_left(31)
     })
 }

@@ -18,6 +18,7 @@ mod compile;
 mod derive;
 mod emptiness;
 mod horizon;
+mod import;
 mod ordered;
 mod utf8;
 
@@ -27,6 +28,7 @@ pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
 pub(crate) use compile::CompileErrorKind;
 use hashbrown::{DefaultHashBuilder, HashTable};
+pub(crate) use import::Front;
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
