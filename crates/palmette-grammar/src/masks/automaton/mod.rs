@@ -10,6 +10,7 @@
 //! approximated. Lexer states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
 mod explore;
+mod prepare;
 mod slices;
 mod views;
 
@@ -51,6 +52,8 @@ struct Memo {
     tops: HashMap<(LexerState, StateId), NodeId>,
     nodes: Vec<Node>,
     masks: Vec<Box<[u32]>>,
+    /// By masks, ascending: their union.
+    unions: HashMap<Box<[MaskId]>, MaskId>,
     by_hash: HashMap<u64, Vec<MaskId>>,
     lexemes: Option<Lexemes>,
     reading: ReadingMemory,
@@ -63,8 +66,51 @@ struct Memo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NodeId(u32);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct MaskId(u32);
+
+/// The masks whose union is asked for, each once.
+#[derive(Debug)]
+struct FoundMasks {
+    first: [MaskId; MOST_FOUND],
+    len: usize,
+    /// All of them where they are more.
+    all: Vec<MaskId>,
+}
+
+/// As many masks are collected without asking for memory.
+const MOST_FOUND: usize = 16;
+
+impl Default for FoundMasks {
+    fn default() -> Self {
+        Self { first: [MaskId(0); MOST_FOUND], len: 0, all: Vec::new() }
+    }
+}
+
+impl FoundMasks {
+    fn insert(&mut self, mask: MaskId) {
+        let known = if self.all.is_empty() { &self.first[..self.len] } else { &self.all };
+        if known.contains(&mask) {
+            return;
+        }
+        if self.all.is_empty() && self.len < MOST_FOUND {
+            self.first[self.len] = mask;
+            self.len += 1;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&self.first);
+        }
+        self.all.push(mask);
+    }
+
+    /// In ascending order.
+    fn sorted(&mut self) -> &[MaskId] {
+        let known = if self.all.is_empty() { &mut self.first[..self.len] } else { &mut *self.all };
+        known.sort_unstable();
+        known
+    }
+}
 
 /// Some states of a stack, read from the top.
 #[derive(Debug)]
@@ -72,7 +118,8 @@ struct Node {
     lexer: LexerState,
     states: Box<[StateId]>,
     known: Known,
-    children: HashMap<StateId, NodeId>,
+    /// By the state below, ascending.
+    children: Vec<(StateId, NodeId)>,
 }
 
 /// What is known of the tokens that may follow on every stack that begins with certain states.
@@ -107,6 +154,8 @@ enum Missing<'s> {
     Below(NodeId, StackNode<'s>),
     /// What is known at a node, of which this is the last entry.
     Here(NodeId, StackNode<'s>),
+    /// The union of several masks.
+    Union(Box<[MaskId]>),
 }
 
 impl MaskAutomaton {
@@ -171,55 +220,89 @@ impl Memo {
 
     /// Writes the mask of a position, or says what it needs.
     fn fill<'s>(&self, position: &'s Position, mask: &mut [u32]) -> Result<(), Missing<'s>> {
-        let mut first = true;
+        let mut found = FoundMasks::default();
         for branch in position.branches() {
             let &lexer = self.alike.get(&branch.lexer).ok_or(Missing::Alike(branch.lexer))?;
-            self.read(lexer, &branch.stacks, |found| {
-                let found = &self.masks[found.0 as usize];
-                if std::mem::take(&mut first) {
-                    mask.copy_from_slice(found);
-                } else {
-                    mask.iter_mut().zip(found).for_each(|(word, &found)| *word |= found);
-                }
-            })?;
+            self.read(lexer, &branch.stacks, &mut found)?;
+        }
+        let union = match *found.sorted() {
+            [] => None,
+            [only] => Some(only),
+            ref several => match self.unions.get(several) {
+                Some(&known) => Some(known),
+                None => return Err(Missing::Union(several.into())),
+            },
+        };
+        match union {
+            Some(union) => mask.copy_from_slice(&self.masks[union.0 as usize]),
+            None => mask.fill(0),
         }
         Ok(())
     }
 
-    /// Shows the masks of all stacks, each at least once.
+    /// Finds the masks of all stacks, each at least once.
     fn read<'s>(
         &self,
         lexer: LexerState,
         stacks: &'s Stacks,
-        mut show: impl FnMut(MaskId),
+        found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for top in stacks.tops() {
             let &node = self.tops.get(&(lexer, top.state())).ok_or(Missing::Top(lexer, top))?;
-            if let Some(mask) = self.decided(node, top)? {
-                show(mask);
+            let (mut above, mut node) = (top, node);
+            loop {
+                if let Some(mask) = self.decided(node, above)? {
+                    found.insert(mask);
+                    break;
+                }
+                let mut below = above.below();
+                if below.len() > 1 {
+                    self.read_ways(node, above, found)?;
+                    break;
+                }
+                let Some(only) = below.next() else { break };
+                (above, node) = (only, self.child(node, only)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the masks of the stacks that part below an entry.
+    fn read_ways<'s>(
+        &self,
+        node: NodeId,
+        above: StackNode<'s>,
+        found: &mut FoundMasks,
+    ) -> Result<(), Missing<'s>> {
+        let mut work = vec![(above, node)];
+        // Ways through the stacks meet again: none is gone twice.
+        let mut seen: Vec<(StackNode<'_>, NodeId)> = Vec::new();
+        while let Some((above, node)) = work.pop() {
+            if let Some(mask) = self.decided(node, above)? {
+                found.insert(mask);
                 continue;
             }
-            // Ways through the stacks meet again: none is gone twice.
-            let mut work = vec![(top, node)];
-            let mut seen: Vec<(StackNode<'_>, NodeId)> = Vec::new();
-            while let Some((above, node)) = work.pop() {
-                if let Some(mask) = self.decided(node, above)? {
-                    show(mask);
-                    continue;
-                }
-                for below in above.below() {
-                    let children = &self.nodes[node.0 as usize].children;
-                    let &child = children.get(&below.state()).ok_or(Missing::Below(node, below))?;
-                    if above.below().len() == 1 || !seen.contains(&(below, child)) {
-                        if above.below().len() > 1 {
-                            seen.push((below, child));
-                        }
-                        work.push((below, child));
+            let parts = above.below().len() > 1;
+            for below in above.below() {
+                let child = self.child(node, below)?;
+                if !parts || !seen.contains(&(below, child)) {
+                    if parts {
+                        seen.push((below, child));
                     }
+                    work.push((below, child));
                 }
             }
         }
         Ok(())
+    }
+
+    /// The node after an entry below `node`.
+    fn child<'s>(&self, node: NodeId, below: StackNode<'s>) -> Result<NodeId, Missing<'s>> {
+        let children = &self.nodes[node.0 as usize].children;
+        match children.binary_search_by_key(&below.state(), |&(state, _)| state) {
+            Ok(at) => Ok(children[at].1),
+            Err(_) => Err(Missing::Below(node, below)),
+        }
     }
 
     /// The mask, if nothing below `stack` can change what `node` says.
@@ -247,6 +330,10 @@ impl Memo {
                 let longest = vocabulary.trie().max_depth() as u32;
                 let alike = recognizer.lexer().within(lexer, longest)?;
                 self.alike.insert(lexer, alike);
+                return Ok(());
+            }
+            Missing::Union(several) => {
+                self.unite(vocabulary.num_words(), several);
                 return Ok(());
             }
             Missing::Top(lexer, top) => (lexer, [top.state()].into(), top),
@@ -277,6 +364,19 @@ impl Memo {
             }
             Err(Unknown) => self.walk(recognizer, vocabulary, lexer, &states),
         }
+    }
+
+    /// Remembers the union of several masks.
+    fn unite(&mut self, num_words: usize, several: Box<[MaskId]>) {
+        self.words.clear();
+        self.words.resize(num_words, 0);
+        for mask in &several {
+            let mask = &self.masks[mask.0 as usize];
+            self.words.iter_mut().zip(mask).for_each(|(word, &mask)| *word |= mask);
+        }
+        let union = self.intern();
+        self.bytes += size_of_val(&*several) + size_of::<(Box<[MaskId]>, MaskId)>();
+        self.unions.insert(several, union);
     }
 
     /// Finds out by a walk what is known of a lexer state and the first states of a stack.
@@ -330,12 +430,21 @@ impl Memo {
             let next = NodeId(self.nodes.len() as u32);
             let at = match above {
                 None => *self.tops.entry((lexer, state)).or_insert(next),
-                Some(above) => *self.nodes[above.0 as usize].children.entry(state).or_insert(next),
+                Some(above) => {
+                    let children = &mut self.nodes[above.0 as usize].children;
+                    match children.binary_search_by_key(&state, |&(state, _)| state) {
+                        Ok(at) => children[at].1,
+                        Err(at) => {
+                            children.insert(at, (state, next));
+                            next
+                        }
+                    }
+                }
             };
             if at == next {
                 let states = &states[..depth];
                 self.bytes += size_of::<Node>() + size_of_val(states);
-                let (known, children) = (Known::Nothing, HashMap::new());
+                let (known, children) = (Known::Nothing, Vec::new());
                 self.nodes.push(Node { lexer, states: states.into(), known, children });
             }
             above = Some(at);

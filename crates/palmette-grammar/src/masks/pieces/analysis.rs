@@ -1,10 +1,18 @@
 //! One walk over the vocabulary for each piece.
+//!
+//! A piece is mostly like another that is known already: a string of at most forty more characters like one of any length,
+//! a name that is none of five like any name. Then the walk goes through both at once ([`Analysing::compare`]), and leaves
+//! out each part of the vocabulary where nothing can tell them apart: where they have become equal, or differ in counts
+//! that no token there uses up.
 
+use hashbrown::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use palmette_core::{TokenId, mask};
 
+use super::steps::{Local, Steps};
 use super::suffixes::SuffixId;
 use super::{PieceId, Pieces};
 use crate::regex::expressions::Exceeded;
@@ -16,7 +24,23 @@ pub(super) struct Analysis {
     /// The tokens after which the lexeme goes on, or has just ended.
     pub(super) stay: TokenSet,
     /// What may be left of a token when the lexeme has ended within it, not at its front.
-    pub(super) suffixes: Option<SuffixId>,
+    pub(super) suffixes: Box<[(SuffixId, Option<Arc<Except>>)]>,
+    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending.
+    ends: Box<[u32]>,
+}
+
+/// Tokens of a trie of suffixes that do not count, each with the length of its suffix.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Except {
+    /// Ascending.
+    tokens: Box<[(TokenId, u32)]>,
+}
+
+impl Except {
+    /// Whether the token does not count where so many bytes are left of it.
+    pub(super) fn contains(&self, token: TokenId, left: u32) -> bool {
+        self.tokens.binary_search(&(token, left)).is_ok()
+    }
 }
 
 /// A set of tokens.
@@ -28,15 +52,37 @@ pub(super) enum TokenSet {
     List(Box<[TokenId]>),
 }
 
+/// More exceptions than this are not kept: the trie of suffixes is built without them.
+const MAX_EXCEPTIONS: usize = 4096;
+
 impl TokenSet {
     /// The set of these tokens, for a mask row of so many words.
-    pub(super) fn new(tokens: Vec<TokenId>, num_words: usize) -> Self {
+    fn new(tokens: Vec<TokenId>, num_words: usize) -> Self {
         if tokens.len() < num_words {
             return Self::List(tokens.into());
         }
         let mut words = vec![0; num_words];
         tokens.iter().for_each(|&token| mask::insert(&mut words, token));
         Self::Mask(words.into())
+    }
+
+    /// The set without some tokens and with others, none of which is in both.
+    fn changed(&self, inserted: Vec<TokenId>, mut denied: Vec<TokenId>, num_words: usize) -> Self {
+        match self {
+            Self::Mask(words) => {
+                let mut words = words.clone();
+                for token in denied {
+                    words[token.index() / 32] &= !(1 << (token.index() % 32));
+                }
+                inserted.iter().for_each(|&token| mask::insert(&mut words, token));
+                Self::Mask(words)
+            }
+            Self::List(tokens) => {
+                denied.sort_unstable();
+                let kept = tokens.iter().filter(|token| denied.binary_search(token).is_err());
+                Self::new(kept.chain(&inserted).copied().collect(), num_words)
+            }
+        }
     }
 
     /// Adds the tokens to a mask row.
@@ -62,32 +108,229 @@ impl Pieces {
         trie: &VocabularyTrie,
         num_words: usize,
         piece: PieceId,
-    ) -> Result<Arc<Analysis>, Exceeded> {
+    ) -> Result<&Analysis, Exceeded> {
         let memo = &self.piece(piece).analysis;
         if let Some(known) = memo.get() {
-            return Ok(Arc::clone(known));
+            return Ok(known);
         }
-        let found = Arc::new(self.analyse(trie, num_words, piece)?);
-        self.bytes.fetch_add(found.stay.memory_bytes(), Ordering::Relaxed);
-        Ok(Arc::clone(memo.get_or_init(|| found)))
+        let at = Analysing { pieces: self, trie, num_words, steps: Steps::new(self) };
+        let found = at.find(piece)?;
+        let except: usize = found
+            .suffixes
+            .iter()
+            .flat_map(|(_, except)| except)
+            .map(|except| size_of_val(&*except.tokens))
+            .sum();
+        let bytes = found.stay.memory_bytes() + size_of_val(&*found.ends) + except;
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(memo.get_or_init(|| Box::new(found)))
     }
 
-    #[cold]
-    fn analyse(
-        &self,
-        trie: &VocabularyTrie,
-        num_words: usize,
-        piece: PieceId,
-    ) -> Result<Analysis, Exceeded> {
-        let (mut stay, mut ends) = (Vec::new(), Vec::new());
-        let step = |&piece: &PieceId, byte| self.advance(piece, byte);
-        trie.run(piece, step, |node, &piece| {
-            stay.extend_from_slice(trie.tokens_in(trie.own_ranks(node.index)));
-            if self.ends(piece) && trie.end(node.index) > node.index + 1 {
-                ends.push(node.index as u32);
+    /// A simpler piece that `piece` is mostly like.
+    fn model(&self, piece: PieceId) -> Result<Option<PieceId>, Exceeded> {
+        let mut growing = self.growing();
+        let relaxed = growing.expressions.relaxed(self.piece(piece).expr)?;
+        let model = self.intern(&mut growing, relaxed)?;
+        Ok(model.filter(|&model| model != piece))
+    }
+
+    /// For how many bytes, at most 254, two pieces cannot be told apart; `None` where they differ at once.
+    fn agreement(&self, a: PieceId, b: PieceId) -> Result<Option<u8>, Exceeded> {
+        let mut growing = self.growing();
+        if let Some(&known) = growing.agreements.get(&(a, b)) {
+            return Ok(known);
+        }
+        let exprs = [a, b].map(|piece| self.piece(piece).expr);
+        let mut agree = |num_bytes: u8| {
+            let [a, b] = exprs.map(|expr| growing.expressions.within(expr, num_bytes.into()));
+            Ok(a?.is_some_and(|a| b.as_ref().is_ok_and(|b| *b == Some(a))))
+        };
+        // What agrees for a while agrees for any shorter while.
+        let (mut agreed, mut differs) = (None, 255);
+        while agreed.map_or(0, |agreed| agreed + 1) < differs {
+            let between = agreed.map_or(0, |agreed: u8| agreed + (differs - agreed) / 2);
+            if agree(between)? {
+                agreed = Some(between);
+            } else {
+                differs = between;
             }
-        })?;
-        let suffixes = (!ends.is_empty()).then(|| self.suffixes.of(trie, &ends));
-        Ok(Analysis { stay: TokenSet::new(stay, num_words), suffixes })
+        }
+        growing.agreements.insert((a, b), agreed);
+        Ok(agreed)
+    }
+}
+
+/// A walk for one piece.
+struct Analysing<'a> {
+    pieces: &'a Pieces,
+    trie: &'a VocabularyTrie,
+    num_words: usize,
+    steps: Steps<'a>,
+}
+
+/// How a piece differs from its model.
+#[derive(Default)]
+struct Difference {
+    /// Tokens that stay within the piece only.
+    inserted: Vec<TokenId>,
+    /// Tokens that do not, among them all that stay within the model only.
+    denied: Vec<TokenId>,
+    /// Nodes where the piece may end and the model may not.
+    added: Vec<u32>,
+    /// Nodes where the model may end and the piece may not, in ascending order.
+    removed: Vec<Range<u32>>,
+}
+
+impl Analysing<'_> {
+    fn find(mut self, piece: PieceId) -> Result<Analysis, Exceeded> {
+        if let Some(model) = self.pieces.model(piece)? {
+            let known = self.pieces.analysis(self.trie, self.num_words, model)?;
+            let mut found = Difference::default();
+            self.compare(piece, model, &mut found)?;
+            return Ok(self.like(known, found));
+        }
+        let (mut stay, mut ends) = (Vec::new(), Vec::new());
+        let (trie, mut path) = (self.trie, vec![self.steps.number(piece)?]);
+        let mut index = 1;
+        while index < trie.num_nodes() {
+            let node = trie.node(index);
+            path.truncate(node.depth);
+            match self.steps.advance(path[node.depth - 1], node.byte)? {
+                Some(next) => {
+                    stay.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+                    if self.steps.ends(next) && trie.end(index) > index + 1 {
+                        ends.push(index as u32);
+                    }
+                    path.push(next);
+                    index += 1;
+                }
+                None => index = trie.end(index),
+            }
+        }
+        let suffixes = self.suffixes(&ends);
+        let stay = TokenSet::new(stay, self.num_words);
+        Ok(Analysis { stay, suffixes: suffixes.into_iter().collect(), ends: ends.into() })
+    }
+
+    fn suffixes(&self, ends: &[u32]) -> Option<(SuffixId, Option<Arc<Except>>)> {
+        (!ends.is_empty()).then(|| (self.pieces.suffixes.of(self.trie, ends), None))
+    }
+
+    /// Walks where the piece and its model differ.
+    fn compare(
+        &mut self,
+        piece: PieceId,
+        model: PieceId,
+        found: &mut Difference,
+    ) -> Result<(), Exceeded> {
+        type Pair = (Option<Local>, Option<Local>);
+        let trie = self.trie;
+        let root: Pair = (Some(self.steps.number(piece)?), Some(self.steps.number(model)?));
+        let mut agreements: HashMap<(Local, Local), Option<u8>> = HashMap::new();
+        let mut path = vec![root];
+        let mut index = 1;
+        while index < trie.num_nodes() {
+            let node = trie.node(index);
+            path.truncate(node.depth);
+            let (own, like) = path[node.depth - 1];
+            let step = |steps: &mut Steps<'_>, from: Option<Local>| match from {
+                Some(from) => steps.advance(from, node.byte),
+                None => Ok(None),
+            };
+            let pair = (step(&mut self.steps, own)?, step(&mut self.steps, like)?);
+            let (own, like) = match pair {
+                (own, like) if own == like => {
+                    index = trie.end(index);
+                    continue;
+                }
+                (None, _) => {
+                    found.denied.extend_from_slice(trie.tokens_in(trie.ranks(index)));
+                    found.removed.push(index as u32..trie.end(index) as u32);
+                    index = trie.end(index);
+                    continue;
+                }
+                (Some(own), like) => (own, like),
+            };
+            if let Some(like) = like {
+                let height = self.pieces.shape.height(index);
+                let agreed = match agreements.get(&(own, like)) {
+                    Some(&known) => known,
+                    None => {
+                        let pair = (self.steps.piece(own), self.steps.piece(like));
+                        let agreed = self.pieces.agreement(pair.0, pair.1)?;
+                        agreements.insert((own, like), agreed);
+                        agreed
+                    }
+                };
+                if agreed.is_some_and(|agreed| agreed >= height) {
+                    index = trie.end(index);
+                    continue;
+                }
+            } else {
+                found.inserted.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+            }
+            if trie.end(index) > index + 1 {
+                let ends = like.is_some_and(|like| self.steps.ends(like));
+                match (self.steps.ends(own), ends) {
+                    (true, false) => found.added.push(index as u32),
+                    (false, true) => found.removed.push(index as u32..index as u32 + 1),
+                    _ => {}
+                }
+            }
+            path.push((Some(own), like));
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// What tokens do to a piece that differs so from another.
+    fn like(&self, model: &Analysis, found: Difference) -> Analysis {
+        let mut removed = Vec::new();
+        let mut ends = Vec::with_capacity(model.ends.len() + found.added.len());
+        let mut ranges = found.removed.iter().peekable();
+        for &end in &*model.ends {
+            while ranges.next_if(|range| range.end <= end).is_some() {}
+            let gone = ranges.peek().is_some_and(|range| range.contains(&end));
+            if gone { removed.push(end) } else { ends.push(end) }
+        }
+        let exceptions = self.exceptions(&removed);
+        let kept = model.suffixes.iter().all(|(_, except)| except.is_none());
+        let suffixes = match exceptions {
+            Some(except) if kept => {
+                let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
+                let same = model.suffixes.iter().map(|&(id, _)| (id, except.clone()));
+                same.chain(self.suffixes(&found.added)).collect()
+            }
+            _ => {
+                let mut all = ends.clone();
+                all.extend_from_slice(&found.added);
+                all.sort_unstable();
+                self.suffixes(&all).into_iter().collect()
+            }
+        };
+        ends.extend_from_slice(&found.added);
+        ends.sort_unstable();
+        let stay = model.stay.changed(found.inserted, found.denied, self.num_words);
+        Analysis { stay, suffixes, ends: ends.into() }
+    }
+
+    /// The tokens that go on after these nodes; `None` when they are many.
+    fn exceptions(&self, removed: &[u32]) -> Option<Except> {
+        let mut tokens = Vec::new();
+        for &node in removed {
+            let (node, depth) = (node as usize, self.trie.node(node as usize).depth);
+            let mut below = node + 1;
+            while below < self.trie.end(node) {
+                let left = (self.trie.node(below).depth - depth) as u32;
+                let own = self.trie.tokens_in(self.trie.own_ranks(below));
+                tokens.extend(own.iter().map(|&token| (token, left)));
+                below += 1;
+            }
+            if tokens.len() > MAX_EXCEPTIONS {
+                return None;
+            }
+        }
+        tokens.sort_unstable();
+        Some(Except { tokens: tokens.into() })
     }
 }

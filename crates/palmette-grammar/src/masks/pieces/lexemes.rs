@@ -1,6 +1,6 @@
 //! The lexemes of one grammar as pieces.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 use super::{PieceId, Pieces};

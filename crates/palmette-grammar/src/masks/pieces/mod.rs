@@ -17,10 +17,12 @@
 mod analysis;
 mod lexemes;
 mod reading;
+mod shape;
+mod steps;
 mod suffixes;
 mod tops;
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -28,6 +30,7 @@ use analysis::Analysis;
 pub(super) use lexemes::Lexemes;
 pub(super) use lexemes::Unknown;
 pub(super) use reading::{Reading, ReadingMemory};
+use shape::TrieShape;
 use suffixes::Suffixes;
 
 use crate::lexer::AppendOnly;
@@ -55,6 +58,7 @@ pub(in crate::masks) struct Pieces {
     pieces: AppendOnly<Piece>,
     growing: Mutex<Growing>,
     suffixes: Suffixes,
+    shape: TrieShape,
     bytes: AtomicUsize,
 }
 
@@ -65,6 +69,8 @@ struct Growing {
     /// `None` for expressions that match nothing.
     ids: HashMap<ExprId, Option<PieceId>>,
     num_pieces: usize,
+    /// For how many bytes two pieces agree.
+    agreements: HashMap<(PieceId, PieceId), Option<u8>>,
 }
 
 #[derive(Debug)]
@@ -75,18 +81,25 @@ struct Piece {
     row: Box<[AtomicU32]>,
     /// Whether the lexeme may end here.
     ends: bool,
-    analysis: OnceLock<Arc<Analysis>>,
+    analysis: OnceLock<Box<Analysis>>,
 }
 
 impl Pieces {
     /// None yet.
     pub(in crate::masks) fn new(trie: &VocabularyTrie) -> Self {
         let expressions = Expressions::new(LIMITS).expect("the limits allow the first few");
+        let shape = TrieShape::new(trie);
         Self {
             pieces: AppendOnly::new(),
-            growing: Mutex::new(Growing { expressions, ids: HashMap::new(), num_pieces: 0 }),
+            growing: Mutex::new(Growing {
+                expressions,
+                ids: HashMap::new(),
+                num_pieces: 0,
+                agreements: HashMap::new(),
+            }),
             suffixes: Suffixes::new(trie),
-            bytes: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(shape.memory_bytes()),
+            shape,
         }
     }
 

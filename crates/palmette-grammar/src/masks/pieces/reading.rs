@@ -1,10 +1,11 @@
 //! A mask put together from pieces, with a parser's stack at hand.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 use std::sync::Arc;
 
 use palmette_core::mask;
 
+use super::analysis::Except;
 use super::lexemes::{Lexeme, LexemeId, Unknown};
 use super::suffixes::SuffixId;
 use super::tops::{Shift, TopId, Tops, TopsMemory};
@@ -23,11 +24,30 @@ pub(in crate::masks) struct ReadingMemory {
     /// Where lexemes begin at a token's front, and on which stacks.
     fronts: Vec<TopId>,
     /// Where lexemes begin within tokens, and on which stacks.
-    begins: Vec<(SuffixId, TopId)>,
-    seen: HashSet<(SuffixId, TopId)>,
+    begins: Vec<(Place, TopId)>,
+    seen: HashSet<(Place, TopId)>,
+    /// What places refer to.
+    exceptions: Vec<Arc<Except>>,
     shifts: Vec<Shift>,
     blank_nodes: Vec<SuffixId>,
     along: Vec<(SuffixId, PieceId)>,
+}
+
+/// A place in a trie of suffixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    suffix: SuffixId,
+    /// Which of the exceptions hold.
+    except: Option<u32>,
+}
+
+impl Place {
+    /// Before the first byte of all tokens.
+    const FRONT: Self = Self { suffix: SuffixId::WHOLE, except: None };
+
+    fn at(self, suffix: SuffixId) -> Self {
+        Self { suffix, ..self }
+    }
 }
 
 /// Puts a mask together.
@@ -70,6 +90,7 @@ impl Reading<'_> {
         self.memory.fronts.clear();
         self.memory.begins.clear();
         self.memory.seen.clear();
+        self.memory.exceptions.clear();
         let mut at = Filling { reading: self, pieces: &pieces, tops, words };
         let whole = at.tops.whole();
         let result = if in_progress.fresh {
@@ -132,25 +153,23 @@ impl Filling<'_, '_, '_> {
 
     /// Adds what is left of tokens in which a lexeme has ended.
     fn begin_within(&mut self) -> Result<(), Unknown> {
-        while let Some((suffix, stack)) = self.reading.memory.begins.pop() {
-            if self.pieces.suffixes.node(suffix).bytes().is_empty()
-                || !self.reading.memory.seen.insert((suffix, stack))
-            {
+        while let Some((place, stack)) = self.reading.memory.begins.pop() {
+            if !self.reading.memory.seen.insert((place, stack)) {
                 continue;
             }
             let mut blanks_of = None;
             self.each_lexeme(stack, |at, lexeme, after| {
                 let lexeme = at.reading.lexemes.lexeme(lexeme).clone();
                 let Some(blanks) = lexeme.blanks else {
-                    return at.follow(suffix, &lexeme, after);
+                    return at.follow(place, &lexeme, after);
                 };
                 let mut nodes = std::mem::take(&mut at.reading.memory.blank_nodes);
                 if blanks_of != Some(blanks) {
-                    at.blank_nodes(suffix, blanks, &mut nodes)?;
+                    at.blank_nodes(place, blanks, &mut nodes)?;
                     blanks_of = Some(blanks);
                 }
                 for &node in &nodes {
-                    at.follow(node, &lexeme, after)?;
+                    at.follow(place.at(node), &lexeme, after)?;
                 }
                 at.reading.memory.blank_nodes = nodes;
                 Ok(())
@@ -193,7 +212,6 @@ impl Filling<'_, '_, '_> {
     fn at_front(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unknown> {
         let lexeme = self.reading.lexemes.lexeme(lexeme).clone();
         if let Some(whole) = lexeme.whole {
-            let suffixes = self.stay(whole)?;
             if self.pieces.ends(whole) {
                 for &after in after {
                     let next = self.next(after);
@@ -202,38 +220,44 @@ impl Filling<'_, '_, '_> {
                     }
                 }
             }
-            if let Some(suffixes) = suffixes {
-                self.begin(suffixes, after);
-            }
-            return Ok(());
+            return self.stay(whole, |at, place| {
+                at.begin(place, after);
+                Ok(())
+            });
         }
-        self.follow(SuffixId::WHOLE, &lexeme, after)?;
-        if let Some(blanks) = lexeme.blanks
-            && let Some(suffixes) = self.stay(blanks)?
-        {
-            self.follow(suffixes, &lexeme, after)?;
+        self.follow(Place::FRONT, &lexeme, after)?;
+        match lexeme.blanks {
+            Some(blanks) => self.stay(blanks, |at, place| at.follow(place, &lexeme, after)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the tokens that stay within a piece; shows what may be left of others.
+    fn stay(
+        &mut self,
+        piece: PieceId,
+        mut show: impl FnMut(&mut Self, Place) -> Result<(), Unknown>,
+    ) -> Result<(), Unknown> {
+        let pieces = self.pieces;
+        let analysis = pieces.analysis(self.reading.trie, self.words.len(), piece)?;
+        analysis.stay.insert_into(self.words);
+        for (suffix, except) in &analysis.suffixes {
+            let known = &mut self.reading.memory.exceptions;
+            let except = except.as_ref().map(|except| {
+                known.push(Arc::clone(except));
+                known.len() as u32 - 1
+            });
+            show(self, Place { suffix: *suffix, except })?;
         }
         Ok(())
     }
 
-    /// Adds the tokens that stay within a piece; gives what may be left of others.
-    fn stay(&mut self, piece: PieceId) -> Result<Option<SuffixId>, Unknown> {
-        let analysis = self.pieces.analysis(self.reading.trie, self.words.len(), piece)?;
-        analysis.stay.insert_into(self.words);
-        Ok(analysis.suffixes)
-    }
-
     /// Adds the tokens that go on with the lexeme's text and what comes then.
-    fn follow(
-        &mut self,
-        suffix: SuffixId,
-        lexeme: &Lexeme,
-        after: &[After],
-    ) -> Result<(), Unknown> {
-        let mut at = suffix;
+    fn follow(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unknown> {
+        let mut at = place;
         for &byte in &*lexeme.text {
-            match self.pieces.suffixes.child(self.reading.trie, at, byte) {
-                Some(child) => at = child,
+            match self.pieces.suffixes.child(self.reading.trie, at.suffix, byte) {
+                Some(child) => at.suffix = child,
                 None => return Ok(()),
             }
             self.insert(at);
@@ -242,19 +266,19 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Adds the tokens that go on with a piece.
-    fn along(&mut self, suffix: SuffixId, piece: PieceId, after: &[After]) -> Result<(), Unknown> {
+    fn along(&mut self, place: Place, piece: PieceId, after: &[After]) -> Result<(), Unknown> {
         let suffixes = &self.pieces.suffixes;
         let mut work = std::mem::take(&mut self.reading.memory.along);
         work.clear();
-        work.push((suffix, piece));
+        work.push((place.suffix, piece));
         while let Some((suffix, piece)) = work.pop() {
             if self.pieces.ends(piece) {
-                self.begin(suffix, after);
+                self.begin(place.at(suffix), after);
             }
             for (&byte, at) in suffixes.node(suffix).bytes().iter().zip(0..) {
                 if let Some(next) = self.pieces.advance(piece, byte)? {
                     let child = suffixes.child_at(self.reading.trie, suffix, at);
-                    self.insert(child);
+                    self.insert(place.at(child));
                     work.push((child, next));
                 }
             }
@@ -266,19 +290,19 @@ impl Filling<'_, '_, '_> {
     /// Finds the nodes that are reached by any number of a piece's bytes, and adds the tokens that end there.
     fn blank_nodes(
         &mut self,
-        suffix: SuffixId,
+        place: Place,
         blanks: PieceId,
         nodes: &mut Vec<SuffixId>,
     ) -> Result<(), Unknown> {
         nodes.clear();
-        nodes.push(suffix);
+        nodes.push(place.suffix);
         let mut done = 0;
         while let Some(&node) = nodes.get(done) {
             done += 1;
             for (&byte, at) in self.pieces.suffixes.node(node).bytes().iter().zip(0..) {
                 if self.pieces.advance(blanks, byte)?.is_some() {
                     let child = self.pieces.suffixes.child_at(self.reading.trie, node, at);
-                    self.insert(child);
+                    self.insert(place.at(child));
                     nodes.push(child);
                 }
             }
@@ -287,13 +311,13 @@ impl Filling<'_, '_, '_> {
     }
 
     /// A lexeme has ended, and more of tokens is to come.
-    fn begin(&mut self, suffix: SuffixId, after: &[After]) {
-        if self.pieces.suffixes.node(suffix).bytes().is_empty() {
+    fn begin(&mut self, place: Place, after: &[After]) {
+        if self.pieces.suffixes.node(place.suffix).bytes().is_empty() {
             return;
         }
         for &after in after {
             let next = self.next(after);
-            self.reading.memory.begins.push((suffix, next));
+            self.reading.memory.begins.push((place, next));
         }
     }
 
@@ -304,9 +328,18 @@ impl Filling<'_, '_, '_> {
         }
     }
 
-    fn insert(&mut self, suffix: SuffixId) {
-        for &token in self.pieces.suffixes.node(suffix).tokens() {
-            mask::insert(self.words, token);
+    /// Adds the tokens that are at their end.
+    fn insert(&mut self, place: Place) {
+        let node = self.pieces.suffixes.node(place.suffix);
+        let Some(except) = place.except else {
+            node.tokens().iter().for_each(|&token| mask::insert(self.words, token));
+            return;
+        };
+        let except = &self.reading.memory.exceptions[except as usize];
+        for &token in node.tokens() {
+            if !except.contains(token, node.depth()) {
+                mask::insert(self.words, token);
+            }
         }
     }
 }

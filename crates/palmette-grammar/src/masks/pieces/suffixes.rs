@@ -29,6 +29,8 @@ pub(super) struct Suffixes {
 /// A node: where several tokens go on with the same bytes.
 #[derive(Debug)]
 pub(super) struct SuffixNode {
+    /// How many bytes lead to it.
+    depth: u32,
     /// The tokens that are at their end.
     tokens: Box<[TokenId]>,
     /// The bytes that may come next, ascending.
@@ -41,6 +43,11 @@ pub(super) struct SuffixNode {
 }
 
 impl SuffixNode {
+    /// How many bytes lead to it.
+    pub(super) fn depth(&self) -> u32 {
+        self.depth
+    }
+
     /// The tokens that are at their end.
     pub(super) fn tokens(&self) -> &[TokenId] {
         &self.tokens
@@ -73,7 +80,7 @@ impl Suffixes {
 
     /// What follows any of these nodes of the vocabulary's trie.
     pub(super) fn of(&self, trie: &VocabularyTrie, members: &[u32]) -> SuffixId {
-        let node = SuffixNode::new(trie, members);
+        let node = SuffixNode::new(trie, members, 0);
         let mut len = self.len.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.push(&mut len, node)
     }
@@ -96,7 +103,7 @@ impl Suffixes {
     #[cold]
     fn build(&self, trie: &VocabularyTrie, node: &SuffixNode, at: usize) -> SuffixId {
         let members = &node.members[node.first[at] as usize..node.first[at + 1] as usize];
-        let made = SuffixNode::new(trie, members);
+        let made = SuffixNode::new(trie, members, node.depth + 1);
         let mut len = self.len.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let known = node.children[at].load(Ordering::Acquire);
         if known != 0 {
@@ -117,7 +124,7 @@ impl Suffixes {
 }
 
 impl SuffixNode {
-    fn new(trie: &VocabularyTrie, members: &[u32]) -> Self {
+    fn new(trie: &VocabularyTrie, members: &[u32], depth: u32) -> Self {
         let mut tokens = Vec::new();
         let mut after: Vec<(u8, u32)> = Vec::new();
         for &member in members {
@@ -135,6 +142,7 @@ impl SuffixNode {
         }
         first.push(after.len() as u32);
         Self {
+            depth,
             tokens: tokens.into(),
             children: bytes.iter().map(|_| AtomicU32::new(0)).collect(),
             bytes: bytes.into(),

@@ -1,6 +1,6 @@
 //! Expressions taken over from elsewhere, and the parts at an expression's front.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::{Arm, Exceeded, ExprId, Expressions, Item, Node, Repeat};
 

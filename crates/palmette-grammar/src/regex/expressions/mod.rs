@@ -20,6 +20,7 @@ mod emptiness;
 mod horizon;
 mod import;
 mod ordered;
+mod relax;
 mod utf8;
 
 use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
@@ -155,6 +156,7 @@ pub(crate) struct Expressions {
     splits: HashMap<ExprId, Arc<[Item]>>,
     /// By expression and number of bytes.
     horizons: HashMap<(ExprId, u32), ExprId>,
+    relaxations: HashMap<ExprId, ExprId>,
     nonempty_lexemes: HashMap<ExprId, bool>,
     nonempty_conditions: HashMap<ExprId, bool>,
     /// Every UTF-8 text.
@@ -185,6 +187,7 @@ impl Expressions {
             forwards: HashMap::new(),
             splits: HashMap::new(),
             horizons: HashMap::new(),
+            relaxations: HashMap::new(),
             nonempty_lexemes: HashMap::new(),
             nonempty_conditions: HashMap::new(),
             utf8: ExprId::NEVER,
