@@ -1,7 +1,7 @@
 //! How long masks of JSON Schemas take, on the first visit and later, and whether they are right.
 //!
 //! ```text
-//! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--slowest N]
+//! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--slowest N] [--prepare]
 //! ```
 //!
 //! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]},
@@ -32,6 +32,9 @@ struct Arguments {
     /// Compare so many steps of each text.
     #[arg(long, default_value_t = 0)]
     check: usize,
+    /// Prepare the vocabulary for JSON.
+    #[arg(long)]
+    prepare: bool,
     /// Show so many of the slowest first visits and later ones.
     #[arg(long, default_value_t = 0)]
     slowest: usize,
@@ -49,6 +52,11 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let vocabulary = palmette_vocabulary::load("o200k_base")?.vocabulary;
     let slices = Arc::new(VocabularySlices::new(Arc::clone(&vocabulary)));
+    let began = Instant::now();
+    if arguments.prepare {
+        slices.prepare_json();
+    }
+    let prepare_ms = began.elapsed().as_secs_f64() * 1e3;
     let end = vocabulary.ends()[0];
     let (mut steps, mut compile_ms, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut checked, mut refused) = (0, 0);
@@ -119,6 +127,7 @@ fn main() -> anyhow::Result<()> {
         bytes.push(constraint.bytes() as f64 / 1024.0);
         checked += check(&constraint, &slices, &texts, arguments.check, name)?;
     }
+    println!("prepared in {prepare_ms:.1} ms");
     println!(
         "{} compiled, {refused} refused, {} steps, {checked} compared",
         compile_ms.len(),

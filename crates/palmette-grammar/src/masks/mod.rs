@@ -4,5 +4,6 @@ mod automaton;
 mod pieces;
 mod walk;
 
+pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, UNREAD};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
 pub use walk::{TrieWalk, WalkScratch};

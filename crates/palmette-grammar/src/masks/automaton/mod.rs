@@ -5,27 +5,31 @@
 //! a node knows which tokens may follow on every stack that begins so, and which depend on what is below; reading stops
 //! where none does. ("Precomputing grammar masks" calls it the parser automaton.)
 //!
-//! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one a
-//! walk of those tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is
-//! approximated. Lexer states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
+//! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one is put
+//! together from pieces that grammars share ([`pieces`](super::pieces)), or where these are not known, costs a walk of those
+//! tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is approximated. Lexer
+//! states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
 mod explore;
 mod prepare;
+mod saved;
 mod slices;
 mod views;
 
 use std::sync::{Arc, RwLock};
 
 use hashbrown::HashMap;
+use palmette_core::TokenId;
 
-use super::pieces::{Lexemes, Reading, ReadingMemory, Unknown};
-use crate::Stacks;
+use super::pieces::{Lexemes, Reading, ReadingMemory, Unread};
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
-use crate::recognizer::{Position, Recognizer, RecognizerError};
+use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, Stacks};
 use explore::Explorer;
+pub(crate) use saved::{Above, SavedMemo, SavedNode, UNREAD};
 pub use slices::VocabularySlices;
 
 /// Nodes and masks take at most this much memory unless told otherwise.
@@ -61,13 +65,16 @@ struct Memo {
     /// The mask in the making.
     words: Vec<u32>,
     bytes: usize,
+    /// How often everything was dropped; ids of masks mean something until the next time.
+    generation: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NodeId(u32);
 
+/// Of the memo's masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct MaskId(u32);
+pub(crate) struct MaskId(u32);
 
 /// The masks whose union is asked for, each once.
 #[derive(Debug)]
@@ -189,26 +196,80 @@ impl MaskAutomaton {
         position: &Position,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
+        self.fill_mask_within(recognizer, position, mask, &mut Budget::unlimited())
+    }
+
+    /// [`fill_mask`](Self::fill_mask) that takes what new nodes cost from `budget`: a unit for each node of the vocabulary's trie
+    /// that is walked, and each of its branches. What was found out before the budget was used up is kept.
+    ///
+    /// # Errors
+    /// As [`fill_mask`](Self::fill_mask), and when the budget is used up.
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Self::fill_mask).
+    pub fn fill_mask_within(
+        &self,
+        recognizer: &Recognizer,
+        position: &Position,
+        mask: &mut [u32],
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        let filled = self.read(recognizer, budget, |memo| memo.fill(position, mask));
+        if filled.is_err() {
+            mask.fill(0);
+        }
+        filled
+    }
+
+    /// Finds the masks whose union is that of a position, in ascending order, each once; gives the generation in
+    /// which these ids mean something.
+    ///
+    /// # Errors
+    /// As [`fill_mask_within`](Self::fill_mask_within).
+    pub(crate) fn parts(
+        &self,
+        recognizer: &Recognizer,
+        position: &Position,
+        parts: &mut Vec<MaskId>,
+        budget: &mut Budget<'_>,
+    ) -> Result<u32, RecognizerError> {
+        self.read(recognizer, budget, |memo| {
+            parts.clear();
+            let mut found = FoundMasks::default();
+            memo.find(position, &mut found)?;
+            parts.extend_from_slice(found.sorted());
+            Ok(memo.generation)
+        })
+    }
+
+    /// Asks until nothing is missing.
+    fn read<'s, T>(
+        &self,
+        recognizer: &Recognizer,
+        budget: &mut Budget<'_>,
+        mut ask: impl FnMut(&Memo) -> Result<T, Missing<'s>>,
+    ) -> Result<T, RecognizerError> {
         loop {
-            let missing = {
-                let memo = self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-                memo.fill(position, mask)
-            };
-            let Err(missing) = missing else { return Ok(()) };
-            if let Err(error) = self.build(recognizer, missing) {
-                mask.fill(0);
-                return Err(error);
+            let answer = ask(&self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner));
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(missing) => self.build(recognizer, missing, budget)?,
             }
         }
     }
 
-    fn build(&self, recognizer: &Recognizer, missing: Missing<'_>) -> Result<(), RecognizerError> {
+    fn build(
+        &self,
+        recognizer: &Recognizer,
+        missing: Missing<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
         let mut memo = self.memo.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         if memo.bytes() > self.max_bytes {
-            *memo = Memo::default();
+            *memo = Memo { generation: memo.generation.wrapping_add(1), ..Memo::default() };
             return Ok(());
         }
-        memo.build(recognizer, &self.vocabulary, missing)
+        memo.build(recognizer, &self.vocabulary, missing, budget)
     }
 }
 
@@ -221,10 +282,7 @@ impl Memo {
     /// Writes the mask of a position, or says what it needs.
     fn fill<'s>(&self, position: &'s Position, mask: &mut [u32]) -> Result<(), Missing<'s>> {
         let mut found = FoundMasks::default();
-        for branch in position.branches() {
-            let &lexer = self.alike.get(&branch.lexer).ok_or(Missing::Alike(branch.lexer))?;
-            self.read(lexer, &branch.stacks, &mut found)?;
-        }
+        self.find(position, &mut found)?;
         let union = match *found.sorted() {
             [] => None,
             [only] => Some(only),
@@ -236,6 +294,15 @@ impl Memo {
         match union {
             Some(union) => mask.copy_from_slice(&self.masks[union.0 as usize]),
             None => mask.fill(0),
+        }
+        Ok(())
+    }
+
+    /// Finds the masks whose union is that of a position.
+    fn find<'s>(&self, position: &'s Position, found: &mut FoundMasks) -> Result<(), Missing<'s>> {
+        for Branch { lexer, stacks, .. } in position.branches() {
+            let &alike = self.alike.get(lexer).ok_or(Missing::Alike(*lexer))?;
+            self.read(alike, stacks, found)?;
         }
         Ok(())
     }
@@ -324,6 +391,7 @@ impl Memo {
         recognizer: &Recognizer,
         vocabulary: &VocabularySlices,
         missing: Missing<'_>,
+        budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         let (lexer, states, lowest) = match missing {
             Missing::Alike(lexer) => {
@@ -352,8 +420,13 @@ impl Memo {
             Some(lexemes) if lexemes.pieces().memory_bytes() <= slices::MAX_PIECE_BYTES => lexemes,
             outdated => outdated.insert(Lexemes::new(vocabulary.pieces())),
         };
-        let reading =
-            Reading { recognizer, trie: vocabulary.trie(), lexemes, memory: &mut self.reading };
+        let reading = Reading {
+            recognizer,
+            trie: vocabulary.trie(),
+            lexemes,
+            memory: &mut self.reading,
+            budget,
+        };
         match reading.fill(lexer, &states, lowest, &mut self.words) {
             Ok(()) => {
                 let states: Box<[_]> = self.reading.read().into();
@@ -362,7 +435,8 @@ impl Memo {
                 self.nodes[node.0 as usize].known = Known::All(mask);
                 Ok(())
             }
-            Err(Unknown) => self.walk(recognizer, vocabulary, lexer, &states),
+            Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
+            Err(Unread::Interrupted(why)) => Err(why.into()),
         }
     }
 
@@ -386,6 +460,7 @@ impl Memo {
         vocabulary: &VocabularySlices,
         lexer: LexerState,
         states: &[StateId],
+        budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         let node = self.node(lexer, states);
         let above = match states {
@@ -411,16 +486,29 @@ impl Memo {
                 }
             }
         };
-        let undecided = self.explorer.explore(recognizer, trie, lexer, states, &mut self.words)?;
+        let explorer = &mut self.explorer;
+        let undecided =
+            explorer.explore(recognizer, trie, lexer, states, &mut self.words, budget)?;
         let mask = self.intern();
+        self.know(vocabulary, node, mask, &undecided);
+        Ok(())
+    }
+
+    /// Remembers what is known at a node.
+    fn know(
+        &mut self,
+        vocabulary: &VocabularySlices,
+        node: NodeId,
+        mask: MaskId,
+        undecided: &[TokenId],
+    ) {
         self.nodes[node.0 as usize].known = if undecided.is_empty() {
             Known::All(mask)
         } else {
-            let undecided = vocabulary.trie_of(&undecided);
+            let undecided = vocabulary.trie_of(undecided);
             self.bytes += undecided.memory_bytes();
             Known::Some(mask, undecided)
         };
-        Ok(())
     }
 
     /// The node of a lexer state and the first states of a stack, and those above it.

@@ -10,7 +10,7 @@ use super::views::{Answer, Views};
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyTrie;
+use crate::vocabulary::{VocabularyFingerprint, VocabularyTrie};
 
 /// Slices are kept for at most this many sets of bytes; what has more is walked whole.
 const MAX_SLICES: usize = 256;
@@ -31,6 +31,7 @@ pub struct VocabularySlices {
     trie: VocabularyTrie,
     slices: Mutex<HashMap<Bytes, Arc<Slice>>>,
     pieces: OnceLock<RwLock<Arc<Pieces>>>,
+    fingerprint: OnceLock<VocabularyFingerprint>,
 }
 
 /// The tokens made of certain bytes, and the others.
@@ -56,7 +57,13 @@ impl VocabularySlices {
     /// No slice yet, but the trie.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         let trie = VocabularyTrie::new(&vocabulary);
-        Self { vocabulary, trie, slices: Mutex::default(), pieces: OnceLock::new() }
+        Self {
+            vocabulary,
+            trie,
+            slices: Mutex::default(),
+            pieces: OnceLock::new(),
+            fingerprint: OnceLock::new(),
+        }
     }
 
     /// The vocabulary.
@@ -67,6 +74,11 @@ impl VocabularySlices {
     /// All tokens with text.
     pub fn trie(&self) -> &VocabularyTrie {
         &self.trie
+    }
+
+    /// What tells the vocabulary from others; computed once.
+    pub fn fingerprint(&self) -> VocabularyFingerprint {
+        *self.fingerprint.get_or_init(|| VocabularyFingerprint::of(&self.vocabulary))
     }
 
     /// What grammars over the vocabulary share of pieces. When they take more than their limit, new ones begin.

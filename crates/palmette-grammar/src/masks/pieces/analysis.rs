@@ -2,8 +2,8 @@
 //!
 //! A piece is mostly like another that is known already: a string of at most forty more characters like one of any length,
 //! a name that is none of five like any name. Then the walk goes through both at once ([`Analysing::compare`]), and leaves
-//! out each part of the vocabulary where nothing can tell them apart: where they have become equal, or differ in counts
-//! that no token there uses up.
+//! out each part of the vocabulary where nothing can tell them apart: where they have become equal, differ in counts that no
+//! token there uses up, or differ only in where they may end and no token there ends them.
 
 use hashbrown::HashMap;
 use std::ops::Range;
@@ -12,10 +12,12 @@ use std::sync::atomic::Ordering;
 
 use palmette_core::{TokenId, mask};
 
+use super::shape::contains;
 use super::steps::{Local, Steps};
 use super::suffixes::SuffixId;
-use super::{PieceId, Pieces};
-use crate::regex::expressions::Exceeded;
+use super::{PieceId, Pieces, Unread};
+use crate::Budget;
+use crate::regex::expressions::{Exceeded, ExprId, Roaming};
 use crate::vocabulary::VocabularyTrie;
 
 /// What tokens do to a lexeme in progress.
@@ -108,12 +110,13 @@ impl Pieces {
         trie: &VocabularyTrie,
         num_words: usize,
         piece: PieceId,
-    ) -> Result<&Analysis, Exceeded> {
+        budget: &mut Budget<'_>,
+    ) -> Result<&Analysis, Unread> {
         let memo = &self.piece(piece).analysis;
         if let Some(known) = memo.get() {
             return Ok(known);
         }
-        let at = Analysing { pieces: self, trie, num_words, steps: Steps::new(self) };
+        let at = Analysing { pieces: self, trie, num_words, steps: Steps::new(self), budget };
         let found = at.find(piece)?;
         let except: usize = found
             .suffixes
@@ -129,9 +132,37 @@ impl Pieces {
     /// A simpler piece that `piece` is mostly like.
     fn model(&self, piece: PieceId) -> Result<Option<PieceId>, Exceeded> {
         let mut growing = self.growing();
-        let relaxed = growing.expressions.relaxed(self.piece(piece).expr)?;
-        let model = self.intern(&mut growing, relaxed)?;
+        let expr = self.piece(piece).expr;
+        let mut simpler = growing.expressions.relaxed(expr)?;
+        if simpler == expr
+            && let Some(roaming) = growing.expressions.roaming(expr)
+        {
+            simpler = growing.expressions.roaming_expr(roaming)?;
+        }
+        let model = self.intern(&mut growing, simpler)?;
         Ok(model.filter(|&model| model != piece))
+    }
+
+    /// The units and the end of a piece that is nothing else, and the only byte that begins the end.
+    fn as_roaming(&self, piece: PieceId) -> Result<Option<(Roaming, u8)>, Exceeded> {
+        let mut growing = self.growing();
+        let Some(roaming) = growing.expressions.as_roaming(self.piece(piece).expr) else {
+            return Ok(None);
+        };
+        if growing.expressions.null(roaming.end) != ExprId::NEVER {
+            return Ok(None);
+        }
+        let byte = growing.expressions.only_first_byte(roaming.end)?;
+        Ok(byte.map(|byte| (roaming, byte)))
+    }
+
+    /// Whether the piece cannot be told from units and their end before that begins.
+    fn roams(&self, piece: PieceId, like: Roaming) -> Result<bool, Exceeded> {
+        match self.growing().expressions.roams(self.piece(piece).expr, like) {
+            // What takes long to find out is not worth it.
+            Err(Exceeded::Visited(_)) => Ok(false),
+            found => found,
+        }
     }
 
     /// For how many bytes, at most 254, two pieces cannot be told apart; `None` where they differ at once.
@@ -161,11 +192,12 @@ impl Pieces {
 }
 
 /// A walk for one piece.
-struct Analysing<'a> {
+struct Analysing<'a, 'b> {
     pieces: &'a Pieces,
     trie: &'a VocabularyTrie,
     num_words: usize,
     steps: Steps<'a>,
+    budget: &'a mut Budget<'b>,
 }
 
 /// How a piece differs from its model.
@@ -181,10 +213,10 @@ struct Difference {
     removed: Vec<Range<u32>>,
 }
 
-impl Analysing<'_> {
-    fn find(mut self, piece: PieceId) -> Result<Analysis, Exceeded> {
+impl Analysing<'_, '_> {
+    fn find(mut self, piece: PieceId) -> Result<Analysis, Unread> {
         if let Some(model) = self.pieces.model(piece)? {
-            let known = self.pieces.analysis(self.trie, self.num_words, model)?;
+            let known = self.pieces.analysis(self.trie, self.num_words, model, self.budget)?;
             let mut found = Difference::default();
             self.compare(piece, model, &mut found)?;
             return Ok(self.like(known, found));
@@ -193,6 +225,7 @@ impl Analysing<'_> {
         let (trie, mut path) = (self.trie, vec![self.steps.number(piece)?]);
         let mut index = 1;
         while index < trie.num_nodes() {
+            self.budget.spend(1)?;
             let node = trie.node(index);
             path.truncate(node.depth);
             match self.steps.advance(path[node.depth - 1], node.byte)? {
@@ -222,14 +255,18 @@ impl Analysing<'_> {
         piece: PieceId,
         model: PieceId,
         found: &mut Difference,
-    ) -> Result<(), Exceeded> {
+    ) -> Result<(), Unread> {
         type Pair = (Option<Local>, Option<Local>);
         let trie = self.trie;
         let root: Pair = (Some(self.steps.number(piece)?), Some(self.steps.number(model)?));
         let mut agreements: HashMap<(Local, Local), Option<u8>> = HashMap::new();
+        let roaming = self.pieces.as_roaming(model)?;
+        let roaming = roaming.map(|(roaming, byte)| (roaming, self.pieces.shape.above(trie, byte)));
+        let mut roams: HashMap<Local, bool> = HashMap::new();
         let mut path = vec![root];
         let mut index = 1;
         while index < trie.num_nodes() {
+            self.budget.spend(1)?;
             let node = trie.node(index);
             path.truncate(node.depth);
             let (own, like) = path[node.depth - 1];
@@ -265,6 +302,23 @@ impl Analysing<'_> {
                 if agreed.is_some_and(|agreed| agreed >= height) {
                     index = trie.end(index);
                     continue;
+                }
+                if let Some((roaming, ends)) = &roaming
+                    && Some(like) == root.1
+                    && !contains(ends, index)
+                {
+                    let alike = match roams.get(&own) {
+                        Some(&known) => known,
+                        None => {
+                            let found = self.pieces.roams(self.steps.piece(own), *roaming)?;
+                            roams.insert(own, found);
+                            found
+                        }
+                    };
+                    if alike {
+                        index = trie.end(index);
+                        continue;
+                    }
                 }
             } else {
                 found.inserted.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));

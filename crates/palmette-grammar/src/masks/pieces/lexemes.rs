@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-use super::{PieceId, Pieces};
+use super::{PieceId, Pieces, Unread};
 use crate::TerminalId;
 use crate::lexer::{Lexer, LexerState};
 use crate::regex::expressions::{Exceeded, ExprId, Expressions, Front};
@@ -38,13 +38,19 @@ pub(super) struct InProgress {
     pub(super) live: Box<[(TerminalId, LexemeId)]>,
 }
 
-/// The pieces of one grammar are not known, and its masks are to be found by walking.
+/// A terminal is no piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::masks) struct Unknown;
+pub(super) struct Unknown;
 
 impl From<Exceeded> for Unknown {
     fn from(_: Exceeded) -> Self {
         Self
+    }
+}
+
+impl From<Unknown> for Unread {
+    fn from(_: Unknown) -> Self {
+        Self::Unknown
     }
 }
 

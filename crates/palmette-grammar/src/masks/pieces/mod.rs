@@ -28,7 +28,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use analysis::Analysis;
 pub(super) use lexemes::Lexemes;
-pub(super) use lexemes::Unknown;
 pub(super) use reading::{Reading, ReadingMemory};
 use shape::TrieShape;
 use suffixes::Suffixes;
@@ -36,6 +35,7 @@ use suffixes::Suffixes;
 use crate::lexer::AppendOnly;
 use crate::regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
 use crate::vocabulary::VocabularyTrie;
+use crate::{Interrupted, LimitError};
 
 /// A row's entry that was not asked for yet.
 const UNKNOWN: u32 = 0;
@@ -47,6 +47,33 @@ const FIRST_PIECE: u32 = 2;
 /// What bounds the expressions of one generation of pieces; a grammar that needs more is walked.
 const LIMITS: ExpressionLimits =
     ExpressionLimits { max_expressions: 2_000_000, max_nesting: 1_000, max_visited: 20_000 };
+
+/// Why a mask was not put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// The pieces of the grammar are not known, and its masks are to be found by walking.
+    Unknown,
+    /// The budget is used up, or the work was called off.
+    Interrupted(Interrupted),
+}
+
+impl From<Exceeded> for Unread {
+    fn from(_: Exceeded) -> Self {
+        Self::Unknown
+    }
+}
+
+impl From<LimitError> for Unread {
+    fn from(_: LimitError) -> Self {
+        Self::Unknown
+    }
+}
+
+impl From<Interrupted> for Unread {
+    fn from(why: Interrupted) -> Self {
+        Self::Interrupted(why)
+    }
+}
 
 /// What is left of a terminal. A number into [`Pieces`]; equal numbers are equal pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

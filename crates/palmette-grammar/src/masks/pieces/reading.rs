@@ -6,16 +6,16 @@ use std::sync::Arc;
 use palmette_core::mask;
 
 use super::analysis::Except;
-use super::lexemes::{Lexeme, LexemeId, Unknown};
+use super::lexemes::{Lexeme, LexemeId};
 use super::suffixes::SuffixId;
 use super::tops::{Shift, TopId, Tops, TopsMemory};
-use super::{Lexemes, PieceId, Pieces};
+use super::{Lexemes, PieceId, Pieces, Unread};
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::recognizer::Recognizer;
 use crate::vocabulary::VocabularyTrie;
-use crate::{LimitError, TerminalId};
+use crate::{Budget, TerminalId};
 
 /// Memory for readings, kept from one to the next.
 #[derive(Debug, Default)]
@@ -51,12 +51,15 @@ impl Place {
 }
 
 /// Puts a mask together.
+///
+/// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
 #[derive(Debug)]
-pub(in crate::masks) struct Reading<'a> {
+pub(in crate::masks) struct Reading<'a, 'b> {
     pub(in crate::masks) recognizer: &'a Recognizer,
     pub(in crate::masks) trie: &'a VocabularyTrie,
     pub(in crate::masks) lexemes: &'a mut Lexemes,
     pub(in crate::masks) memory: &'a mut ReadingMemory,
+    pub(in crate::masks) budget: &'a mut Budget<'b>,
 }
 
 /// Where the parser is once a lexeme has ended.
@@ -68,13 +71,7 @@ enum After {
     Shifted(TopId, StateId),
 }
 
-impl From<LimitError> for Unknown {
-    fn from(_: LimitError) -> Self {
-        Self
-    }
-}
-
-impl Reading<'_> {
+impl Reading<'_, '_> {
     /// Sets the bits of the tokens that may follow a lexeme in progress on the stack that begins with `states`, the last of which is
     /// that of `lowest`. The mask holds for all stacks that begin with as many states as [`ReadingMemory::read`] then has.
     pub(in crate::masks) fn fill(
@@ -83,7 +80,8 @@ impl Reading<'_> {
         states: &[StateId],
         lowest: StackNode<'_>,
         words: &mut [u32],
-    ) -> Result<(), Unknown> {
+    ) -> Result<(), Unread> {
+        self.budget.spend(1)?;
         let in_progress = self.lexemes.in_progress(self.recognizer.lexer(), lexer)?;
         let pieces = Arc::clone(self.lexemes.pieces());
         let tops = Tops::new(std::mem::take(&mut self.memory.tops), states, lowest);
@@ -112,16 +110,16 @@ impl ReadingMemory {
 }
 
 /// A mask in the making.
-struct Filling<'a, 's, 'w> {
-    reading: Reading<'a>,
+struct Filling<'a, 'b, 's, 'w> {
+    reading: Reading<'a, 'b>,
     pieces: &'w Pieces,
     tops: Tops<'s>,
     words: &'w mut [u32],
 }
 
-impl Filling<'_, '_, '_> {
+impl Filling<'_, '_, '_, '_> {
     /// Adds the tokens that go on with these lexemes.
-    fn go_on(&mut self, stack: TopId, live: &[(TerminalId, LexemeId)]) -> Result<(), Unknown> {
+    fn go_on(&mut self, stack: TopId, live: &[(TerminalId, LexemeId)]) -> Result<(), Unread> {
         let mut shifts = std::mem::take(&mut self.reading.memory.shifts);
         for &(terminal, lexeme) in live {
             shifts.clear();
@@ -147,12 +145,12 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Adds the tokens that begin with a new lexeme.
-    fn begin_at_fronts(&mut self, stack: TopId) -> Result<(), Unknown> {
+    fn begin_at_fronts(&mut self, stack: TopId) -> Result<(), Unread> {
         self.each_lexeme(stack, |at, lexeme, after| at.at_front(lexeme, after))
     }
 
     /// Adds what is left of tokens in which a lexeme has ended.
-    fn begin_within(&mut self) -> Result<(), Unknown> {
+    fn begin_within(&mut self) -> Result<(), Unread> {
         while let Some((place, stack)) = self.reading.memory.begins.pop() {
             if !self.reading.memory.seen.insert((place, stack)) {
                 continue;
@@ -182,8 +180,8 @@ impl Filling<'_, '_, '_> {
     fn each_lexeme(
         &mut self,
         stack: TopId,
-        mut show: impl FnMut(&mut Self, LexemeId, &[After]) -> Result<(), Unknown>,
-    ) -> Result<(), Unknown> {
+        mut show: impl FnMut(&mut Self, LexemeId, &[After]) -> Result<(), Unread>,
+    ) -> Result<(), Unread> {
         let recognizer = self.reading.recognizer;
         let mut shifts = std::mem::take(&mut self.reading.memory.shifts);
         shifts.clear();
@@ -209,7 +207,8 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Adds the tokens that begin with what is left of a lexeme.
-    fn at_front(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unknown> {
+    fn at_front(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+        self.reading.budget.spend(1)?;
         let lexeme = self.reading.lexemes.lexeme(lexeme).clone();
         if let Some(whole) = lexeme.whole {
             if self.pieces.ends(whole) {
@@ -236,10 +235,11 @@ impl Filling<'_, '_, '_> {
     fn stay(
         &mut self,
         piece: PieceId,
-        mut show: impl FnMut(&mut Self, Place) -> Result<(), Unknown>,
-    ) -> Result<(), Unknown> {
+        mut show: impl FnMut(&mut Self, Place) -> Result<(), Unread>,
+    ) -> Result<(), Unread> {
         let pieces = self.pieces;
-        let analysis = pieces.analysis(self.reading.trie, self.words.len(), piece)?;
+        let Reading { trie, ref mut budget, .. } = self.reading;
+        let analysis = pieces.analysis(trie, self.words.len(), piece, budget)?;
         analysis.stay.insert_into(self.words);
         for (suffix, except) in &analysis.suffixes {
             let known = &mut self.reading.memory.exceptions;
@@ -253,7 +253,8 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Adds the tokens that go on with the lexeme's text and what comes then.
-    fn follow(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unknown> {
+    fn follow(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unread> {
+        self.reading.budget.spend(1)?;
         let mut at = place;
         for &byte in &*lexeme.text {
             match self.pieces.suffixes.child(self.reading.trie, at.suffix, byte) {
@@ -266,12 +267,13 @@ impl Filling<'_, '_, '_> {
     }
 
     /// Adds the tokens that go on with a piece.
-    fn along(&mut self, place: Place, piece: PieceId, after: &[After]) -> Result<(), Unknown> {
+    fn along(&mut self, place: Place, piece: PieceId, after: &[After]) -> Result<(), Unread> {
         let suffixes = &self.pieces.suffixes;
         let mut work = std::mem::take(&mut self.reading.memory.along);
         work.clear();
         work.push((place.suffix, piece));
         while let Some((suffix, piece)) = work.pop() {
+            self.reading.budget.spend(1)?;
             if self.pieces.ends(piece) {
                 self.begin(place.at(suffix), after);
             }
@@ -293,7 +295,7 @@ impl Filling<'_, '_, '_> {
         place: Place,
         blanks: PieceId,
         nodes: &mut Vec<SuffixId>,
-    ) -> Result<(), Unknown> {
+    ) -> Result<(), Unread> {
         nodes.clear();
         nodes.push(place.suffix);
         let mut done = 0;

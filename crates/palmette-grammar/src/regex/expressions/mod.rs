@@ -21,6 +21,7 @@ mod horizon;
 mod import;
 mod ordered;
 mod relax;
+mod roam;
 mod utf8;
 
 use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
@@ -30,6 +31,7 @@ use byte_classes::{PartitionId, Partitions};
 pub(crate) use compile::CompileErrorKind;
 use hashbrown::{DefaultHashBuilder, HashTable};
 pub(crate) use import::Front;
+pub(crate) use roam::Roaming;
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
