@@ -4,7 +4,8 @@ use std::sync::PoisonError;
 
 use palmette_core::TokenId;
 
-use super::{Known, MaskAutomaton, Memo, Node, VocabularySlices};
+use super::memo::{Known, Memo, Node, NodeId};
+use super::{MaskAutomaton, VocabularySlices};
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 
@@ -78,14 +79,15 @@ impl MaskAutomaton {
     /// When a node comes before its parent or mentions a mask that is not there.
     pub(crate) fn restore(&self, saved: &SavedMemo) {
         let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-        let generation = memo.generation.wrapping_add(1);
-        *memo = Memo { generation, ..Memo::of(saved, &self.vocabulary) };
+        *memo = Memo::after(&memo);
+        memo.restore(saved, &self.vocabulary);
     }
 }
 
 impl Memo {
-    fn of(saved: &SavedMemo, vocabulary: &VocabularySlices) -> Self {
-        let mut memo = Self { alike: saved.alike.iter().copied().collect(), ..Self::default() };
+    /// Takes over what another found out, where nothing was found out yet.
+    fn restore(&mut self, saved: &SavedMemo, vocabulary: &VocabularySlices) {
+        self.alike = saved.alike.iter().copied().collect();
         let num_words = vocabulary.num_words();
         // By number in the file; where two are for the same, which only a file made by hand has, the last one is kept.
         let mut ids = Vec::with_capacity(saved.nodes.len());
@@ -93,21 +95,20 @@ impl Memo {
             let (lexer, states) = match node.above {
                 Above::Lexer(lexer) => (lexer, vec![node.state]),
                 Above::Node(parent) => {
-                    let parent: super::NodeId = ids[parent as usize];
-                    let parent: &Node = &memo.nodes[parent.0 as usize];
+                    let parent: NodeId = ids[parent as usize];
+                    let parent: &Node = &self.nodes[parent.0 as usize];
                     (parent.lexer, [&*parent.states, &[node.state]].concat())
                 }
             };
-            let id = memo.node(lexer, &states);
+            let id = self.node(lexer, &states);
             ids.push(id);
             if node.mask != UNREAD {
-                memo.words.clear();
-                memo.words
+                self.words.clear();
+                self.words
                     .extend_from_slice(&saved.masks[node.mask as usize * num_words..][..num_words]);
-                let mask = memo.intern();
-                memo.know(vocabulary, id, mask, &node.undecided);
+                let mask = self.intern();
+                self.know(vocabulary, id, mask, &node.undecided);
             }
         }
-        memo
     }
 }

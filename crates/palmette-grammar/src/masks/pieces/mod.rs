@@ -44,9 +44,12 @@ const DEAD: u32 = 1;
 /// A row's entry for piece 0; others follow.
 const FIRST_PIECE: u32 = 2;
 
-/// What bounds the expressions of one generation of pieces; a grammar that needs more is walked.
+/// What bounds the expressions; a grammar that needs more is walked. Their number is bounded by the memory of pieces.
 const LIMITS: ExpressionLimits =
-    ExpressionLimits { max_expressions: 2_000_000, max_nesting: 1_000, max_visited: 20_000 };
+    ExpressionLimits { max_expressions: 16_000_000, max_nesting: 1_000, max_visited: 20_000 };
+
+/// About how much memory an expression takes with its derivatives.
+const EXPRESSION_BYTES: usize = 256;
 
 /// Why a mask was not put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,7 @@ pub(in crate::masks) struct Pieces {
     suffixes: Suffixes,
     shape: TrieShape,
     bytes: AtomicUsize,
+    num_expressions: AtomicUsize,
 }
 
 /// The part that is behind a lock.
@@ -127,12 +131,15 @@ impl Pieces {
             suffixes: Suffixes::new(trie),
             bytes: AtomicUsize::new(shape.memory_bytes()),
             shape,
+            num_expressions: AtomicUsize::new(0),
         }
     }
 
-    /// About how much memory they take, but for the expressions.
+    /// About how much memory they take.
     pub(in crate::masks) fn memory_bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed) + self.suffixes.memory_bytes()
+        self.bytes.load(Ordering::Relaxed)
+            + self.suffixes.memory_bytes()
+            + self.num_expressions.load(Ordering::Relaxed) * EXPRESSION_BYTES
     }
 
     /// Whether the lexeme may end here.
@@ -167,6 +174,7 @@ impl Pieces {
         if let Some(&known) = growing.ids.get(&expr) {
             return Ok(known);
         }
+        self.num_expressions.store(growing.expressions.len(), Ordering::Relaxed);
         if !growing.expressions.matches_something(expr)? {
             growing.ids.insert(expr, None);
             return Ok(None);

@@ -168,3 +168,57 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::regex::expressions::ExpressionLimits;
+    use crate::{CharClass, Regex};
+
+    fn expressions() -> Expressions {
+        let limits =
+            ExpressionLimits { max_expressions: 1000, max_nesting: 100, max_visited: 1000 };
+        Expressions::new(limits).unwrap()
+    }
+
+    fn blank() -> Regex {
+        Regex::Class(CharClass::new([(' ', ' '), ('\n', '\n')])).repeat(0, None)
+    }
+
+    #[test]
+    fn what_comes_from_several_places_is_one() {
+        let parts = ["x", "ab", "[é]"].map(Regex::literal);
+        let regex = Regex::concat([
+            Regex::alternate(parts.clone()).repeat(1, Some(3)),
+            Regex::and([blank(), Regex::complement(Regex::literal("\n"))]),
+        ]);
+        let (mut here, mut first, mut second) = (expressions(), expressions(), expressions());
+        for part in &parts {
+            second.compile(part).unwrap();
+        }
+        let ids = [&mut first, &mut second].map(|from| {
+            let of = from.compile(&regex).unwrap();
+            here.import(from, of, &mut HashMap::new()).unwrap()
+        });
+        assert_eq!(ids[0], ids[1]);
+        for (text, matches) in [("x", true), ("ab[é]", true), ("x\n", false), ("x\n ", true)] {
+            let left = text.bytes().try_fold(ids[0], |of, byte| here.derive(of, byte));
+            assert_eq!(here.null(left.unwrap()) != ExprId::NEVER, matches, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_front_is_blanks_and_text() {
+        let mut expressions = expressions();
+        let digit = Regex::Class(CharClass::new([('0', '9')]));
+        let of = Regex::concat([blank(), Regex::literal("\"a\":"), digit.clone(), blank()]);
+        let of = expressions.compile(&of).unwrap();
+        let blanks = expressions.compile(&blank()).unwrap();
+        let rest = expressions.compile(&Regex::concat([digit, blank()])).unwrap();
+        let text = b"\"a\":".as_slice().into();
+        let front = Front { blanks: Some(blanks), text, rest };
+        assert_eq!(expressions.front(of), Ok(front));
+        let front = Front { blanks: None, text: [].into(), rest };
+        assert_eq!(expressions.front(rest), Ok(front));
+    }
+}

@@ -53,3 +53,31 @@ impl Expressions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::regex::expressions::{ExpressionLimits, Expressions};
+    use crate::{CharClass, Regex};
+
+    #[test]
+    fn counts_and_complements_are_forgotten() {
+        let limits =
+            ExpressionLimits { max_expressions: 1000, max_nesting: 100, max_visited: 1000 };
+        let mut expressions = Expressions::new(limits).unwrap();
+        let letter = || Regex::Class(CharClass::new([('a', 'z')]));
+        let quoted = |inner: Regex| Regex::concat([inner, Regex::literal("\"")]);
+        let mut compile = |regex: Regex| expressions.compile(&regex).unwrap();
+        let any = compile(quoted(letter().repeat(0, None)));
+        let few = compile(quoted(letter().repeat(2, Some(9))));
+        let exactly = compile(quoted(letter().repeat(4, Some(4))));
+        let others = Regex::complement(Regex::alternate(["ab", "c"].map(Regex::literal)));
+        let named = compile(quoted(Regex::and([letter().repeat(0, None), others])));
+        assert_eq!(expressions.relaxed(few), Ok(any));
+        let relaxed = expressions.relaxed(named).unwrap();
+        assert_ne!(relaxed, named);
+        assert_eq!(expressions.derive(relaxed, b'x'), expressions.derive(named, b'x'));
+        assert_eq!(expressions.relaxed(relaxed), Ok(relaxed));
+        assert_eq!(expressions.relaxed(any), Ok(any));
+        assert_eq!(expressions.relaxed(exactly), Ok(exactly));
+    }
+}

@@ -119,13 +119,18 @@ impl Expressions {
 
     /// Whether all lexemes of `of` are any number of units.
     fn are_units(&mut self, of: ExprId, units: ExprId) -> Result<bool, Exceeded> {
+        // Chains are long, nesting is bounded.
+        let mut of = of;
+        while let Node::Concat(head, tail) = *self.node(of) {
+            if !self.are_units(head, units)? {
+                return Ok(false);
+            }
+            of = tail;
+        }
         if of == units || of == ExprId::EMPTY {
             return Ok(true);
         }
         match self.node(of).clone() {
-            Node::Concat(head, tail) => {
-                Ok(self.are_units(head, units)? && self.are_units(tail, units)?)
-            }
             Node::Repeat(repeat) => self.are_units(repeat.inner, units),
             Node::Or(parts) => {
                 for &part in &parts {
@@ -145,5 +150,43 @@ impl Expressions {
 
     fn is_unbounded(&self, of: ExprId) -> bool {
         matches!(self.node(of), Node::Repeat(Repeat { min: 0, max: None, reluctant: false, .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::regex::expressions::ExpressionLimits;
+    use crate::{CharClass, Regex};
+
+    #[test]
+    fn a_pattern_somewhere_in_a_text_roams() {
+        let limits =
+            ExpressionLimits { max_expressions: 1000, max_nesting: 100, max_visited: 1000 };
+        let mut expressions = Expressions::new(limits).unwrap();
+        let any = || Regex::Class(CharClass::new([('a', 'z')])).repeat(0, None);
+        let mut compile = |parts: &[Regex]| {
+            let end = Regex::literal("\"");
+            let whole = parts.iter().cloned().chain([end]);
+            expressions.compile(&Regex::concat(whole.collect::<Vec<_>>())).unwrap()
+        };
+        let plain = compile(&[any()]);
+        let somewhere = compile(&[any(), Regex::literal("ab"), any()]);
+        let twice = compile(&[any(), Regex::literal("a"), any(), Regex::literal("b"), any()]);
+        let at_front = compile(&[Regex::literal("ab"), any()]);
+        let other = compile(&[any(), Regex::literal("1"), any()]);
+
+        let like = expressions.as_roaming(plain).unwrap();
+        assert_eq!(expressions.roaming(somewhere), Some(like));
+        assert_eq!(expressions.roaming(at_front), None);
+        assert_eq!(expressions.only_first_byte(like.end), Ok(Some(b'"')));
+        assert_eq!(expressions.roaming_expr(like), Ok(plain));
+        for (expr, expected) in
+            [(plain, true), (somewhere, true), (twice, true), (at_front, false), (other, false)]
+        {
+            assert_eq!(expressions.roams(expr, like), Ok(expected), "{expr:?}");
+        }
+        let begun = expressions.derive(somewhere, b'a').unwrap();
+        assert_eq!(expressions.roams(begun, like), Ok(true));
     }
 }
