@@ -12,12 +12,12 @@ const CHUNKS: usize = 27;
 ///
 /// One thread at a time may [`push`](Self::push) (its callers hold a lock); any may read meanwhile.
 #[derive(Debug)]
-pub(super) struct AppendOnly<T> {
+pub(crate) struct AppendOnly<T> {
     chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
 }
 
 impl<T> AppendOnly<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { chunks: [const { OnceLock::new() }; CHUNKS] }
     }
 
@@ -25,14 +25,14 @@ impl<T> AppendOnly<T> {
     ///
     /// # Panics
     /// When none was pushed there.
-    pub(super) fn get(&self, index: usize) -> &T {
+    pub(crate) fn get(&self, index: usize) -> &T {
         let (chunk, within, _) = place(index);
         let entry = self.chunks[chunk].get().and_then(|entries| entries[within].get());
         entry.expect("the index was handed out when the entry was pushed")
     }
 
     /// Puts an entry at `index`, which is the number of entries so far.
-    pub(super) fn push(&self, index: usize, entry: T) {
+    pub(crate) fn push(&self, index: usize, entry: T) {
         let (chunk, within, len) = place(index);
         let entries =
             self.chunks[chunk].get_or_init(|| (0..len).map(|_| OnceLock::new()).collect());

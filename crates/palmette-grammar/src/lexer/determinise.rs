@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, State, UNKNOWN, competes,
-    error::Kind,
+    AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders, State, UNKNOWN,
+    competes, error::Kind,
 };
 use crate::{
     Grammar, TerminalId, TerminalKind, TerminalSet,
@@ -216,6 +216,17 @@ impl Determiniser {
         }
         let possible = self.possible(&meaning)?;
         self.add(states, meaning, possible)
+    }
+
+    /// What is left of a state's terminals.
+    pub(super) fn remainders(&mut self, state: LexerState) -> Remainders<'_> {
+        let Meaning { fresh, pending, live } = &self.meanings[state.0 as usize];
+        Remainders {
+            fresh: *fresh,
+            independent: !self.longest && *pending == ExprId::ALL,
+            live,
+            expressions: &mut self.expressions,
+        }
     }
 
     /// The state at which a lexeme begins, given the condition that is on the text from here.

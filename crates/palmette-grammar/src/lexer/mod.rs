@@ -47,12 +47,13 @@ use std::{
     },
 };
 
-use append_only::AppendOnly;
+pub(crate) use append_only::AppendOnly;
 use determinise::{Determiniser, Found};
 pub use error::LexerError;
 
 use crate::{
-    Grammar, Lexing, Symbol, TerminalId, TerminalKind, TerminalSet, regex::expressions::ByteClasses,
+    Grammar, Lexing, Symbol, TerminalId, TerminalKind, TerminalSet,
+    regex::expressions::{ByteClasses, ExprId, Expressions},
 };
 
 /// A row's entry that was not asked for yet.
@@ -127,6 +128,19 @@ struct State {
 struct Ends {
     matched: TerminalSet,
     ends: Box<[LexemeEnd]>,
+}
+
+/// What is left of the terminals that can still match in a state.
+#[derive(Debug)]
+pub(crate) struct Remainders<'a> {
+    /// Whether no byte of the lexeme was read.
+    pub(crate) fresh: bool,
+    /// Whether nothing else decides what a terminal matches: neither other terminals nor conditions on what follows.
+    pub(crate) independent: bool,
+    /// By terminal, ascending.
+    pub(crate) live: &'a [(TerminalId, ExprId)],
+    /// What the ids mean.
+    pub(crate) expressions: &'a mut Expressions,
 }
 
 impl Default for LexerLimits {
@@ -212,6 +226,15 @@ impl Lexer {
     /// When a limit is exceeded.
     pub fn within(&self, state: LexerState, num_bytes: u32) -> Result<LexerState, LexerError> {
         self.determiniser().within(&self.states, state, num_bytes)
+    }
+
+    /// Shows what is left of the terminals of a state; holds the lexer's lock meanwhile.
+    pub(crate) fn remainders<T>(
+        &self,
+        state: LexerState,
+        read: impl FnOnce(Remainders<'_>) -> T,
+    ) -> T {
+        read(self.determiniser().remainders(state))
     }
 
     /// For each byte a number below the count; bytes with the same number lead to the same state.

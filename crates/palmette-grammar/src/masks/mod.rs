@@ -1,8 +1,9 @@
 //! Mask engines: which tokens may follow a position.
 
 mod automaton;
+mod pieces;
 mod walk;
 
-pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode};
+pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, UNREAD};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
 pub use walk::{TrieWalk, WalkScratch};

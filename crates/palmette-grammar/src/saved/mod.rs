@@ -15,7 +15,7 @@
 //! | 1 | the grammar |
 //! | 2 | lexer states after the first, `[n, 4]` u32: an earlier one, how it is left (0 by a byte, 1 by the end of a lexeme, 2 to the one that stands for it), the byte or the end's number, a hash of the state |
 //! | 3 | lexer states and those that stand for them, `[n, 2]` u32 |
-//! | 4 | nodes, `[n, 5]` u32: 0 and a lexer state or 1 and an earlier node, the parser's state, the mask, how many tokens are undecided |
+//! | 4 | nodes, `[n, 5]` u32: 0 and a lexer state or 1 and an earlier node, the parser's state, the mask (2^32 - 1: unread), how many tokens are undecided |
 //! | 5 | undecided tokens of all nodes, u32 |
 //! | 6 | masks, `[n, words]` u32 |
 //!
@@ -36,7 +36,7 @@ use palmette_core::{TokenId, Vocabulary, mask};
 use palmette_storage::{Array, Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};
 
 use crate::lr::{StateId, Tables};
-use crate::masks::{Above, SavedMemo, SavedNode, VocabularySlices};
+use crate::masks::{Above, SavedMemo, SavedNode, UNREAD, VocabularySlices};
 use crate::recognizer::{CompileError, RecognizerError};
 use crate::vocabulary::VocabularyFingerprint;
 use crate::{Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits};
@@ -312,7 +312,8 @@ impl SavedGrammar {
                 1 if above < number => Above::Node(above),
                 _ => return Err(Malformed(format!("its node {number} is below nothing")).into()),
             };
-            if top as usize >= tables.num_states() || mask as usize >= num_masks {
+            let no_mask = mask as usize >= num_masks && (mask != UNREAD || open > 0);
+            if top as usize >= tables.num_states() || no_mask {
                 return Err(
                     Malformed(format!("its node {number} mentions what is not there")).into()
                 );

@@ -5,27 +5,27 @@
 //! a node knows which tokens may follow on every stack that begins so, and which depend on what is below; reading stops
 //! where none does. ("Precomputing grammar masks" calls it the parser automaton.)
 //!
-//! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one a
-//! walk of those tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is
-//! approximated. Lexer states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
+//! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one is put
+//! together from pieces that grammars share ([`pieces`](super::pieces)), or where these are not known, costs a walk of those
+//! tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is approximated. Lexer
+//! states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
 mod explore;
+mod found;
+mod memo;
+mod prepare;
 mod saved;
 mod slices;
 mod views;
 
 use std::sync::{Arc, RwLock};
 
-use hashbrown::HashMap;
-
-use crate::glr::StackNode;
-use crate::lexer::LexerState;
-use crate::lr::StateId;
-use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyTrie;
-use crate::{Budget, Stacks};
-use explore::Explorer;
-pub(crate) use saved::{Above, SavedMemo, SavedNode};
+use crate::Budget;
+use crate::recognizer::{Position, Recognizer, RecognizerError};
+use found::FoundMasks;
+pub(crate) use memo::MaskId;
+use memo::{Memo, Missing};
+pub(crate) use saved::{Above, SavedMemo, SavedNode, UNREAD};
 pub use slices::VocabularySlices;
 
 /// Nodes and masks take at most this much memory unless told otherwise.
@@ -43,42 +43,6 @@ pub struct MaskAutomaton {
     memo: RwLock<Memo>,
 }
 
-/// What has been built.
-#[derive(Debug, Default)]
-struct Memo {
-    /// The lexer state that stands for this one, for the longest token.
-    alike: HashMap<LexerState, LexerState>,
-    /// The nodes for the topmost state.
-    tops: HashMap<(LexerState, StateId), NodeId>,
-    nodes: Vec<Node>,
-    /// All masks, end to end.
-    masks: Vec<u32>,
-    by_hash: HashMap<u64, Vec<MaskId>>,
-    explorer: Explorer,
-    bytes: usize,
-    /// How often everything was dropped; ids of masks mean something until the next time.
-    generation: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct NodeId(u32);
-
-/// Of the memo's masks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct MaskId(u32);
-
-/// Some states of a stack, read from the top.
-#[derive(Debug)]
-struct Node {
-    lexer: LexerState,
-    states: Box<[StateId]>,
-    /// The tokens that may follow on every stack that begins so.
-    mask: MaskId,
-    /// Those that depend on what is below; `None`: none does.
-    undecided: Option<VocabularyTrie>,
-    children: HashMap<StateId, NodeId>,
-}
-
 /// How large an automaton is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomatonStatistics {
@@ -88,16 +52,6 @@ pub struct AutomatonStatistics {
     pub masks: usize,
     /// Memory of nodes and masks.
     pub bytes: usize,
-}
-
-/// What a question needs that has not been built.
-enum Missing {
-    /// The state that stands for this one.
-    Alike(LexerState),
-    /// The node for a lexer state and a topmost state.
-    Top(LexerState, StateId),
-    /// The node below another.
-    Below(NodeId, StateId),
 }
 
 impl MaskAutomaton {
@@ -114,8 +68,8 @@ impl MaskAutomaton {
     /// How large it is.
     pub fn statistics(&self) -> AutomatonStatistics {
         let memo = self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let masks = memo.masks.len() / self.vocabulary.num_words().max(1);
-        AutomatonStatistics { nodes: memo.nodes.len(), masks, bytes: memo.bytes }
+        let (nodes, masks) = (memo.nodes.len(), memo.masks.len());
+        AutomatonStatistics { nodes, masks, bytes: memo.bytes() }
     }
 
     /// Sets the bits of the tokens with text that may follow; clears all others.
@@ -149,8 +103,7 @@ impl MaskAutomaton {
         mask: &mut [u32],
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        let num_words = self.vocabulary.num_words();
-        let filled = self.read(recognizer, budget, |memo| memo.fill(position, num_words, mask));
+        let filled = self.read(recognizer, budget, |memo| memo.fill(position, mask));
         if filled.is_err() {
             mask.fill(0);
         }
@@ -171,21 +124,19 @@ impl MaskAutomaton {
     ) -> Result<u32, RecognizerError> {
         self.read(recognizer, budget, |memo| {
             parts.clear();
-            for branch in position.branches() {
-                memo.read_branch(branch, |mask| parts.push(mask))?;
-            }
-            parts.sort_unstable();
-            parts.dedup();
+            let mut found = FoundMasks::default();
+            memo.find(position, &mut found)?;
+            parts.extend_from_slice(found.sorted());
             Ok(memo.generation)
         })
     }
 
     /// Asks until nothing is missing.
-    fn read<T>(
+    fn read<'s, T>(
         &self,
         recognizer: &Recognizer,
         budget: &mut Budget<'_>,
-        mut ask: impl FnMut(&Memo) -> Result<T, Missing>,
+        mut ask: impl FnMut(&Memo) -> Result<T, Missing<'s>>,
     ) -> Result<T, RecognizerError> {
         loop {
             let answer = ask(&self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -199,165 +150,14 @@ impl MaskAutomaton {
     fn build(
         &self,
         recognizer: &Recognizer,
-        missing: Missing,
+        missing: Missing<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         let mut memo = self.memo.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if memo.bytes > self.max_bytes {
-            *memo = Memo { generation: memo.generation.wrapping_add(1), ..Memo::default() };
+        if memo.bytes() > self.max_bytes {
+            *memo = Memo::after(&memo);
             return Ok(());
         }
         memo.build(recognizer, &self.vocabulary, missing, budget)
     }
-}
-
-impl Memo {
-    /// Writes the mask of a position, or says what it needs.
-    fn fill(&self, position: &Position, num_words: usize, mask: &mut [u32]) -> Result<(), Missing> {
-        let mut first = true;
-        for branch in position.branches() {
-            self.read_branch(branch, |found| {
-                let found = &self.masks[found.0 as usize * num_words..][..num_words];
-                if std::mem::take(&mut first) {
-                    mask.copy_from_slice(found);
-                } else {
-                    mask.iter_mut().zip(found).for_each(|(word, &found)| *word |= found);
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Shows the masks of all stacks of a branch, each at least once.
-    fn read_branch(&self, branch: &Branch, show: impl FnMut(MaskId)) -> Result<(), Missing> {
-        let &lexer = self.alike.get(&branch.lexer).ok_or(Missing::Alike(branch.lexer))?;
-        self.read(lexer, &branch.stacks, show)
-    }
-
-    fn read(
-        &self,
-        lexer: LexerState,
-        stacks: &Stacks,
-        mut show: impl FnMut(MaskId),
-    ) -> Result<(), Missing> {
-        for top in stacks.tops() {
-            let &node =
-                self.tops.get(&(lexer, top.state())).ok_or(Missing::Top(lexer, top.state()))?;
-            if self.decided(node, top) {
-                show(self.nodes[node.0 as usize].mask);
-                continue;
-            }
-            // Ways through the stacks meet again: none is gone twice.
-            let mut work = vec![(top, node)];
-            let mut seen: Vec<(StackNode<'_>, NodeId)> = Vec::new();
-            while let Some((above, node)) = work.pop() {
-                if self.decided(node, above) {
-                    show(self.nodes[node.0 as usize].mask);
-                    continue;
-                }
-                for below in above.below() {
-                    let children = &self.nodes[node.0 as usize].children;
-                    let &child =
-                        children.get(&below.state()).ok_or(Missing::Below(node, below.state()))?;
-                    if above.below().len() == 1 || !seen.contains(&(below, child)) {
-                        if above.below().len() > 1 {
-                            seen.push((below, child));
-                        }
-                        work.push((below, child));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether nothing below `stack` can change what `node` says.
-    fn decided(&self, node: NodeId, stack: StackNode<'_>) -> bool {
-        self.nodes[node.0 as usize].undecided.is_none() || stack.below().len() == 0
-    }
-
-    fn build(
-        &mut self,
-        recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
-        missing: Missing,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
-        match missing {
-            Missing::Alike(lexer) => {
-                let longest = vocabulary.trie().max_depth() as u32;
-                let alike = recognizer.lexer().within(lexer, longest)?;
-                self.alike.insert(lexer, alike);
-            }
-            Missing::Top(lexer, state) => {
-                let slice = vocabulary.slice_of(recognizer, lexer, state)?;
-                let trie = slice.as_ref().map_or(vocabulary.trie(), |slice| slice.rest());
-                let mut mask = match &slice {
-                    Some(slice) => slice.mask().to_vec(),
-                    None => vec![0; vocabulary.num_words()],
-                };
-                let states = [state];
-                let explorer = &mut self.explorer;
-                let undecided =
-                    explorer.explore(recognizer, trie, lexer, &states, &mut mask, budget)?;
-                let node = self.push(vocabulary, lexer, &states, mask, &undecided);
-                self.tops.insert((lexer, state), node);
-            }
-            Missing::Below(parent, state) => {
-                let above = &self.nodes[parent.0 as usize];
-                let Some(trie) = &above.undecided else { return Ok(()) };
-                let num_words = vocabulary.num_words();
-                let mut mask =
-                    self.masks[above.mask.0 as usize * num_words..][..num_words].to_vec();
-                let states = [&*above.states, &[state]].concat();
-                let lexer = above.lexer;
-                let undecided =
-                    self.explorer.explore(recognizer, trie, lexer, &states, &mut mask, budget)?;
-                let node = self.push(vocabulary, lexer, &states, mask, &undecided);
-                self.nodes[parent.0 as usize].children.insert(state, node);
-            }
-        }
-        Ok(())
-    }
-
-    fn push(
-        &mut self,
-        vocabulary: &VocabularySlices,
-        lexer: LexerState,
-        states: &[StateId],
-        mask: Vec<u32>,
-        undecided: &[palmette_core::TokenId],
-    ) -> NodeId {
-        let undecided = (!undecided.is_empty()).then(|| vocabulary.trie_of(undecided));
-        self.bytes += size_of::<Node>()
-            + size_of_val(states)
-            + undecided.as_ref().map_or(0, VocabularyTrie::memory_bytes);
-        let mask = self.intern(mask);
-        let id = NodeId(self.nodes.len() as u32);
-        let children = HashMap::new();
-        self.nodes.push(Node { lexer, states: states.into(), mask, undecided, children });
-        id
-    }
-
-    /// The number of a mask, which is stored once.
-    fn intern(&mut self, mask: Vec<u32>) -> MaskId {
-        let hash = hash(&mask);
-        let alike = self.by_hash.entry(hash).or_default();
-        let same = |id: &&MaskId| self.masks[id.0 as usize * mask.len()..][..mask.len()] == mask;
-        if let Some(&known) = alike.iter().find(same) {
-            return known;
-        }
-        let id = MaskId((self.masks.len() / mask.len().max(1)) as u32);
-        alike.push(id);
-        self.bytes += size_of_val(&*mask);
-        self.masks.extend_from_slice(&mask);
-        id
-    }
-}
-
-/// A hash of a mask that is the same everywhere.
-fn hash(mask: &[u32]) -> u64 {
-    mask.iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, &word| {
-        (hash ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
-    })
 }

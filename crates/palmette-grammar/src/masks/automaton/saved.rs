@@ -4,7 +4,8 @@ use std::sync::PoisonError;
 
 use palmette_core::TokenId;
 
-use super::{MaskAutomaton, Memo, Node, VocabularySlices};
+use super::memo::{Known, Memo, Node, NodeId};
+use super::{MaskAutomaton, VocabularySlices};
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 
@@ -25,11 +26,14 @@ pub(crate) struct SavedNode {
     pub(crate) above: Above,
     /// The state that is read last.
     pub(crate) state: StateId,
-    /// The number of its mask.
+    /// The number of its mask; [`UNREAD`] where nothing is known before more of the stack is read.
     pub(crate) mask: u32,
     /// The tokens that depend on what is below.
     pub(crate) undecided: Vec<TokenId>,
 }
+
+/// In place of the number of a mask.
+pub(crate) const UNREAD: u32 = u32::MAX;
 
 /// What is above the last state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,20 +53,24 @@ impl MaskAutomaton {
             above[node.0 as usize] = Some(Above::Lexer(lexer));
         }
         for (parent, node) in (0..).zip(&memo.nodes) {
-            for child in node.children.values() {
+            for (_, child) in &node.children {
                 above[child.0 as usize] = Some(Above::Node(parent));
             }
         }
-        let nodes = memo.nodes.iter().zip(above).map(|(node, above)| SavedNode {
-            above: above.expect("each is a top or a child"),
-            state: *node.states.last().expect("at least one"),
-            mask: node.mask.0,
-            undecided: node.undecided.as_ref().map_or_else(Vec::new, |trie| trie.tokens().to_vec()),
+        let nodes = memo.nodes.iter().zip(above).map(|(node, above)| {
+            let (mask, undecided) = match &node.known {
+                Known::Nothing => (UNREAD, vec![]),
+                Known::All(mask) => (mask.0, vec![]),
+                Known::Some(mask, undecided) => (mask.0, undecided.tokens().to_vec()),
+            };
+            let above = above.expect("each is a top or a child");
+            let state = *node.states.last().expect("at least one");
+            SavedNode { above, state, mask, undecided }
         });
         let nodes = nodes.collect();
         let mut alike: Vec<_> = memo.alike.iter().map(|(&state, &alike)| (state, alike)).collect();
         alike.sort_unstable();
-        SavedMemo { alike, nodes, masks: memo.masks.clone() }
+        SavedMemo { alike, nodes, masks: memo.masks.concat() }
     }
 
     /// Takes over what another found out, in place of what was found out here.
@@ -71,31 +79,36 @@ impl MaskAutomaton {
     /// When a node comes before its parent or mentions a mask that is not there.
     pub(crate) fn restore(&self, saved: &SavedMemo) {
         let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-        let generation = memo.generation.wrapping_add(1);
-        *memo = Memo { generation, ..Memo::of(saved, &self.vocabulary) };
+        *memo = Memo::after(&memo);
+        memo.restore(saved, &self.vocabulary);
     }
 }
 
 impl Memo {
-    fn of(saved: &SavedMemo, vocabulary: &VocabularySlices) -> Self {
-        let mut memo = Self { alike: saved.alike.iter().copied().collect(), ..Self::default() };
+    /// Takes over what another found out, where nothing was found out yet.
+    fn restore(&mut self, saved: &SavedMemo, vocabulary: &VocabularySlices) {
+        self.alike = saved.alike.iter().copied().collect();
         let num_words = vocabulary.num_words();
+        // By number in the file; where two are for the same, which only a file made by hand has, the last one is kept.
+        let mut ids = Vec::with_capacity(saved.nodes.len());
         for node in &saved.nodes {
-            let mask = saved.masks[node.mask as usize * num_words..][..num_words].to_vec();
             let (lexer, states) = match node.above {
                 Above::Lexer(lexer) => (lexer, vec![node.state]),
                 Above::Node(parent) => {
-                    let parent: &Node = &memo.nodes[parent as usize];
+                    let parent: NodeId = ids[parent as usize];
+                    let parent: &Node = &self.nodes[parent.0 as usize];
                     (parent.lexer, [&*parent.states, &[node.state]].concat())
                 }
             };
-            let id = memo.push(vocabulary, lexer, &states, mask, &node.undecided);
-            // Where two are for the same, which only a file made by hand has, the last one is kept.
-            let _ = match node.above {
-                Above::Lexer(lexer) => memo.tops.insert((lexer, node.state), id),
-                Above::Node(parent) => memo.nodes[parent as usize].children.insert(node.state, id),
-            };
+            let id = self.node(lexer, &states);
+            ids.push(id);
+            if node.mask != UNREAD {
+                self.words.clear();
+                self.words
+                    .extend_from_slice(&saved.masks[node.mask as usize * num_words..][..num_words]);
+                let mask = self.intern();
+                self.know(vocabulary, id, mask, &node.undecided);
+            }
         }
-        memo
     }
 }

@@ -1,10 +1,11 @@
 //! What all grammars over a vocabulary share: the tokens made of certain bytes only.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use hashbrown::HashMap;
 use palmette_core::{TokenId, Vocabulary, mask};
 
+use super::super::pieces::Pieces;
 use super::views::{Answer, Views};
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
@@ -13,6 +14,9 @@ use crate::vocabulary::{VocabularyFingerprint, VocabularyTrie};
 
 /// Slices are kept for at most this many sets of bytes; what has more is walked whole.
 const MAX_SLICES: usize = 256;
+
+/// Pieces that grammars share take at most this much memory, but for what one more mask adds.
+pub(super) const MAX_PIECE_BYTES: usize = 512 << 20;
 
 /// A set of bytes, bit `b % 64` of word `b / 64`.
 type Bytes = [u64; 4];
@@ -26,6 +30,7 @@ pub struct VocabularySlices {
     vocabulary: Arc<Vocabulary>,
     trie: VocabularyTrie,
     slices: Mutex<HashMap<Bytes, Arc<Slice>>>,
+    pieces: OnceLock<RwLock<Arc<Pieces>>>,
     fingerprint: OnceLock<VocabularyFingerprint>,
 }
 
@@ -52,7 +57,13 @@ impl VocabularySlices {
     /// No slice yet, but the trie.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         let trie = VocabularyTrie::new(&vocabulary);
-        Self { vocabulary, trie, slices: Mutex::default(), fingerprint: OnceLock::new() }
+        Self {
+            vocabulary,
+            trie,
+            slices: Mutex::default(),
+            pieces: OnceLock::new(),
+            fingerprint: OnceLock::new(),
+        }
     }
 
     /// The vocabulary.
@@ -68,6 +79,21 @@ impl VocabularySlices {
     /// What tells the vocabulary from others; computed once.
     pub fn fingerprint(&self) -> VocabularyFingerprint {
         *self.fingerprint.get_or_init(|| VocabularyFingerprint::of(&self.vocabulary))
+    }
+
+    /// What grammars over the vocabulary share of pieces. When they take more than their limit, new ones begin.
+    pub(super) fn pieces(&self) -> Arc<Pieces> {
+        let pieces = self.pieces.get_or_init(|| RwLock::new(Arc::new(Pieces::new(&self.trie))));
+        let current = pieces.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if current.memory_bytes() <= MAX_PIECE_BYTES {
+            return Arc::clone(&current);
+        }
+        drop(current);
+        let mut current = pieces.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if current.memory_bytes() > MAX_PIECE_BYTES {
+            *current = Arc::new(Pieces::new(&self.trie));
+        }
+        Arc::clone(&current)
     }
 
     /// Words of a mask row.

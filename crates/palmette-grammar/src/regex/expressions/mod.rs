@@ -18,7 +18,10 @@ mod compile;
 mod derive;
 mod emptiness;
 mod horizon;
+mod import;
 mod ordered;
+mod relax;
+mod roam;
 mod utf8;
 
 use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
@@ -27,6 +30,8 @@ pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
 pub(crate) use compile::CompileErrorKind;
 use hashbrown::{DefaultHashBuilder, HashTable};
+pub(crate) use import::Front;
+pub(crate) use roam::Roaming;
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,6 +158,7 @@ pub(crate) struct Expressions {
     splits: HashMap<ExprId, Arc<[Item]>>,
     /// By expression and number of bytes.
     horizons: HashMap<(ExprId, u32), ExprId>,
+    relaxations: HashMap<ExprId, ExprId>,
     nonempty_lexemes: HashMap<ExprId, bool>,
     nonempty_conditions: HashMap<ExprId, bool>,
     /// Every UTF-8 text.
@@ -183,6 +189,7 @@ impl Expressions {
             forwards: HashMap::new(),
             splits: HashMap::new(),
             horizons: HashMap::new(),
+            relaxations: HashMap::new(),
             nonempty_lexemes: HashMap::new(),
             nonempty_conditions: HashMap::new(),
             utf8: ExprId::NEVER,

@@ -24,7 +24,7 @@ use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
 ///
 /// Each text is followed --walks times: at every token a mask is made and the token committed. A valid text counts as
 /// rejected when a mask lacks its next token or, behind the last, the end; an invalid one counts as accepted when
-/// no mask does. One thread.
+/// no mask does. One thread. Where a case is a JSON Schema, the vocabulary is prepared for JSON before all.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GrammarArgs {
@@ -96,12 +96,13 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     let Some(&end) = loaded.vocabulary.ends().first() else {
         bail!("vocabulary {} has no end token, so no text can end", args.vocab);
     };
-    let compiler = Compiler {
-        reading: args.reading.clone(),
-        engine: args.engine,
-        vocabulary: Arc::new(VocabularySlices::new(loaded.vocabulary)),
-        end,
-    };
+    let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
+    // As a server would, before the first schema comes.
+    if cases.iter().any(|case| case.kind == Syntax::JsonSchema.name()) {
+        vocabulary.prepare_json();
+    }
+    let compiler =
+        Compiler { reading: args.reading.clone(), engine: args.engine, vocabulary, end };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
     let mut outcomes: Vec<CaseOutcome> = Vec::with_capacity(cases.len());
     for case in &cases {

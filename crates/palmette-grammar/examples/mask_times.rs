@@ -1,0 +1,196 @@
+//! How long masks of JSON Schemas take, on the first visit and later, and whether they are right.
+//!
+//! ```text
+//! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--slowest N] [--prepare]
+//! ```
+//!
+//! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]},
+//! tokens being those of `o200k_base`; cases of another kind are left out. The first walk along a text is reported by
+//! itself, of the others the fastest time of each step. `--check` compares the masks of the first N steps of each
+//! text with those of a walk over the vocabulary, after the times are taken.
+#![allow(clippy::print_stdout)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Parser;
+use palmette_core::{Constraint, TokenId, mask};
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
+use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits};
+use serde_json::Value;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    cases: std::path::PathBuf,
+    /// How often each text is walked.
+    #[arg(long, default_value_t = 3)]
+    walks: usize,
+    /// Take the first so many cases.
+    #[arg(long)]
+    limit: Option<usize>,
+    /// Compare so many steps of each text.
+    #[arg(long, default_value_t = 0)]
+    check: usize,
+    /// Prepare the vocabulary for JSON.
+    #[arg(long)]
+    prepare: bool,
+    /// Show so many of the slowest first visits and later ones.
+    #[arg(long, default_value_t = 0)]
+    slowest: usize,
+}
+
+/// A step, and where it was.
+struct Step {
+    cold_us: f64,
+    warm_us: f64,
+    case: String,
+    before: Vec<u8>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let vocabulary = palmette_vocabulary::load("o200k_base")?.vocabulary;
+    let slices = Arc::new(VocabularySlices::new(Arc::clone(&vocabulary)));
+    let began = Instant::now();
+    if arguments.prepare {
+        slices.prepare_json();
+    }
+    let prepare_ms = began.elapsed().as_secs_f64() * 1e3;
+    let end = vocabulary.ends()[0];
+    let (mut steps, mut compile_ms, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut checked, mut refused) = (0, 0);
+    for line in std::fs::read_to_string(&arguments.cases)?
+        .lines()
+        .take(arguments.limit.unwrap_or(usize::MAX))
+    {
+        let case: Value = serde_json::from_str(line)?;
+        if case["kind"] != "json_schema" {
+            continue;
+        }
+        let name = case["name"].as_str().unwrap_or_default();
+        let began = Instant::now();
+        let compiled =
+            parse(case["grammar"].as_str().unwrap_or_default(), &JsonSchemaOptions::default());
+        let Ok(grammar) = compiled else {
+            refused += 1;
+            continue;
+        };
+        let recognizer = Recognizer::new(
+            Arc::new(grammar),
+            &RecognizerLimits::default(),
+            &mut Budget::unlimited(),
+        );
+        let Ok(recognizer) = recognizer else {
+            refused += 1;
+            continue;
+        };
+        let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(&slices));
+        compile_ms.push(began.elapsed().as_secs_f64() * 1e3);
+        let texts: Vec<Vec<TokenId>> = case["texts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|text| {
+                let tokens = text["tokens"].as_array().into_iter().flatten();
+                tokens
+                    .map(|token| TokenId(token.as_u64().unwrap_or(0) as u32))
+                    .chain([end])
+                    .collect()
+            })
+            .collect();
+        let mut scratch = GrammarScratch::default();
+        let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+        for text in &texts {
+            let first = steps.len();
+            for walk in 0..arguments.walks {
+                let (mut state, mut before) = (constraint.start(), Vec::new());
+                for (step, &token) in text.iter().enumerate() {
+                    let began = Instant::now();
+                    constraint.fill_mask(&state, &mut scratch, &mut row);
+                    let us = began.elapsed().as_secs_f64() * 1e6;
+                    if walk == 0 {
+                        let (case, before) = (name.to_owned(), before.clone());
+                        steps.push(Step { cold_us: us, warm_us: us, case, before });
+                    } else {
+                        let known: &mut Step = &mut steps[first + step];
+                        known.warm_us = known.warm_us.min(us);
+                    }
+                    before.extend_from_slice(vocabulary.text(token));
+                    if !mask::contains(&row, token) || constraint.commit(&mut state, token).is_err()
+                    {
+                        break;
+                    }
+                }
+            }
+        }
+        bytes.push(constraint.bytes() as f64 / 1024.0);
+        checked += check(&constraint, &slices, &texts, arguments.check, name)?;
+    }
+    println!("prepared in {prepare_ms:.1} ms");
+    println!(
+        "{} compiled, {refused} refused, {} steps, {checked} compared",
+        compile_ms.len(),
+        steps.len()
+    );
+    println!("{:20} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "p50", "p90", "p99", "p99.9", "max");
+    show("compile ms", compile_ms);
+    show("memory KiB", bytes);
+    show("first visit us", steps.iter().map(|step| step.cold_us).collect());
+    show("later us", steps.iter().map(|step| step.warm_us).collect());
+    for (title, time) in
+        [("first", (|step| step.cold_us) as fn(&Step) -> f64), ("later", |step| step.warm_us)]
+    {
+        steps.sort_by(|a, b| time(b).total_cmp(&time(a)));
+        for step in steps.iter().take(arguments.slowest) {
+            let before = String::from_utf8_lossy(&step.before);
+            let tail: Vec<char> = before.chars().rev().take(70).collect();
+            let tail: String = tail.into_iter().rev().collect();
+            println!("{title} {:9.1} us {} after {tail:?}", time(step), step.case);
+        }
+    }
+    Ok(())
+}
+
+/// Compares masks with those of a walk; gives how many.
+fn check(
+    constraint: &GrammarConstraint,
+    slices: &Arc<VocabularySlices>,
+    texts: &[Vec<TokenId>],
+    steps: usize,
+    name: &str,
+) -> anyhow::Result<usize> {
+    let walking =
+        GrammarConstraint::by_walking(Arc::clone(constraint.recognizer()), Arc::clone(slices));
+    let mut scratch = GrammarScratch::default();
+    let mut rows = [(); 2].map(|()| vec![0; mask::num_words(constraint.num_tokens())]);
+    let mut checked = 0;
+    for text in texts {
+        let (mut state, mut before) = (constraint.start(), Vec::new());
+        for &token in text.iter().take(steps) {
+            let [read, walked] = &mut rows;
+            constraint.try_fill_mask(&state, &mut scratch, read)?;
+            walking.try_fill_mask(&state, &mut scratch, walked)?;
+            let differing: Vec<_> = (0..read.len() as u32 * 32)
+                .map(TokenId)
+                .filter(|&token| mask::contains(read, token) != mask::contains(walked, token))
+                .map(|token| String::from_utf8_lossy(slices.vocabulary().text(token)).into_owned())
+                .collect();
+            let before_text = String::from_utf8_lossy(&before);
+            anyhow::ensure!(differing.is_empty(), "{name} after {before_text:?}: {differing:?}");
+            checked += 1;
+            before.extend_from_slice(slices.vocabulary().text(token));
+            if constraint.commit(&mut state, token).is_err() {
+                break;
+            }
+        }
+    }
+    Ok(checked)
+}
+
+fn show(title: &str, mut values: Vec<f64>) {
+    values.sort_by(f64::total_cmp);
+    let at = |part: f64| values[((values.len() - 1) as f64 * part).round() as usize];
+    let [p50, p90, p99, p999, max] = [0.5, 0.9, 0.99, 0.999, 1.0].map(at);
+    println!("{title:20} {p50:9.2} {p90:9.2} {p99:9.2} {p999:9.2} {max:9.2}");
+}

@@ -1,0 +1,47 @@
+//! The masks of which a mask is the union.
+
+use super::MaskId;
+
+/// The masks whose union is asked for, each once.
+#[derive(Debug)]
+pub(super) struct FoundMasks {
+    first: [MaskId; MOST_FOUND],
+    len: usize,
+    /// All of them where they are more.
+    all: Vec<MaskId>,
+}
+
+/// As many masks are collected without asking for memory.
+const MOST_FOUND: usize = 16;
+
+impl Default for FoundMasks {
+    fn default() -> Self {
+        Self { first: [MaskId(0); MOST_FOUND], len: 0, all: Vec::new() }
+    }
+}
+
+impl FoundMasks {
+    /// Adds a mask.
+    pub(super) fn insert(&mut self, mask: MaskId) {
+        let known = if self.all.is_empty() { &self.first[..self.len] } else { &self.all };
+        if known.contains(&mask) {
+            return;
+        }
+        if self.all.is_empty() && self.len < MOST_FOUND {
+            self.first[self.len] = mask;
+            self.len += 1;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&self.first);
+        }
+        self.all.push(mask);
+    }
+
+    /// In ascending order.
+    pub(super) fn sorted(&mut self) -> &[MaskId] {
+        let known = if self.all.is_empty() { &mut self.first[..self.len] } else { &mut *self.all };
+        known.sort_unstable();
+        known
+    }
+}

@@ -1,0 +1,392 @@
+//! What has been found out: nodes that read a stack from the top, and masks.
+
+use hashbrown::HashMap;
+use palmette_core::TokenId;
+
+use super::explore::Explorer;
+use super::found::FoundMasks;
+use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
+use crate::glr::StackNode;
+use crate::lexer::LexerState;
+use crate::lr::StateId;
+use crate::masks::pieces::{Lexemes, Reading, ReadingMemory, Unread};
+use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
+use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, Stacks};
+
+/// What has been built.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    /// The lexer state that stands for this one, for the longest token.
+    pub(super) alike: HashMap<LexerState, LexerState>,
+    /// The nodes for the topmost state.
+    pub(super) tops: HashMap<(LexerState, StateId), NodeId>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) masks: Vec<Box<[u32]>>,
+    /// By masks, ascending: their union.
+    unions: HashMap<Box<[MaskId]>, MaskId>,
+    by_hash: HashMap<u64, Vec<MaskId>>,
+    lexemes: Option<Lexemes>,
+    reading: ReadingMemory,
+    explorer: Explorer,
+    /// The mask in the making.
+    pub(super) words: Vec<u32>,
+    bytes: usize,
+    /// How often everything was dropped; ids of masks mean something until the next time.
+    pub(super) generation: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct NodeId(pub(super) u32);
+
+/// Of the memo's masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct MaskId(pub(super) u32);
+
+/// Some states of a stack, read from the top.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) lexer: LexerState,
+    pub(super) states: Box<[StateId]>,
+    pub(super) known: Known,
+    /// By the state below, ascending.
+    pub(super) children: Vec<(StateId, NodeId)>,
+}
+
+/// What is known of the tokens that may follow on every stack that begins with certain states.
+#[derive(Debug)]
+pub(super) enum Known {
+    /// Nothing before more of the stack is read.
+    Nothing,
+    /// These may follow, and no others, whatever is below.
+    All(MaskId),
+    /// These may follow, and some others depend on what is below.
+    Some(MaskId, VocabularyTrie),
+}
+
+/// What a question needs that has not been built.
+pub(super) enum Missing<'s> {
+    /// The state that stands for this one.
+    Alike(LexerState),
+    /// What is known of a lexer state and the top of a stack.
+    Top(LexerState, StackNode<'s>),
+    /// What is known once this entry is read below a node.
+    Below(NodeId, StackNode<'s>),
+    /// What is known at a node, of which this is the last entry.
+    Here(NodeId, StackNode<'s>),
+    /// The union of several masks.
+    Union(Box<[MaskId]>),
+}
+
+impl Memo {
+    /// Nothing found out, everything before having been dropped.
+    pub(super) fn after(dropped: &Self) -> Self {
+        Self { generation: dropped.generation.wrapping_add(1), ..Self::default() }
+    }
+
+    /// About how much memory it takes, without what grammars over the vocabulary share.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.lexemes.as_ref().map_or(0, Lexemes::bytes)
+    }
+
+    /// Writes the mask of a position, or says what it needs.
+    pub(super) fn fill<'s>(
+        &self,
+        position: &'s Position,
+        mask: &mut [u32],
+    ) -> Result<(), Missing<'s>> {
+        let mut found = FoundMasks::default();
+        self.find(position, &mut found)?;
+        let union = match *found.sorted() {
+            [] => None,
+            [only] => Some(only),
+            ref several => match self.unions.get(several) {
+                Some(&known) => Some(known),
+                None => return Err(Missing::Union(several.into())),
+            },
+        };
+        match union {
+            Some(union) => mask.copy_from_slice(&self.masks[union.0 as usize]),
+            None => mask.fill(0),
+        }
+        Ok(())
+    }
+
+    /// Finds the masks whose union is that of a position.
+    pub(super) fn find<'s>(
+        &self,
+        position: &'s Position,
+        found: &mut FoundMasks,
+    ) -> Result<(), Missing<'s>> {
+        for Branch { lexer, stacks, .. } in position.branches() {
+            let &alike = self.alike.get(lexer).ok_or(Missing::Alike(*lexer))?;
+            self.read(alike, stacks, found)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the masks of all stacks, each at least once.
+    fn read<'s>(
+        &self,
+        lexer: LexerState,
+        stacks: &'s Stacks,
+        found: &mut FoundMasks,
+    ) -> Result<(), Missing<'s>> {
+        for top in stacks.tops() {
+            let &node = self.tops.get(&(lexer, top.state())).ok_or(Missing::Top(lexer, top))?;
+            let (mut above, mut node) = (top, node);
+            loop {
+                if let Some(mask) = self.decided(node, above)? {
+                    found.insert(mask);
+                    break;
+                }
+                let mut below = above.below();
+                if below.len() > 1 {
+                    self.read_ways(node, above, found)?;
+                    break;
+                }
+                let Some(only) = below.next() else { break };
+                (above, node) = (only, self.child(node, only)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the masks of the stacks that part below an entry.
+    fn read_ways<'s>(
+        &self,
+        node: NodeId,
+        above: StackNode<'s>,
+        found: &mut FoundMasks,
+    ) -> Result<(), Missing<'s>> {
+        let mut work = vec![(above, node)];
+        // Ways through the stacks meet again: none is gone twice.
+        let mut seen: Vec<(StackNode<'_>, NodeId)> = Vec::new();
+        while let Some((above, node)) = work.pop() {
+            if let Some(mask) = self.decided(node, above)? {
+                found.insert(mask);
+                continue;
+            }
+            let parts = above.below().len() > 1;
+            for below in above.below() {
+                let child = self.child(node, below)?;
+                if !parts || !seen.contains(&(below, child)) {
+                    if parts {
+                        seen.push((below, child));
+                    }
+                    work.push((below, child));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The node after an entry below `node`.
+    fn child<'s>(&self, node: NodeId, below: StackNode<'s>) -> Result<NodeId, Missing<'s>> {
+        let children = &self.nodes[node.0 as usize].children;
+        match children.binary_search_by_key(&below.state(), |&(state, _)| state) {
+            Ok(at) => Ok(children[at].1),
+            Err(_) => Err(Missing::Below(node, below)),
+        }
+    }
+
+    /// The mask, if nothing below `stack` can change what `node` says.
+    fn decided<'s>(
+        &self,
+        node: NodeId,
+        stack: StackNode<'s>,
+    ) -> Result<Option<MaskId>, Missing<'s>> {
+        match self.nodes[node.0 as usize].known {
+            Known::All(mask) => Ok(Some(mask)),
+            _ if stack.below().len() > 0 => Ok(None),
+            Known::Some(mask, _) => Ok(Some(mask)),
+            Known::Nothing => Err(Missing::Here(node, stack)),
+        }
+    }
+
+    pub(super) fn build(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &VocabularySlices,
+        missing: Missing<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        let (lexer, states, lowest) = match missing {
+            Missing::Alike(lexer) => {
+                let longest = vocabulary.trie().max_depth() as u32;
+                let alike = recognizer.lexer().within(lexer, longest)?;
+                self.alike.insert(lexer, alike);
+                return Ok(());
+            }
+            Missing::Union(several) => {
+                self.unite(vocabulary.num_words(), several);
+                return Ok(());
+            }
+            Missing::Top(lexer, top) => (lexer, [top.state()].into(), top),
+            Missing::Below(parent, at) => {
+                let above = &self.nodes[parent.0 as usize];
+                (above.lexer, [&*above.states, &[at.state()]].concat().into(), at)
+            }
+            Missing::Here(node, at) => {
+                let node = &self.nodes[node.0 as usize];
+                (node.lexer, node.states.clone(), at)
+            }
+        };
+        self.words.clear();
+        self.words.resize(vocabulary.num_words(), 0);
+        let lexemes = match &mut self.lexemes {
+            Some(lexemes) if lexemes.pieces().memory_bytes() <= MAX_PIECE_BYTES => lexemes,
+            outdated => outdated.insert(Lexemes::new(vocabulary.pieces())),
+        };
+        let reading = Reading {
+            recognizer,
+            trie: vocabulary.trie(),
+            lexemes,
+            memory: &mut self.reading,
+            budget,
+        };
+        match reading.fill(lexer, &states, lowest, &mut self.words) {
+            Ok(()) => {
+                let states: Box<[_]> = self.reading.read().into();
+                let mask = self.intern();
+                let node = self.node(lexer, &states);
+                self.nodes[node.0 as usize].known = Known::All(mask);
+                Ok(())
+            }
+            Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
+            Err(Unread::Interrupted(why)) => Err(why.into()),
+        }
+    }
+
+    /// Remembers the union of several masks.
+    fn unite(&mut self, num_words: usize, several: Box<[MaskId]>) {
+        self.words.clear();
+        self.words.resize(num_words, 0);
+        for mask in &several {
+            let mask = &self.masks[mask.0 as usize];
+            self.words.iter_mut().zip(mask).for_each(|(word, &mask)| *word |= mask);
+        }
+        let union = self.intern();
+        self.bytes += size_of_val(&*several) + size_of::<(Box<[MaskId]>, MaskId)>();
+        self.unions.insert(several, union);
+    }
+
+    /// Finds out by a walk what is known of a lexer state and the first states of a stack.
+    fn walk(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &VocabularySlices,
+        lexer: LexerState,
+        states: &[StateId],
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        let node = self.node(lexer, states);
+        let above = match states {
+            [_] => None,
+            [above @ .., _] => Some(self.node(lexer, above)),
+            [] => None,
+        };
+        self.words.fill(0);
+        let slice;
+        let trie = match above.map(|above| &self.nodes[above.0 as usize].known) {
+            Some(Known::Some(mask, undecided)) => {
+                self.words.copy_from_slice(&self.masks[mask.0 as usize]);
+                undecided
+            }
+            _ => {
+                slice = vocabulary.slice_of(recognizer, lexer, states[0])?;
+                match &slice {
+                    Some(slice) => {
+                        self.words.copy_from_slice(slice.mask());
+                        slice.rest()
+                    }
+                    None => vocabulary.trie(),
+                }
+            }
+        };
+        let explorer = &mut self.explorer;
+        let undecided =
+            explorer.explore(recognizer, trie, lexer, states, &mut self.words, budget)?;
+        let mask = self.intern();
+        self.know(vocabulary, node, mask, &undecided);
+        Ok(())
+    }
+
+    /// Remembers what is known at a node.
+    pub(super) fn know(
+        &mut self,
+        vocabulary: &VocabularySlices,
+        node: NodeId,
+        mask: MaskId,
+        undecided: &[TokenId],
+    ) {
+        self.nodes[node.0 as usize].known = if undecided.is_empty() {
+            Known::All(mask)
+        } else {
+            let undecided = vocabulary.trie_of(undecided);
+            self.bytes += undecided.memory_bytes();
+            Known::Some(mask, undecided)
+        };
+    }
+
+    /// The node of a lexer state and the first states of a stack, and those above it.
+    pub(super) fn node(&mut self, lexer: LexerState, states: &[StateId]) -> NodeId {
+        let mut above: Option<NodeId> = None;
+        for (&state, depth) in states.iter().zip(1..) {
+            let next = NodeId(self.nodes.len() as u32);
+            let at = match above {
+                None => *self.tops.entry((lexer, state)).or_insert(next),
+                Some(above) => {
+                    let children = &mut self.nodes[above.0 as usize].children;
+                    match children.binary_search_by_key(&state, |&(state, _)| state) {
+                        Ok(at) => children[at].1,
+                        Err(at) => {
+                            children.insert(at, (state, next));
+                            next
+                        }
+                    }
+                }
+            };
+            if at == next {
+                let states = &states[..depth];
+                self.bytes += size_of::<Node>() + size_of_val(states);
+                let (known, children) = (Known::Nothing, Vec::new());
+                self.nodes.push(Node { lexer, states: states.into(), known, children });
+            }
+            above = Some(at);
+        }
+        above.expect("a stack has a top")
+    }
+
+    /// The number of the mask in the making, which is stored once.
+    pub(super) fn intern(&mut self) -> MaskId {
+        let hash = hash(&self.words);
+        let alike = self.by_hash.entry(hash).or_default();
+        let same = |id: &&MaskId| *self.masks[id.0 as usize] == *self.words;
+        if let Some(&known) = alike.iter().find(same) {
+            return known;
+        }
+        let id = MaskId(self.masks.len() as u32);
+        alike.push(id);
+        self.bytes += size_of_val(&*self.words);
+        self.masks.push(self.words.as_slice().into());
+        id
+    }
+}
+
+/// A hash of a mask that is the same everywhere.
+fn hash(mask: &[u32]) -> u64 {
+    // Several lanes, so that no product waits for the one before.
+    const LANES: usize = 8;
+    let mut lanes = [0xCBF2_9CE4_8422_2325_u64; LANES];
+    let mix = |lane: &mut u64, pair: &[u32]| {
+        let word = pair.iter().fold(0, |word, &half| word << 32 | u64::from(half));
+        *lane = (*lane ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    };
+    for chunk in mask.chunks(2 * LANES) {
+        lanes.iter_mut().zip(chunk.chunks(2)).for_each(|(lane, pair)| mix(lane, pair));
+    }
+    lanes.into_iter().fold(0, |hash: u64, lane| {
+        (hash ^ lane).wrapping_mul(0xFF51_AFD7_ED55_8CCD).rotate_left(31)
+    })
+}

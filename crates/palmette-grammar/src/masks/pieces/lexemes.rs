@@ -1,0 +1,184 @@
+//! The lexemes of one grammar as pieces.
+
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+use super::{PieceId, Pieces, Unread};
+use crate::TerminalId;
+use crate::lexer::{Lexer, LexerState};
+use crate::regex::expressions::{Exceeded, ExprId, Expressions, Front};
+
+/// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
+/// many, and few tokens begin it.
+const LONG: usize = 3;
+
+/// What is left of a terminal of a grammar. A number into [`Lexemes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LexemeId(u32);
+
+/// What is left of a terminal, as its front and what comes then.
+#[derive(Clone, Debug)]
+pub(super) struct Lexeme {
+    /// Any number of certain bytes.
+    pub(super) blanks: Option<PieceId>,
+    /// Then this text.
+    pub(super) text: Arc<[u8]>,
+    /// Then this.
+    pub(super) rest: PieceId,
+    /// All of it as one piece; `None` where the text is long, so that it is best taken as it is.
+    pub(super) whole: Option<PieceId>,
+}
+
+/// What is left of terminals in a state of a grammar's lexer.
+#[derive(Debug)]
+pub(super) struct InProgress {
+    /// Whether no byte of the lexeme was read.
+    pub(super) fresh: bool,
+    /// By terminal, ascending; empty when no byte was read.
+    pub(super) live: Box<[(TerminalId, LexemeId)]>,
+}
+
+/// A terminal is no piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unknown;
+
+impl From<Exceeded> for Unknown {
+    fn from(_: Exceeded) -> Self {
+        Self
+    }
+}
+
+impl From<Unknown> for Unread {
+    fn from(_: Unknown) -> Self {
+        Self::Unknown
+    }
+}
+
+/// Terminals and states of a grammar's lexer as pieces, as far as they were asked for.
+#[derive(Debug)]
+pub(in crate::masks) struct Lexemes {
+    pieces: Arc<Pieces>,
+    /// Expressions of the grammar as those of the pieces.
+    imported: HashMap<ExprId, ExprId>,
+    /// By expression of the grammar; `None` when it matches nothing.
+    by_expr: HashMap<ExprId, Option<LexemeId>>,
+    lexemes: Vec<Lexeme>,
+    /// By terminal: its lexeme before the first byte.
+    whole: Vec<Whole>,
+    by_state: HashMap<LexerState, Result<Arc<InProgress>, Unknown>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Whole {
+    Unasked,
+    Known(Option<LexemeId>),
+}
+
+impl Lexemes {
+    /// None asked for yet.
+    pub(in crate::masks) fn new(pieces: Arc<Pieces>) -> Self {
+        Self {
+            pieces,
+            imported: HashMap::new(),
+            by_expr: HashMap::new(),
+            lexemes: Vec::new(),
+            whole: Vec::new(),
+            by_state: HashMap::new(),
+        }
+    }
+
+    /// What they are numbers into.
+    pub(in crate::masks) fn pieces(&self) -> &Arc<Pieces> {
+        &self.pieces
+    }
+
+    /// About how much memory they take, without the pieces.
+    pub(in crate::masks) fn bytes(&self) -> usize {
+        let maps = self.imported.len() + self.by_expr.len() + self.by_state.len();
+        maps * 32 + self.lexemes.len() * 64 + self.whole.len() * 8
+    }
+
+    pub(super) fn lexeme(&self, id: LexemeId) -> &Lexeme {
+        &self.lexemes[id.0 as usize]
+    }
+
+    /// What is left of terminals in a state.
+    pub(super) fn in_progress(
+        &mut self,
+        lexer: &Lexer,
+        state: LexerState,
+    ) -> Result<Arc<InProgress>, Unknown> {
+        if let Some(known) = self.by_state.get(&state) {
+            return known.clone();
+        }
+        let found = lexer.remainders(state, |left| {
+            if !left.independent {
+                return Err(Unknown);
+            }
+            let mut live = Vec::new();
+            if !left.fresh {
+                for &(terminal, expr) in left.live {
+                    let lexeme = self.make(left.expressions, expr)?;
+                    live.extend(lexeme.map(|lexeme| (terminal, lexeme)));
+                }
+            }
+            Ok(Arc::new(InProgress { fresh: left.fresh, live: live.into() }))
+        });
+        self.by_state.insert(state, found.clone());
+        found
+    }
+
+    /// A terminal before its first byte; `None` when it matches nothing.
+    pub(super) fn whole(
+        &mut self,
+        lexer: &Lexer,
+        terminal: TerminalId,
+    ) -> Result<Option<LexemeId>, Unknown> {
+        if let Some(&Whole::Known(known)) = self.whole.get(terminal.index()) {
+            return Ok(known);
+        }
+        let found = lexer.remainders(lexer.start(), |left| {
+            match left.live.binary_search_by_key(&terminal, |&(terminal, _)| terminal) {
+                Ok(at) => self.make(left.expressions, left.live[at].1),
+                Err(_) => Ok(None),
+            }
+        })?;
+        if self.whole.len() <= terminal.index() {
+            self.whole.resize(terminal.index() + 1, Whole::Unasked);
+        }
+        self.whole[terminal.index()] = Whole::Known(found);
+        Ok(found)
+    }
+
+    fn make(
+        &mut self,
+        expressions: &mut Expressions,
+        expr: ExprId,
+    ) -> Result<Option<LexemeId>, Unknown> {
+        if let Some(&known) = self.by_expr.get(&expr) {
+            return Ok(known);
+        }
+        if !expressions.is_context_free(expr) {
+            return Err(Unknown);
+        }
+        let Front { blanks, text, rest } = expressions.front(expr)?;
+        let mut growing = self.pieces.growing();
+        let mut piece = |expr| {
+            let here = growing.expressions.import(expressions, expr, &mut self.imported)?;
+            self.pieces.intern(&mut growing, here)
+        };
+        let known_whole = text.len() < LONG && (blanks.is_some() || text.is_empty());
+        let made = match piece(rest)? {
+            None => None,
+            Some(rest) => {
+                let blanks = blanks.map(&mut piece).transpose()?.flatten();
+                let whole = if known_whole { piece(expr)? } else { None };
+                let id = LexemeId(self.lexemes.len() as u32);
+                self.lexemes.push(Lexeme { blanks, text: text.into(), rest, whole });
+                Some(id)
+            }
+        };
+        self.by_expr.insert(expr, made);
+        Ok(made)
+    }
+}

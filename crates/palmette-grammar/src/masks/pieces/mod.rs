@@ -1,0 +1,202 @@
+//! What tokens do to lexemes, found out once for all grammars over a vocabulary.
+//!
+//! A *piece* is what is left of a terminal while its lexeme is in progress: the inside of a string, a string of at most
+//! so many more characters, a date after its fourth digit. Pieces are expressions, and equal ones are one, whatever
+//! grammar they come from. For a piece, two things are found out by one walk over the vocabulary ([`Analysis`]):
+//!
+//! - the tokens that *stay*: the lexeme goes on to the token's end, or ends just there;
+//! - the places in the vocabulary's trie where the lexeme may *end* with more of a token to come. What comes then is a
+//!   trie of suffixes ([`suffixes`]), small for most pieces: after a string's closing quote there is punctuation.
+//!
+//! A mask is then put together from what stays, for those terminals that the parser takes, and what a walk over the
+//! tries of suffixes finds with the parser's stack at hand ([`reading`]).
+//!
+//! That holds where terminals do not compete for lexemes ([`Lexing::Any`](crate::Lexing::Any)) and none looks at what is
+//! around its lexeme.
+
+mod analysis;
+mod lexemes;
+mod reading;
+mod shape;
+mod steps;
+mod suffixes;
+mod tops;
+
+use hashbrown::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use analysis::Analysis;
+pub(super) use lexemes::Lexemes;
+pub(super) use reading::{Reading, ReadingMemory};
+use shape::TrieShape;
+use suffixes::Suffixes;
+
+use crate::lexer::AppendOnly;
+use crate::regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
+use crate::vocabulary::VocabularyTrie;
+use crate::{Interrupted, LimitError};
+
+/// A row's entry that was not asked for yet.
+const UNKNOWN: u32 = 0;
+/// A row's entry for a byte that leads nowhere.
+const DEAD: u32 = 1;
+/// A row's entry for piece 0; others follow.
+const FIRST_PIECE: u32 = 2;
+
+/// What bounds the expressions; a grammar that needs more is walked. Their number is bounded by the memory of pieces.
+const LIMITS: ExpressionLimits =
+    ExpressionLimits { max_expressions: 16_000_000, max_nesting: 1_000, max_visited: 20_000 };
+
+/// About how much memory an expression takes with its derivatives.
+const EXPRESSION_BYTES: usize = 256;
+
+/// Why a mask was not put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// The pieces of the grammar are not known, and its masks are to be found by walking.
+    Unknown,
+    /// The budget is used up, or the work was called off.
+    Interrupted(Interrupted),
+}
+
+impl From<Exceeded> for Unread {
+    fn from(_: Exceeded) -> Self {
+        Self::Unknown
+    }
+}
+
+impl From<LimitError> for Unread {
+    fn from(_: LimitError) -> Self {
+        Self::Unknown
+    }
+}
+
+impl From<Interrupted> for Unread {
+    fn from(why: Interrupted) -> Self {
+        Self::Interrupted(why)
+    }
+}
+
+/// What is left of a terminal. A number into [`Pieces`]; equal numbers are equal pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct PieceId(u32);
+
+/// Pieces with what is known of them. Grows only; threads share it.
+#[derive(Debug)]
+pub(in crate::masks) struct Pieces {
+    pieces: AppendOnly<Piece>,
+    growing: Mutex<Growing>,
+    suffixes: Suffixes,
+    shape: TrieShape,
+    bytes: AtomicUsize,
+    num_expressions: AtomicUsize,
+}
+
+/// The part that is behind a lock.
+#[derive(Debug)]
+struct Growing {
+    expressions: Expressions,
+    /// `None` for expressions that match nothing.
+    ids: HashMap<ExprId, Option<PieceId>>,
+    num_pieces: usize,
+    /// For how many bytes two pieces agree.
+    agreements: HashMap<(PieceId, PieceId), Option<u8>>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    expr: ExprId,
+    classes: Arc<ByteClasses>,
+    /// By class: [`UNKNOWN`], [`DEAD`], or a piece's number after [`FIRST_PIECE`].
+    row: Box<[AtomicU32]>,
+    /// Whether the lexeme may end here.
+    ends: bool,
+    analysis: OnceLock<Box<Analysis>>,
+}
+
+impl Pieces {
+    /// None yet.
+    pub(in crate::masks) fn new(trie: &VocabularyTrie) -> Self {
+        let expressions = Expressions::new(LIMITS).expect("the limits allow the first few");
+        let shape = TrieShape::new(trie);
+        Self {
+            pieces: AppendOnly::new(),
+            growing: Mutex::new(Growing {
+                expressions,
+                ids: HashMap::new(),
+                num_pieces: 0,
+                agreements: HashMap::new(),
+            }),
+            suffixes: Suffixes::new(trie),
+            bytes: AtomicUsize::new(shape.memory_bytes()),
+            shape,
+            num_expressions: AtomicUsize::new(0),
+        }
+    }
+
+    /// About how much memory they take.
+    pub(in crate::masks) fn memory_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+            + self.suffixes.memory_bytes()
+            + self.num_expressions.load(Ordering::Relaxed) * EXPRESSION_BYTES
+    }
+
+    /// Whether the lexeme may end here.
+    fn ends(&self, piece: PieceId) -> bool {
+        self.piece(piece).ends
+    }
+
+    /// The piece after a byte; `None` when nothing goes on so.
+    fn advance(&self, piece: PieceId, byte: u8) -> Result<Option<PieceId>, Exceeded> {
+        let from = self.piece(piece);
+        let class = from.classes.class(byte);
+        match from.row[class].load(Ordering::Acquire) {
+            UNKNOWN => self.find(from, class),
+            DEAD => Ok(None),
+            found => Ok(Some(PieceId(found - FIRST_PIECE))),
+        }
+    }
+
+    #[cold]
+    fn find(&self, from: &Piece, class: usize) -> Result<Option<PieceId>, Exceeded> {
+        let byte = from.classes.representatives()[class];
+        let mut growing = self.growing();
+        let after = growing.expressions.derive(from.expr, byte)?;
+        let found = self.intern(&mut growing, after)?;
+        let entry = found.map_or(DEAD, |piece| piece.0 + FIRST_PIECE);
+        from.row[class].store(entry, Ordering::Release);
+        Ok(found)
+    }
+
+    /// The piece of an expression; `None` when that matches nothing.
+    fn intern(&self, growing: &mut Growing, expr: ExprId) -> Result<Option<PieceId>, Exceeded> {
+        if let Some(&known) = growing.ids.get(&expr) {
+            return Ok(known);
+        }
+        self.num_expressions.store(growing.expressions.len(), Ordering::Relaxed);
+        if !growing.expressions.matches_something(expr)? {
+            growing.ids.insert(expr, None);
+            return Ok(None);
+        }
+        let id = PieceId(growing.num_pieces as u32);
+        let classes = growing.expressions.classes([expr]);
+        let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
+        let ends = growing.expressions.null(expr) != ExprId::NEVER;
+        self.bytes.fetch_add(size_of::<Piece>() + size_of_val(&*row), Ordering::Relaxed);
+        let piece = Piece { expr, classes, row, ends, analysis: OnceLock::new() };
+        self.pieces.push(growing.num_pieces, piece);
+        growing.num_pieces += 1;
+        growing.ids.insert(expr, Some(id));
+        Ok(Some(id))
+    }
+
+    fn piece(&self, piece: PieceId) -> &Piece {
+        self.pieces.get(piece.0 as usize)
+    }
+
+    fn growing(&self) -> MutexGuard<'_, Growing> {
+        // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil it.
+        self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

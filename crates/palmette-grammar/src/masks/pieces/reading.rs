@@ -1,0 +1,347 @@
+//! A mask put together from pieces, with a parser's stack at hand.
+
+use hashbrown::HashSet;
+use std::sync::Arc;
+
+use palmette_core::mask;
+
+use super::analysis::Except;
+use super::lexemes::{Lexeme, LexemeId};
+use super::suffixes::SuffixId;
+use super::tops::{Shift, TopId, Tops, TopsMemory};
+use super::{Lexemes, PieceId, Pieces, Unread};
+use crate::glr::StackNode;
+use crate::lexer::LexerState;
+use crate::lr::StateId;
+use crate::recognizer::Recognizer;
+use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, TerminalId};
+
+/// Memory for readings, kept from one to the next.
+#[derive(Debug, Default)]
+pub(in crate::masks) struct ReadingMemory {
+    tops: TopsMemory,
+    /// Where lexemes begin at a token's front, and on which stacks.
+    fronts: Vec<TopId>,
+    /// Where lexemes begin within tokens, and on which stacks.
+    begins: Vec<(Place, TopId)>,
+    seen: HashSet<(Place, TopId)>,
+    /// What places refer to.
+    exceptions: Vec<Arc<Except>>,
+    shifts: Vec<Shift>,
+    blank_nodes: Vec<SuffixId>,
+    along: Vec<(SuffixId, PieceId)>,
+}
+
+/// A place in a trie of suffixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    suffix: SuffixId,
+    /// Which of the exceptions hold.
+    except: Option<u32>,
+}
+
+impl Place {
+    /// Before the first byte of all tokens.
+    const FRONT: Self = Self { suffix: SuffixId::WHOLE, except: None };
+
+    fn at(self, suffix: SuffixId) -> Self {
+        Self { suffix, ..self }
+    }
+}
+
+/// Puts a mask together.
+///
+/// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
+#[derive(Debug)]
+pub(in crate::masks) struct Reading<'a, 'b> {
+    pub(in crate::masks) recognizer: &'a Recognizer,
+    pub(in crate::masks) trie: &'a VocabularyTrie,
+    pub(in crate::masks) lexemes: &'a mut Lexemes,
+    pub(in crate::masks) memory: &'a mut ReadingMemory,
+    pub(in crate::masks) budget: &'a mut Budget<'b>,
+}
+
+/// Where the parser is once a lexeme has ended.
+#[derive(Clone, Copy, Debug)]
+enum After {
+    /// The lexeme is ignored.
+    Same(TopId),
+    /// It is shifted on a stack.
+    Shifted(TopId, StateId),
+}
+
+impl Reading<'_, '_> {
+    /// Sets the bits of the tokens that may follow a lexeme in progress on the stack that begins with `states`, the last of which is
+    /// that of `lowest`. The mask holds for all stacks that begin with as many states as [`ReadingMemory::read`] then has.
+    pub(in crate::masks) fn fill(
+        self,
+        lexer: LexerState,
+        states: &[StateId],
+        lowest: StackNode<'_>,
+        words: &mut [u32],
+    ) -> Result<(), Unread> {
+        self.budget.spend(1)?;
+        let in_progress = self.lexemes.in_progress(self.recognizer.lexer(), lexer)?;
+        let pieces = Arc::clone(self.lexemes.pieces());
+        let tops = Tops::new(std::mem::take(&mut self.memory.tops), states, lowest);
+        self.memory.fronts.clear();
+        self.memory.begins.clear();
+        self.memory.seen.clear();
+        self.memory.exceptions.clear();
+        let mut at = Filling { reading: self, pieces: &pieces, tops, words };
+        let whole = at.tops.whole();
+        let result = if in_progress.fresh {
+            at.begin_at_fronts(whole)
+        } else {
+            at.go_on(whole, &in_progress.live)
+        };
+        let result = result.and_then(|()| at.begin_within());
+        at.reading.memory.tops = at.tops.finish();
+        result
+    }
+}
+
+impl ReadingMemory {
+    /// The states that the last reading has read, from the top.
+    pub(in crate::masks) fn read(&self) -> &[StateId] {
+        self.tops.read()
+    }
+}
+
+/// A mask in the making.
+struct Filling<'a, 'b, 's, 'w> {
+    reading: Reading<'a, 'b>,
+    pieces: &'w Pieces,
+    tops: Tops<'s>,
+    words: &'w mut [u32],
+}
+
+impl Filling<'_, '_, '_, '_> {
+    /// Adds the tokens that go on with these lexemes.
+    fn go_on(&mut self, stack: TopId, live: &[(TerminalId, LexemeId)]) -> Result<(), Unread> {
+        let mut shifts = std::mem::take(&mut self.reading.memory.shifts);
+        for &(terminal, lexeme) in live {
+            shifts.clear();
+            let mut after = Vec::new();
+            if self.reading.recognizer.ignored().contains(terminal) {
+                after.push(After::Same(stack));
+            } else {
+                let tables = self.reading.recognizer.parser().tables();
+                self.tops.shifts(tables, stack, Some(terminal), &mut shifts)?;
+                after.extend(shifts.iter().map(|&(_, base, to)| After::Shifted(base, to)));
+            }
+            if !after.is_empty() {
+                self.at_front(lexeme, &after)?;
+            }
+        }
+        self.reading.memory.shifts = shifts;
+        let mut done = 0;
+        while let Some(&stack) = self.reading.memory.fronts.get(done) {
+            done += 1;
+            self.begin_at_fronts(stack)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens that begin with a new lexeme.
+    fn begin_at_fronts(&mut self, stack: TopId) -> Result<(), Unread> {
+        self.each_lexeme(stack, |at, lexeme, after| at.at_front(lexeme, after))
+    }
+
+    /// Adds what is left of tokens in which a lexeme has ended.
+    fn begin_within(&mut self) -> Result<(), Unread> {
+        while let Some((place, stack)) = self.reading.memory.begins.pop() {
+            if !self.reading.memory.seen.insert((place, stack)) {
+                continue;
+            }
+            let mut blanks_of = None;
+            self.each_lexeme(stack, |at, lexeme, after| {
+                let lexeme = at.reading.lexemes.lexeme(lexeme).clone();
+                let Some(blanks) = lexeme.blanks else {
+                    return at.follow(place, &lexeme, after);
+                };
+                let mut nodes = std::mem::take(&mut at.reading.memory.blank_nodes);
+                if blanks_of != Some(blanks) {
+                    at.blank_nodes(place, blanks, &mut nodes)?;
+                    blanks_of = Some(blanks);
+                }
+                for &node in &nodes {
+                    at.follow(place.at(node), &lexeme, after)?;
+                }
+                at.reading.memory.blank_nodes = nodes;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Shows all lexemes that may begin on a stack.
+    fn each_lexeme(
+        &mut self,
+        stack: TopId,
+        mut show: impl FnMut(&mut Self, LexemeId, &[After]) -> Result<(), Unread>,
+    ) -> Result<(), Unread> {
+        let recognizer = self.reading.recognizer;
+        let mut shifts = std::mem::take(&mut self.reading.memory.shifts);
+        shifts.clear();
+        self.tops.shifts(recognizer.parser().tables(), stack, None, &mut shifts)?;
+        shifts.sort_unstable();
+        let mut after = Vec::new();
+        for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let Some(lexeme) = self.reading.lexemes.whole(recognizer.lexer(), of_terminal[0].0)?
+            else {
+                continue;
+            };
+            after.clear();
+            after.extend(of_terminal.iter().map(|&(_, base, to)| After::Shifted(base, to)));
+            show(self, lexeme, &after)?;
+        }
+        for terminal in recognizer.ignored().iter() {
+            if let Some(lexeme) = self.reading.lexemes.whole(recognizer.lexer(), terminal)? {
+                show(self, lexeme, &[After::Same(stack)])?;
+            }
+        }
+        self.reading.memory.shifts = shifts;
+        Ok(())
+    }
+
+    /// Adds the tokens that begin with what is left of a lexeme.
+    fn at_front(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+        self.reading.budget.spend(1)?;
+        let lexeme = self.reading.lexemes.lexeme(lexeme).clone();
+        if let Some(whole) = lexeme.whole {
+            if self.pieces.ends(whole) {
+                for &after in after {
+                    let next = self.next(after);
+                    if !self.reading.memory.fronts.contains(&next) {
+                        self.reading.memory.fronts.push(next);
+                    }
+                }
+            }
+            return self.stay(whole, |at, place| {
+                at.begin(place, after);
+                Ok(())
+            });
+        }
+        self.follow(Place::FRONT, &lexeme, after)?;
+        match lexeme.blanks {
+            Some(blanks) => self.stay(blanks, |at, place| at.follow(place, &lexeme, after)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the tokens that stay within a piece; shows what may be left of others.
+    fn stay(
+        &mut self,
+        piece: PieceId,
+        mut show: impl FnMut(&mut Self, Place) -> Result<(), Unread>,
+    ) -> Result<(), Unread> {
+        let pieces = self.pieces;
+        let Reading { trie, ref mut budget, .. } = self.reading;
+        let analysis = pieces.analysis(trie, self.words.len(), piece, budget)?;
+        analysis.stay.insert_into(self.words);
+        for (suffix, except) in &analysis.suffixes {
+            let known = &mut self.reading.memory.exceptions;
+            let except = except.as_ref().map(|except| {
+                known.push(Arc::clone(except));
+                known.len() as u32 - 1
+            });
+            show(self, Place { suffix: *suffix, except })?;
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens that go on with the lexeme's text and what comes then.
+    fn follow(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unread> {
+        self.reading.budget.spend(1)?;
+        let mut at = place;
+        for &byte in &*lexeme.text {
+            match self.pieces.suffixes.child(self.reading.trie, at.suffix, byte) {
+                Some(child) => at.suffix = child,
+                None => return Ok(()),
+            }
+            self.insert(at);
+        }
+        self.along(at, lexeme.rest, after)
+    }
+
+    /// Adds the tokens that go on with a piece.
+    fn along(&mut self, place: Place, piece: PieceId, after: &[After]) -> Result<(), Unread> {
+        let suffixes = &self.pieces.suffixes;
+        let mut work = std::mem::take(&mut self.reading.memory.along);
+        work.clear();
+        work.push((place.suffix, piece));
+        while let Some((suffix, piece)) = work.pop() {
+            self.reading.budget.spend(1)?;
+            if self.pieces.ends(piece) {
+                self.begin(place.at(suffix), after);
+            }
+            for (&byte, at) in suffixes.node(suffix).bytes().iter().zip(0..) {
+                if let Some(next) = self.pieces.advance(piece, byte)? {
+                    let child = suffixes.child_at(self.reading.trie, suffix, at);
+                    self.insert(place.at(child));
+                    work.push((child, next));
+                }
+            }
+        }
+        self.reading.memory.along = work;
+        Ok(())
+    }
+
+    /// Finds the nodes that are reached by any number of a piece's bytes, and adds the tokens that end there.
+    fn blank_nodes(
+        &mut self,
+        place: Place,
+        blanks: PieceId,
+        nodes: &mut Vec<SuffixId>,
+    ) -> Result<(), Unread> {
+        nodes.clear();
+        nodes.push(place.suffix);
+        let mut done = 0;
+        while let Some(&node) = nodes.get(done) {
+            done += 1;
+            for (&byte, at) in self.pieces.suffixes.node(node).bytes().iter().zip(0..) {
+                if self.pieces.advance(blanks, byte)?.is_some() {
+                    let child = self.pieces.suffixes.child_at(self.reading.trie, node, at);
+                    self.insert(place.at(child));
+                    nodes.push(child);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A lexeme has ended, and more of tokens is to come.
+    fn begin(&mut self, place: Place, after: &[After]) {
+        if self.pieces.suffixes.node(place.suffix).bytes().is_empty() {
+            return;
+        }
+        for &after in after {
+            let next = self.next(after);
+            self.reading.memory.begins.push((place, next));
+        }
+    }
+
+    fn next(&mut self, after: After) -> TopId {
+        match after {
+            After::Same(stack) => stack,
+            After::Shifted(base, to) => self.tops.push(to, base),
+        }
+    }
+
+    /// Adds the tokens that are at their end.
+    fn insert(&mut self, place: Place) {
+        let node = self.pieces.suffixes.node(place.suffix);
+        let Some(except) = place.except else {
+            node.tokens().iter().for_each(|&token| mask::insert(self.words, token));
+            return;
+        };
+        let except = &self.reading.memory.exceptions[except as usize];
+        for &token in node.tokens() {
+            if !except.contains(token, node.depth()) {
+                mask::insert(self.words, token);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Pieces numbered for one walk, with their transitions in one table.
+
+use hashbrown::HashMap;
+
+use super::{PieceId, Pieces};
+use crate::regex::expressions::Exceeded;
+
+/// A piece that a walk has met. A number into [`Steps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Local(u16);
+
+/// Transitions that a walk has asked for: a step is one look-up.
+#[derive(Debug)]
+pub(super) struct Steps<'a> {
+    pieces: &'a Pieces,
+    numbers: HashMap<PieceId, Local>,
+    known: Vec<Known>,
+    /// By piece and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
+    rows: Vec<[u16; 256]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    piece: PieceId,
+    ends: bool,
+}
+
+const UNASKED: u16 = 0;
+const NOWHERE: u16 = 1;
+const FIRST: u16 = 2;
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(pieces: &'a Pieces) -> Self {
+        Self { pieces, numbers: HashMap::new(), known: Vec::new(), rows: Vec::new() }
+    }
+
+    /// The number of a piece.
+    ///
+    /// # Errors
+    /// When a walk meets too many.
+    pub(super) fn number(&mut self, piece: PieceId) -> Result<Local, Exceeded> {
+        if let Some(&known) = self.numbers.get(&piece) {
+            return Ok(known);
+        }
+        let max = usize::from(u16::MAX - FIRST);
+        if self.known.len() >= max {
+            return Err(Exceeded::Expressions(max));
+        }
+        let number = Local(self.known.len() as u16);
+        self.known.push(Known { piece, ends: self.pieces.ends(piece) });
+        self.rows.push([UNASKED; 256]);
+        self.numbers.insert(piece, number);
+        Ok(number)
+    }
+
+    /// The piece of a number.
+    pub(super) fn piece(&self, local: Local) -> PieceId {
+        self.known[usize::from(local.0)].piece
+    }
+
+    /// Whether the lexeme may end here.
+    pub(super) fn ends(&self, local: Local) -> bool {
+        self.known[usize::from(local.0)].ends
+    }
+
+    /// The piece after a byte.
+    #[inline]
+    pub(super) fn advance(&mut self, from: Local, byte: u8) -> Result<Option<Local>, Exceeded> {
+        match self.rows[usize::from(from.0)][usize::from(byte)] {
+            UNASKED => self.find(from, byte),
+            NOWHERE => Ok(None),
+            found => Ok(Some(Local(found - FIRST))),
+        }
+    }
+
+    #[cold]
+    fn find(&mut self, from: Local, byte: u8) -> Result<Option<Local>, Exceeded> {
+        let found = match self.pieces.advance(self.piece(from), byte)? {
+            Some(piece) => Some(self.number(piece)?),
+            None => None,
+        };
+        let entry = found.map_or(NOWHERE, |local| local.0 + FIRST);
+        self.rows[usize::from(from.0)][usize::from(byte)] = entry;
+        Ok(found)
+    }
+}
