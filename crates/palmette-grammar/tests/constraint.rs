@@ -38,8 +38,12 @@ fn lists(lexing: Lexing) -> palmette_grammar::Grammar {
 }
 
 fn constraint(lexing: Lexing) -> GrammarConstraint {
+    over_pieces(lists(lexing))
+}
+
+fn over_pieces(grammar: palmette_grammar::Grammar) -> GrammarConstraint {
     let limits = RecognizerLimits::default();
-    let recognizer = Recognizer::new(Arc::new(lists(lexing)), &limits, &mut Budget::unlimited());
+    let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
     let texts = ["[", "]", ",", "a", "bc", " ", "],", "[[", "a,", ", b", "x]", "!", "] "];
     let tokens = texts.into_iter().map(Some).chain([None, None]);
     let vocabulary = Arc::new(Vocabulary::new(tokens, [TokenId(13)]).unwrap());
@@ -51,6 +55,27 @@ fn constraint(lexing: Lexing) -> GrammarConstraint {
 fn laws_hold() {
     for lexing in [Lexing::Longest, Lexing::Any] {
         laws::check(&constraint(lexing), 7, 40, 12);
+    }
+}
+
+/// One terminal is never more than begun: what comes before it matches nothing.
+#[test]
+fn nothing_follows_in_the_language_of_the_empty_text() {
+    let mut grammar = GrammarBuilder::new();
+    let letters = Regex::Class(CharClass::new([('a', 'z')])).repeat(1, None);
+    let kind = TerminalKind::Pattern;
+    let name = Terminal { name: "NAME".into(), regex: letters, priority: 0, kind, span: None };
+    let name = Symbol::Terminal(grammar.terminal(name));
+    let start = grammar.nonterminal("start", None);
+    let nothing = Symbol::Nonterminal(grammar.nonterminal("nothing", None));
+    grammar.rule(start, []);
+    grammar.rule(start, [nothing, name]);
+    for lexing in [Lexing::Any, Lexing::Longest] {
+        let constraint = over_pieces(grammar.clone().build(start, lexing));
+        laws::check(&constraint, 3, 1, 3);
+        let mut next = constraint.start();
+        assert!(constraint.is_accepting(&next));
+        constraint.commit(&mut next, TokenId(3)).unwrap_err();
     }
 }
 
