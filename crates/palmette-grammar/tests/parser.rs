@@ -219,6 +219,28 @@ fn too_many_links_are_an_error() {
     assert!(error.to_string().contains("max_links"));
 }
 
+/// How many terminals of a cyclic, ambiguous grammar are read before a limit on the links to look at is exceeded.
+fn read_within(rules: &str, max_links: usize) -> usize {
+    let limits = ParserLimits { max_links, ..ParserLimits::default() };
+    let parser = Parser::new(&grammar_of(rules), &limits).unwrap();
+    let (mut stacks, mut scratch, mut read) = (parser.start(), ParserScratch::new(), 0);
+    while let Ok(next) = parser.shift(&stacks, TerminalId(0), &mut scratch) {
+        stacks = next.expect("there is no end to it");
+        read += 1;
+    }
+    read
+}
+
+#[test]
+fn the_limit_is_one_on_work_which_grows_with_the_square() {
+    // With four times the work for each terminal, about twice as many are read: n³ for n of them.
+    for rules in ["S -> S S | a |", "S -> S S | a", "S -> A | a ; A -> B ; B -> S | S S"] {
+        let [few, many] = [20_000, 80_000].map(|limit| read_within(rules, limit));
+        assert!((10..=400).contains(&few), "{few} for {rules}");
+        assert!((17 * few..=23 * few).contains(&(10 * many)), "{few}, then {many} for {rules}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 

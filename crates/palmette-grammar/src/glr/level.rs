@@ -1,12 +1,13 @@
 //! The general way: all reductions at one place in the text.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use super::node::{Node, same};
 use super::parser::LimitError;
-use crate::TerminalId;
-use crate::lr::{RuleId, StateId, Tables};
+use crate::lr::{StateId, Tables};
+use crate::{NonterminalId, TerminalId, TerminalSet};
 
 /// Which reductions are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +20,25 @@ pub(super) enum Before {
     Sole,
 }
 
+impl Before {
+    /// Whether a reduction with this lookahead is one of them.
+    fn allows(self, lookahead: Option<&TerminalSet>) -> bool {
+        match self {
+            Self::Terminal(terminal) => lookahead.is_none_or(|set| set.contains(terminal)),
+            Self::Any => true,
+            Self::Sole => lookahead.is_none(),
+        }
+    }
+}
+
 /// The stack nodes at one place in the text, one for each state, while reductions add to them.
 ///
 /// A reduction walks links down and, at each node that it ends at, puts a node for the head above. Where a
-/// node is there already, it gets one more link, and every reduction that may lead through the new link is done
-/// again (Nozohoor-Farshi, "GLR Parsing for ε-Grammars", 1991; he repeats all of them). Walks go down in layers of distinct nodes, not path
-/// by path, so the work is polynomial however ambiguous the grammar is.
+/// node is there already, it gets one more link, and the reductions that may lead through the new link are done
+/// then (Nozohoor-Farshi, "GLR Parsing for ε-Grammars", 1991; he repeats all of them): those from the node
+/// itself, and those from nodes of this level above it. New links of a node wait for each other and are gone along
+/// together, and walks go down in layers of distinct nodes, not path by path. So the work is polynomial however
+/// ambiguous the grammar is: a text of `n` terminals costs O(n³) where bodies have two symbols or fewer.
 ///
 /// Links to nodes of the same place come from empty rules. As no left recursion is hidden, they form no cycle.
 #[derive(Debug, Default)]
@@ -33,8 +47,10 @@ pub(super) struct Level {
     of_state: HashMap<StateId, u32>,
     /// By node and hash of a link's target, a link.
     links: HashMap<(u32, u64), u32>,
-    work: Vec<(u32, Along)>,
-    num_links: usize,
+    /// The nodes with links that no reduction went along yet.
+    work: Vec<u32>,
+    /// How many links were looked at.
+    num_seen: usize,
 }
 
 #[derive(Debug)]
@@ -43,8 +59,14 @@ struct LevelNode {
     links: Vec<Link>,
     /// The node that it was made from and how many links that has.
     made_from: Option<(Arc<Node>, usize)>,
-    /// Whether some node of this level has a link to it.
-    is_below: bool,
+    /// The nodes of this level that have a link to it.
+    above: Vec<u32>,
+    /// Whether reductions from it began.
+    begun: bool,
+    /// How many of its links reductions went along.
+    gone: usize,
+    /// Whether it is in the list of work.
+    waits: bool,
 }
 
 /// What lies below a node of a level.
@@ -54,15 +76,6 @@ enum Link {
     Done(Arc<Node>),
     /// A node of the same level.
     Here(u32),
-}
-
-/// Along which links reductions are to be done.
-#[derive(Clone, Copy, Debug)]
-enum Along {
-    /// All links.
-    All,
-    /// One link of the node.
-    Link(u32),
 }
 
 impl Level {
@@ -95,7 +108,7 @@ impl Level {
         self.of_state.clear();
         self.links.clear();
         self.work.clear();
-        self.num_links = 0;
+        self.num_seen = 0;
     }
 
     /// Does all reductions. Stops early, with `true`, at the first node in whose state `found` holds.
@@ -109,34 +122,86 @@ impl Level {
         if self.nodes.iter().any(|node| found(node.state)) {
             return Ok(true);
         }
-        while let Some((node, along)) = self.work.pop() {
-            let state = self.nodes[node as usize].state;
-            for (rule, lookahead) in tables.reductions(state) {
-                let applies = match before {
-                    Before::Terminal(terminal) => {
-                        lookahead.is_none_or(|set| set.contains(terminal))
-                    }
-                    Before::Any => true,
-                    Before::Sole => lookahead.is_none(),
-                };
-                if !applies {
-                    continue;
-                }
-                for (below, base) in self.ends(tables, node, along, rule) {
-                    let Some(target) = tables.goto(base, tables.rules().head(rule)) else {
-                        continue;
-                    };
-                    let is_new = self.add_link(target, below);
-                    if self.num_links > max_links {
-                        return Err(LimitError::new(max_links));
-                    }
-                    if is_new && found(target) {
-                        return Ok(true);
-                    }
-                }
+        while let Some(node) = self.work.pop() {
+            if self.reduce_along_new(tables, before, node, max_links, &found)? {
+                return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Does all reductions that lead through links of a node that none went along yet, and those of empty bodies if the
+    /// node is new. Stops early, with `true`, at the first new node in whose state `found` holds.
+    fn reduce_along_new(
+        &mut self,
+        tables: &Tables,
+        before: Before,
+        changed: u32,
+        max_links: usize,
+        found: &impl Fn(StateId) -> bool,
+    ) -> Result<bool, LimitError> {
+        let node = &mut self.nodes[changed as usize];
+        let is_new = !std::mem::replace(&mut node.begun, true);
+        let new_links = node.links[node.gone..].to_vec();
+        (node.gone, node.waits) = (node.links.len(), false);
+        // What lies below the changed node, by depth from 1 on; and the nodes from which so many steps lead to it.
+        let mut below = vec![new_links];
+        let mut above = vec![changed];
+        let mut steps = 0;
+        while !above.is_empty() && steps < tables.rules().longest() {
+            for &top in &above {
+                let state = self.nodes[top as usize].state;
+                for (rule, lookahead) in tables.reductions(state) {
+                    if !before.allows(lookahead) {
+                        continue;
+                    }
+                    let head = tables.rules().head(rule);
+                    let length = tables.rules().length(rule);
+                    if length == 0 && steps == 0 && is_new {
+                        // The empty body begins at the node, whatever lies below.
+                        if self.put_above(tables, head, state, Link::Here(top), found) {
+                            return Ok(true);
+                        }
+                        continue;
+                    }
+                    if length <= steps {
+                        continue;
+                    }
+                    while below.len() < length - steps {
+                        let deeper = self.layer_below(&below[below.len() - 1], max_links)?;
+                        below.push(deeper);
+                    }
+                    self.see(below[length - steps - 1].len(), max_links)?;
+                    for link in &below[length - steps - 1] {
+                        let base = self.state_of(link);
+                        if self.put_above(tables, head, base, link.clone(), found) {
+                            return Ok(true);
+                        }
+                    }
+                }
+            }
+            let mut higher: Vec<u32> =
+                above.iter().flat_map(|&node| &self.nodes[node as usize].above).copied().collect();
+            higher.sort_unstable();
+            higher.dedup();
+            above = higher;
+            steps += 1;
+        }
+        Ok(false)
+    }
+
+    /// Puts a node for a rule's head above `below`, whose state is `base`; tells whether it is a new one in whose state
+    /// `found` holds.
+    fn put_above(
+        &mut self,
+        tables: &Tables,
+        head: NonterminalId,
+        base: StateId,
+        below: Link,
+        found: &impl Fn(StateId) -> bool,
+    ) -> bool {
+        let Some(target) = tables.goto(base, head) else { return false };
+        self.add_link(target, below) && found(target)
     }
 
     /// The states of all nodes, in the order in which they were found.
@@ -179,30 +244,15 @@ impl Level {
         Ok(tops)
     }
 
-    /// Where the body of `rule` begins, for stacks from `node` along the links asked for: what is to lie below its head,
-    /// and the state of that.
-    fn ends(&self, tables: &Tables, node: u32, along: Along, rule: RuleId) -> Vec<(Link, StateId)> {
-        let length = tables.rules().length(rule);
-        let first = &self.nodes[node as usize];
-        let mut layer = match (length, along) {
-            // The empty body begins at the node, whatever lies below.
-            (0, Along::All) => return vec![(Link::Here(node), first.state)],
-            (0, Along::Link(_)) => return Vec::new(),
-            (_, Along::All) => first.links.clone(),
-            (_, Along::Link(link)) => vec![first.links[link as usize].clone()],
-        };
-        for _ in 1..length {
-            layer = self.layer_below(&layer);
-        }
-        let state = |link: &Link| match link {
+    fn state_of(&self, link: &Link) -> StateId {
+        match link {
             Link::Done(node) => node.state,
             Link::Here(node) => self.nodes[*node as usize].state,
-        };
-        layer.into_iter().map(|link| (link.clone(), state(&link))).collect()
+        }
     }
 
     /// The distinct targets of the links of all these nodes.
-    fn layer_below(&self, layer: &[Link]) -> Vec<Link> {
+    fn layer_below(&mut self, layer: &[Link], max_links: usize) -> Result<Vec<Link>, LimitError> {
         let mut below: Vec<Link> = Vec::new();
         let mut seen: HashMap<u64, usize> = HashMap::new();
         let mut add = |link: Link| {
@@ -218,14 +268,22 @@ impl Level {
         for link in layer {
             match link {
                 Link::Done(node) => {
+                    self.see(node.links().len(), max_links)?;
                     node.links().iter().for_each(|below| add(Link::Done(Arc::clone(below))));
                 }
                 Link::Here(node) => {
-                    self.nodes[*node as usize].links.iter().cloned().for_each(&mut add)
+                    self.see(self.nodes[*node as usize].links.len(), max_links)?;
+                    self.nodes[*node as usize].links.iter().cloned().for_each(&mut add);
                 }
             }
         }
-        below
+        Ok(below)
+    }
+
+    /// Counts links that are looked at.
+    fn see(&mut self, num_links: usize, max_links: usize) -> Result<(), LimitError> {
+        self.num_seen += num_links;
+        if self.num_seen > max_links { Err(LimitError::new(max_links)) } else { Ok(()) }
     }
 
     /// Puts a node of `state` above `below`; tells whether there was none of the state.
@@ -235,53 +293,37 @@ impl Level {
         if self.has_link(node, &below) {
             return false;
         }
-        let link = self.add_known_link(node, below);
-        if known.is_some() {
-            self.work.push((node, Along::Link(link)));
-            self.repeat_above(node);
-        }
+        self.add_known_link(node, below);
         known.is_none()
-    }
-
-    /// The reductions from nodes above `changed` are to be done again.
-    fn repeat_above(&mut self, changed: u32) {
-        if !self.nodes[changed as usize].is_below {
-            return;
-        }
-        let mut above = vec![false; self.nodes.len()];
-        above[changed as usize] = true;
-        let mut changed = vec![changed];
-        while let Some(below) = changed.pop() {
-            for (at, node) in self.nodes.iter().enumerate() {
-                let leads =
-                    node.links.iter().any(|link| matches!(link, Link::Here(to) if *to == below));
-                if leads && !std::mem::replace(&mut above[at], true) {
-                    self.work.push((at as u32, Along::All));
-                    changed.push(at as u32);
-                }
-            }
-        }
     }
 
     fn add_node(&mut self, state: StateId) -> u32 {
         let node = self.nodes.len() as u32;
-        self.nodes.push(LevelNode { state, links: Vec::new(), made_from: None, is_below: false });
+        self.nodes.push(LevelNode {
+            state,
+            links: Vec::new(),
+            made_from: None,
+            above: Vec::new(),
+            begun: false,
+            gone: 0,
+            waits: true,
+        });
         self.of_state.insert(state, node);
-        self.work.push((node, Along::All));
+        self.work.push(node);
         node
     }
 
-    /// Adds a link that the node does not have; gives its place.
-    fn add_known_link(&mut self, node: u32, link: Link) -> u32 {
+    /// Adds a link that the node does not have.
+    fn add_known_link(&mut self, node: u32, link: Link) {
         if let Link::Here(below) = link {
-            self.nodes[below as usize].is_below = true;
+            self.nodes[below as usize].above.push(node);
         }
-        let links = &mut self.nodes[node as usize].links;
-        let place = links.len() as u32;
-        self.links.entry((node, link.key())).or_insert(place);
-        links.push(link);
-        self.num_links += 1;
-        place
+        let above = &mut self.nodes[node as usize];
+        self.links.entry((node, link.key())).or_insert(above.links.len() as u32);
+        above.links.push(link);
+        if !std::mem::replace(&mut above.waits, true) {
+            self.work.push(node);
+        }
     }
 
     fn has_link(&self, node: u32, link: &Link) -> bool {

@@ -26,7 +26,8 @@ pub struct Parser {
 pub struct ParserLimits {
     /// The tables.
     pub tables: TableLimits,
-    /// Links between stack nodes that one question may have to look at: a measure of ambiguity.
+    /// Links between stack nodes that one question may have to look at: a measure of ambiguity. One that is looked at
+    /// again counts again, so this bounds the time, at some tens of nanoseconds each.
     pub max_links: usize,
 }
 
@@ -39,8 +40,8 @@ impl Default for ParserLimits {
 /// The stacks at one place in the text became too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the text so far can be parsed in too many ways: the stacks have more than {limit} links at one place \
-     (limit `max_links`)"
+    "the text so far can be parsed in too many ways: more than {limit} links between stack entries to look at for one \
+     terminal (limit `max_links`)"
 )]
 pub struct LimitError {
     limit: usize,

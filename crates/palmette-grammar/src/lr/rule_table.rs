@@ -28,6 +28,8 @@ pub struct RuleTable {
     first_rule: Vec<u32>,
     nullable: Vec<bool>,
     num_terminals: usize,
+    /// The length of the longest body.
+    longest: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +104,7 @@ impl RuleTable {
             first_rule: Vec::with_capacity(list.num_nonterminals + 1),
             nullable,
             num_terminals: list.num_terminals,
+            longest: list.rules.iter().map(|rule| rule.body.len()).max().unwrap_or(0).max(1),
         };
         table.push(new_start, &[Symbol::Nonterminal(list.start)], u32::MAX);
         for rule in &list.rules {
@@ -156,6 +159,11 @@ impl RuleTable {
     /// How many symbols the body of a rule has.
     pub fn length(&self, rule: RuleId) -> usize {
         self.rules[rule.index()].length as usize
+    }
+
+    /// How many symbols the longest body has.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
     }
 
     /// The body of a rule.
