@@ -94,6 +94,20 @@ impl Speller<'_> {
         automaton: &A,
         start: A::State,
     ) -> Result<(Spellings, usize), LexerError> {
+        self.spell_within(automaton, start, |_| Ok(()))
+    }
+
+    /// [`spell`](Self::spell) that reports its steps to `spend`: a unit for each node of the vocabulary's trie that is
+    /// reached, and for each way to cut what was read when the cuts after a byte are first asked for.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded, and those of `spend`.
+    pub(super) fn spell_within<A: LexemeAutomaton, E: From<LexerError>>(
+        &self,
+        automaton: &A,
+        start: A::State,
+        mut spend: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(Spellings, usize), E> {
         let begin = vec![Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }];
         let mut cuts = Cuts::new(begin);
         let mut walk = Walk { speller: self, automaton, sequences: Sequences::default() };
@@ -107,7 +121,14 @@ impl Speller<'_> {
             }
             let mut at = path[path.len() - 1];
             for &byte in &self.vocabulary.text(token)[path.len() - 1..] {
-                at = cuts.after(at, byte, &mut walk)?;
+                spend(1)?;
+                at = match cuts.known(at, byte) {
+                    Some(known) => known,
+                    None => {
+                        spend(cuts.branches[at as usize].len() as u64)?;
+                        cuts.find(at, byte, &mut walk)?
+                    }
+                };
                 path.push(at);
                 if at == Cuts::<A::State>::DEAD {
                     break;
@@ -172,8 +193,14 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
         number
     }
 
+    /// The cuts after `byte`, if they were asked for before.
+    fn known(&self, number: u32, byte: u8) -> Option<u32> {
+        let known = self.next[number as usize][usize::from(byte)];
+        (known != Self::UNKNOWN).then_some(known)
+    }
+
     /// The cuts after `byte`.
-    fn after<A: LexemeAutomaton<State = S>>(
+    fn find<A: LexemeAutomaton<State = S>>(
         &mut self,
         number: u32,
         byte: u8,
@@ -182,10 +209,6 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
     where
         S: Ord,
     {
-        let known = self.next[number as usize][usize::from(byte)];
-        if known != Self::UNKNOWN {
-            return Ok(known);
-        }
         let mut after = Vec::new();
         walk.read(&self.branches[number as usize], byte, &mut after)?;
         let next = self.number(&after);
