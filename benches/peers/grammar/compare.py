@@ -1,13 +1,16 @@
 """Runs grammar engines over the same cases and puts them into one table.
 
-Each engine is a command that prints a JSON line for each case (`llguidance`, `glrmask`, `xgrammar_worker.py`,
-`palmette bench grammar --lines`). A case that takes longer than --seconds ends that engine's process; it
-counts as not compiled, and the engine goes on behind it. README.md says how to run it.
+Each engine is a command that prints a JSON line for each case (the programs of the folders here, `xgrammar_worker.py`,
+`palmette bench grammar --lines`): named one by one with --engine, or found with --palmette, --peers and --xgrammar.
+A case that takes longer than --seconds ends that engine's process; it counts as not compiled, and the engine goes on
+behind it. README.md says how to run it.
 """
 
 import argparse
 import json
 import math
+import os
+import pathlib
 import queue
 import shlex
 import subprocess
@@ -18,8 +21,12 @@ import threading
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", required=True)
-    parser.add_argument("--engine", action="append", required=True, metavar="NAME=COMMAND",
+    parser.add_argument("--engine", action="append", default=[], metavar="NAME=COMMAND",
                         help="the command without --cases and --skip")
+    parser.add_argument("--palmette", metavar="PROGRAM", help="adds palmette")
+    parser.add_argument("--peers", metavar="FOLDER", help="adds the peers' programs that are in this folder")
+    parser.add_argument("--xgrammar", nargs=2, metavar=("PYTHON", "VOCABULARY"), help="adds XGrammar's worker")
+    parser.add_argument("--walks", type=int, default=3, help="for the engines that are not named by --engine")
     parser.add_argument("--seconds", type=float, default=60, help="for one case")
     parser.add_argument("--out", required=True, help="the summary, as JSON")
     parser.add_argument("--lines", help="folder for each engine's lines")
@@ -27,8 +34,10 @@ def main():
 
     cases = [json.loads(line) for line in open(args.cases)]
     summaries = {}
-    for spec in args.engine:
-        name, command = spec.split("=", 1)
+    engines = [spec.split("=", 1) for spec in args.engine] + list(found(args))
+    if not engines:
+        parser.error("no engine: --engine, --palmette, --peers or --xgrammar")
+    for name, command in engines:
         # Kept as they come: an engine may take longer than one has.
         kept = open(f"{args.lines}/{name}.jsonl", "w") if args.lines else None
         lines = []
@@ -42,6 +51,27 @@ def main():
         print(json.dumps({name: summaries[name]}), flush=True)
     json.dump(summaries, open(args.out, "w"), indent=1)
     print(table(summaries))
+
+
+def found(args):
+    """The engines that are asked for by where they are; says which are not there."""
+    walks = f"--walks {args.walks}"
+    if args.palmette:
+        yield from present("palmette", args.palmette, f"bench grammar --lines {walks}")
+    if args.peers:
+        for name in ["llguidance", "glrmask", "outlines"]:
+            yield from present(name, f"{args.peers}/{name}-peer", f"run {walks}")
+    if args.xgrammar:
+        python, vocabulary = args.xgrammar
+        worker = pathlib.Path(__file__).with_name("xgrammar_worker.py")
+        yield from present("xgrammar", python, f"{worker} --vocab {vocabulary} {walks}")
+
+
+def present(name, program, arguments):
+    if os.access(program, os.X_OK):
+        yield name, f"{program} {arguments}"
+    else:
+        print(f"ABSENT: {name}: there is no program {program}; the table goes without it", file=sys.stderr)
 
 
 def run(command, path, cases, seconds):

@@ -81,7 +81,7 @@ def walk(case, compiler, mask, end, walks):
                     break
         steps = len(columns["mask_us"]) - first
         outcome["texts"].append({"valid": text["valid"], "accepted": accepted, "steps": steps})
-    return outcome | columns
+    return outcome | columns | {"bytes": compiled.memory_size_bytes}
 
 
 if __name__ == "__main__":

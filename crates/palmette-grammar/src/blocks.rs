@@ -79,21 +79,31 @@ impl Layer {
     pub(crate) fn step(
         &self,
         parser: &Parser,
-        (stacks, blocks): (&Stacks, &Blocks),
+        parsed: (&Stacks, &Blocks),
         letter: Letter,
         scratch: &mut ParserScratch,
     ) -> Result<Option<(Stacks, Blocks)>, LimitError> {
+        self.step_by(parsed, letter, |stacks, terminal| parser.shift(stacks, terminal, scratch))
+    }
+
+    /// [`step`](Self::step) of whatever stands for stacks, where `shift` moves them over a terminal.
+    pub(crate) fn step_by<S: Clone>(
+        &self,
+        (stacks, blocks): (&S, &Blocks),
+        letter: Letter,
+        mut shift: impl FnMut(&S, TerminalId) -> Result<Option<S>, LimitError>,
+    ) -> Result<Option<(S, Blocks)>, LimitError> {
         if self.is_dropped(blocks, letter.terminal) {
             return Ok(Some((stacks.clone(), blocks.clone())));
         }
-        let Some(stacks) = parser.shift(stacks, letter.terminal, scratch)? else {
+        let Some(stacks) = shift(stacks, letter.terminal)? else {
             return Ok(None);
         };
         let mut blocks = blocks.clone();
         if let Some(marks) = &self.indentation {
             if letter.terminal == marks.newline {
                 return match letter.line.depth() {
-                    Some(depth) => Self::begin_line(parser, stacks, blocks, marks, depth, scratch),
+                    Some(depth) => begin_line(stacks, blocks, marks, depth, shift),
                     None => Ok(Some((stacks, blocks))),
                 };
             }
@@ -158,40 +168,40 @@ impl Layer {
         let line = if newline == Some(terminal) { line.ended() } else { Line::OTHER };
         Letter { terminal, line }
     }
+}
 
-    fn begin_line(
-        parser: &Parser,
-        mut stacks: Stacks,
-        mut blocks: Blocks,
-        marks: &Indentation,
-        depth: u32,
-        scratch: &mut ParserScratch,
-    ) -> Result<Option<(Stacks, Blocks)>, LimitError> {
-        let mut open = blocks.depths().to_vec();
-        if depth > open.last().copied().unwrap_or(0) {
-            let Some(stacks) = parser.shift(&stacks, marks.indent, scratch)? else {
-                return Ok(None);
-            };
-            open.push(depth);
-            blocks.depths = Some(open.into());
-            return Ok(Some((stacks, blocks)));
-        }
-        let num_open = open.len();
-        while open.last().is_some_and(|&innermost| depth < innermost) {
-            let Some(next) = parser.shift(&stacks, marks.dedent, scratch)? else {
-                return Ok(None);
-            };
-            stacks = next;
-            open.pop();
-        }
-        if depth != open.last().copied().unwrap_or(0) {
+/// Opens or closes blocks as the depth of a line asks; `None` when it is none that may be.
+fn begin_line<S>(
+    mut stacks: S,
+    mut blocks: Blocks,
+    marks: &Indentation,
+    depth: u32,
+    mut shift: impl FnMut(&S, TerminalId) -> Result<Option<S>, LimitError>,
+) -> Result<Option<(S, Blocks)>, LimitError> {
+    let mut open = blocks.depths().to_vec();
+    if depth > open.last().copied().unwrap_or(0) {
+        let Some(stacks) = shift(&stacks, marks.indent)? else {
             return Ok(None);
-        }
-        if open.len() < num_open {
-            blocks.depths = (!open.is_empty()).then(|| open.into());
-        }
-        Ok(Some((stacks, blocks)))
+        };
+        open.push(depth);
+        blocks.depths = Some(open.into());
+        return Ok(Some((stacks, blocks)));
     }
+    let num_open = open.len();
+    while open.last().is_some_and(|&innermost| depth < innermost) {
+        let Some(next) = shift(&stacks, marks.dedent)? else {
+            return Ok(None);
+        };
+        stacks = next;
+        open.pop();
+    }
+    if depth != open.last().copied().unwrap_or(0) {
+        return Ok(None);
+    }
+    if open.len() < num_open {
+        blocks.depths = (!open.is_empty()).then(|| open.into());
+    }
+    Ok(Some((stacks, blocks)))
 }
 
 impl Blocks {

@@ -5,10 +5,12 @@
 
 mod cases;
 mod dumps;
+mod floor;
 mod report;
 mod walk;
 
 pub use cases::{CaseError, CaseText, GrammarCase, read_cases, read_schemas};
 pub use dumps::dumps;
+pub use floor::Floor;
 pub use report::{GrammarReport, Percentiles, Reason};
 pub use walk::{CaseOutcome, Compile, TextOutcome, walk};

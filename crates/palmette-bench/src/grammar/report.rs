@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::CaseOutcome;
+use super::{CaseOutcome, Floor};
 use crate::machine::Machine;
 
 /// Correctness, times and sizes over all cases.
@@ -40,6 +40,8 @@ pub struct GrammarReport {
     pub step_us: Option<Percentiles>,
     /// Memory of a compiled grammar after its walks.
     pub bytes: Option<Percentiles>,
+    /// What copying a row takes.
+    pub floor: Floor,
     /// How often each text was followed.
     pub walks: usize,
     /// Where this was measured.
@@ -77,8 +79,8 @@ pub struct Percentiles {
 }
 
 impl GrammarReport {
-    /// Sums up.
-    pub fn new(outcomes: &[CaseOutcome], walks: usize) -> Self {
+    /// Sums up texts that were followed `walks` times with masks of `num_words` words, and measures the floor.
+    pub fn new(outcomes: &[CaseOutcome], walks: usize, num_words: usize) -> Self {
         let compiled = || outcomes.iter().filter(|outcome| outcome.compiled);
         let texts = |valid: bool| {
             let texts = compiled().flat_map(|outcome| &outcome.texts);
@@ -114,6 +116,7 @@ impl GrammarReport {
             commit_us: column(|outcome| &outcome.commit_us),
             step_us: column(|outcome| &outcome.step_us),
             bytes: Percentiles::of(compiled().map(|outcome| outcome.bytes as f64).collect()),
+            floor: Floor::measure(num_words),
             walks,
             machine: Machine::here(),
         }

@@ -22,6 +22,7 @@ pub use state::GrammarState;
 
 use dictionary::MaskDictionary;
 
+use crate::Lexing;
 use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices, WalkScratch};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::store::{MaskStore, Steps};
@@ -67,10 +68,12 @@ pub struct GrammarScratch {
 impl GrammarConstraint {
     /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
     ///
-    /// Masks come from a [`MaskAutomaton`]; with blocks by indentation, which stand between lexer and parser, from a
+    /// Masks come from a [`MaskAutomaton`]; where lexemes are the longest that any terminal matches, so that what a token
+    /// spells depends on all terminals at once, and where blocks by indentation stand between lexer and parser, from a
     /// [`MaskStore`].
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        let engine = if recognizer.grammar().indentation().is_none() {
+        let grammar = recognizer.grammar();
+        let engine = if grammar.lexing() == Lexing::Any && grammar.indentation().is_none() {
             Engine::Automaton(Arc::new(MaskAutomaton::new(Arc::clone(&vocabulary))))
         } else {
             let (grammar, texts) = (Arc::clone(&recognizer), Arc::clone(vocabulary.vocabulary()));
@@ -134,7 +137,10 @@ impl GrammarConstraint {
     pub fn bytes(&self) -> usize {
         let masks = match &self.engine {
             Engine::Automaton(automaton) => automaton.statistics().bytes,
-            Engine::Store(store) => store.statistics().bytes,
+            Engine::Store(store) => {
+                let found = store.statistics();
+                found.bytes + found.answer_bytes
+            }
             Engine::Walk => 0,
         };
         let kept = self.dictionary.statistics().bytes + self.scratches.bytes();

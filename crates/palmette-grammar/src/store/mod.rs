@@ -15,6 +15,7 @@
 //! are kept per position of a lexer that knows about longest lexemes, a row's sequence begins with the lexeme in
 //! progress rather than after it, and always-legal ends are dropped wherever they stand in a row.
 
+mod answers;
 mod automaton;
 mod interchange;
 mod legality;
@@ -23,6 +24,7 @@ mod reading;
 mod rows;
 mod rules;
 mod spelling;
+mod stack_reader;
 #[expect(clippy::module_inception, reason = "the type of that name is in it")]
 mod store;
 mod streamline;

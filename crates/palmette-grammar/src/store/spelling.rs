@@ -1,6 +1,8 @@
 //! Which sequences of terminals each token spells from a position of the lexer.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::rc::Rc;
 
 use palmette_core::{TokenId, Vocabulary};
 
@@ -80,7 +82,10 @@ impl Speller<'_> {
     /// What the tokens spell from `start`, and the number of token transitions: triples of a token, a position after it,
     /// and the terminals whose lexemes began in it.
     ///
-    /// Cost: the nodes of the vocabulary's trie that can be reached, each times the ways to cut its bytes.
+    /// Tokens that lead to the same ways of cutting what was read go on alike, so these *cuts* are found once and numbered,
+    /// and a byte leads from number to number.
+    ///
+    /// Cost: a look-up for each node of the vocabulary's trie that can be reached; and what the different cuts cost.
     ///
     /// # Errors
     /// When a limit of the lexer is exceeded.
@@ -93,7 +98,7 @@ impl Speller<'_> {
     }
 
     /// [`spell`](Self::spell) that reports its steps to `spend`: a unit for each node of the vocabulary's trie that is
-    /// reached, and each of its branches.
+    /// reached, and for each way to cut what was read when the cuts after a byte are first asked for.
     ///
     /// # Errors
     /// When a limit of the lexer is exceeded, and those of `spend`.
@@ -103,60 +108,113 @@ impl Speller<'_> {
         start: A::State,
         mut spend: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(Spellings, usize), E> {
+        let begin = vec![Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }];
+        let mut cuts = Cuts::new(begin);
         let mut walk = Walk { speller: self, automaton, sequences: Sequences::default() };
-        let (mut by_sequence, mut num_transitions) = (HashMap::new(), 0);
-        // `levels[d]`: where the first `d` bytes of the current token lead.
-        let mut levels = vec![vec![Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }]];
-        let mut num_levels = 1;
-        let mut spelled = Vec::new();
+        // `path[d]`: where the first `d` bytes of the current token lead.
+        let mut path = vec![Cuts::<A::State>::BEGIN];
         for (&token, &common) in self.tokens.tokens.iter().zip(&self.tokens.common) {
-            num_levels = num_levels.min(common as usize + 1);
-            if levels[num_levels - 1].is_empty() {
+            path.truncate(common as usize + 1);
+            if path[path.len() - 1] == Cuts::<A::State>::DEAD {
                 // What this token has in common with an earlier one leads nowhere.
                 continue;
             }
-            let text = self.vocabulary.text(token);
-            while num_levels <= text.len() && !levels[num_levels - 1].is_empty() {
-                if levels.len() == num_levels {
-                    levels.push(Vec::new());
-                }
-                let (before, after) = levels.split_at_mut(num_levels);
-                spend(1 + before[num_levels - 1].len() as u64)?;
-                walk.read(&before[num_levels - 1], text[num_levels - 1], &mut after[0])?;
-                num_levels += 1;
-            }
-            if num_levels <= text.len() {
-                continue;
-            }
-            spelled.clear();
-            for branch in &levels[num_levels - 1] {
-                for terminal in automaton.possible(branch.state).iter() {
-                    spelled.push(walk.longer(branch.sequence, Letter::of(terminal)));
-                    num_transitions += 1;
+            let mut at = path[path.len() - 1];
+            for &byte in &self.vocabulary.text(token)[path.len() - 1..] {
+                spend(1)?;
+                at = match cuts.known(at, byte) {
+                    Some(known) => known,
+                    None => {
+                        spend(cuts.branches[at as usize].len() as u64)?;
+                        cuts.find(at, byte, &mut walk)?
+                    }
+                };
+                path.push(at);
+                if at == Cuts::<A::State>::DEAD {
+                    break;
                 }
             }
-            spelled.sort_unstable();
-            spelled.dedup();
-            for &sequence in &spelled {
-                by_sequence.entry(sequence).or_insert_with(Vec::new).push(token);
+            if at != Cuts::<A::State>::DEAD {
+                cuts.tokens[at as usize].push(token);
             }
         }
-        let sequences = &walk.sequences;
-        let spellings = by_sequence.into_iter().map(|(sequence, mut tokens): (u32, Vec<_>)| {
-            tokens.sort_unstable();
-            (sequences.letters(sequence), tokens)
-        });
-        Ok((spellings.collect(), num_transitions))
+        Ok(walk.spellings(cuts))
     }
 }
 
 /// One way to cut what was read.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Branch<S> {
     state: S,
     /// The lexemes that have ended.
     sequence: u32,
     line: Line,
+}
+
+/// All ways to cut what was read, each set of them known by a number.
+struct Cuts<S> {
+    branches: Vec<Rc<[Branch<S>]>>,
+    numbers: HashMap<Rc<[Branch<S>]>, u32>,
+    /// By number and byte: the number after it, or [`Self::UNKNOWN`].
+    next: Vec<[u32; 256]>,
+    /// By number: the tokens that lead there.
+    tokens: Vec<Vec<TokenId>>,
+}
+
+impl<S: Copy + Eq + Hash> Cuts<S> {
+    /// No way.
+    const DEAD: u32 = 0;
+    /// Before the first byte.
+    const BEGIN: u32 = 1;
+    const UNKNOWN: u32 = u32::MAX;
+
+    fn new(begin: Vec<Branch<S>>) -> Self {
+        let mut cuts = Self {
+            branches: Vec::new(),
+            numbers: HashMap::new(),
+            next: Vec::new(),
+            tokens: Vec::new(),
+        };
+        cuts.number(&[]);
+        cuts.number(&begin);
+        cuts
+    }
+
+    fn number(&mut self, branches: &[Branch<S>]) -> u32 {
+        if let Some(&known) = self.numbers.get(branches) {
+            return known;
+        }
+        let number = self.branches.len() as u32;
+        let branches: Rc<[_]> = branches.into();
+        self.branches.push(Rc::clone(&branches));
+        self.numbers.insert(branches, number);
+        self.next.push([Self::UNKNOWN; 256]);
+        self.tokens.push(Vec::new());
+        number
+    }
+
+    /// The cuts after `byte`, if they were asked for before.
+    fn known(&self, number: u32, byte: u8) -> Option<u32> {
+        let known = self.next[number as usize][usize::from(byte)];
+        (known != Self::UNKNOWN).then_some(known)
+    }
+
+    /// The cuts after `byte`.
+    fn find<A: LexemeAutomaton<State = S>>(
+        &mut self,
+        number: u32,
+        byte: u8,
+        walk: &mut Walk<'_, A>,
+    ) -> Result<u32, LexerError>
+    where
+        S: Ord,
+    {
+        let mut after = Vec::new();
+        walk.read(&self.branches[number as usize], byte, &mut after)?;
+        let next = self.number(&after);
+        self.next[number as usize][usize::from(byte)] = next;
+        Ok(next)
+    }
 }
 
 struct Walk<'a, A> {
@@ -172,7 +230,6 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
         byte: u8,
         after: &mut Vec<Branch<A::State>>,
     ) -> Result<(), LexerError> {
-        after.clear();
         let automaton = self.automaton;
         let mut ended = Vec::new();
         for &Branch { state, sequence, line } in before {
@@ -211,6 +268,36 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
             after.dedup();
         }
         Ok(())
+    }
+
+    /// The tokens by what they spell, and the number of token transitions.
+    fn spellings(mut self, cuts: Cuts<A::State>) -> (Spellings, usize) {
+        let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
+        let mut num_transitions = 0;
+        let mut spelled = Vec::new();
+        for (branches, tokens) in cuts.branches.iter().zip(cuts.tokens) {
+            if tokens.is_empty() {
+                continue;
+            }
+            spelled.clear();
+            for branch in &**branches {
+                for terminal in self.automaton.possible(branch.state).iter() {
+                    spelled.push(self.longer(branch.sequence, Letter::of(terminal)));
+                    num_transitions += tokens.len();
+                }
+            }
+            spelled.sort_unstable();
+            spelled.dedup();
+            for &sequence in &spelled {
+                by_sequence.entry(sequence).or_default().extend_from_slice(&tokens);
+            }
+        }
+        let sequences = &self.sequences;
+        let spellings = by_sequence.into_iter().map(|(sequence, mut tokens)| {
+            tokens.sort_unstable();
+            (sequences.letters(sequence), tokens)
+        });
+        (spellings.collect(), num_transitions)
     }
 
     fn longer(&mut self, sequence: u32, letter: Letter) -> u32 {

@@ -1,4 +1,7 @@
-//! Rows, built for each position of the lexer when it is first visited.
+//! Rows, built for each position of the lexer when it is first visited, and what they answered.
+//!
+//! A mask is found by asking the rows of one stack, read from the top as deep as the answers need. It then holds for all
+//! stacks that begin with what was read, and is kept for them.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -7,15 +10,17 @@ use std::sync::{Arc, RwLock};
 use palmette_core::Vocabulary;
 
 use super::{
+    answers::{Answers, MaskId, Unanswered},
     letter::Letter,
     rows::Rows,
     spelling::{SortedTokens, Speller},
+    stack_reader::{StackReader, Ways},
     streamline::{Steps, Streamliner},
 };
 use crate::blocks::Blocks;
 use crate::lexer::LexerState;
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
-use crate::{Budget, ParserScratch, Stacks};
+use crate::{Budget, Interrupted, LimitError, ParserScratch, Stacks};
 
 /// A mask engine: the rows of every visited state of a recognizer's lexer. Threads share it; two that visit a state first at
 /// the same time both build its rows, which are equal.
@@ -27,7 +32,14 @@ pub struct MaskStore {
     streamliner: Streamliner,
     max_bytes: usize,
     kept: RwLock<Kept>,
+    answers: RwLock<Answers>,
 }
+
+/// Answers take at most this much memory; then all are dropped.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// Of a branch's stacks at most so many are asked one by one; where there are more, all are asked at once and nothing is kept.
+const MAX_STACKS: usize = 32;
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -46,6 +58,8 @@ pub struct StoreStatistics {
     pub rows: usize,
     /// Their memory.
     pub bytes: usize,
+    /// That of the masks that were found with them.
+    pub answer_bytes: usize,
 }
 
 impl MaskStore {
@@ -64,6 +78,7 @@ impl MaskStore {
             vocabulary,
             max_bytes,
             kept: RwLock::default(),
+            answers: RwLock::default(),
         }
     }
 
@@ -79,6 +94,7 @@ impl MaskStore {
             states: kept.rows.len(),
             rows: kept.rows.values().map(|rows| rows.num_rows()).sum(),
             bytes: kept.bytes,
+            answer_bytes: self.answers.read().expect("no panic while held").bytes(),
         }
     }
 
@@ -117,13 +133,87 @@ impl MaskStore {
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         mask.fill(0);
+        let mut found = Vec::new();
         for branch in position.branches() {
-            if let Err(error) = self.add_allowed(branch, scratch, mask, budget) {
+            let filled = self.add_answers(branch, &mut found, mask, budget).and_then(|answered| {
+                if answered { Ok(()) } else { self.add_allowed(branch, scratch, mask, budget) }
+            });
+            if let Err(error) = filled {
                 mask.fill(0);
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Adds the tokens of a branch, stack by stack; `false` when there are too many for that.
+    fn add_answers(
+        &self,
+        branch: &Branch,
+        found: &mut Vec<MaskId>,
+        mask: &mut [u32],
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, RecognizerError> {
+        for _ in 0..=MAX_STACKS {
+            let unanswered = {
+                let answers = self.answers.read().expect("no panic while held");
+                match answers.find(branch, found) {
+                    Ok(()) => {
+                        for &id in &*found {
+                            let known = answers.mask(id);
+                            mask.iter_mut().zip(known).for_each(|(word, &known)| *word |= known);
+                        }
+                        return Ok(true);
+                    }
+                    Err(unanswered) => unanswered,
+                }
+            };
+            if !self.answer(branch, unanswered, mask.len(), budget)? {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Asks the rows of one stack and keeps the answer; `false` when it can be parsed in too many ways.
+    fn answer(
+        &self,
+        branch: &Branch,
+        Unanswered { states, lowest }: Unanswered<'_>,
+        num_words: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, RecognizerError> {
+        let rows = self.rows(branch.lexer, budget)?;
+        let (layer, tables) = (self.recognizer.layer(), self.recognizer.parser().tables());
+        let reader = StackReader::new(tables, states, lowest);
+        let begin = (reader.begin(), branch.blocks.clone());
+        let lent = RefCell::new((reader, budget));
+        let accepts = |(ways, blocks): &(Ways, Blocks), letter: Letter| {
+            let (reader, budget) = &mut *lent.borrow_mut();
+            budget.spend(1)?;
+            Ok(layer.is_dropped(blocks, letter.terminal)
+                || reader.accepts(ways, letter.terminal)?)
+        };
+        let step = |(ways, blocks): &(Ways, Blocks), letter: Letter| {
+            let (reader, budget) = &mut *lent.borrow_mut();
+            budget.spend(1)?;
+            let letter = Letter { line: branch.line.then(letter.line), ..letter };
+            let shift = |ways: &Ways, terminal| reader.shift(ways, terminal);
+            Ok::<_, Unanswerable>(layer.step_by((ways, blocks), letter, shift)?)
+        };
+        let mut mask = vec![0; num_words];
+        match rows.fill(begin, &mut mask, accepts, step) {
+            Ok(()) => {}
+            Err(Unanswerable::TooManyWays) => return Ok(false),
+            Err(Unanswerable::Failed(error)) => return Err(error),
+        }
+        let read = lent.into_inner().0.into_read();
+        let mut answers = self.answers.write().expect("no panic while held");
+        if answers.bytes() > MAX_ANSWER_BYTES {
+            *answers = Answers::default();
+        }
+        answers.insert(branch, &read, &mask);
+        Ok(true)
     }
 
     /// Builds the rows that the mask of a position needs.
@@ -199,5 +289,23 @@ impl MaskStore {
         kept.bytes += rows.bytes();
         kept.order.push_back(state);
         kept.rows.insert(state, rows.clone());
+    }
+}
+
+/// Why rows cannot be asked of one stack.
+enum Unanswerable {
+    TooManyWays,
+    Failed(RecognizerError),
+}
+
+impl From<LimitError> for Unanswerable {
+    fn from(_: LimitError) -> Self {
+        Self::TooManyWays
+    }
+}
+
+impl From<Interrupted> for Unanswerable {
+    fn from(error: Interrupted) -> Self {
+        Self::Failed(error.into())
     }
 }

@@ -21,6 +21,9 @@ pub struct Outcome {
     commit_us: Vec<f64>,
     /// Mask and commit of one step, the fastest of all walks.
     step_us: Vec<f64>,
+    /// By how much the process has grown from before the compilation to after the walks. What an earlier case left
+    /// free is used again, so this may be too little.
+    bytes: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -32,6 +35,7 @@ pub struct TextOutcome {
 
 pub fn walk(engine: &dyn Engine, case: &Case, walks: usize) -> Outcome {
     let mut outcome = Outcome { name: case.name.clone(), ..Outcome::default() };
+    let resident = resident_bytes();
     let began = Instant::now();
     let compiled = engine.compile(case.kind, &case.grammar);
     outcome.compile_ms = began.elapsed().as_secs_f64() * 1e3;
@@ -80,5 +84,13 @@ pub fn walk(engine: &dyn Engine, case: &Case, walks: usize) -> Outcome {
         let steps = outcome.mask_us.len() - first;
         outcome.texts.push(TextOutcome { valid: text.valid, accepted, steps });
     }
+    outcome.bytes = resident_bytes().saturating_sub(resident);
     outcome
+}
+
+/// The process's resident memory; 0 where the system does not tell.
+fn resident_bytes() -> usize {
+    const PAGE: usize = 4096;
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).map_or(0, |pages| pages * PAGE)
 }

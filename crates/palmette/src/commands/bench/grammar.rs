@@ -8,10 +8,10 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_bench::grammar::{
-    CaseOutcome, CaseText, Compile, GrammarCase, GrammarReport, Percentiles, read_cases,
+    CaseOutcome, CaseText, Compile, Floor, GrammarCase, GrammarReport, Percentiles, read_cases,
     read_schemas, walk,
 };
-use palmette_core::TokenId;
+use palmette_core::{TokenId, mask};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::store::{MaskStore, Steps};
 use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
@@ -120,7 +120,8 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     if args.lines {
         return Ok(());
     }
-    let report = GrammarReport::new(&outcomes, args.walks);
+    let num_words = mask::num_words(compiler.vocabulary.vocabulary().num_tokens());
+    let report = GrammarReport::new(&outcomes, args.walks, num_words);
     if args.json { print_json(&report) } else { print(&text(&report)) }
 }
 
@@ -244,5 +245,10 @@ fn text(report: &GrammarReport) -> String {
         text += &format!("\n{} not compiled: {}", count(reason.cases), reason.reason);
     }
     let cpu = report.machine.cpu.as_deref().unwrap_or("an unknown processor");
+    let Floor { row_bytes, hot_us, cold_us } = report.floor;
+    text += &format!(
+        "\na mask has {}; copying one takes {hot_us:.2} us from the cache, {cold_us:.2} us from memory",
+        bytes(row_bytes)
+    );
     text + &format!("\n{} walks of each text; {cpu}", report.walks)
 }
