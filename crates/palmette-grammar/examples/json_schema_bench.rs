@@ -5,6 +5,7 @@
 //! ```text
 //! json_schema_bench schemas FILE.jsonl [NAME]   one {"name", "schema", "tests": [{"valid", "data"}]} a line
 //! json_schema_bench suite FOLDER [KEYWORD]      the JSON Schema Test Suite: its drafts 2020-12 and 7, by file
+//! json_schema_bench times FILE.jsonl [NAME]     how long the phases of compiling take, the best of five times
 //! ```
 //!
 //! `--order schema` fixes the order of properties, `--relax` lets go of what no grammar can express, `--list` prints
@@ -21,12 +22,15 @@ use std::{
     collections::BTreeMap,
     fs,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use machine::Machine;
-use palmette_grammar::frontends::json_schema::{
-    Draft, JsonSchemaError, JsonSchemaOptions, PropertyOrder, parse,
+use palmette_grammar::{
+    Budget, Recognizer, RecognizerLimits,
+    frontends::json_schema::{Draft, JsonSchemaError, JsonSchemaOptions, PropertyOrder, parse},
+    lexer::Lexer,
 };
 use python_json::dumps;
 use serde_json::Value;
@@ -53,10 +57,13 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["schemas", file, ref rest @ ..] => schemas(file, rest.first().copied(), list, &options),
+        ["times", file, ref rest @ ..] => times(file, rest.first().copied(), &options),
         ["suite", folder, ref rest @ ..] => {
             suite(Path::new(folder), rest.first().copied(), list, options)
         }
-        _ => panic!("json_schema_bench schemas FILE [NAME] | suite FOLDER [KEYWORD]"),
+        _ => panic!(
+            "json_schema_bench schemas FILE [NAME] | suite FOLDER [KEYWORD] | times FILE [NAME]"
+        ),
     }
 }
 
@@ -141,6 +148,63 @@ fn schemas(file: &str, name: Option<&str>, list: bool, options: &JsonSchemaOptio
     }
 }
 
+/// The phases of compiling, over all schemas that compile.
+fn times(file: &str, name: Option<&str>, options: &JsonSchemaOptions) {
+    const PHASES: [&str; 4] = ["front end", "lexer", "tables", "all"];
+    let text = fs::read_to_string(file).expect("the file of schemas");
+    let mut rows: Vec<([Duration; 4], String)> = Vec::new();
+    for line in text.lines() {
+        let row: Value = serde_json::from_str(line).expect("a line of JSON");
+        let row_name = row["name"].as_str().expect("a name");
+        if name.is_some_and(|name| !row_name.contains(name)) {
+            continue;
+        }
+        let schema = row["schema"].to_string();
+        if let Some(best) = best_of(5, || compile_times(&schema, options)) {
+            rows.push((best, row_name.to_owned()));
+        }
+    }
+    println!("{} schemas", rows.len());
+    for (at, phase) in PHASES.iter().enumerate() {
+        rows.sort_by(|(a, _), (b, _)| a[at].cmp(&b[at]));
+        let part = |part: f64| rows[((rows.len() - 1) as f64 * part) as usize].0[at];
+        let (p50, p90, p99) = (part(0.5), part(0.9), part(0.99));
+        let sum: Duration = rows.iter().map(|(times, _)| times[at]).sum();
+        println!("{phase:10} p50 {p50:.1?} p90 {p90:.1?} p99 {p99:.1?} sum {sum:.1?}");
+        for (times, name) in rows.iter().rev().take(6) {
+            println!("    {:.1?} {name}", times[at]);
+        }
+    }
+}
+
+/// The least of each phase, of so many times; `None` where the schema does not compile.
+fn best_of<const N: usize>(
+    times: usize,
+    once: impl Fn() -> Option<[Duration; N]>,
+) -> Option<[Duration; N]> {
+    let mut best = once()?;
+    for _ in 1..times {
+        for (best, now) in best.iter_mut().zip(once()?) {
+            *best = now.min(*best);
+        }
+    }
+    Some(best)
+}
+
+fn compile_times(schema: &str, options: &JsonSchemaOptions) -> Option<[Duration; 4]> {
+    let start = Instant::now();
+    let grammar = Arc::new(parse(schema, options).ok()?);
+    let parsed = start.elapsed();
+    let (limits, mut budget) = (RecognizerLimits::default(), Budget::unlimited());
+    let recognizer = Recognizer::new(Arc::clone(&grammar), &limits, &mut budget).ok()?;
+    let all = start.elapsed();
+    drop(recognizer);
+    let start = Instant::now();
+    Lexer::new(&grammar, &limits.lexer).ok()?;
+    let lexer = start.elapsed();
+    Some([parsed, lexer, (all - parsed).saturating_sub(lexer), all])
+}
+
 fn suite(folder: &Path, keyword: Option<&str>, list: bool, options: JsonSchemaOptions) {
     let drafts = [("draft2020-12", Draft::Draft202012), ("draft7", Draft::Draft7)];
     for (name, draft) in drafts {
@@ -149,6 +213,8 @@ fn suite(folder: &Path, keyword: Option<&str>, list: bool, options: JsonSchemaOp
         println!("{name:40} {HEADER}");
         let mut total = Tally::default();
         for group in ["", "optional", "optional/format"] {
+            // The drafts leave it open whether formats are asserted: the tests of each have their own folder.
+            options.formats = group == "optional/format";
             let folder = folder.join("tests").join(name).join(group);
             let Ok(entries) = fs::read_dir(&folder) else { continue };
             let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();

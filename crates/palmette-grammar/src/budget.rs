@@ -49,6 +49,21 @@ impl<'a> Budget<'a> {
         Self { left: units, limit: units, until_look: 0, cancelled: Some(cancelled) }
     }
 
+    /// A budget of what is left here, for work that keeps it with what it borrows; [`settle`](Self::settle) ends that.
+    pub(crate) fn lend(&self) -> Self {
+        Self { ..*self }
+    }
+
+    /// Leaves as much as `lent` has left.
+    pub(crate) fn settle(&mut self, lent: &Budget<'_>) {
+        (self.left, self.until_look) = (lent.left, lent.until_look);
+    }
+
+    /// How many units are left.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Takes `units` off.
     ///
     /// # Errors

@@ -203,6 +203,11 @@ fn items_that_are_contained_or_come_once() {
         &[r#"["a",1]"#, r#"[null,"b",1,"a"]"#],
         &[r#"["a"]"#, r#"["a","a"]"#, "[1,1.0]", r#"["c"]"#],
     );
+    check(
+        r#"{"items":{"type":"integer","minimum":1,"maximum":4},"uniqueItems":true}"#,
+        &["[]", "[4,1,3]", "[1,2,3,4]"],
+        &["[1,1]", "[2,2.0]", "[0]"],
+    );
     check(r#"{"not":{"contains":{"type":"null"}}}"#, &["[1]", "[]"], &["[1,null]", "1"]);
 }
 
@@ -262,6 +267,67 @@ fn references() {
 }
 
 #[test]
+fn what_no_other_part_has_looked_at() {
+    check(
+        r#"{"properties":{"a":true},"anyOf":[{"required":["b"],"properties":{"b":{"const":1}}},
+            {"required":["c"],"patternProperties":{"^c":true}}],"unevaluatedProperties":{"type":"null"}}"#,
+        &[
+            r#"{"a":0,"b":1,"z":null}"#,
+            r#"{"b":1,"c":1}"#,
+            r#"{"c":1,"cc":2}"#,
+            r#"{"c":1,"b":null}"#,
+            "1",
+        ],
+        &[r#"{"b":1,"z":0}"#, r#"{"b":1,"cc":2}"#, r#"{"c":1,"b":2}"#, r#"{"a":1}"#],
+    );
+    check(
+        r##"{"$ref":"#/$defs/base","$defs":{"base":{"type":"object","properties":{"a":true}}},
+            "if":{"properties":{"a":{"const":1}},"required":["a"]},"then":{"properties":{"b":true}},
+            "else":{"properties":{"c":true}},"unevaluatedProperties":false}"##,
+        &[r#"{"a":1,"b":0}"#, r#"{"a":2,"c":0}"#, "{}"],
+        &[r#"{"a":1,"c":0}"#, r#"{"a":2,"b":0}"#, r#"{"d":0}"#],
+    );
+    check(
+        r#"{"prefixItems":[true],"oneOf":[{"prefixItems":[true,{"type":"null"}]},{"contains":{"const":1}}],
+            "unevaluatedItems":false}"#,
+        &["[0,null]", "[1,1]", "[0,1,1]"],
+        &["[0,null,null]", "[0,2]", "[1,null]", "[0,1,2]"],
+    );
+    check(
+        r#"{"not":{"properties":{"a":{"const":1}},"unevaluatedProperties":false}}"#,
+        &[r#"{"a":2}"#, r#"{"b":1}"#],
+        &["{}", r#"{"a":1}"#, "1"],
+    );
+}
+
+#[test]
+fn dynamic_references() {
+    // A tree, and a strict one that extends it: below the strict root, children are strict.
+    let tree = r##"{"$id":"http://example.org/tree","$dynamicAnchor":"node","type":"object",
+        "properties":{"data":true,"children":{"items":{"$dynamicRef":"#node"}}}}"##;
+    let strict = r##"{"$id":"http://example.org/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false}"##;
+    let mut options = JsonSchemaOptions::default();
+    options.resources.insert("http://example.org/tree".into(), tree.into());
+    let (inside, misspelled) = (r#"{"children":[{"data":1}]}"#, r#"{"children":[{"daat":1}]}"#);
+    check_with(&options, strict, &[inside], &[misspelled]);
+    check_with(&options, tree, &[inside, misspelled], &["1"]);
+    // Both meanings in one schema.
+    let both = r#"{"properties":{"loose":{"$ref":"http://example.org/tree"},"strict":{"$ref":"http://example.org/strict"}}}"#;
+    options.resources.insert("http://example.org/strict".into(), strict.into());
+    let member = |name: &str| format!(r#"{{"{name}":{misspelled}}}"#);
+    check_with(&options, both, &[&member("loose")], &[&member("strict")]);
+    // The same in draft 2019-09.
+    let recursive = |schema: &str| {
+        schema
+            .replace(r##""$dynamicAnchor":"node""##, r##""$recursiveAnchor":true"##)
+            .replace(r##""$dynamicRef":"#node""##, r##""$recursiveRef":"#""##)
+            .replacen('{', r#"{"$schema":"https://json-schema.org/draft/2019-09/schema","#, 1)
+    };
+    options.resources.insert("http://example.org/tree".into(), recursive(tree));
+    check_with(&options, &recursive(strict), &[inside], &[misspelled]);
+}
+
+#[test]
 fn errors_name_the_keyword_and_its_place() {
     let unsupported = error("{\"properties\": {\n  \"a/b\": {\"uniqueItems\": true}}}");
     assert_eq!(unsupported.keyword(), Some("uniqueItems"));
@@ -275,7 +341,7 @@ fn errors_name_the_keyword_and_its_place() {
         (r#"{"pattern":"("}"#, "pattern"),
         (r#"{"properties":[]}"#, "properties"),
         (r#"{"multipleOf":0}"#, "multipleOf"),
-        (r#"{"items":{"unevaluatedProperties":false}}"#, "unevaluatedProperties"),
+        (r#"{"contains":true,"unevaluatedItems":{"type":"null"}}"#, "unevaluatedItems"),
         (r##"{"$ref":"#/$defs/missing"}"##, "$ref"),
     ] {
         assert_eq!(error(schema).keyword(), Some(keyword), "{schema}");

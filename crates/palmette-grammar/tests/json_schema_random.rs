@@ -3,6 +3,8 @@
 mod machine;
 mod python_json;
 
+use std::collections::BTreeSet;
+
 use machine::Machine;
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse};
 use proptest::prelude::*;
@@ -97,7 +99,95 @@ fn is_valid(schema: &Value, value: &Value) -> bool {
         let branch = if is_valid(condition, value) { "then" } else { "else" };
         valid &= sub(branch).is_none_or(|schema| is_valid(schema, value));
     }
+    let seen = seen_by_others(schema, value);
+    if let (Some(schema), Some(members)) = (sub("unevaluatedProperties"), value.as_object()) {
+        let left = members.iter().filter(|(name, _)| !seen.names.contains(*name));
+        valid &= left.into_iter().all(|(_, member)| is_valid(schema, member));
+    }
+    if let (Some(schema), Some(items)) = (sub("unevaluatedItems"), value.as_array()) {
+        let left = items.iter().enumerate().filter(|(at, _)| !seen.items.contains(at));
+        valid &= left.into_iter().all(|(_, item)| is_valid(schema, item));
+    }
     valid
+}
+
+/// Members and items that a schema has looked at.
+#[derive(Default)]
+struct Seen {
+    names: BTreeSet<String>,
+    items: BTreeSet<usize>,
+}
+
+impl Seen {
+    fn all(value: &Value) -> Self {
+        let names = value.as_object().into_iter().flat_map(|members| members.keys().cloned());
+        let items = 0..value.as_array().map_or(0, Vec::len);
+        Self { names: names.collect(), items: items.collect() }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.names.extend(more.names);
+        self.items.extend(more.items);
+    }
+}
+
+/// What a schema has looked at in a value if that is valid for it, and nothing otherwise.
+fn seen(schema: &Value, value: &Value) -> Seen {
+    let Some(members) = schema.as_object() else { return Seen::default() };
+    if !is_valid(schema, value) {
+        return Seen::default();
+    }
+    let mut seen = seen_by_others(members, value);
+    let all = Seen::all(value);
+    if members.contains_key("unevaluatedProperties") {
+        seen.names = all.names;
+    }
+    if members.contains_key("unevaluatedItems") {
+        seen.items = all.items;
+    }
+    seen
+}
+
+/// The same, of all keywords but the two that ask for it.
+fn seen_by_others(schema: &serde_json::Map<String, Value>, value: &Value) -> Seen {
+    let mut found = Seen::default();
+    if let Some(members) = value.as_object() {
+        let declared = schema.get("properties").and_then(Value::as_object);
+        for name in members.keys() {
+            let own = declared.is_some_and(|declared| declared.contains_key(name))
+                || schema.contains_key("patternProperties") && name.contains('b')
+                || schema.contains_key("additionalProperties");
+            if own {
+                found.names.insert(name.clone());
+            }
+            if let Some(schema) = schema.get("dependentSchemas").and_then(|all| all.get(name)) {
+                found.add(seen(schema, value));
+            }
+        }
+    }
+    if let Some(items) = value.as_array() {
+        let prefix = schema.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
+        let contains = schema.get("contains");
+        for (at, item) in items.iter().enumerate() {
+            let contained = contains.is_some_and(|schema| is_valid(schema, item));
+            if at < prefix || schema.contains_key("items") || contained {
+                found.items.insert(at);
+            }
+        }
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        for schema in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+            found.add(seen(schema, value));
+        }
+    }
+    if let Some(condition) = schema.get("if") {
+        found.add(seen(condition, value));
+        let branch = if is_valid(condition, value) { "then" } else { "else" };
+        if let Some(schema) = schema.get(branch) {
+            found.add(seen(schema, value));
+        }
+    }
+    found
 }
 
 fn values() -> impl Strategy<Value = Value> {
@@ -146,6 +236,23 @@ fn schemas() -> impl Strategy<Value = Value> {
         let list = prop::collection::vec(inner.clone(), 1..3);
         let one = inner.clone();
         let two = (inner.clone(), inner.clone());
+        let how = prop::sample::select(vec!["allOf", "anyOf", "oneOf", "if"]);
+        let unevaluated = (inner.clone(), list.clone(), how, any::<bool>()).prop_map(
+            |(rest, schemas, how, members)| {
+                let keyword = if members { "unevaluatedProperties" } else { "unevaluatedItems" };
+                let mut schema = match how {
+                    "if" => json!({"if": schemas[0], "then": schemas.last(), "contains": true, "minContains": 0}),
+                    _ => json!({how: schemas, "properties": {"c": true}}),
+                };
+                if members {
+                    schema[keyword] = rest;
+                } else {
+                    // Beside `contains`, no other schema can be asked for.
+                    schema[keyword] = false.into();
+                }
+                schema
+            },
+        );
         prop_oneof![
             two.clone().prop_map(|(a, b)| json!({"properties": {"a": a, "ab": b}})),
             two.clone().prop_map(
@@ -166,6 +273,7 @@ fn schemas() -> impl Strategy<Value = Value> {
             list.clone().prop_map(|schemas| json!({"anyOf": schemas})),
             list.prop_map(|schemas| json!({"oneOf": schemas})),
             (two, inner).prop_map(|((a, b), c)| json!({"if": a, "then": b, "else": c})),
+            unevaluated,
         ]
     })
 }
@@ -182,6 +290,8 @@ proptest! {
             Err(error) if error.is_empty() => None,
             // Small as they are, denials multiply.
             Err(error) if error.is_limit_exceeded() => return Ok(()),
+            // Items that several schemas may contain.
+            Err(error) if error.keyword() == Some("unevaluatedItems") => return Ok(()),
             Err(error) => panic!("{schema}: {error}"),
         };
         for value in values {

@@ -2,9 +2,9 @@
 
 use super::Span;
 use crate::{
-    Grammar, GrammarBuilder, Lexing, Symbol, Terminal, TerminalKind,
+    Budget, Grammar, GrammarBuilder, Lexing, Symbol, Terminal, TerminalKind,
     regex::parse::{
-        Dialect, Flags, RegexError, parse_text,
+        Dialect, Flags, Reading, RegexError, parse_with_budget as text_with_budget,
         restrict::{is_nullable, non_empty},
     },
 };
@@ -28,7 +28,7 @@ impl Default for RegexOptions {
 /// is matched.
 ///
 /// # Errors
-/// As [`parse_text`].
+/// As [`parse_text`](crate::regex::parse::parse_text).
 ///
 /// ```
 /// use palmette_grammar::frontends::regex::{RegexOptions, parse};
@@ -38,7 +38,19 @@ impl Default for RegexOptions {
 /// # Ok::<_, palmette_grammar::regex::parse::RegexError>(())
 /// ```
 pub fn parse(source: &str, options: &RegexOptions) -> Result<Grammar, RegexError> {
-    let regex = parse_text(source, options.dialect, options.flags)?;
+    parse_with_budget(source, options, &mut Budget::unlimited())
+}
+
+/// As [`parse`], as long as the budget lasts and nobody calls it off.
+///
+/// # Errors
+/// As [`parse`], and when the work is [`interrupted`](RegexError::interrupted).
+pub fn parse_with_budget(
+    source: &str,
+    options: &RegexOptions,
+    budget: &mut Budget<'_>,
+) -> Result<Grammar, RegexError> {
+    let regex = text_with_budget(source, options.dialect, options.flags, Reading::Text, budget)?;
     let mut builder = GrammarBuilder::new();
     let span = Some(Span::locate(source, 0, source.len()));
     let root = builder.nonterminal("root", span);

@@ -1,13 +1,15 @@
 //! How states are found.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::HashMap;
 
 use super::{
     AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders, State, UNKNOWN,
     competes, error::Kind,
 };
 use crate::{
-    Grammar, TerminalId, TerminalKind, TerminalSet,
+    Budget, Grammar, TerminalId, TerminalKind, TerminalSet,
     regex::expressions::{ExprId, ExpressionLimits, Expressions},
 };
 
@@ -59,6 +61,7 @@ impl Determiniser {
         grammar: &Grammar,
         used: &BTreeSet<TerminalId>,
         limits: &LexerLimits,
+        budget: &mut Budget<'_>,
     ) -> Result<Self, LexerError> {
         let mut expressions = Expressions::new(ExpressionLimits {
             max_expressions: limits.max_expressions,
@@ -70,9 +73,11 @@ impl Determiniser {
             let terminal = &grammar.terminals()[id.index()];
             let name = || terminal.name.clone();
             let compiled = expressions
+                .making(budget)
                 .compile(&terminal.regex)
                 .map_err(|error| Kind::Terminal { name: name(), source: error.0 })?;
-            if expressions.can_hold(expressions.null(compiled))? {
+            let null = expressions.null(compiled);
+            if expressions.making(budget).can_hold(null)? {
                 return Err(Kind::EmptyTerminal { name: name() }.into());
             }
             if compiled != ExprId::NEVER {
@@ -94,7 +99,7 @@ impl Determiniser {
             max_states: limits.max_states,
         };
         if made.longest {
-            made.find_shadowed(grammar)?;
+            made.find_shadowed(grammar, budget)?;
         }
         Ok(made)
     }
@@ -117,8 +122,12 @@ impl Determiniser {
         self.expressions.bytes() + 2 * (live + self.meanings.capacity() * size_of::<Meaning>())
     }
 
-    pub(super) fn start(&mut self, states: &AppendOnly<State>) -> Result<LexerState, LexerError> {
-        self.begin(states, ExprId::ALL)
+    pub(super) fn start(
+        &mut self,
+        states: &AppendOnly<State>,
+        budget: &mut Budget<'_>,
+    ) -> Result<LexerState, LexerError> {
+        self.begin(states, ExprId::ALL, budget)
     }
 
     /// Where `byte` leads.
@@ -127,18 +136,19 @@ impl Determiniser {
         states: &AppendOnly<State>,
         from: LexerState,
         byte: u8,
+        budget: &mut Budget<'_>,
     ) -> Result<Found, LexerError> {
         let Meaning { pending, live, .. } = self.meanings[from.0 as usize].clone();
         let pending = match pending {
             ExprId::ALL => pending,
-            _ => self.expressions.derive(pending, byte)?,
+            _ => self.expressions.making(budget).derive(pending, byte)?,
         };
         if pending == ExprId::NEVER {
             return Ok(Found::Dead);
         }
         let mut left = Vec::new();
         for &(terminal, expr) in &live {
-            let expr = self.expressions.derive(expr, byte)?;
+            let expr = self.expressions.making(budget).derive(expr, byte)?;
             if expr != ExprId::NEVER {
                 left.push((terminal, expr));
             }
@@ -147,7 +157,7 @@ impl Determiniser {
         if let Some(&known) = self.ids.get(&to) {
             return Ok(Found::State(known));
         }
-        let possible = self.possible(&to)?;
+        let possible = self.possible(&to, budget)?;
         if possible.is_empty() {
             return Ok(Found::Dead);
         }
@@ -159,6 +169,7 @@ impl Determiniser {
         &mut self,
         states: &AppendOnly<State>,
         state: LexerState,
+        budget: &mut Budget<'_>,
     ) -> Result<Ends, LexerError> {
         let Meaning { pending, live, .. } = self.meanings[state.0 as usize].clone();
         let num_terminals = self.ranks.len();
@@ -168,13 +179,13 @@ impl Determiniser {
         if nulls.iter().all(|&(_, null)| null == ExprId::NEVER) {
             return Ok(found);
         }
-        let longest = if self.longest { self.no_longer(&live)? } else { ExprId::ALL };
+        let longest = if self.longest { self.no_longer(&live, budget)? } else { ExprId::ALL };
         let mut by_condition = BTreeMap::<ExprId, TerminalSet>::new();
         let mut losses = Losses::new();
         for &(terminal, null) in &nulls {
-            let lost = self.lost(terminal, &nulls, &mut losses)?;
-            let condition = self.expressions.and([pending, longest, null, lost])?;
-            if self.expressions.can_hold(condition)? {
+            let lost = self.lost(terminal, &nulls, &mut losses, budget)?;
+            let condition = self.expressions.making(budget).and([pending, longest, null, lost])?;
+            if self.expressions.making(budget).can_hold(condition)? {
                 let group = by_condition.entry(condition);
                 group.or_insert_with(|| TerminalSet::new(num_terminals)).insert(terminal);
             }
@@ -182,7 +193,7 @@ impl Determiniser {
         let mut ends = Vec::with_capacity(by_condition.len());
         for (condition, terminals) in by_condition {
             found.matched.union_with(&terminals);
-            ends.push(LexemeEnd { terminals, next: self.begin(states, condition)? });
+            ends.push(LexemeEnd { terminals, next: self.begin(states, condition, budget)? });
         }
         ends.sort_by_key(|end| end.terminals.iter().next());
         found.ends = ends.into();
@@ -195,6 +206,7 @@ impl Determiniser {
         states: &AppendOnly<State>,
         state: LexerState,
         num_bytes: u32,
+        budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
         let Meaning { fresh, pending, live } = self.meanings[state.0 as usize].clone();
         // What else competes, or is asked of what follows, could tell counts apart however far they are.
@@ -203,9 +215,14 @@ impl Determiniser {
         }
         let mut alike = Vec::with_capacity(live.len());
         for &(terminal, expr) in &live {
-            let Some(within) = self.expressions.within(expr, num_bytes)? else { return Ok(state) };
+            let Some(within) = self.expressions.making(budget).within(expr, num_bytes)? else {
+                return Ok(state);
+            };
             // It matches more than `expr`, so if none of its lexemes can grow, none of those can.
-            if self.longest && within != expr && !self.expressions.is_prefix_free(within)? {
+            if self.longest
+                && within != expr
+                && !self.expressions.making(budget).is_prefix_free(within)?
+            {
                 return Ok(state);
             }
             alike.push((terminal, within));
@@ -214,7 +231,7 @@ impl Determiniser {
         if let Some(&known) = self.ids.get(&meaning) {
             return Ok(known);
         }
-        let possible = self.possible(&meaning)?;
+        let possible = self.possible(&meaning, budget)?;
         self.add(states, meaning, possible)
     }
 
@@ -234,12 +251,13 @@ impl Determiniser {
         &mut self,
         states: &AppendOnly<State>,
         pending: ExprId,
+        budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
         let meaning = Meaning { fresh: true, pending, live: self.whole.clone() };
         if let Some(&known) = self.ids.get(&meaning) {
             return Ok(known);
         }
-        let possible = self.possible(&meaning)?;
+        let possible = self.possible(&meaning, budget)?;
         self.add(states, meaning, possible)
     }
 
@@ -266,24 +284,28 @@ impl Determiniser {
     }
 
     /// The terminals that the lexeme can still become, for some text that follows.
-    fn possible(&mut self, meaning: &Meaning) -> Result<TerminalSet, LexerError> {
+    fn possible(
+        &mut self,
+        meaning: &Meaning,
+        budget: &mut Budget<'_>,
+    ) -> Result<TerminalSet, LexerError> {
         let mut possible = TerminalSet::new(self.ranks.len());
         let mut losses = Losses::new();
         for &(terminal, expr) in &meaning.live {
             let mut left = expr;
             if self.longest {
-                let lost = self.lost(terminal, &meaning.live, &mut losses)?;
-                left = self.expressions.and([left, lost])?;
+                let lost = self.lost(terminal, &meaning.live, &mut losses, budget)?;
+                left = self.expressions.making(budget).and([left, lost])?;
                 if self.expressions.looks_ahead(expr) {
                     let all = meaning.live.iter().map(|&(_, expr)| expr);
-                    let all = self.expressions.or(all)?;
-                    let longer = self.expressions.longer(all)?;
-                    let longest = self.expressions.not(longer)?;
-                    left = self.expressions.and([left, longest])?;
+                    let all = self.expressions.making(budget).or(all)?;
+                    let longer = self.expressions.making(budget).longer(all)?;
+                    let longest = self.expressions.making(budget).not(longer)?;
+                    left = self.expressions.making(budget).and([left, longest])?;
                 }
             }
-            left = self.expressions.given(meaning.pending, left)?;
-            if self.expressions.matches_something(left)? {
+            left = self.expressions.making(budget).given(meaning.pending, left)?;
+            if self.expressions.making(budget).matches_something(left)? {
                 possible.insert(terminal);
             }
         }
@@ -296,6 +318,7 @@ impl Determiniser {
         terminal: TerminalId,
         live: &[Live],
         losses: &mut Losses,
+        budget: &mut Budget<'_>,
     ) -> Result<ExprId, LexerError> {
         if !self.longest || self.shadowed.contains(terminal) {
             return Ok(ExprId::ALL);
@@ -307,33 +330,38 @@ impl Determiniser {
             return Ok(known);
         }
         let higher = live.iter().filter(|(other, _)| self.ranks[other.index()] > rank);
-        let higher = self.expressions.or(higher.map(|&(_, expr)| expr))?;
-        let lost = self.expressions.not(higher)?;
+        let higher = self.expressions.making(budget).or(higher.map(|&(_, expr)| expr))?;
+        let lost = self.expressions.making(budget).not(higher)?;
         losses.insert(rank, lost);
         Ok(lost)
     }
 
     /// The condition that none of the live terminals matches more than what was read.
-    fn no_longer(&mut self, live: &[Live]) -> Result<ExprId, LexerError> {
-        let all = self.expressions.or(live.iter().map(|&(_, expr)| expr))?;
-        let grows = self.expressions.grows(all)?;
-        Ok(self.expressions.not(grows)?)
+    fn no_longer(&mut self, live: &[Live], budget: &mut Budget<'_>) -> Result<ExprId, LexerError> {
+        let all = self.expressions.making(budget).or(live.iter().map(|&(_, expr)| expr))?;
+        let grows = self.expressions.making(budget).grows(all)?;
+        Ok(self.expressions.making(budget).not(grows)?)
     }
 
     /// Finds the terminals each of whose texts a terminal that is ranked higher matches as well.
-    fn find_shadowed(&mut self, grammar: &Grammar) -> Result<(), LexerError> {
+    fn find_shadowed(
+        &mut self,
+        grammar: &Grammar,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), LexerError> {
         let whole = self.whole.clone();
         let mut losses = Losses::new();
         for &(terminal, expr) in &whole {
-            let lost = self.lost(terminal, &whole, &mut losses)?;
+            let lost = self.lost(terminal, &whole, &mut losses, budget)?;
             if lost == ExprId::ALL {
                 continue;
             }
-            let left = self.expressions.and([expr, lost])?;
-            let wins = self.expressions.matches_something(left).map_err(|error| {
-                let name = grammar.terminals()[terminal.index()].name.clone();
-                Kind::Terminal { name, source: error.into() }
-            })?;
+            let left = self.expressions.making(budget).and([expr, lost])?;
+            let wins =
+                self.expressions.making(budget).matches_something(left).map_err(|error| {
+                    let name = grammar.terminals()[terminal.index()].name.clone();
+                    Kind::Terminal { name, source: error.into() }
+                })?;
             if !wins {
                 self.shadowed.insert(terminal);
             }

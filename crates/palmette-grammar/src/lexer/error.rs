@@ -1,6 +1,9 @@
 //! What can go wrong when a lexer is made or used.
 
-use crate::regex::expressions::{CompileErrorKind, Exceeded};
+use crate::{
+    Interrupted,
+    regex::expressions::{CompileErrorKind, Exceeded},
+};
 
 /// Why a lexer cannot be made, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -19,23 +22,54 @@ pub(super) enum Kind {
     Exceeded(#[from] Exceeded),
     #[error("the lexer has more than max_states = {0} states; raise it or simplify the terminals")]
     States(usize),
+    #[error(
+        "one step of the lexer took more than max_step_work = {0} units; raise it or simplify the terminals"
+    )]
+    Step(u64),
+    #[error(transparent)]
+    Interrupted(Interrupted),
 }
 
 impl LexerError {
     /// Whether a limit of [`LexerLimits`](super::LexerLimits) is exceeded.
     pub fn is_limit_exceeded(&self) -> bool {
         match &*self.0 {
-            Kind::Exceeded(_) | Kind::States(_) => true,
+            Kind::Exceeded(_) | Kind::States(_) | Kind::Step(_) => true,
             Kind::Terminal { source, .. } => {
                 matches!(source, CompileErrorKind::Exceeded(_) | CompileErrorKind::Deep(_))
             }
-            Kind::EmptyTerminal { .. } => false,
+            Kind::EmptyTerminal { .. } | Kind::Interrupted(_) => false,
+        }
+    }
+
+    /// Why the lexer was not finished, if the budget ran out or it was called off.
+    pub fn interrupted(&self) -> Option<Interrupted> {
+        match *self.0 {
+            Kind::Interrupted(interrupted) => Some(interrupted),
+            _ => None,
+        }
+    }
+
+    /// What it is where the budget is that of one step.
+    pub(super) fn or_step(self, max_step_work: u64) -> Self {
+        match self.interrupted() {
+            Some(_) => Kind::Step(max_step_work).into(),
+            None => self,
         }
     }
 }
 
 impl<K: Into<Kind>> From<K> for LexerError {
     fn from(kind: K) -> Self {
-        Self(Box::new(kind.into()))
+        let kind = kind.into();
+        // However deep it was met, it says nothing of the terminal at hand.
+        Self(Box::new(match kind {
+            Kind::Exceeded(Exceeded::Interrupted(interrupted))
+            | Kind::Terminal {
+                source: CompileErrorKind::Exceeded(Exceeded::Interrupted(interrupted)),
+                ..
+            } => Kind::Interrupted(interrupted),
+            kind => kind,
+        }))
     }
 }

@@ -52,7 +52,7 @@ use determinise::{Determiniser, Found};
 pub use error::LexerError;
 
 use crate::{
-    Grammar, Lexing, Symbol, TerminalId, TerminalKind, TerminalSet,
+    Budget, Grammar, Lexing, Symbol, TerminalId, TerminalKind, TerminalSet,
     regex::expressions::{ByteClasses, ExprId, Expressions},
 };
 
@@ -73,6 +73,7 @@ pub struct Lexer {
     shadowed: TerminalSet,
     states: AppendOnly<State>,
     determiniser: Mutex<Determiniser>,
+    max_step_work: u64,
 }
 
 /// A position of a [`Lexer`]: what the lexeme in progress may become and what earlier ones still ask.
@@ -99,6 +100,9 @@ pub struct LexerLimits {
     pub max_nesting: u32,
     /// How many expressions one search for a text of an intersection or complement may visit.
     pub max_visited: usize,
+    /// How much work one step of the lexer may be after it was made, in the units of a [`Budget`]: a byte in a state that
+    /// was not asked for it before.
+    pub max_step_work: u64,
 }
 
 /// What a [`Lexer`] has built so far.
@@ -150,6 +154,7 @@ impl Default for LexerLimits {
             max_expressions: 4_000_000,
             max_nesting: 1_000,
             max_visited: 200_000,
+            max_step_work: 1 << 30,
         }
     }
 }
@@ -161,11 +166,26 @@ impl Lexer {
     /// When a terminal matches the empty text, uses what the lexer cannot honour, or exceeds a limit: the error names the
     /// terminal.
     pub fn new(grammar: &Grammar, limits: &LexerLimits) -> Result<Self, LexerError> {
-        let mut determiniser = Determiniser::new(grammar, &used_terminals(grammar), limits)?;
+        Self::with_budget(grammar, limits, &mut Budget::unlimited())
+    }
+
+    /// As [`new`](Self::new), as long as the budget lasts and nobody calls it off. The budget is for making the lexer; a
+    /// step of it later is bounded by [`LexerLimits::max_step_work`].
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and when the work is [`interrupted`](LexerError::interrupted).
+    pub fn with_budget(
+        grammar: &Grammar,
+        limits: &LexerLimits,
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, LexerError> {
+        let used = used_terminals(grammar);
+        let mut determiniser = Determiniser::new(grammar, &used, limits, budget)?;
         let states = AppendOnly::new();
         let shadowed = determiniser.shadowed().clone();
-        let start = determiniser.start(&states)?;
-        Ok(Self { start, shadowed, states, determiniser: Mutex::new(determiniser) })
+        let start = determiniser.start(&states, budget)?;
+        let (max_step_work, determiniser) = (limits.max_step_work, Mutex::new(determiniser));
+        Ok(Self { start, shadowed, states, determiniser, max_step_work })
     }
 
     /// Before the first lexeme.
@@ -225,7 +245,9 @@ impl Lexer {
     /// # Errors
     /// When a limit is exceeded.
     pub fn within(&self, state: LexerState, num_bytes: u32) -> Result<LexerState, LexerError> {
-        self.determiniser().within(&self.states, state, num_bytes)
+        self.step(|determiniser, budget| {
+            determiniser.within(&self.states, state, num_bytes, budget)
+        })
     }
 
     /// Shows what is left of the terminals of a state; holds the lexer's lock meanwhile.
@@ -280,12 +302,24 @@ impl Lexer {
         self.determiniser.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Work that was not done before, within its bound.
+    fn step<T>(
+        &self,
+        work: impl FnOnce(&mut Determiniser, &mut Budget<'_>) -> Result<T, LexerError>,
+    ) -> Result<T, LexerError> {
+        let mut budget = Budget::new(self.max_step_work);
+        work(&mut self.determiniser(), &mut budget)
+            .map_err(|error| error.or_step(self.max_step_work))
+    }
+
     /// A transition that is not known yet.
     #[cold]
     fn find(&self, state: LexerState, class: usize) -> Result<Option<LexerState>, LexerError> {
         let from = self.state(state);
         let byte = from.classes.representatives()[class];
-        let found = match self.determiniser().advance(&self.states, state, byte)? {
+        let found = self
+            .step(|determiniser, budget| determiniser.advance(&self.states, state, byte, budget))?;
+        let found = match found {
             Found::Dead => None,
             Found::State(to) => Some(to),
         };
@@ -299,7 +333,8 @@ impl Lexer {
         if let Some(known) = ends.get() {
             return Ok(known);
         }
-        let found = self.determiniser().ends(&self.states, state)?;
+        let found =
+            self.step(|determiniser, budget| determiniser.ends(&self.states, state, budget))?;
         Ok(ends.get_or_init(|| found))
     }
 }

@@ -9,16 +9,31 @@ use crate::{Interrupted, LimitError};
 pub enum CompileError {
     /// Its lexer cannot be made.
     #[error(transparent)]
-    Lexer(#[from] LexerError),
+    Lexer(LexerError),
     /// Its parser cannot be made.
     #[error(transparent)]
-    Parser(#[from] TableError),
+    Parser(TableError),
     /// It cannot begin: its stacks are too many before the first byte.
     #[error(transparent)]
     Start(#[from] RecognizerError),
     /// The budget is used up, or the compilation was cancelled.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+impl From<LexerError> for CompileError {
+    fn from(error: LexerError) -> Self {
+        error.interrupted().map_or(Self::Lexer(error), Self::Interrupted)
+    }
+}
+
+impl From<TableError> for CompileError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            error => Self::Parser(error),
+        }
+    }
 }
 
 /// Why a text cannot be read on, or its mask is not known: a limit is exceeded.

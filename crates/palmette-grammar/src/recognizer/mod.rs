@@ -60,7 +60,7 @@ impl Recognizer {
         limits: &RecognizerLimits,
         budget: &mut Budget<'_>,
     ) -> Result<Self, CompileError> {
-        let lexer = Lexer::new(&grammar, &limits.lexer)?;
+        let lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
         let source = Arc::clone(&grammar);
         let grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;

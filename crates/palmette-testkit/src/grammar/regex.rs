@@ -41,14 +41,15 @@ impl Match<'_> {
             Regex::Repeat { inner, min, max, reluctant } => {
                 self.repeats(inner, *min, *max, *reluctant, at)
             }
+            // Of a set of texts the longest is tried first.
             Regex::And(parts) => {
-                let all = at..=self.text.len();
-                all.filter(|end| parts.iter().all(|part| self.ends(part, at).contains(end)))
-                    .collect()
+                let parts: Vec<_> = parts.iter().map(|part| self.ends(part, at)).collect();
+                let all = (at..=self.text.len()).rev();
+                all.filter(|end| parts.iter().all(|ends| ends.contains(end))).collect()
             }
             Regex::Not(inner) => {
                 let matched = self.ends(inner, at);
-                (at..=self.text.len()).filter(|end| !matched.contains(end)).collect()
+                (at..=self.text.len()).rev().filter(|end| !matched.contains(end)).collect()
             }
             Regex::Look { inner, behind, negated } => {
                 let found = if *behind {

@@ -9,19 +9,24 @@ use super::{
     syntax::{Definition, Expression, Kind},
 };
 use crate::{
-    Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalId,
+    Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalId,
     TerminalKind,
     frontends::Span,
     regex::parse::restrict::{is_nullable, non_empty},
 };
 
-pub(super) fn build(source: &str, rules: &[Definition], root: &str) -> Result<Grammar, GbnfError> {
+pub(super) fn build(
+    source: &str,
+    rules: &[Definition],
+    root: &str,
+    budget: &mut Budget<'_>,
+) -> Result<Grammar, GbnfError> {
     let index = check_names(source, rules, root)?;
     let root = index[root];
     let mut builder = Builder {
         source,
         rules,
-        regular: Regular::find(rules, index.clone()),
+        regular: Regular::find(rules, index.clone(), budget.lend()),
         index,
         made: GrammarBuilder::new(),
         terminals: HashMap::new(),
@@ -37,7 +42,11 @@ pub(super) fn build(source: &str, rules: &[Definition], root: &str) -> Result<Gr
         let head = builder.nonterminal(rule);
         let bodies = builder.bodies(&rules[rule].body);
         bodies.into_iter().for_each(|body| builder.made.rule(head, body));
+        if let Some(why) = builder.regular.stopped() {
+            return Err(GbnfError::stopped(source, rules[rule].place, why));
+        }
     }
+    builder.regular.settle(budget);
     Ok(builder.made.build(start, Lexing::Any))
 }
 
@@ -47,8 +56,10 @@ fn check_names<'a>(
     rules: &'a [Definition],
     root: &str,
 ) -> Result<BTreeMap<&'a str, usize>, GbnfError> {
-    let error =
-        |(start, end), message| Err(GbnfError { span: Span::locate(source, start, end), message });
+    let error = |(start, end), message| {
+        let span = Span::locate(source, start, end);
+        Err(GbnfError { span, message, interrupted: None })
+    };
     let mut index = BTreeMap::new();
     for (at, rule) in rules.iter().enumerate() {
         if let Some(before) = index.insert(&*rule.name, at) {
@@ -110,11 +121,7 @@ impl Builder<'_> {
     /// The bodies of a nonterminal for `expression`.
     fn bodies(&mut self, expression: &Expression) -> Vec<Vec<Symbol>> {
         if let Some(regular) = self.regular.expression(expression) {
-            return self.regular_bodies(
-                &regular.regex,
-                self.name_of(expression.place),
-                expression.place,
-            );
+            return self.regular_bodies(&regular, self.name_of(expression.place), expression.place);
         }
         let Kind::Choice(options) = &expression.kind else {
             return vec![self.symbols(expression)];
@@ -125,7 +132,7 @@ impl Builder<'_> {
             match regular {
                 Some(regular) => {
                     let name = self.name_of(whole(run));
-                    bodies.extend(self.regular_bodies(&regular.regex, name, whole(run)));
+                    bodies.extend(self.regular_bodies(&regular, name, whole(run)));
                 }
                 None => bodies.extend(run.iter().flat_map(|option| self.bodies(option))),
             }
@@ -135,11 +142,15 @@ impl Builder<'_> {
 
     fn regular_bodies(
         &mut self,
-        regex: &Regex,
+        regular: &Collapsed,
         name: String,
         place: (usize, usize),
     ) -> Vec<Vec<Symbol>> {
+        let (regex, size) = (&regular.regex, regular.size());
         let mut bodies = Vec::new();
+        if self.regular.spend(size).is_none() {
+            return bodies;
+        }
         if is_nullable(regex) {
             bodies.push(Vec::new());
         }
@@ -179,7 +190,7 @@ impl Builder<'_> {
                     match regular {
                         Some(regular) => {
                             let name = self.name_of(whole(run));
-                            let bodies = self.regular_bodies(&regular.regex, name, whole(run));
+                            let bodies = self.regular_bodies(&regular, name, whole(run));
                             symbols.extend(self.one_of(bodies, whole(run)));
                         }
                         None => symbols.extend(run.iter().flat_map(|part| self.symbols(part))),

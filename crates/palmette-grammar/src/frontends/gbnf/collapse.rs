@@ -1,9 +1,12 @@
 //! Which rules are regular, and as which expressions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::syntax::{Definition, Expression, Kind};
-use crate::Regex;
+use crate::{Budget, Interrupted, Regex};
 
 /// Rules whose expression would be larger than this, counted as a tree, stay rules.
 const MAX_SIZE: usize = 20_000;
@@ -15,6 +18,13 @@ const MAX_DEPTH: usize = 200;
 pub(super) struct Collapsed {
     pub(super) regex: Regex,
     measure: Measure,
+}
+
+impl Collapsed {
+    /// How many nodes it has as a tree.
+    pub(super) fn size(&self) -> usize {
+        self.measure.size
+    }
 }
 
 /// How large expressions are together.
@@ -41,15 +51,26 @@ pub(super) struct Regular<'a> {
     index: BTreeMap<&'a str, usize>,
     /// By rule; `None` for rules that are not regular.
     rules: Vec<Option<Collapsed>>,
+    budget: RefCell<Budget<'a>>,
+    /// Once set, nothing is regular any more: what is made then is thrown away.
+    stopped: Cell<Option<Interrupted>>,
 }
+
+/// What a node of an expression costs.
+const UNITS_PER_NODE: usize = 8;
 
 impl<'a> Regular<'a> {
     /// Of rules all of whose references are in `index`.
     ///
     /// A rule is regular when all the rules it mentions are, or when it mentions itself besides and only as the last or
     /// only as the first thing (`ws ::= [ \n] ws | ""`).
-    pub(super) fn find(rules: &'a [Definition], index: BTreeMap<&'a str, usize>) -> Self {
-        let mut found = Self { index, rules: vec![None; rules.len()] };
+    pub(super) fn find(
+        rules: &'a [Definition],
+        index: BTreeMap<&'a str, usize>,
+        budget: Budget<'a>,
+    ) -> Self {
+        let (budget, stopped) = (RefCell::new(budget), Cell::new(None));
+        let mut found = Self { index, rules: vec![None; rules.len()], budget, stopped };
         let mut missing = vec![0; rules.len()];
         let mut mentioned_in = vec![Vec::new(); rules.len()];
         for (at, rule) in rules.iter().enumerate() {
@@ -75,6 +96,23 @@ impl<'a> Regular<'a> {
         found
     }
 
+    /// Why nothing is regular any more.
+    pub(super) fn stopped(&self) -> Option<Interrupted> {
+        self.stopped.get()
+    }
+
+    /// Leaves what is left of the budget.
+    pub(super) fn settle(&self, budget: &mut Budget<'_>) {
+        budget.settle(&self.budget.borrow());
+    }
+
+    /// Takes nodes off the budget; `None` once it is used up.
+    pub(super) fn spend(&self, nodes: usize) -> Option<()> {
+        let stopped = self.budget.borrow_mut().spend((nodes * UNITS_PER_NODE) as u64).err();
+        self.stopped.set(self.stopped.get().or(stopped));
+        self.stopped.get().is_none().then_some(())
+    }
+
     fn rule(&self, rule: &Definition) -> Option<Collapsed> {
         self.expression(&rule.body).or_else(|| {
             [true, false].into_iter().find_map(|last| {
@@ -88,6 +126,7 @@ impl<'a> Regular<'a> {
 
     /// `expression` as a regular expression, if it is regular and not too large.
     pub(super) fn expression(&self, expression: &Expression) -> Option<Collapsed> {
+        self.spend(1)?;
         let all = |parts: &[Expression]| {
             parts.iter().map(|part| self.expression(part)).collect::<Option<Vec<_>>>()
         };

@@ -18,7 +18,7 @@ mod repeat;
 mod syntax;
 
 use super::Span;
-use crate::Grammar;
+use crate::{Budget, Grammar, Interrupted};
 
 /// How [`parse`] reads; the default starts at `root`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +41,15 @@ pub struct GbnfError {
     pub span: Span,
     /// What is wrong there, the rule and the way out.
     pub message: String,
+    /// Why the work stopped, if the budget ran out or it was called off: then nothing need be wrong with the grammar.
+    pub interrupted: Option<Interrupted>,
+}
+
+impl GbnfError {
+    fn stopped(source: &str, at: (usize, usize), why: Interrupted) -> Self {
+        let (span, message) = (Span::locate(source, at.0, at.1), why.to_string());
+        Self { span, message, interrupted: Some(why) }
+    }
 }
 
 /// The grammar that `source` writes.
@@ -57,6 +66,18 @@ pub struct GbnfError {
 /// # Ok::<_, palmette_grammar::frontends::gbnf::GbnfError>(())
 /// ```
 pub fn parse(source: &str, options: &GbnfOptions) -> Result<Grammar, GbnfError> {
-    let rules = reader::read(source)?;
-    build::build(source, &rules, &options.root)
+    parse_with_budget(source, options, &mut Budget::unlimited())
+}
+
+/// As [`parse`], as long as the budget lasts and nobody calls it off.
+///
+/// # Errors
+/// As [`parse`], and when the work is [`interrupted`](GbnfError::interrupted).
+pub fn parse_with_budget(
+    source: &str,
+    options: &GbnfOptions,
+    budget: &mut Budget<'_>,
+) -> Result<Grammar, GbnfError> {
+    let rules = reader::read(source, budget)?;
+    build::build(source, &rules, &options.root, budget)
 }

@@ -4,7 +4,7 @@ use super::{
     GbnfError,
     syntax::{Definition, Expression, Kind},
 };
-use crate::{CharClass, frontends::Span};
+use crate::{Budget, CharClass, frontends::Span};
 
 /// How deep parentheses may nest.
 const MAX_NESTING: usize = 200;
@@ -13,8 +13,11 @@ const MAX_STACKED: usize = 4;
 /// The longest source that is read, in bytes.
 const MAX_LEN: usize = 1 << 24;
 
-pub(super) fn read(source: &str) -> Result<Vec<Definition>, GbnfError> {
-    let mut reader = Reader { source, at: 0, depth: 0 };
+/// What an element costs.
+const UNITS_PER_ELEMENT: u64 = 16;
+
+pub(super) fn read(source: &str, budget: &mut Budget<'_>) -> Result<Vec<Definition>, GbnfError> {
+    let mut reader = Reader { source, at: 0, depth: 0, budget: budget.lend() };
     if source.len() > MAX_LEN {
         let message = format!("the grammar has {} bytes; at most {MAX_LEN} are read", source.len());
         return Err(reader.error((0, 0), &message));
@@ -24,6 +27,7 @@ pub(super) fn read(source: &str) -> Result<Vec<Definition>, GbnfError> {
     while reader.peek().is_some() {
         rules.push(reader.definition()?);
     }
+    budget.settle(&reader.budget);
     Ok(rules)
 }
 
@@ -31,6 +35,7 @@ struct Reader<'a> {
     source: &'a str,
     at: usize,
     depth: usize,
+    budget: Budget<'a>,
 }
 
 impl<'a> Reader<'a> {
@@ -106,6 +111,8 @@ impl<'a> Reader<'a> {
 
     fn element(&mut self, next: char) -> Result<Kind, GbnfError> {
         let start = self.at;
+        let step = self.budget.spend(UNITS_PER_ELEMENT);
+        step.map_err(|why| GbnfError::stopped(self.source, (start, start), why))?;
         match next {
             '"' => self.literal().map(Kind::Literal),
             '[' => self.class().map(Kind::Class),
@@ -296,7 +303,8 @@ impl<'a> Reader<'a> {
 
     /// Whether the next rule begins here.
     fn at_definition(&self) -> bool {
-        let mut ahead = Reader { source: self.source, at: self.at, depth: 0 };
+        let budget = self.budget.lend();
+        let mut ahead = Reader { source: self.source, at: self.at, depth: 0, budget };
         if ahead.name().is_empty() {
             return false;
         }
@@ -337,7 +345,8 @@ impl<'a> Reader<'a> {
     }
 
     fn error(&self, (start, end): (usize, usize), message: &str) -> GbnfError {
-        GbnfError { span: Span::locate(self.source, start, end), message: message.to_owned() }
+        let span = Span::locate(self.source, start, end);
+        GbnfError { span, message: message.to_owned(), interrupted: None }
     }
 
     fn rest(&self) -> &'a str {

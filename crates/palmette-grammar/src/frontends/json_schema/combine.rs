@@ -10,12 +10,13 @@ use super::{
     numbers::NumberSet,
     objects::ObjectSet,
     options::Draft,
+    resources::RECURSIVE,
     source::{Json, JsonId},
     strings::StringSet,
 };
 
 /// A part of what a schema says; all parts must hold.
-enum Part {
+pub(super) enum Part {
     /// Every one of these.
     All(Vec<JsonId>),
     /// At least one.
@@ -68,7 +69,7 @@ impl Compiler<'_> {
                 }
             };
         }
-        Ok(cases)
+        self.with_unevaluated(schema, cases)
     }
 
     /// The values that are not valid for `schema`.
@@ -99,7 +100,8 @@ impl Compiler<'_> {
             let fails = self.denied_part_cases(part)?;
             cases = self.join(cases, &fails)?;
         }
-        Ok(cases)
+        let fails = self.wrong_unevaluated(schema)?;
+        self.join(cases, &fails)
     }
 
     /// Whether all beside `$ref` is to be ignored.
@@ -107,10 +109,10 @@ impl Compiler<'_> {
         self.draft(schema) <= Draft::Draft7 && self.get(schema, "$ref").is_some()
     }
 
-    fn parts(&mut self, schema: JsonId) -> Result<Vec<Part>> {
+    pub(super) fn parts(&mut self, schema: JsonId) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         if let Some(at) = self.get(schema, "$ref") {
-            let target = self.resources.refer(&mut self.source, "$ref", at)?;
+            let target = self.refer("$ref", at)?;
             parts.push(Part::All(vec![target]));
             if self.refers_only(schema) {
                 return Ok(parts);
@@ -122,11 +124,9 @@ impl Compiler<'_> {
         if let Some(at) = self.get(schema, "$recursiveRef") {
             let root = self.resources.resource_root(&self.source, at);
             let moves = self.get(root, "$recursiveAnchor");
-            if moves.is_some_and(|at| matches!(self.source.json(at), Json::Bool(true))) {
-                let reason = "its target depends on how this schema is reached; write $ref";
-                return Err(self.unsupported(at, reason));
-            }
-            parts.push(Part::All(vec![root]));
+            let moves = moves.is_some_and(|at| matches!(self.source.json(at), Json::Bool(true)));
+            let meant = self.scopes.meaning(self.scope, RECURSIVE).filter(|_| moves);
+            parts.push(Part::All(vec![meant.unwrap_or(root)]));
         }
         // What leaves few values goes first: the combinators are worked out within what was said before.
         if let Some(at) = self.get(schema, "enum") {
@@ -168,21 +168,16 @@ impl Compiler<'_> {
         Ok(parts)
     }
 
-    /// The schema that a dynamic reference means, where that does not depend on how it is reached.
+    /// The schema that a dynamic reference means in the scope at hand.
     fn dynamic_target(&mut self, at: JsonId) -> Result<JsonId> {
-        let target = self.resources.refer(&mut self.source, "$dynamicRef", at)?;
+        let target = self.refer("$dynamicRef", at)?;
         let fragment = self.source.string(at).and_then(|uri| uri.split_once('#'));
         let name = fragment.map(|(_, name)| name.to_owned()).unwrap_or_default();
-        let dynamic = self.resources.dynamic(&name);
-        if !dynamic.contains(&target) || dynamic.len() == 1 {
-            return Ok(target);
-        }
-        let reason = format!(
-            "{} schemas have the dynamic anchor {name:?}, and which is meant depends on how this one is reached; \
-             write $ref",
-            dynamic.len()
-        );
-        Err(self.unsupported(at, reason))
+        // Unless it leads to a dynamic anchor, it is like any other reference.
+        let anchor = self.get(target, "$dynamicAnchor").and_then(|at| self.source.string(at));
+        let moves = anchor.is_some_and(|anchor| **anchor == *name);
+        let meant = self.scopes.meaning(self.scope, &name).filter(|_| moves);
+        Ok(meant.unwrap_or(target))
     }
 
     fn part_cases(&mut self, part: &Part) -> Result<Cases> {

@@ -1,14 +1,13 @@
 //! From claims on a value to the cases in which they hold.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    rc::Rc,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
+
+use hashbrown::HashMap;
 
 use super::{
     arrays::ArraySet,
     cases::{Cases, without_parts},
+    dynamic_scope::{ScopeId, Scopes},
     error::{JsonSchemaError, Kind, Warning},
     goals::{About, Claim, GoalId, Goals},
     keywords::{Role, role},
@@ -17,6 +16,7 @@ use super::{
     resources::Resources,
     source::{Json, JsonId, Source},
 };
+use crate::Budget;
 
 pub(super) type Result<T> = std::result::Result<T, JsonSchemaError>;
 
@@ -26,6 +26,10 @@ pub(super) struct Compiler<'o> {
     pub(super) source: Source,
     pub(super) resources: Resources,
     pub(super) goals: Goals,
+    pub(super) budget: Budget<'o>,
+    pub(super) scopes: Scopes,
+    /// How the schema at hand is reached.
+    pub(super) scope: ScopeId,
     root: JsonId,
     claim_cases: HashMap<Claim, Rc<Cases>>,
     goal_cases: HashMap<GoalId, Rc<Cases>>,
@@ -33,25 +37,35 @@ pub(super) struct Compiler<'o> {
     open: Vec<Claim>,
     /// How many values deep it is being asked whether a goal is empty.
     probing: usize,
-    nesting: usize,
+    pub(super) nesting: usize,
     work: usize,
     warnings: BTreeMap<JsonId, String>,
 }
+
+/// A step of combining schemas in units of the budget.
+const UNITS_PER_STEP: usize = 32;
 
 /// How many values deep [`Compiler::is_empty`] looks.
 const MAX_PROBING: usize = 3;
 
 impl<'o> Compiler<'o> {
-    pub(super) fn new(schema_text: &str, options: &'o JsonSchemaOptions) -> Result<Self> {
+    pub(super) fn new(
+        schema_text: &str,
+        options: &'o JsonSchemaOptions,
+        mut budget: Budget<'o>,
+    ) -> Result<Self> {
         let mut source = Source::default();
         let max_depth = options.limits.max_depth;
         let mut resources = Resources::new(&options.resources, options.draft, max_depth);
-        let root = resources.add(&mut source, "", schema_text)?;
+        let root = resources.add(&mut source, "", schema_text, &mut budget)?;
         Ok(Self {
             options,
             source,
             resources,
             goals: Goals::new(),
+            budget,
+            scopes: Scopes::new(),
+            scope: ScopeId::EMPTY,
             root,
             claim_cases: HashMap::new(),
             goal_cases: HashMap::new(),
@@ -94,8 +108,10 @@ impl<'o> Compiler<'o> {
     }
 
     fn claim_goal(&mut self, mut schema: JsonId, mut denied: bool) -> Result<GoalId> {
+        let mut scope = self.scope;
         // What only refers to another schema is that schema; that way, unions and intersections are made once.
         for _ in 0..self.options.limits.max_nesting {
+            scope = self.entered(scope, schema);
             let object = match self.source.json(schema) {
                 Json::Bool(valid) => {
                     return Ok(if *valid != denied { GoalId::ANY } else { GoalId::NEVER });
@@ -118,7 +134,7 @@ impl<'o> Compiler<'o> {
                 }
                 (Some((name, value)), None) if &*name == "$ref" => {
                     self.warn_unknown(schema);
-                    schema = self.resources.refer(&mut self.source, "$ref", value)?;
+                    schema = self.refer("$ref", value)?;
                 }
                 (Some((name, value)), None) if &*name == "not" => {
                     self.warn_unknown(schema);
@@ -128,11 +144,22 @@ impl<'o> Compiler<'o> {
                 _ => {
                     return Ok(self
                         .goals
-                        .add(vec![Claim { about: About::Schema(schema), denied }]));
+                        .add(vec![Claim { about: About::Schema(schema, scope), denied }]));
                 }
             }
         }
         Err(self.looping(schema))
+    }
+
+    /// The schema that the reference at `keyword` means.
+    pub(super) fn refer(&mut self, keyword: &str, at: JsonId) -> Result<JsonId> {
+        self.resources.refer(&mut self.source, keyword, at, &mut self.budget)
+    }
+
+    /// The scope at `schema`, which is reached from `scope`.
+    pub(super) fn entered(&mut self, scope: ScopeId, schema: JsonId) -> ScopeId {
+        let anchors = self.resources.dynamic_anchors(&self.source, schema);
+        if anchors.is_empty() { scope } else { self.scopes.enter(scope, anchors) }
     }
 
     /// The cases in which a goal is met.
@@ -160,7 +187,7 @@ impl<'o> Compiler<'o> {
         if let Some(found) = self.claim_cases.get(&claim) {
             return Ok(found.clone());
         }
-        let (About::Schema(at) | About::Value(at)) = claim.about;
+        let (About::Schema(at, _) | About::Value(at)) = claim.about;
         if self.open.contains(&claim) {
             return Err(self.looping(at));
         }
@@ -170,11 +197,15 @@ impl<'o> Compiler<'o> {
             return Err(self.over(at, "max_nesting", self.options.limits.max_nesting, why));
         }
         self.open.push(claim);
+        let outer = self.scope;
         let cases = match (claim.about, claim.denied) {
-            (About::Schema(schema), false) => self.schema_cases(schema),
-            (About::Schema(schema), true) => self.denied_schema_cases(schema),
+            (About::Schema(schema, scope), denied) => {
+                self.scope = scope;
+                if denied { self.denied_schema_cases(schema) } else { self.schema_cases(schema) }
+            }
             (About::Value(value), denied) => self.value_cases(value, denied),
         }?;
+        self.scope = outer;
         self.open.pop();
         self.nesting -= 1;
         let cases = Rc::new(cases);
@@ -226,11 +257,18 @@ impl<'o> Compiler<'o> {
 
     pub(super) fn spend(&mut self, work: usize) -> Result<()> {
         self.work = self.work.saturating_add(work.max(1));
+        self.tick(work.max(1).saturating_mul(UNITS_PER_STEP))?;
         let max = self.options.limits.max_work;
         if self.work <= max {
             return Ok(());
         }
         Err(self.over(self.place(), "max_work", max, " of combining schemas".to_owned()))
+    }
+
+    /// Takes units off the budget.
+    pub(super) fn tick(&mut self, units: usize) -> Result<()> {
+        let stopped = self.budget.spend(units as u64);
+        stopped.map_err(|why| self.source.error(self.place(), Kind::Interrupted(why)))
     }
 
     fn possible<T>(
@@ -248,12 +286,12 @@ impl<'o> Compiler<'o> {
         }
         // Values within a value: a schema that is open outside may come again here.
         let open = std::mem::take(&mut self.open);
-        let nesting = self.nesting;
+        let (nesting, scope) = (self.nesting, self.scope);
         self.probing += 1;
         let cases = self.goal_cases(goal);
         let empty = cases.is_ok_and(|cases| self.is_empty_union(&cases));
         self.probing -= 1;
-        self.nesting = nesting;
+        (self.nesting, self.scope) = (nesting, scope);
         self.open = open;
         empty
     }
@@ -287,7 +325,7 @@ impl<'o> Compiler<'o> {
     /// The place at which the compiler is, for messages.
     pub(super) fn place(&self) -> JsonId {
         match self.open.last() {
-            Some(Claim { about: About::Schema(at) | About::Value(at), .. }) => *at,
+            Some(Claim { about: About::Schema(at, _) | About::Value(at), .. }) => *at,
             None => self.root,
         }
     }
@@ -298,7 +336,10 @@ impl<'o> Compiler<'o> {
 
     /// The value of a keyword of a schema.
     pub(super) fn get(&self, schema: JsonId, keyword: &str) -> Option<JsonId> {
-        self.source.object(schema)?.get(keyword)
+        let found = self.source.object(schema)?.get(keyword)?;
+        let listed = self.resources.vocabularies(&self.source, schema);
+        let asserts = listed.is_none_or(|listed| listed.validation || keyword == "format");
+        (asserts || role(keyword) != Some(Role::Assertion)).then_some(found)
     }
 
     pub(super) fn invalid(&self, at: JsonId, reason: String) -> JsonSchemaError {
@@ -320,7 +361,7 @@ impl<'o> Compiler<'o> {
         self.source.error(at, Kind::Limit { limit, value, why })
     }
 
-    fn looping(&self, at: JsonId) -> JsonSchemaError {
+    pub(super) fn looping(&self, at: JsonId) -> JsonSchemaError {
         let reason = "this schema refers to itself without a member or an item in between".into();
         self.source.error(at, Kind::Invalid { keyword: "$ref".into(), reason })
     }

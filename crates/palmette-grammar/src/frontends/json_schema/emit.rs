@@ -1,6 +1,8 @@
 //! From goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::BTreeSet, rc::Rc};
+
+use hashbrown::HashMap;
 
 use super::{
     arrays::ArraySet,
@@ -8,8 +10,9 @@ use super::{
     error::Kind,
     goals::GoalId,
     json_text::Spelling,
+    number_automaton::{self, NumberAutomaton},
     number_text,
-    numbers::{self, NumberSet},
+    numbers::{self, Condition, NumberSet, Property},
     objects::ObjectSet,
     strings::StringSet,
 };
@@ -23,6 +26,13 @@ const MAX_NUMBER_REGEX: usize = 2_000;
 /// So many numbers between two bounds are listed rather than made an automaton of.
 const MAX_LITERALS: u64 = 500;
 
+/// How the numbers under some conditions are spelled.
+enum Spelled {
+    Regex(Regex),
+    /// Where the regular expression would be too large.
+    Automaton(NumberAutomaton),
+}
+
 /// Makes the grammar.
 pub(super) struct Emitter<'c, 'o> {
     pub(super) compiler: &'c mut Compiler<'o>,
@@ -33,6 +43,7 @@ pub(super) struct Emitter<'c, 'o> {
     goals: HashMap<GoalId, NonterminalId>,
     arrays: HashMap<Rc<ArraySet>, NonterminalId>,
     objects: HashMap<Rc<ObjectSet>, NonterminalId>,
+    numbers: HashMap<BTreeSet<Condition>, Rc<Spelled>>,
     /// Goals that have a nonterminal and no rules yet.
     open: Vec<GoalId>,
 }
@@ -51,6 +62,7 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
         goals: HashMap::new(),
         arrays: HashMap::new(),
         objects: HashMap::new(),
+        numbers: HashMap::new(),
         open: Vec::new(),
     };
     let document = emitter.builder.nonterminal("document", None);
@@ -59,7 +71,7 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
     };
     emitter.rule(document, vec![value])?;
     if let Some(trailing) = emitter.spelling.trailing() {
-        let trailing = emitter.pattern("whitespace", trailing);
+        let trailing = emitter.pattern("whitespace", trailing)?;
         emitter.rule(document, vec![value, trailing])?;
     }
     while let Some(goal) = emitter.open.pop() {
@@ -127,6 +139,7 @@ impl Emitter<'_, '_> {
 
     pub(super) fn rule(&mut self, head: NonterminalId, body: Vec<Symbol>) -> Result<()> {
         self.num_rules += 1;
+        self.compiler.tick(16 + body.len())?;
         let max = self.compiler.options.limits.max_rules;
         if self.num_rules > max {
             let at = self.compiler.root();
@@ -137,22 +150,22 @@ impl Emitter<'_, '_> {
     }
 
     /// A token of JSON: `core` after whitespace.
-    pub(super) fn token(&mut self, name: &str, core: Regex) -> Symbol {
+    pub(super) fn token(&mut self, name: &str, core: Regex) -> Result<Symbol> {
         let regex = self.spelling.token(core);
         self.pattern(name, regex)
     }
 
-    pub(super) fn comma(&mut self) -> Symbol {
+    pub(super) fn comma(&mut self) -> Result<Symbol> {
         let regex = self.spelling.comma();
         self.pattern(",", regex)
     }
 
-    pub(super) fn punctuation(&mut self, text: &str) -> Symbol {
+    pub(super) fn punctuation(&mut self, text: &str) -> Result<Symbol> {
         self.token(text, Regex::literal(text))
     }
 
     /// A member's name and the colon.
-    pub(super) fn name(&mut self, names: &StringSet) -> Symbol {
+    pub(super) fn name(&mut self, names: &StringSet) -> Result<Symbol> {
         let quoted = self.spelling.quoted(&names.regex());
         let regex = self.spelling.name(quoted);
         let name = match names {
@@ -164,9 +177,10 @@ impl Emitter<'_, '_> {
         self.pattern(name.as_deref().unwrap_or("name:"), regex)
     }
 
-    fn pattern(&mut self, name: &str, regex: Regex) -> Symbol {
+    fn pattern(&mut self, name: &str, regex: Regex) -> Result<Symbol> {
+        self.compiler.tick(size(&regex))?;
         if let Some(&found) = self.terminals.get(&regex) {
-            return Symbol::Terminal(found);
+            return Ok(Symbol::Terminal(found));
         }
         let terminal = Terminal {
             name: name.into(),
@@ -177,7 +191,7 @@ impl Emitter<'_, '_> {
         };
         let fresh = self.builder.terminal(terminal);
         self.terminals.insert(regex, fresh);
-        Symbol::Terminal(fresh)
+        Ok(Symbol::Terminal(fresh))
     }
 
     fn value(&mut self, goal: GoalId) -> Result<()> {
@@ -186,14 +200,14 @@ impl Emitter<'_, '_> {
         for (there, word) in [(cases.null, "null"), (cases.truth, "true"), (cases.falsity, "false")]
         {
             if there {
-                let word = self.punctuation(word);
+                let word = self.punctuation(word)?;
                 self.rule(head, vec![word])?;
             }
         }
         if !cases.strings.is_empty() {
             let texts = Regex::alternate(cases.strings.iter().map(StringSet::regex));
             let quoted = self.spelling.quoted(&texts);
-            let string = self.token("string", quoted);
+            let string = self.token("string", quoted)?;
             self.rule(head, vec![string])?;
         }
         self.numbers(head, &cases.numbers)?;
@@ -226,7 +240,7 @@ impl Emitter<'_, '_> {
 
     fn numbers(&mut self, head: NonterminalId, sets: &[NumberSet]) -> Result<()> {
         if sets.contains(&NumberSet::any()) {
-            let number = self.token("number", number_text::any_number());
+            let number = self.token("number", number_text::any_number())?;
             return self.rule(head, vec![number]);
         }
         let fractions = self.compiler.options.integer_fractions;
@@ -245,37 +259,58 @@ impl Emitter<'_, '_> {
                         .extend(numbers.iter().map(|n| number_text::literal(n, fractions, listed)));
                 }
                 Some(NumberSet::All(conditions)) => {
-                    let max = self.compiler.options.limits.max_states;
-                    let automaton = number_text::automaton(&conditions, fractions, max);
-                    let automaton = automaton.map_err(|()| {
-                        let why = ": the automaton of these numbers has more".to_owned();
-                        let at = self.compiler.root();
-                        self.compiler.over(at, "max_states", max, why)
-                    })?;
                     if fractions {
                         options.extend(number_text::large_integers(&conditions));
                     }
-                    match automaton.regex(MAX_NUMBER_REGEX) {
-                        Some(regex) => options.push(regex),
-                        None => self.digits(head, &automaton)?,
+                    match &*self.spelled_numbers(conditions)? {
+                        Spelled::Regex(regex) => options.push(regex.clone()),
+                        Spelled::Automaton(automaton) => self.digits(head, automaton)?,
                     }
                 }
             }
         }
         let regex = Regex::alternate(options);
         if regex != Regex::Never {
-            let number = self.token("number", regex);
+            let number = self.token("number", regex)?;
             self.rule(head, vec![number])?;
         }
         Ok(())
     }
 
+    /// The spellings of the numbers under these conditions, made once.
+    fn spelled_numbers(&mut self, conditions: BTreeSet<Condition>) -> Result<Rc<Spelled>> {
+        if let Some(known) = self.numbers.get(&conditions) {
+            return Ok(known.clone());
+        }
+        let fractions = self.compiler.options.integer_fractions;
+        let integer = Condition { property: Property::Integer, holds: true };
+        let spelled = if conditions.len() == 1 && conditions.contains(&integer) {
+            Spelled::Regex(number_text::any_integer(fractions))
+        } else {
+            let max = self.compiler.options.limits.max_states;
+            let budget = &mut self.compiler.budget;
+            let automaton = number_automaton::automaton(&conditions, fractions, max, budget);
+            let automaton = automaton.map_err(|stopped| match stopped {
+                Some(why) => {
+                    self.compiler.source.error(self.compiler.place(), Kind::Interrupted(why))
+                }
+                None => {
+                    let why = ": the automaton of these numbers has more".to_owned();
+                    self.compiler.over(self.compiler.root(), "max_states", max, why)
+                }
+            })?;
+            match automaton.regex(MAX_NUMBER_REGEX) {
+                Some(regex) => Spelled::Regex(regex),
+                None => Spelled::Automaton(automaton),
+            }
+        };
+        let spelled = Rc::new(spelled);
+        self.numbers.insert(conditions, spelled.clone());
+        Ok(spelled)
+    }
+
     /// Numbers digit by digit: a nonterminal a state, for what leads to it.
-    fn digits(
-        &mut self,
-        head: NonterminalId,
-        automaton: &number_text::NumberAutomaton,
-    ) -> Result<()> {
+    fn digits(&mut self, head: NonterminalId, automaton: &NumberAutomaton) -> Result<()> {
         let states: Vec<NonterminalId> =
             automaton.edges.iter().map(|_| self.part("digits")).collect();
         for (from, row) in automaton.edges.iter().enumerate() {
@@ -285,10 +320,10 @@ impl Emitter<'_, '_> {
                 let to = states[to as usize];
                 if from == 0 {
                     // No edge leads back to the start.
-                    let first = self.token(&name, core);
+                    let first = self.token(&name, core)?;
                     self.rule(to, vec![first])?;
                 } else {
-                    let next = self.pattern(&name, core);
+                    let next = self.pattern(&name, core)?;
                     self.rule(to, vec![Symbol::Nonterminal(states[from]), next])?;
                 }
             }
@@ -297,5 +332,20 @@ impl Emitter<'_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+/// About how many nodes and texts a tree has.
+fn size(regex: &Regex) -> usize {
+    match regex {
+        Regex::Never | Regex::Empty => 1,
+        Regex::Literal(text) => 1 + text.len() / 8,
+        Regex::Class(class) => 1 + class.ranges().len(),
+        Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
+            1 + parts.iter().map(size).sum::<usize>()
+        }
+        Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
+            1 + size(inner)
+        }
     }
 }

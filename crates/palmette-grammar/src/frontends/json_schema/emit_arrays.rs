@@ -1,9 +1,8 @@
 //! The rules of an array: items in order, counted.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use hashbrown::HashMap;
 
 use super::{
     arrays::{ArraySet, Count},
@@ -12,13 +11,16 @@ use super::{
     emit::Emitter,
     goals::GoalId,
     number_text,
-    numbers::NumberSet,
+    numbers::{self, NumberSet},
     strings::StringSet,
 };
 use crate::{NonterminalId, Regex, Symbol};
 
 /// Up to so many items, each place has its own rule; beyond, repetitions are made of halves.
 const MAX_UNROLLED: u64 = 64;
+
+/// So many values can be told apart by whether they came already: bits of a number.
+const MAX_VALUES: u64 = 60;
 
 /// A value of a finite set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +54,7 @@ impl Emitter<'_, '_> {
     }
 
     fn plain_array(&mut self, head: NonterminalId, array: &ArraySet) -> Result<()> {
-        let (open, close, comma) = (self.punctuation("["), self.punctuation("]"), self.comma());
+        let (open, close, comma) = (self.punctuation("[")?, self.punctuation("]")?, self.comma()?);
         if array.min == 0 {
             self.rule(head, vec![open, close])?;
         }
@@ -171,7 +173,7 @@ impl Emitter<'_, '_> {
 
     /// An array of whose items some kinds are counted.
     fn counted_array(&mut self, head: NonterminalId, array: &ArraySet) -> Result<()> {
-        let (open, close, comma) = (self.punctuation("["), self.punctuation("]"), self.comma());
+        let (open, close, comma) = (self.punctuation("[")?, self.punctuation("]")?, self.comma()?);
         let max_states = self.compiler.options.limits.max_states;
         let far = array.counts.iter().map(|count| count.from).max().unwrap_or(0);
         let far = far.max(array.prefix.len() as u64).max(array.min).max(array.max.unwrap_or(0));
@@ -282,15 +284,16 @@ impl Emitter<'_, '_> {
         }
         let max_states = self.compiler.options.limits.max_states;
         let subsets = subsets(values.len() as u64, array.max);
-        if values.len() > 60 || subsets > max_states as u64 {
+        if values.len() as u64 > MAX_VALUES || subsets > max_states as u64 {
             let reason = format!(
                 "{} values have more subsets than the limit `max_states` = {max_states} has states",
                 values.len()
             );
             return self.not_unique(head, array, &reason);
         }
-        let symbols: Vec<Symbol> = values.iter().map(|value| self.scalar(value)).collect();
-        let (open, close, comma) = (self.punctuation("["), self.punctuation("]"), self.comma());
+        let symbols: Vec<Symbol> =
+            values.iter().map(|value| self.scalar(value)).collect::<Result<_>>()?;
+        let (open, close, comma) = (self.punctuation("[")?, self.punctuation("]")?, self.comma()?);
         let far = places.max(array.min).max(array.max.unwrap_or(0));
         // (values seen, whether one came twice, length as far as it matters)
         let mut states = vec![(0u64, false, 0u64)];
@@ -373,7 +376,13 @@ impl Emitter<'_, '_> {
                 NumberSet::OneOf(numbers) => {
                     scalars.extend(numbers.iter().cloned().map(Scalar::Number));
                 }
-                NumberSet::All(_) => return Ok(None),
+                NumberSet::All(conditions) => match numbers::simplified(conditions, MAX_VALUES) {
+                    None => {}
+                    Some(NumberSet::OneOf(numbers)) => {
+                        scalars.extend(numbers.into_iter().map(Scalar::Number));
+                    }
+                    Some(NumberSet::All(_)) => return Ok(None),
+                },
             }
         }
         scalars.sort();
@@ -381,7 +390,7 @@ impl Emitter<'_, '_> {
         Ok(Some(scalars))
     }
 
-    fn scalar(&mut self, scalar: &Scalar) -> Symbol {
+    fn scalar(&mut self, scalar: &Scalar) -> Result<Symbol> {
         match scalar {
             Scalar::Null => self.punctuation("null"),
             Scalar::Bool(truth) => self.punctuation(if *truth { "true" } else { "false" }),

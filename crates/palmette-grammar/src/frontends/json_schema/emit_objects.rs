@@ -1,9 +1,8 @@
 //! The rules of an object: its members in any order, or in the schema's.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use hashbrown::{HashMap, HashSet};
 
 use super::{
     compile::Result,
@@ -244,7 +243,7 @@ impl Emitter<'_, '_> {
         let groups: Vec<(Effect, NonterminalId)> = groups.into_iter().collect();
         let mut states = vec![State::START];
         let mut ids: HashMap<State, NonterminalId> = HashMap::new();
-        let (open, close, comma) = (self.punctuation("{"), self.punctuation("}"), self.comma());
+        let (open, close, comma) = (self.punctuation("{")?, self.punctuation("}")?, self.comma()?);
         let mut done = 0;
         while done < states.len() {
             let state = states[done];
@@ -285,7 +284,7 @@ impl Emitter<'_, '_> {
     }
 
     fn member(&mut self, head: NonterminalId, member: &Member) -> Result<()> {
-        let name = self.name(&member.names);
+        let name = self.name(&member.names)?;
         match self.goal(member.value) {
             Some(value) => self.rule(head, vec![name, value]),
             None => Ok(()),
@@ -293,7 +292,7 @@ impl Emitter<'_, '_> {
     }
 
     fn object_in_order(&mut self, head: NonterminalId, plan: &Plan) -> Result<()> {
-        let (open, close, comma) = (self.punctuation("{"), self.punctuation("}"), self.comma());
+        let (open, close, comma) = (self.punctuation("{")?, self.punctuation("}")?, self.comma()?);
         let counter = Counter::new(plan);
         let num_declared = plan.required.len();
         // By place; those not declared last.
@@ -305,7 +304,7 @@ impl Emitter<'_, '_> {
         }
         // A nonterminal for what may follow: (state, whether nothing came before).
         let start = (State::START, true);
-        let mut ids = HashMap::from([(start, self.part("members"))]);
+        let mut ids: HashMap<_, _> = HashMap::from([(start, self.part("members"))]);
         let mut states = vec![start];
         self.rule(head, vec![open, Symbol::Nonterminal(ids[&start]), close])?;
         let mut done = 0;

@@ -1,6 +1,6 @@
 //! What can be wrong with a schema.
 
-use crate::frontends::Span;
+use crate::{Interrupted, frontends::Span};
 
 /// A schema that cannot be compiled: what is wrong, and where.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -44,6 +44,8 @@ pub(super) enum Kind {
     Limit { limit: &'static str, value: usize, why: String },
     #[error("no value is valid for this schema")]
     Empty,
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
 impl JsonSchemaError {
@@ -72,7 +74,7 @@ impl JsonSchemaError {
             Kind::Invalid { keyword, .. }
             | Kind::Unsupported { keyword, .. }
             | Kind::Unresolved { keyword, .. } => Some(keyword),
-            Kind::Syntax(_) | Kind::Limit { .. } | Kind::Empty => None,
+            Kind::Syntax(_) | Kind::Limit { .. } | Kind::Empty | Kind::Interrupted(_) => None,
         }
     }
 
@@ -89,6 +91,14 @@ impl JsonSchemaError {
     /// Whether the schema is right and no value is valid for it.
     pub fn is_empty(&self) -> bool {
         matches!(self.0.kind, Kind::Empty)
+    }
+
+    /// Why the work stopped, if the budget ran out or it was called off.
+    pub fn interrupted(&self) -> Option<Interrupted> {
+        match self.0.kind {
+            Kind::Interrupted(interrupted) => Some(interrupted),
+            _ => None,
+        }
     }
 
     /// Whether a `$ref` leads to a schema that was not given.

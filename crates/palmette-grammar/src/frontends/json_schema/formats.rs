@@ -1,12 +1,28 @@
 //! String formats, from the documents that define them.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
 use crate::{
     Regex,
     regex::parse::{Dialect, Flags, parse_text},
 };
 
-/// The strings of the format `name`; `None` when it is not enforced.
+/// The strings of the format `name`; `None` when it is not enforced. Made once in a process.
 pub(super) fn regex(name: &str) -> Option<Regex> {
+    static MADE: Mutex<BTreeMap<String, Regex>> = Mutex::new(BTreeMap::new());
+    let known = MADE.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    known.or_else(|| {
+        let made = make(name)?;
+        let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(name.to_owned(), made.clone());
+        Some(made)
+    })
+}
+
+fn make(name: &str) -> Option<Regex> {
     let source = match name {
         "date" => date(),
         "time" => time(),
@@ -30,8 +46,7 @@ pub(super) fn regex(name: &str) -> Option<Regex> {
         "regex" => pattern(),
         _ => return None,
     };
-    let regex = parse_text(&format!("(?:{source})"), Dialect::Ecma, Flags::default());
-    let regex = regex.expect("the formats' regular expressions are tested");
+    let regex = parsed(&source);
     Some(match name {
         // RFC 1123, section 2.1: 255 octets with the lengths of the labels; 253 characters as written.
         "hostname" => {
@@ -40,6 +55,12 @@ pub(super) fn regex(name: &str) -> Option<Regex> {
         }
         _ => regex,
     })
+}
+
+/// What a regular expression of ours matches.
+pub(super) fn parsed(source: &str) -> Regex {
+    let regex = parse_text(&format!("(?:{source})"), Dialect::Ecma, Flags::default());
+    regex.expect("the formats' regular expressions are tested")
 }
 
 /// Whether the format `name` is known and yet nothing that a regular expression could enforce (or says nothing on
@@ -109,8 +130,13 @@ fn email(atom: &str, more: &str) -> String {
     format!(r"(?:{dotted}|{quoted})@(?:{label}(?:\.{label})*|{literal})")
 }
 
-/// RFC 1123 with RFC 5890: hyphens in the third and fourth place only after `xn`.
 fn hostname() -> String {
+    let label = hostname_label();
+    format!(r"{label}(?:\.{label})*")
+}
+
+/// RFC 1123 with RFC 5890: hyphens in the third and fourth place only after `xn`.
+pub(super) fn hostname_label() -> String {
     let end = "[A-Za-z0-9]";
     let any = r"[A-Za-z0-9\-]";
     let tail = |max: usize| format!("(?:{any}{{0,{max}}}{end})?");
@@ -121,8 +147,7 @@ fn hostname() -> String {
     let encoded = format!("[Xx][Nn]--{end}{}", tail(57));
     let label = format!("(?:{short}|{plain_end}|{plain}|{encoded})");
     // A label does not end with a hyphen: `plain` may, where nothing follows.
-    let label = format!("(?:{label})(?<!-)");
-    format!(r"{label}(?:\.{label})*")
+    format!("(?:{label})(?<!-)")
 }
 
 fn ipv4() -> String {

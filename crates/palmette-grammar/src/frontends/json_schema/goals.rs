@@ -1,8 +1,10 @@
 //! What is asked of a value: sets of claims, each made once.
 
-use std::{collections::HashMap, rc::Rc};
+use std::rc::Rc;
 
-use super::source::JsonId;
+use hashbrown::HashMap;
+
+use super::{dynamic_scope::ScopeId, source::JsonId};
 
 /// A statement on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,8 +17,8 @@ pub(super) struct Claim {
 /// What a claim says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum About {
-    /// The value is valid for this schema.
-    Schema(JsonId),
+    /// The value is valid for this schema, which is reached so.
+    Schema(JsonId, ScopeId),
     /// The value is this one.
     Value(JsonId),
 }

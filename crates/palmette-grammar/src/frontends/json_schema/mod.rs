@@ -20,13 +20,13 @@
 //! - whitespace: [`Whitespace`].
 //!
 //! # Keywords
-//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `unevaluatedProperties` and
-//! `unevaluatedItems` (other than `true`), `$dynamicRef` and `$recursiveRef` whose target depends on how it is reached, and
-//! `uniqueItems` on infinitely many values. `contentEncoding` and its siblings are annotations. Enforced
+//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values, and
+//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`. `contentEncoding` and its siblings are annotations. Enforced
 //! formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
 //! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
 //! and `regex` (groups nested up to twelve deep; what backreferences name is not looked for). Of host names in punycode
-//! the letters are checked, not what they encode. Other formats, as
+//! (`xn--…`) the letters are checked, not what they encode, which is not regular: what is let through is a host name by all rules
+//! but those on the label that it encodes. Other formats, as
 //! unknown keywords, have no effect and are listed as [`Warning`]s.
 
 mod arrays;
@@ -34,6 +34,7 @@ mod cases;
 mod combine;
 mod compile;
 mod decimal;
+mod dynamic_scope;
 mod emit;
 mod emit_arrays;
 mod emit_objects;
@@ -43,6 +44,8 @@ mod goals;
 mod json_text;
 mod keywords;
 mod matching;
+mod number_automaton;
+mod number_reader;
 mod number_text;
 mod numbers;
 mod objects;
@@ -51,12 +54,13 @@ mod resources;
 mod schema;
 mod source;
 mod strings;
+mod unevaluated;
 mod uri;
 
 pub use error::{JsonSchemaError, Warning};
 pub use options::{Draft, Escapes, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder, Whitespace};
 
-use crate::Grammar;
+use crate::{Budget, Grammar};
 
 /// The grammar of the JSON texts of the values that are valid for a schema.
 ///
@@ -76,7 +80,23 @@ pub fn parse_with_warnings(
     schema_text: &str,
     options: &JsonSchemaOptions,
 ) -> Result<(Grammar, Vec<Warning>), JsonSchemaError> {
-    let mut compiler = compile::Compiler::new(schema_text, options)?;
-    let grammar = emit::emit(&mut compiler)?;
-    Ok((grammar, compiler.warnings()))
+    parse_with_budget(schema_text, options, &mut Budget::unlimited())
+}
+
+/// As [`parse_with_warnings`], as long as the budget lasts and nobody calls it off.
+///
+/// [`JsonSchemaLimits::max_work`] bounds the combining of schemas whatever the budget; the budget counts all steps, those
+/// of reading and of writing rules too.
+///
+/// # Errors
+/// As [`parse`], and when the work is [`interrupted`](JsonSchemaError::interrupted).
+pub fn parse_with_budget(
+    schema_text: &str,
+    options: &JsonSchemaOptions,
+    budget: &mut Budget<'_>,
+) -> Result<(Grammar, Vec<Warning>), JsonSchemaError> {
+    let mut compiler = compile::Compiler::new(schema_text, options, budget.lend())?;
+    let grammar = emit::emit(&mut compiler);
+    budget.settle(&compiler.budget);
+    Ok((grammar?, compiler.warnings()))
 }

@@ -1,10 +1,8 @@
 //! Sets of objects.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    rc::Rc,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
+
+use hashbrown::HashMap;
 
 use super::{
     goals::{GoalId, Goals},

@@ -13,7 +13,8 @@ pub struct JsonSchemaOptions {
     pub escapes: Escapes,
     /// Whether `1.0` spells an integer, as it does for the standard since draft 6.
     pub integer_fractions: bool,
-    /// Whether `format` is enforced (for the formats that are known) or only an annotation.
+    /// Whether `format` is enforced (for the formats that are known) or only an annotation. The drafts leave that to the
+    /// caller; a metaschema among the resources that lists the vocabulary `format-assertion` asks for it in any case.
     pub formats: bool,
     /// Whether a keyword that no grammar can express (`uniqueItems` over infinitely many values) is reported as
     /// a warning and otherwise ignored. Off by default: it is an error.

@@ -1,6 +1,8 @@
 //! Which schema a reference means: `$id`, anchors, JSON pointers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{collections::BTreeMap, sync::Arc};
+
+use hashbrown::HashMap;
 
 use super::{
     error::{JsonSchemaError, Kind},
@@ -9,6 +11,10 @@ use super::{
     source::{Json, JsonId, Source},
     uri::{percent_decoded, resolve, split_fragment},
 };
+use crate::Budget;
+
+/// Stands for `$recursiveAnchor` among the names of dynamic anchors, which are never empty.
+pub(super) const RECURSIVE: &str = "";
 
 /// The URIs and anchors of all schemas that were read.
 #[derive(Debug)]
@@ -17,14 +23,25 @@ pub(super) struct Resources {
     roots: HashMap<String, JsonId>,
     /// (URI of the resource, name).
     anchors: HashMap<(String, String), JsonId>,
-    /// Dynamic anchors by name, all of them.
-    dynamic: BTreeMap<String, Vec<JsonId>>,
+    /// Dynamic anchors by the URI of their resource.
+    dynamic: HashMap<String, Vec<(Arc<str>, JsonId)>>,
     /// The resources' outermost schemas: URI and draft.
     resources: HashMap<JsonId, (String, Draft)>,
+    /// By URI of the resource, where a metaschema of its own says.
+    vocabularies: HashMap<String, Vocabularies>,
     /// Resources that were given and not read yet.
     given: BTreeMap<String, String>,
     default_draft: Draft,
     max_depth: usize,
+}
+
+/// Which vocabularies the metaschema of a resource lists.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vocabularies {
+    /// That of assertions; without it, keywords like `type` and `minimum` are no more than annotations.
+    pub(super) validation: bool,
+    /// That by which `format` is an assertion, whatever the options say.
+    pub(super) format_assertion: bool,
 }
 
 impl Resources {
@@ -38,8 +55,9 @@ impl Resources {
         Self {
             roots: HashMap::new(),
             anchors: HashMap::new(),
-            dynamic: BTreeMap::new(),
+            dynamic: HashMap::new(),
             resources: HashMap::new(),
+            vocabularies: HashMap::new(),
             given: given.collect(),
             default_draft,
             max_depth,
@@ -52,15 +70,20 @@ impl Resources {
         source: &mut Source,
         uri: &str,
         text: &str,
+        budget: &mut Budget<'_>,
     ) -> Result<JsonId, JsonSchemaError> {
         let name = (!uri.is_empty()).then(|| uri.to_owned());
-        let root = source.add(name, text, self.max_depth)?;
+        let root = source.add(name, text, self.max_depth, budget)?;
         let draft = draft(source, root)?.unwrap_or(self.default_draft);
         self.roots.insert(uri.to_owned(), root);
         self.resources.insert(root, (uri.to_owned(), draft));
+        self.note_vocabularies(source, root, uri, budget)?;
         // Depth first by an own stack: (schema, URI and draft of its resource).
         let mut open = vec![(root, uri.to_owned(), draft)];
         while let Some((at, base, draft_above)) = open.pop() {
+            let members = source.object(at).map_or(0, |object| object.members().len());
+            let step = budget.spend(8 * (1 + members) as u64);
+            step.map_err(|why| source.error(at, Kind::Interrupted(why)))?;
             let (base, draft) = self.enter(source, at, base, draft_above)?;
             let Some(object) = source.object(at) else { continue };
             for (name, value) in object.members() {
@@ -80,6 +103,42 @@ impl Resources {
             }
         }
         Ok(root)
+    }
+
+    /// Notes what the metaschema of a document says of vocabularies, if it is one that was given.
+    fn note_vocabularies(
+        &mut self,
+        source: &Source,
+        root: JsonId,
+        uri: &str,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), JsonSchemaError> {
+        let Some(object) = source.object(root) else { return Ok(()) };
+        let text = |name: &str| object.get(name).and_then(|at| source.string(at));
+        let metaschema = text("$schema").and_then(|uri| self.given.get(split_fragment(uri).0));
+        let Some(metaschema) = metaschema else { return Ok(()) };
+        let mut metasource = Source::default();
+        let meta = metasource.add(None, metaschema, self.max_depth, budget)?;
+        let listed = metasource.object(meta).and_then(|meta| meta.get("$vocabulary"));
+        let Some(listed) = listed.and_then(|at| metasource.object(at)) else { return Ok(()) };
+        let lists = |name: &str| listed.members().iter().any(|(uri, _)| uri.ends_with(name));
+        let listed = Vocabularies {
+            validation: lists("/vocab/validation"),
+            format_assertion: lists("/vocab/format-assertion"),
+        };
+        let own =
+            text("$id").map_or_else(|| uri.to_owned(), |id| resolve(uri, split_fragment(id).0));
+        self.vocabularies.insert(own, listed);
+        Ok(())
+    }
+
+    /// What the metaschema of the schema `at` says of vocabularies, where it says anything.
+    pub(super) fn vocabularies(&self, source: &Source, at: JsonId) -> Option<Vocabularies> {
+        // Few schemas have a metaschema of their own: the others need not look for their resource.
+        if self.vocabularies.is_empty() {
+            return None;
+        }
+        self.vocabularies.get(&self.resource(source, at).0).copied()
     }
 
     /// Notes the names of the schema `at`; returns the URI and draft of the resource that it is in.
@@ -114,7 +173,11 @@ impl Resources {
             }
         }
         if let Some(name) = text("$dynamicAnchor") {
-            self.dynamic.entry(name.to_string()).or_default().push(at);
+            self.dynamic.entry(result.0.clone()).or_default().push((name.clone(), at));
+        }
+        let moves = object.get("$recursiveAnchor").map(|value| source.json(value));
+        if let (Some(Json::Bool(true)), true) = (moves, self.resources.contains_key(&at)) {
+            self.dynamic.entry(result.0.clone()).or_default().push((RECURSIVE.into(), at));
         }
         Ok(result)
     }
@@ -124,9 +187,14 @@ impl Resources {
         self.resource(source, at).1
     }
 
-    /// All schemas with the dynamic anchor `name`.
-    pub(super) fn dynamic(&self, name: &str) -> &[JsonId] {
-        self.dynamic.get(name).map_or(&[], Vec::as_slice)
+    /// The dynamic anchors of the resource that the schema `at` is in; [`RECURSIVE`] is one of them where it has
+    /// `$recursiveAnchor`.
+    pub(super) fn dynamic_anchors(&self, source: &Source, at: JsonId) -> &[(Arc<str>, JsonId)] {
+        // Few schemas have any: the others need not look for their resource.
+        if self.dynamic.is_empty() {
+            return &[];
+        }
+        self.dynamic.get(&self.resource(source, at).0).map_or(&[], Vec::as_slice)
     }
 
     /// The resource's outermost schema that the schema `at` is in.
@@ -147,6 +215,7 @@ impl Resources {
         source: &mut Source,
         keyword: &str,
         at: JsonId,
+        budget: &mut Budget<'_>,
     ) -> Result<JsonId, JsonSchemaError> {
         let Some(reference) = source.string(at).cloned() else {
             let (keyword, reason) = (keyword.into(), "must be a URI reference in quotes".into());
@@ -162,7 +231,7 @@ impl Resources {
             Some(&root) => root,
             None => {
                 let Some(text) = self.given.remove(uri) else { return Err(unresolved(source)) };
-                self.add(source, uri, &text)?
+                self.add(source, uri, &text, budget)?
             }
         };
         let fragment = percent_decoded(fragment);

@@ -7,6 +7,7 @@ use super::{
     cases::Cases,
     compile::{Compiler, Result},
     decimal::Decimal,
+    error::Kind,
     formats,
     goals::GoalId,
     numbers::{NumberSet, Property},
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{
     Regex,
-    regex::parse::{Dialect, Flags, parse_search},
+    regex::parse::{Dialect, Flags, Reading, parse_with_budget},
 };
 
 /// What a schema says of each type, by its own keywords; combinators and references are not in it.
@@ -124,7 +125,8 @@ impl Compiler<'_> {
         }
         if let Some(at) = self.get(schema, "format") {
             let name = self.text(at)?;
-            if self.options.formats {
+            let listed = self.resources.vocabularies(&self.source, schema);
+            if self.options.formats || listed.is_some_and(|listed| listed.format_assertion) {
                 match formats::regex(&name) {
                     Some(regex) => all.push(Texts(Arc::new(regex))),
                     None if formats::is_annotation(&name) => {}
@@ -137,25 +139,7 @@ impl Compiler<'_> {
 
     fn array(&mut self, schema: JsonId) -> Result<Option<ArraySet>> {
         let mut set = ArraySet::any();
-        let items = self.get(schema, "items");
-        let list = |at: JsonId| match self.source.json(at) {
-            Json::Array(schemas) => Some(schemas.clone()),
-            _ => None,
-        };
-        // A list under `items` is what `prefixItems` is now, and `additionalItems` then is what `items` is now.
-        let (prefix, rest) = match items.and_then(list) {
-            Some(prefix) => (prefix, self.get(schema, "additionalItems")),
-            None => {
-                let prefix = match self.get(schema, "prefixItems") {
-                    Some(at) => match list(at) {
-                        Some(prefix) => prefix,
-                        None => return Err(self.invalid(at, "must be a list of schemas".into())),
-                    },
-                    None => Vec::new(),
-                };
-                (prefix, items)
-            }
-        };
+        let (prefix, rest) = self.places(schema)?;
         for item in prefix {
             let goal = self.goal(item)?;
             set.prefix.push(goal);
@@ -184,8 +168,27 @@ impl Compiler<'_> {
                 _ => return Err(self.invalid(at, "must be true or false".into())),
             }
         }
-        self.check_unevaluated(schema, "unevaluatedItems")?;
         Ok(set.normalised())
+    }
+
+    /// The schemas of the first items one by one, and that of the others.
+    pub(super) fn places(&self, schema: JsonId) -> Result<(Vec<JsonId>, Option<JsonId>)> {
+        let items = self.get(schema, "items");
+        let list = |at: JsonId| match self.source.json(at) {
+            Json::Array(schemas) => Some(schemas.clone()),
+            _ => None,
+        };
+        // A list under `items` is what `prefixItems` is now, and `additionalItems` then is what `items` is now.
+        if let Some(prefix) = items.and_then(list) {
+            return Ok((prefix, self.get(schema, "additionalItems")));
+        }
+        match self.get(schema, "prefixItems") {
+            Some(at) => match list(at) {
+                Some(prefix) => Ok((prefix, items)),
+                None => Err(self.invalid(at, "must be a list of schemas".into())),
+            },
+            None => Ok((Vec::new(), items)),
+        }
     }
 
     fn object(&mut self, schema: JsonId) -> Result<Option<ObjectSet>> {
@@ -220,20 +223,8 @@ impl Compiler<'_> {
                 set.names.push(goal);
             }
         }
-        self.check_unevaluated(schema, "unevaluatedProperties")?;
         let possible = set.max.is_none_or(|max| set.min.max(set.required.len() as u64) <= max);
         Ok(possible.then_some(set))
-    }
-
-    fn check_unevaluated(&self, schema: JsonId, keyword: &str) -> Result<()> {
-        match self.get(schema, keyword) {
-            Some(at) if !matches!(self.source.json(at), Json::Bool(true)) => {
-                let reason = "what counts as evaluated depends on which other schemas hold; say it with \
-                              additionalProperties or items";
-                Err(self.unsupported(at, reason))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// The members of an object of schemas.
@@ -268,9 +259,14 @@ impl Compiler<'_> {
         }
     }
 
-    fn pattern(&self, at: JsonId, text: &str) -> Result<Regex> {
-        parse_search(text, Dialect::Ecma, Flags::default())
-            .map_err(|error| self.unsupported(at, format!("the pattern {text:?}: {error}")))
+    pub(super) fn pattern(&mut self, at: JsonId, text: &str) -> Result<Regex> {
+        let (flags, budget) = (Flags::default(), &mut self.budget);
+        parse_with_budget(text, Dialect::Ecma, flags, Reading::Search, budget).map_err(|error| {
+            match error.interrupted {
+                Some(why) => self.source.error(at, Kind::Interrupted(why)),
+                None => self.unsupported(at, format!("the pattern {text:?}: {error}")),
+            }
+        })
     }
 
     fn text(&self, at: JsonId) -> Result<Arc<str>> {

@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc};
 
 use super::error::{JsonSchemaError, Kind};
-use crate::frontends::Span;
+use crate::{Budget, frontends::Span};
 
 /// A value's place in [`Source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,10 +98,11 @@ impl Source {
         uri: Option<String>,
         text: &str,
         max_depth: usize,
+        budget: &mut Budget<'_>,
     ) -> Result<JsonId, JsonSchemaError> {
         let root = JsonId(self.values.len() as u32);
         self.documents.push(Document { uri: uri.clone(), text: text.into(), root });
-        let mut reader = Reader { text, at: 0, depth: 0, max_depth, source: self };
+        let mut reader = Reader { text, at: 0, depth: 0, max_depth, source: self, budget };
         let read = reader.document();
         let at = reader.at;
         read.map_err(|kind| {
@@ -180,15 +181,16 @@ impl Source {
 }
 
 /// A recursive-descent reader; the depth is bounded.
-struct Reader<'a> {
+struct Reader<'a, 'b> {
     text: &'a str,
     at: usize,
     depth: usize,
     max_depth: usize,
     source: &'a mut Source,
+    budget: &'a mut Budget<'b>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn document(&mut self) -> Result<JsonId, Kind> {
         let root = self.value(None)?;
         self.skip();
@@ -210,6 +212,7 @@ impl Reader<'_> {
             _ => self.word()?,
         };
         self.source.values[id.0 as usize].json = json;
+        self.budget.spend(8)?;
         Ok(id)
     }
 
@@ -281,6 +284,7 @@ impl Reader<'_> {
             if rest[..plain].bytes().any(|byte| byte < 0x20) {
                 return Err(Kind::Syntax("a control character in a string".into()));
             }
+            self.budget.spend(2 + plain as u64 / 8)?;
             text.push_str(&rest[..plain]);
             self.at += plain + 1;
             if rest.as_bytes()[plain] == b'"' {

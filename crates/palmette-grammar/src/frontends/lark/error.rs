@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range};
 
-use crate::frontends::Span;
+use crate::{Budget, Interrupted, frontends::Span};
 
 /// Problems past this many are counted, not kept.
 const MAX_PROBLEMS: usize = 20;
@@ -17,6 +17,7 @@ const MAX_SHOWN: usize = 160;
 pub struct LarkError {
     problems: Vec<LarkProblem>,
     more: usize,
+    interrupted: Option<Interrupted>,
 }
 
 /// One thing wrong with a grammar.
@@ -34,6 +35,11 @@ impl LarkError {
     /// What was found, in the order of the source; never empty. After the first 20 the rest is only counted.
     pub fn problems(&self) -> &[LarkProblem] {
         &self.problems
+    }
+
+    /// Why the work stopped, if the budget ran out or it was called off: then nothing need be wrong with the grammar.
+    pub fn interrupted(&self) -> Option<Interrupted> {
+        self.interrupted
     }
 }
 
@@ -101,17 +107,39 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Collects problems.
+/// Collects problems; and what is left of the budget, since running out of it is one.
 #[derive(Debug)]
 pub(super) struct Problems<'a> {
     pub(super) source: Source<'a>,
+    pub(super) budget: Budget<'a>,
+    interrupted: Option<Interrupted>,
     found: Vec<LarkProblem>,
     more: usize,
 }
 
 impl<'a> Problems<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
-        Self { source: Source::new(text), found: Vec::new(), more: 0 }
+    pub(super) fn new(text: &'a str, budget: Budget<'a>) -> Self {
+        let (found, source) = (Vec::new(), Source::new(text));
+        Self { source, budget, interrupted: None, found, more: 0 }
+    }
+
+    /// Takes units off the budget; `None` when it is used up, which then is a problem.
+    pub(super) fn spend(&mut self, units: usize) -> Option<()> {
+        match self.budget.spend(units as u64) {
+            Ok(()) => Some(()),
+            Err(why) => {
+                self.interrupt(why);
+                None
+            }
+        }
+    }
+
+    /// The work stops here.
+    pub(super) fn interrupt(&mut self, why: Interrupted) {
+        if self.interrupted.is_none() {
+            self.interrupted = Some(why);
+            self.add_general(why.to_string());
+        }
     }
 
     pub(super) fn add(&mut self, at: &Range<usize>, message: impl Into<String>) {
@@ -135,7 +163,8 @@ impl<'a> Problems<'a> {
             return Ok(());
         }
         self.found.sort_by_key(|problem| problem.span.map(|span| span.start));
-        Err(LarkError { problems: std::mem::take(&mut self.found), more: self.more })
+        let (problems, interrupted) = (std::mem::take(&mut self.found), self.interrupted);
+        Err(LarkError { problems, more: self.more, interrupted })
     }
 
     fn push(&mut self, problem: LarkProblem) {

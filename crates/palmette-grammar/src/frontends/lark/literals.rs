@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{error::Problems, syntax::Expr};
 use crate::{
     Regex,
-    regex::parse::{self, Dialect, Flags},
+    regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget},
 };
 
 /// `"text"` or `"text"i`.
@@ -16,7 +16,7 @@ pub(super) fn text(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<
     }
     let regex = if ignore_case {
         let ignore_case = Flags { ignore_case: true, ..Flags::default() };
-        match parse::parse(&escaped(&text), Dialect::Python, ignore_case) {
+        match read(&escaped(&text), ignore_case, problems)? {
             Ok(regex) => regex,
             Err(error) => {
                 problems.add(range, error.message);
@@ -51,9 +51,10 @@ pub(super) fn pattern(range: &Range<usize>, problems: &mut Problems<'_>) -> Opti
     let source = &problems.source.text[range.clone()];
     let close = source.rfind('/').filter(|&close| close > 0)?;
     let (inner, letters) = (&source[1..close], &source[close + 1..]);
-    let read = Flags::from_letters(letters)
-        .map_err(|error| (close + 1, error))
-        .and_then(|flags| parse::parse(inner, Dialect::Python, flags).map_err(|error| (1, error)));
+    let read = match Flags::from_letters(letters) {
+        Ok(flags) => read(inner, flags, problems)?.map_err(|error| (1, error)),
+        Err(error) => Err((close + 1, error)),
+    };
     match read {
         Ok(regex) => Some(Expr::Regex { regex, range: range.clone() }),
         Err((from, error)) => {
@@ -63,6 +64,21 @@ pub(super) fn pattern(range: &Range<usize>, problems: &mut Problems<'_>) -> Opti
             None
         }
     }
+}
+
+/// A regular expression; `None` when the budget is used up.
+fn read(
+    source: &str,
+    flags: Flags,
+    problems: &mut Problems<'_>,
+) -> Option<Result<Regex, RegexError>> {
+    let (dialect, budget) = (Dialect::Python, &mut problems.budget);
+    let read = parse_with_budget(source, dialect, flags, Reading::Lexeme, budget);
+    if let Err(RegexError { interrupted: Some(why), .. }) = read {
+        problems.interrupt(why);
+        return None;
+    }
+    Some(read)
 }
 
 /// What is meant by a text in quotes, and whether `i` follows it.

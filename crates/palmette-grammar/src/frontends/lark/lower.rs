@@ -28,6 +28,9 @@ const MAX_WRITTEN_OUT: u32 = 8;
 /// Names of template instances longer than this are replaced by a number.
 const MAX_NAME: usize = 120;
 
+/// What a symbol costs that is written, or gone over.
+const UNITS_PER_SYMBOL: usize = 8;
+
 /// A nonterminal and what it may be.
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -149,6 +152,7 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
     }
 
     fn body(&mut self, expr: &Expr, parameters: &Parameters<'_>) -> Option<Body> {
+        self.problems.spend(UNITS_PER_SYMBOL)?;
         match expr {
             Expr::Rule(name) => match parameters.get(&*name.text) {
                 Some(argument) => Some(argument.clone()),
@@ -479,6 +483,6 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
             return None;
         };
         self.budget = left;
-        Some(())
+        self.problems.spend(UNITS_PER_SYMBOL * symbols)
     }
 }

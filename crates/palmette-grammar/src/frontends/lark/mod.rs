@@ -37,7 +37,7 @@ mod tokens;
 
 pub use error::{LarkError, LarkProblem};
 
-use crate::{Grammar, Lexing};
+use crate::{Budget, Grammar, Lexing};
 use definitions::Definitions;
 use error::Problems;
 use lower::Lowering;
@@ -163,7 +163,19 @@ impl Default for LarkLimits {
 /// # Ok::<(), palmette_grammar::frontends::lark::LarkError>(())
 /// ```
 pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> {
-    let mut problems = Problems::new(source);
+    parse_with_budget(source, options, &mut Budget::unlimited())
+}
+
+/// As [`parse`], as long as the budget lasts and nobody calls it off.
+///
+/// # Errors
+/// As [`parse`], and when the work is [`interrupted`](LarkError::interrupted).
+pub fn parse_with_budget(
+    source: &str,
+    options: &LarkOptions,
+    budget: &mut Budget<'_>,
+) -> Result<Grammar, LarkError> {
+    let mut problems = Problems::new(source, budget.lend());
     let statements = parse::statements(&mut problems);
     problems.check()?;
     let definitions = Definitions::gather(statements, &mut problems);
@@ -181,5 +193,6 @@ pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> 
         assemble::grammar(parts, start, options, &mut problems)
     });
     problems.check()?;
+    budget.settle(&problems.budget);
     Ok(grammar.expect("without a problem there is a grammar"))
 }

@@ -12,6 +12,9 @@ use super::{
 /// Groups within groups past this many are an error: every later pass goes into them by recursion.
 const MAX_NESTING: usize = 100;
 
+/// What a statement costs, beside its regular expressions and texts.
+const UNITS_PER_STATEMENT: usize = 64;
+
 /// The statements of a grammar, in order; what is wrong with it is added to `problems`, and the next statement is
 /// tried.
 pub(super) fn statements(problems: &mut Problems<'_>) -> Vec<Statement> {
@@ -20,6 +23,9 @@ pub(super) fn statements(problems: &mut Problems<'_>) -> Vec<Statement> {
     while parser.peek().kind != Kind::End {
         if parser.take(Kind::Newline) {
             continue;
+        }
+        if parser.problems.spend(UNITS_PER_STATEMENT).is_none() {
+            break;
         }
         parser.depth = 0;
         let before = parser.at;

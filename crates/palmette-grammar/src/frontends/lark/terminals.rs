@@ -14,6 +14,9 @@ use crate::{CharClass, Regex, TerminalKind};
 /// Regular expressions nested deeper than this are an error: later passes go into them by recursion.
 const MAX_DEPTH: u32 = 500;
 
+/// What an expression costs that a terminal is made of.
+const UNITS_PER_EXPRESSION: usize = 16;
+
 /// A terminal on its way into the grammar.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
@@ -203,6 +206,7 @@ impl Terminals {
             return None;
         };
         self.budget = left;
+        problems.spend(built.nodes as usize)?;
         Some(built)
     }
 }
@@ -224,6 +228,7 @@ fn written_out(
     named: &HashMap<String, Built>,
     problems: &mut Problems<'_>,
 ) -> Option<Built> {
+    problems.spend(UNITS_PER_EXPRESSION)?;
     let leaf = |regex: &Regex, is_literal| {
         let (depth, nodes) = measure(regex);
         Some(Built { regex: regex.clone(), is_literal, depth, nodes })

@@ -38,12 +38,18 @@ pub(super) struct Word {
     pub(super) range: Range<usize>,
 }
 
+/// What cutting a word off costs.
+const UNITS_PER_WORD: usize = 8;
+
 /// The words of a grammar, closed by [`Kind::End`]. What is none is reported and left out.
 pub(super) fn cut(problems: &mut Problems<'_>) -> Vec<Word> {
     let text = problems.source.text;
     let mut words: Vec<Word> = Vec::new();
     let mut at = 0;
     while let Some(next) = text[at..].chars().next() {
+        if problems.spend(UNITS_PER_WORD).is_none() {
+            break;
+        }
         let rest = &text[at..];
         let (kind, length) = match next {
             '\n' if words.last().is_some_and(|word| word.kind == Kind::Newline) => {

@@ -133,11 +133,11 @@ impl Pieces {
     fn model(&self, piece: PieceId) -> Result<Option<PieceId>, Exceeded> {
         let mut growing = self.growing();
         let expr = self.piece(piece).expr;
-        let mut simpler = growing.expressions.relaxed(expr)?;
+        let mut simpler = growing.expressions.making(&mut Budget::unlimited()).relaxed(expr)?;
         if simpler == expr
             && let Some(roaming) = growing.expressions.roaming(expr)
         {
-            simpler = growing.expressions.roaming_expr(roaming)?;
+            simpler = growing.expressions.making(&mut Budget::unlimited()).roaming_expr(roaming)?;
         }
         let model = self.intern(&mut growing, simpler)?;
         Ok(model.filter(|&model| model != piece))
@@ -152,13 +152,19 @@ impl Pieces {
         if growing.expressions.null(roaming.end) != ExprId::NEVER {
             return Ok(None);
         }
-        let byte = growing.expressions.only_first_byte(roaming.end)?;
+        let byte =
+            growing.expressions.making(&mut Budget::unlimited()).only_first_byte(roaming.end)?;
         Ok(byte.map(|byte| (roaming, byte)))
     }
 
     /// Whether the piece cannot be told from units and their end before that begins.
     fn roams(&self, piece: PieceId, like: Roaming) -> Result<bool, Exceeded> {
-        match self.growing().expressions.roams(self.piece(piece).expr, like) {
+        match self
+            .growing()
+            .expressions
+            .making(&mut Budget::unlimited())
+            .roams(self.piece(piece).expr, like)
+        {
             // What takes long to find out is not worth it.
             Err(Exceeded::Visited(_)) => Ok(false),
             found => found,
@@ -173,8 +179,10 @@ impl Pieces {
         }
         let exprs = [a, b].map(|piece| self.piece(piece).expr);
         let mut agree = |num_bytes: u8| {
-            let [a, b] = exprs.map(|expr| growing.expressions.within(expr, num_bytes.into()));
-            Ok(a?.is_some_and(|a| b.as_ref().is_ok_and(|b| *b == Some(a))))
+            let [a, b] = exprs.map(|expr| {
+                growing.expressions.making(&mut Budget::unlimited()).within(expr, num_bytes.into())
+            });
+            Ok::<_, Exceeded>(a?.is_some_and(|a| b.as_ref().is_ok_and(|b| *b == Some(a))))
         };
         // What agrees for a while agrees for any shorter while.
         let (mut agreed, mut differs) = (None, 255);

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use std::sync::Arc;
 
 use super::{PieceId, Pieces, Unread};
+use crate::Budget;
 use crate::TerminalId;
 use crate::lexer::{Lexer, LexerState};
 use crate::regex::expressions::{Exceeded, ExprId, Expressions, Front};
@@ -161,10 +162,15 @@ impl Lexemes {
         if !expressions.is_context_free(expr) {
             return Err(Unknown);
         }
-        let Front { blanks, text, rest } = expressions.front(expr)?;
+        let Front { blanks, text, rest } =
+            expressions.making(&mut Budget::unlimited()).front(expr)?;
         let mut growing = self.pieces.growing();
         let mut piece = |expr| {
-            let here = growing.expressions.import(expressions, expr, &mut self.imported)?;
+            let here = growing.expressions.making(&mut Budget::unlimited()).import(
+                expressions,
+                expr,
+                &mut self.imported,
+            )?;
             self.pieces.intern(&mut growing, here)
         };
         let known_whole = text.len() < LONG && (blanks.is_some() || text.is_empty());

@@ -32,6 +32,7 @@ pub(super) use reading::{Reading, ReadingMemory};
 use shape::TrieShape;
 use suffixes::Suffixes;
 
+use crate::Budget;
 use crate::lexer::AppendOnly;
 use crate::regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
 use crate::vocabulary::VocabularyTrie;
@@ -162,7 +163,7 @@ impl Pieces {
     fn find(&self, from: &Piece, class: usize) -> Result<Option<PieceId>, Exceeded> {
         let byte = from.classes.representatives()[class];
         let mut growing = self.growing();
-        let after = growing.expressions.derive(from.expr, byte)?;
+        let after = growing.expressions.making(&mut Budget::unlimited()).derive(from.expr, byte)?;
         let found = self.intern(&mut growing, after)?;
         let entry = found.map_or(DEAD, |piece| piece.0 + FIRST_PIECE);
         from.row[class].store(entry, Ordering::Release);
@@ -175,7 +176,7 @@ impl Pieces {
             return Ok(known);
         }
         self.num_expressions.store(growing.expressions.len(), Ordering::Relaxed);
-        if !growing.expressions.matches_something(expr)? {
+        if !growing.expressions.making(&mut Budget::unlimited()).matches_something(expr)? {
             growing.ids.insert(expr, None);
             return Ok(None);
         }

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Arm, Exceeded, ExprId, Expressions, Made, Node, Repeat};
+use super::{Arm, Exceeded, ExprId, Made, Maker, Node, Repeat};
 
-impl Expressions {
+impl Maker<'_, '_> {
     /// One byte, then what its arm says. `arms` are sorted and disjoint; neighbours that agree are joined.
     pub(super) fn switch(&mut self, arms: impl IntoIterator<Item = Arm>) -> Made {
         let mut kept: Vec<Arm> = Vec::new();

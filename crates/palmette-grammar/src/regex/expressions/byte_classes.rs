@@ -1,6 +1,8 @@
 //! Which bytes an expression does not tell apart.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 /// A partition of the bytes into classes, numbered by their least byte.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -20,20 +22,28 @@ pub(crate) struct Partitions {
     partitions: Vec<Arc<ByteClasses>>,
     ids: HashMap<Arc<ByteClasses>, PartitionId>,
     joins: HashMap<(PartitionId, PartitionId), PartitionId>,
+    /// Of the bytes from one to another, and all others.
+    ranges: HashMap<(u8, u8), PartitionId>,
 }
 
 impl ByteClasses {
     /// Bytes are in one class where `label` gives them the same number.
     fn new(label: impl Fn(u8) -> u32) -> Self {
         let mut class_of = [0; 256];
-        let mut numbers = HashMap::new();
+        let mut labels: Vec<u32> = Vec::new();
         let mut representatives = Vec::new();
+        let mut last = 0;
         for byte in 0..=u8::MAX {
-            let class = *numbers.entry(label(byte)).or_insert_with(|| {
+            let own = label(byte);
+            // Neighbours mostly are of one class, and classes are few.
+            if labels.get(last) != Some(&own) {
+                last = labels.iter().position(|&known| known == own).unwrap_or(labels.len());
+            }
+            if last == labels.len() {
+                labels.push(own);
                 representatives.push(byte);
-                (representatives.len() - 1) as u8
-            });
-            class_of[byte as usize] = class;
+            }
+            class_of[byte as usize] = last as u8;
         }
         Self { class_of, representatives: representatives.into() }
     }
@@ -56,8 +66,12 @@ impl PartitionId {
 
 impl Partitions {
     pub(crate) fn new() -> Self {
-        let mut partitions =
-            Self { partitions: Vec::new(), ids: HashMap::new(), joins: HashMap::new() };
+        let mut partitions = Self {
+            partitions: Vec::new(),
+            ids: HashMap::new(),
+            joins: HashMap::new(),
+            ranges: HashMap::new(),
+        };
         partitions.intern(|_| 0);
         partitions
     }
@@ -76,6 +90,16 @@ impl Partitions {
         self.partitions.push(Arc::clone(&classes));
         self.ids.insert(classes, id);
         id
+    }
+
+    /// The partition into these bytes and all others.
+    pub(super) fn of_range(&mut self, low: u8, high: u8) -> PartitionId {
+        if let Some(&known) = self.ranges.get(&(low, high)) {
+            return known;
+        }
+        let made = self.intern(|byte| u32::from((low..=high).contains(&byte)));
+        self.ranges.insert((low, high), made);
+        made
     }
 
     /// The coarsest partition that is as fine as both.

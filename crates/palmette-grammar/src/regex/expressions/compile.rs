@@ -1,6 +1,6 @@
 //! From trees to expressions.
 
-use super::{Arm, Exceeded, ExprId, Expressions, Made, Repeat};
+use super::{Arm, Exceeded, ExprId, Made, Maker, Repeat};
 use crate::Regex;
 
 /// Why a tree has no expression.
@@ -35,7 +35,7 @@ enum Order {
     Dropped,
 }
 
-impl Expressions {
+impl Maker<'_, '_> {
     /// The lexemes of a terminal with this tree.
     pub(crate) fn compile(&mut self, regex: &Regex) -> Compiled {
         self.check_depth(regex, 0)?;
@@ -48,6 +48,7 @@ impl Expressions {
     }
 
     fn tree(&mut self, regex: &Regex, order: Order) -> Compiled {
+        self.spend(1)?;
         Ok(match regex {
             Regex::Never => ExprId::NEVER,
             Regex::Empty => ExprId::EMPTY,
@@ -134,6 +135,7 @@ impl Expressions {
         if texts.is_empty() {
             return Ok(ExprId::NEVER);
         }
+        self.spend(texts.iter().map(|text| text.len() as u64).sum())?;
         texts.sort_unstable();
         let mut way = vec![Branch::default()];
         let mut before: &[u8] = &[];
@@ -166,7 +168,8 @@ impl Expressions {
     }
 
     /// Refuses a tree that is deeper than the limit, before anything descends into it without looking.
-    fn check_depth(&self, regex: &Regex, depth: u32) -> Result<(), CompileError> {
+    fn check_depth(&mut self, regex: &Regex, depth: u32) -> Result<(), CompileError> {
+        self.spend(1)?;
         if depth > self.limits.max_nesting {
             return Err(CompileErrorKind::Deep(self.limits.max_nesting).into());
         }

@@ -1,8 +1,8 @@
 //! Derivatives by a byte.
 
-use super::{ExprId, Expressions, Made, Node, Repeat};
+use super::{ExprId, Made, Maker, Node, Repeat};
 
-impl Expressions {
+impl Maker<'_, '_> {
     /// The lexemes that, with `byte` before them, are lexemes of `of`; lookbehinds that have not begun have then seen
     /// the byte.
     ///
@@ -11,6 +11,7 @@ impl Expressions {
         if of <= ExprId::EMPTY {
             return Ok(ExprId::NEVER);
         }
+        self.spend(4)?;
         let class = self.partitions.get(self.facts(of).partition).class(byte) as u8;
         if let Some(&known) = self.derivatives.get(&(of, class)) {
             return Ok(known);

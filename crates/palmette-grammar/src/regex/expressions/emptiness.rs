@@ -1,10 +1,12 @@
 //! Whether anything is left to match: a search through the derivatives.
 
-use std::collections::{HashMap, VecDeque, hash_map::Entry};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{Exceeded, ExprId, Expressions};
+use hashbrown::{HashMap, hash_map::Entry};
 
-impl Expressions {
+use super::{Exceeded, ExprId, Maker};
+
+impl Maker<'_, '_> {
     /// Whether some lexeme, with something following it, is in `of`.
     ///
     /// # Errors
@@ -21,7 +23,8 @@ impl Expressions {
         if condition == ExprId::NEVER || self.holds_at_end(condition) {
             return Ok(condition != ExprId::NEVER);
         }
-        let within = self.and([condition, self.utf8])?;
+        let utf8 = self.utf8;
+        let within = self.and([condition, utf8])?;
         self.search(within, Kind::Conditions)
     }
 
@@ -29,12 +32,14 @@ impl Expressions {
         if let Some(known) = self.known(start, kind)? {
             return Ok(known);
         }
-        // Breadth first: who was reached from where, in the order of reaching.
-        let mut reached_from = HashMap::from([(start, start)]);
-        let mut queue = VecDeque::from([start]);
-        while let Some(from) = queue.pop_front() {
+        // Best first: what may be nearest to an end; among those, who was reached first. What is only counted off, or
+        // has parts that do not get in each other's way, is gone through on a straight way then.
+        let mut reached_from: HashMap<_, _> = HashMap::from([(start, start)]);
+        let mut queue = BinaryHeap::from([Reverse((self.facts(start).shortest, 0, start, 0))]);
+        let mut num_reached = 0;
+        while let Some(Reverse((shortest, order, from, tried))) = queue.pop() {
             let classes = self.classes([from]);
-            for &byte in classes.representatives() {
+            for (class, &byte) in classes.representatives().iter().enumerate().skip(tried) {
                 let to = self.derive(from, byte)?;
                 let Entry::Vacant(new) = reached_from.entry(to) else { continue };
                 new.insert(from);
@@ -44,7 +49,15 @@ impl Expressions {
                         return Ok(true);
                     }
                     Some(false) => {}
-                    None => queue.push_back(to),
+                    None => {
+                        num_reached += 1;
+                        let left = self.facts(to).shortest;
+                        queue.push(Reverse((left, num_reached, to, 0)));
+                        if left < shortest {
+                            queue.push(Reverse((shortest, order, from, class + 1)));
+                            break;
+                        }
+                    }
                 }
                 if reached_from.len() > self.limits.max_visited {
                     return Err(Exceeded::Visited(self.limits.max_visited));

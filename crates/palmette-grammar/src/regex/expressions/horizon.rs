@@ -1,8 +1,8 @@
 //! Expressions that agree for a while.
 
-use super::{Exceeded, ExprId, Expressions, Made, Node, Repeat};
+use super::{Exceeded, ExprId, Made, Maker, Node, Repeat};
 
-impl Expressions {
+impl Maker<'_, '_> {
     /// An expression whose derivatives by up to `num_bytes` bytes match the empty lexeme, and match something, where those
     /// of `of` do: counts of repeats that cannot be used up by then are dropped. It matches whatever `of` does.
     ///

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::{Arm, Exceeded, ExprId, Expressions, Item, Node, Repeat};
+use super::{Arm, Exceeded, ExprId, Expressions, Item, Maker, Node, Repeat};
 
 /// An expression as what stands at its front and what is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,20 @@ impl Expressions {
         !facts.ahead && !facts.behind
     }
 
+    /// Whether it is a repetition of single bytes without bounds.
+    fn is_any_number_of_bytes(&self, of: ExprId) -> bool {
+        let Node::Repeat(Repeat { inner, min: 0, max: None, reluctant: false }) = *self.node(of)
+        else {
+            return false;
+        };
+        match self.node(inner) {
+            Node::Switch(arms) => arms.iter().all(|arm| arm.then == ExprId::EMPTY),
+            _ => false,
+        }
+    }
+}
+
+impl Maker<'_, '_> {
     /// The same expression here, where `known` are those of `from` that were taken over before.
     ///
     /// Cost: linear in the parts that are not known yet.
@@ -30,7 +44,7 @@ impl Expressions {
     /// When a limit is exceeded.
     pub(crate) fn import(
         &mut self,
-        from: &Self,
+        from: &Expressions,
         of: ExprId,
         known: &mut HashMap<ExprId, ExprId>,
     ) -> Result<ExprId, Exceeded> {
@@ -91,18 +105,6 @@ impl Expressions {
             }
         }
         Ok(Front { blanks, text: text.into(), rest })
-    }
-
-    /// Whether it is a repetition of single bytes without bounds.
-    fn is_any_number_of_bytes(&self, of: ExprId) -> bool {
-        let Node::Repeat(Repeat { inner, min: 0, max: None, reluctant: false }) = *self.node(of)
-        else {
-            return false;
-        };
-        match self.node(inner) {
-            Node::Switch(arms) => arms.iter().all(|arm| arm.then == ExprId::EMPTY),
-            _ => false,
-        }
     }
 }
 
@@ -173,7 +175,7 @@ impl Node {
 mod tests {
     use super::*;
     use crate::regex::expressions::ExpressionLimits;
-    use crate::{CharClass, Regex};
+    use crate::{Budget, CharClass, Regex};
 
     fn expressions() -> Expressions {
         let limits =
@@ -194,15 +196,17 @@ mod tests {
         ]);
         let (mut here, mut first, mut second) = (expressions(), expressions(), expressions());
         for part in &parts {
-            second.compile(part).unwrap();
+            second.making(&mut Budget::unlimited()).compile(part).unwrap();
         }
         let ids = [&mut first, &mut second].map(|from| {
-            let of = from.compile(&regex).unwrap();
-            here.import(from, of, &mut HashMap::new()).unwrap()
+            let of = from.making(&mut Budget::unlimited()).compile(&regex).unwrap();
+            here.making(&mut Budget::unlimited()).import(from, of, &mut HashMap::new()).unwrap()
         });
         assert_eq!(ids[0], ids[1]);
         for (text, matches) in [("x", true), ("ab[é]", true), ("x\n", false), ("x\n ", true)] {
-            let left = text.bytes().try_fold(ids[0], |of, byte| here.derive(of, byte));
+            let left = text.bytes().try_fold(ids[0], |of, byte| {
+                here.making(&mut Budget::unlimited()).derive(of, byte)
+            });
             assert_eq!(here.null(left.unwrap()) != ExprId::NEVER, matches, "{text:?}");
         }
     }
@@ -212,13 +216,16 @@ mod tests {
         let mut expressions = expressions();
         let digit = Regex::Class(CharClass::new([('0', '9')]));
         let of = Regex::concat([blank(), Regex::literal("\"a\":"), digit.clone(), blank()]);
-        let of = expressions.compile(&of).unwrap();
-        let blanks = expressions.compile(&blank()).unwrap();
-        let rest = expressions.compile(&Regex::concat([digit, blank()])).unwrap();
+        let of = expressions.making(&mut Budget::unlimited()).compile(&of).unwrap();
+        let blanks = expressions.making(&mut Budget::unlimited()).compile(&blank()).unwrap();
+        let rest = expressions
+            .making(&mut Budget::unlimited())
+            .compile(&Regex::concat([digit, blank()]))
+            .unwrap();
         let text = b"\"a\":".as_slice().into();
         let front = Front { blanks: Some(blanks), text, rest };
-        assert_eq!(expressions.front(of), Ok(front));
+        assert_eq!(expressions.making(&mut Budget::unlimited()).front(of), Ok(front));
         let front = Front { blanks: None, text: [].into(), rest };
-        assert_eq!(expressions.front(rest), Ok(front));
+        assert_eq!(expressions.making(&mut Budget::unlimited()).front(rest), Ok(front));
     }
 }

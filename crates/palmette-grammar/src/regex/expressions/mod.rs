@@ -19,19 +19,23 @@ mod derive;
 mod emptiness;
 mod horizon;
 mod import;
+mod maker;
 mod ordered;
 mod relax;
 mod roam;
 mod utf8;
 
-use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
+use std::sync::Arc;
 
 pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
 pub(crate) use compile::CompileErrorKind;
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub(crate) use import::Front;
+pub(crate) use maker::Maker;
 pub(crate) use roam::Roaming;
+
+use crate::{Budget, Interrupted};
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,6 +115,8 @@ struct Facts {
     at_end: bool,
     /// How deep a derivative may have to descend.
     reach: u32,
+    /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each other are not looked into.
+    shortest: u32,
 }
 
 /// What bounds the work of [`Expressions`].
@@ -138,6 +144,8 @@ pub(crate) enum Exceeded {
          the intersections and complements"
     )]
     Visited(usize),
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
 type Made = Result<ExprId, Exceeded>;
@@ -178,6 +186,10 @@ impl ExprId {
 }
 
 impl Expressions {
+    /// The constants and no more: [`ExprId::NEVER`] and so on.
+    ///
+    /// # Errors
+    /// When the limits do not leave room for these.
     pub(crate) fn new(limits: ExpressionLimits) -> Result<Self, Exceeded> {
         let mut made = Self {
             nodes: Vec::new(),
@@ -195,14 +207,13 @@ impl Expressions {
             utf8: ExprId::NEVER,
             limits,
         };
-        made.intern(Node::Never)?;
-        made.intern(Node::Empty)?;
-        made.intern(Node::Switch([Arm { low: 0, high: 255, then: ExprId::EMPTY }].into()))?;
-        let all = Repeat { inner: ExprId::ANY_BYTE, min: 0, max: None, reluctant: false };
-        made.intern(Node::Repeat(all))?;
-        let any = made.class(&crate::CharClass::any())?;
-        made.utf8 = made.repeat(any, 0, None)?;
+        made.making(&mut Budget::unlimited()).make_constants()?;
         Ok(made)
+    }
+
+    /// To make more of them with, while the budget lasts.
+    pub(crate) fn making<'e, 'b>(&'e mut self, budget: &'e mut Budget<'b>) -> Maker<'e, 'b> {
+        Maker::new(self, budget)
     }
 
     /// What the empty lexeme asks of what follows.
@@ -238,7 +249,8 @@ impl Expressions {
     pub(crate) fn classes(&mut self, exprs: impl IntoIterator<Item = ExprId>) -> Arc<ByteClasses> {
         let mut joined = PartitionId::TRIVIAL;
         for expr in exprs {
-            joined = self.partitions.join(joined, self.facts[expr.index()].partition);
+            let next = self.facts[expr.index()].partition;
+            joined = self.partitions.join(joined, next);
         }
         Arc::clone(self.partitions.get(joined))
     }
@@ -250,170 +262,6 @@ impl Expressions {
     fn node(&self, of: ExprId) -> &Node {
         &self.nodes[of.index()]
     }
-
-    /// The expression of this shape. Its parts are simplified already.
-    fn intern(&mut self, node: Node) -> Made {
-        let hash = self.hasher.hash_one(&node);
-        let nodes = &self.nodes;
-        if let Some(&id) = self.ids.find(hash, |&id| nodes[id as usize] == node) {
-            return Ok(ExprId(id));
-        }
-        let facts = self.facts_of(&node)?;
-        if facts.reach > self.limits.max_nesting {
-            return Err(Exceeded::Nesting(self.limits.max_nesting));
-        }
-        if self.nodes.len() >= self.limits.max_expressions {
-            return Err(Exceeded::Expressions(self.limits.max_expressions));
-        }
-        let id = self.nodes.len() as u32;
-        self.nodes.push(node);
-        self.facts.push(facts);
-        let (nodes, hasher) = (&self.nodes, &self.hasher);
-        self.ids.insert_unique(hash, id, |&id| hasher.hash_one(&nodes[id as usize]));
-        Ok(ExprId(id))
-    }
-
-    fn facts_of(&mut self, node: &Node) -> Result<Facts, Exceeded> {
-        // A part whose derivative is not needed before another part has ended is not descended to.
-        let mut facts = Facts {
-            null: self.null_of(node)?,
-            partition: PartitionId::TRIVIAL,
-            behind: false,
-            ahead: false,
-            plain: true,
-            at_end: false,
-            reach: 0,
-        };
-        facts.at_end = match node {
-            Node::Never | Node::Switch(_) | Node::Grows(_) | Node::Longer(_) => false,
-            Node::Empty => true,
-            Node::Concat(a, b) => self.facts(*a).at_end && self.facts(*b).at_end,
-            Node::Or(parts) | Node::Ordered(parts) => {
-                parts.iter().any(|&part| self.facts(part).at_end)
-            }
-            Node::And(parts) => parts.iter().all(|&part| self.facts(part).at_end),
-            Node::Not(inner) => !self.facts(*inner).at_end,
-            Node::Unordered(inner) => self.facts(*inner).at_end,
-            Node::Repeat(repeat) => repeat.min == 0 || self.facts(repeat.inner).at_end,
-            Node::Behind { history, negated } => self.facts(*history).at_end != *negated,
-            Node::Given { condition, inner } => {
-                self.facts(*condition).at_end && self.facts(*inner).at_end
-            }
-            Node::First(items) => items.iter().any(
-                |item| matches!(item, Item::Match(condition) if self.facts(*condition).at_end),
-            ),
-        };
-        match node {
-            Node::Never | Node::Empty => {}
-            Node::Switch(arms) => {
-                let label = |byte: u8| {
-                    let at = arms.partition_point(|arm| arm.high < byte);
-                    let arm = arms.get(at).filter(|arm| arm.low <= byte);
-                    arm.map_or(0, |arm| arm.then.0)
-                };
-                facts.partition = self.partitions.intern(label);
-            }
-            Node::Concat(a, b) => {
-                self.add_part(&mut facts, *a);
-                let null = self.facts(*a).null;
-                let begins = null != ExprId::NEVER;
-                if begins {
-                    self.add_condition(&mut facts, null);
-                }
-                if begins || self.facts(*b).behind {
-                    self.add_part(&mut facts, *b);
-                } else {
-                    facts.ahead |= self.facts(*b).ahead;
-                    facts.plain &= self.facts(*b).plain;
-                }
-            }
-            Node::Or(parts) | Node::Ordered(parts) => {
-                parts.iter().for_each(|&part| self.add_part(&mut facts, part));
-            }
-            Node::And(parts) => {
-                parts.iter().for_each(|&part| self.add_part(&mut facts, part));
-                facts.plain = false;
-            }
-            Node::Not(inner) => {
-                self.add_part(&mut facts, *inner);
-                facts.plain = false;
-            }
-            Node::Repeat(repeat) => {
-                self.add_part(&mut facts, repeat.inner);
-                self.add_condition(&mut facts, self.facts(repeat.inner).null);
-            }
-            Node::Unordered(inner) => self.add_part(&mut facts, *inner),
-            Node::Behind { history, .. } => {
-                self.add_part(&mut facts, *history);
-                (facts.behind, facts.plain) = (true, false);
-            }
-            Node::Given { condition, inner } => {
-                self.add_part(&mut facts, *inner);
-                self.add_condition(&mut facts, *condition);
-                (facts.ahead, facts.plain) = (true, false);
-            }
-            Node::First(items) => {
-                for item in items {
-                    match *item {
-                        Item::Match(condition) => facts.plain &= condition == ExprId::ALL,
-                        Item::Go(part) => self.add_part(&mut facts, part),
-                    }
-                }
-                facts.ahead = true;
-            }
-            Node::Grows(inner) | Node::Longer(inner) => {
-                self.add_part(&mut facts, *inner);
-                (facts.ahead, facts.plain) = (true, false);
-            }
-        }
-        Ok(facts)
-    }
-
-    /// The part's lexemes are part of the whole's.
-    fn add_part(&mut self, facts: &mut Facts, part: ExprId) {
-        let of = self.facts[part.index()];
-        facts.behind |= of.behind;
-        facts.ahead |= of.ahead;
-        facts.plain &= of.plain;
-        self.descend(facts, of);
-    }
-
-    /// A derivative also derives this condition.
-    fn add_condition(&mut self, facts: &mut Facts, condition: ExprId) {
-        let of = self.facts[condition.index()];
-        facts.behind |= of.behind;
-        self.descend(facts, of);
-    }
-
-    fn descend(&mut self, facts: &mut Facts, into: Facts) {
-        facts.partition = self.partitions.join(facts.partition, into.partition);
-        facts.reach = facts.reach.max(into.reach + 1);
-    }
-
-    fn null_of(&mut self, node: &Node) -> Made {
-        match node {
-            Node::Never | Node::Switch(_) | Node::Grows(_) => Ok(ExprId::NEVER),
-            Node::Empty => Ok(ExprId::ALL),
-            Node::Concat(a, b) => self.and([self.null(*a), self.null(*b)]),
-            Node::Or(parts) | Node::Ordered(parts) => {
-                let nulls: Vec<_> = parts.iter().map(|&part| self.null(part)).collect();
-                self.or(nulls)
-            }
-            Node::And(parts) => {
-                let nulls: Vec<_> = parts.iter().map(|&part| self.null(part)).collect();
-                self.and(nulls)
-            }
-            Node::Not(inner) => self.not(self.null(*inner)),
-            Node::Unordered(inner) => Ok(self.null(*inner)),
-            Node::Repeat(repeat) if repeat.min == 0 => Ok(ExprId::ALL),
-            Node::Repeat(repeat) => Ok(self.null(repeat.inner)),
-            Node::Behind { history, negated: false } => Ok(self.null(*history)),
-            Node::Behind { history, negated: true } => self.not(self.null(*history)),
-            Node::Given { condition, inner } => self.and([*condition, self.null(*inner)]),
-            Node::First(items) => self.first_null(items),
-            Node::Longer(inner) => self.grows(*inner),
-        }
-    }
 }
 
 impl ExprId {
@@ -423,6 +271,17 @@ impl ExprId {
 }
 
 impl Node {
+    /// How many parts it lists.
+    fn num_parts(&self) -> u64 {
+        let parts = match self {
+            Self::Switch(arms) => arms.len(),
+            Self::Or(parts) | Self::Ordered(parts) | Self::And(parts) => parts.len(),
+            Self::First(items) => items.len(),
+            _ => 1,
+        };
+        parts as u64
+    }
+
     /// The memory of the lists it owns.
     fn list_bytes(&self) -> usize {
         match self {

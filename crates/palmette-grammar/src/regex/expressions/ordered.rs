@@ -7,9 +7,9 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Exceeded, ExprId, Expressions, Item, Made, Node, Repeat};
+use super::{Exceeded, ExprId, Item, Made, Maker, Node, Repeat};
 
-impl Expressions {
+impl Maker<'_, '_> {
     /// What a backtracking matcher picks of `of`, whose alternatives and repeats are ordered.
     pub(super) fn first(&mut self, of: ExprId) -> Made {
         let items = self.split(of)?;

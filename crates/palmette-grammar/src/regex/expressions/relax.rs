@@ -1,8 +1,8 @@
 //! The simpler expression that an expression is mostly like.
 
-use super::{ExprId, Expressions, Made, Node, Repeat};
+use super::{ExprId, Made, Maker, Node, Repeat};
 
-impl Expressions {
+impl Maker<'_, '_> {
     /// The expression without what its parts may not be, and with repeats as often as one likes: names other than five are
     /// names, strings of at most forty characters strings. Parts of what is repeated stay as they are.
     pub(crate) fn relaxed(&mut self, of: ExprId) -> Made {
@@ -57,7 +57,7 @@ impl Expressions {
 #[cfg(test)]
 mod tests {
     use crate::regex::expressions::{ExpressionLimits, Expressions};
-    use crate::{CharClass, Regex};
+    use crate::{Budget, CharClass, Regex};
 
     #[test]
     fn counts_and_complements_are_forgotten() {
@@ -66,18 +66,22 @@ mod tests {
         let mut expressions = Expressions::new(limits).unwrap();
         let letter = || Regex::Class(CharClass::new([('a', 'z')]));
         let quoted = |inner: Regex| Regex::concat([inner, Regex::literal("\"")]);
-        let mut compile = |regex: Regex| expressions.compile(&regex).unwrap();
+        let mut compile =
+            |regex: Regex| expressions.making(&mut Budget::unlimited()).compile(&regex).unwrap();
         let any = compile(quoted(letter().repeat(0, None)));
         let few = compile(quoted(letter().repeat(2, Some(9))));
         let exactly = compile(quoted(letter().repeat(4, Some(4))));
         let others = Regex::complement(Regex::alternate(["ab", "c"].map(Regex::literal)));
         let named = compile(quoted(Regex::and([letter().repeat(0, None), others])));
-        assert_eq!(expressions.relaxed(few), Ok(any));
-        let relaxed = expressions.relaxed(named).unwrap();
+        assert_eq!(expressions.making(&mut Budget::unlimited()).relaxed(few), Ok(any));
+        let relaxed = expressions.making(&mut Budget::unlimited()).relaxed(named).unwrap();
         assert_ne!(relaxed, named);
-        assert_eq!(expressions.derive(relaxed, b'x'), expressions.derive(named, b'x'));
-        assert_eq!(expressions.relaxed(relaxed), Ok(relaxed));
-        assert_eq!(expressions.relaxed(any), Ok(any));
-        assert_eq!(expressions.relaxed(exactly), Ok(exactly));
+        assert_eq!(
+            expressions.making(&mut Budget::unlimited()).derive(relaxed, b'x'),
+            expressions.making(&mut Budget::unlimited()).derive(named, b'x')
+        );
+        assert_eq!(expressions.making(&mut Budget::unlimited()).relaxed(relaxed), Ok(relaxed));
+        assert_eq!(expressions.making(&mut Budget::unlimited()).relaxed(any), Ok(any));
+        assert_eq!(expressions.making(&mut Budget::unlimited()).relaxed(exactly), Ok(exactly));
     }
 }

@@ -1,6 +1,6 @@
 //! Texts that are anything for a while.
 
-use super::{Exceeded, ExprId, Expressions, Node, Repeat};
+use super::{Exceeded, ExprId, Expressions, Made, Maker, Node, Repeat};
 
 /// A repetition without bounds and what ends it: the inside of a string and its closing quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,20 +36,26 @@ impl Expressions {
         found
     }
 
-    /// The expression of units and their end.
-    ///
-    /// # Errors
-    /// When a limit is exceeded.
-    pub(crate) fn roaming_expr(&mut self, Roaming { units, end }: Roaming) -> super::Made {
-        self.concat(units, end)
-    }
-
     /// The units and the end of an expression that is nothing else.
     pub(crate) fn as_roaming(&self, of: ExprId) -> Option<Roaming> {
         match *self.node(of) {
             Node::Concat(units, end) if self.is_unbounded(units) => Some(Roaming { units, end }),
             _ => None,
         }
+    }
+
+    fn is_unbounded(&self, of: ExprId) -> bool {
+        matches!(self.node(of), Node::Repeat(Repeat { min: 0, max: None, reluctant: false, .. }))
+    }
+}
+
+impl Maker<'_, '_> {
+    /// The expression of units and their end.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn roaming_expr(&mut self, Roaming { units, end }: Roaming) -> Made {
+        self.concat(units, end)
     }
 
     /// The only byte that a lexeme of `of` can begin with.
@@ -147,17 +153,13 @@ impl Expressions {
             }
         }
     }
-
-    fn is_unbounded(&self, of: ExprId) -> bool {
-        matches!(self.node(of), Node::Repeat(Repeat { min: 0, max: None, reluctant: false, .. }))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::regex::expressions::ExpressionLimits;
-    use crate::{CharClass, Regex};
+    use crate::{Budget, CharClass, Regex};
 
     #[test]
     fn a_pattern_somewhere_in_a_text_roams() {
@@ -168,7 +170,10 @@ mod tests {
         let mut compile = |parts: &[Regex]| {
             let end = Regex::literal("\"");
             let whole = parts.iter().cloned().chain([end]);
-            expressions.compile(&Regex::concat(whole.collect::<Vec<_>>())).unwrap()
+            expressions
+                .making(&mut Budget::unlimited())
+                .compile(&Regex::concat(whole.collect::<Vec<_>>()))
+                .unwrap()
         };
         let plain = compile(&[any()]);
         let somewhere = compile(&[any(), Regex::literal("ab"), any()]);
@@ -179,14 +184,21 @@ mod tests {
         let like = expressions.as_roaming(plain).unwrap();
         assert_eq!(expressions.roaming(somewhere), Some(like));
         assert_eq!(expressions.roaming(at_front), None);
-        assert_eq!(expressions.only_first_byte(like.end), Ok(Some(b'"')));
-        assert_eq!(expressions.roaming_expr(like), Ok(plain));
+        assert_eq!(
+            expressions.making(&mut Budget::unlimited()).only_first_byte(like.end),
+            Ok(Some(b'"'))
+        );
+        assert_eq!(expressions.making(&mut Budget::unlimited()).roaming_expr(like), Ok(plain));
         for (expr, expected) in
             [(plain, true), (somewhere, true), (twice, true), (at_front, false), (other, false)]
         {
-            assert_eq!(expressions.roams(expr, like), Ok(expected), "{expr:?}");
+            assert_eq!(
+                expressions.making(&mut Budget::unlimited()).roams(expr, like),
+                Ok(expected),
+                "{expr:?}"
+            );
         }
-        let begun = expressions.derive(somewhere, b'a').unwrap();
-        assert_eq!(expressions.roams(begun, like), Ok(true));
+        let begun = expressions.making(&mut Budget::unlimited()).derive(somewhere, b'a').unwrap();
+        assert_eq!(expressions.making(&mut Budget::unlimited()).roams(begun, like), Ok(true));
     }
 }

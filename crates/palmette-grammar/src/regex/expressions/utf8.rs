@@ -1,6 +1,6 @@
 //! Classes of characters as switches over the bytes of UTF-8.
 
-use super::{Arm, ExprId, Expressions, Made};
+use super::{Arm, ExprId, Made, Maker};
 use crate::CharClass;
 
 /// First and last scalar value of each encoded length, and what its lead byte adds to the value's top bits.
@@ -14,7 +14,7 @@ const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 /// Inclusive, sorted, disjoint.
 type Ranges = Vec<(u32, u32)>;
 
-impl Expressions {
+impl Maker<'_, '_> {
     /// One character of the class. Equal classes are equal expressions.
     pub(super) fn class(&mut self, class: &CharClass) -> Made {
         let mut scalars = Ranges::new();

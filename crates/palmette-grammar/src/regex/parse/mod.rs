@@ -14,6 +14,8 @@
 //! conditions on places; `places` resolves the conditions.
 
 mod classes;
+mod conditions;
+mod equations;
 mod escapes;
 mod places;
 mod reader;
@@ -21,8 +23,8 @@ pub(crate) mod restrict;
 mod rust;
 mod syntax;
 
-use crate::Regex;
-use places::{Reading, resolve};
+use crate::{Budget, Interrupted, Regex};
+use places::resolve;
 
 /// How a regular expression is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,12 +60,31 @@ pub struct RegexError {
     pub offset: usize,
     /// The construct, the rule and the way out.
     pub message: String,
+    /// Why the work stopped, if the budget ran out or it was called off: then nothing need be wrong with the text.
+    pub interrupted: Option<Interrupted>,
 }
 
 impl RegexError {
     pub(crate) fn new(offset: usize, message: impl Into<String>) -> Self {
-        Self { offset, message: message.into() }
+        Self { offset, message: message.into(), interrupted: None }
     }
+}
+
+impl From<Interrupted> for RegexError {
+    fn from(why: Interrupted) -> Self {
+        Self { offset: 0, message: why.to_string(), interrupted: Some(why) }
+    }
+}
+
+/// Which question is asked of a regular expression; see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reading {
+    /// The lexemes of a terminal: [`parse`].
+    Lexeme,
+    /// The texts that match from beginning to end: [`parse_text`].
+    Text,
+    /// The texts that contain a match: [`parse_search`].
+    Search,
 }
 
 impl Flags {
@@ -109,7 +130,7 @@ impl Flags {
 /// The place and what is wrong there: no regular expression of the dialect, something that no finite automaton does
 /// (backreferences, atomic groups), or a limit passed.
 pub fn parse(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
-    resolve(syntax_tree(source, dialect, flags)?, Reading::Lexeme)
+    parse_with_budget(source, dialect, flags, Reading::Lexeme, &mut Budget::unlimited())
 }
 
 /// The texts that `source` matches from beginning to end, without [`Regex::Look`] in them.
@@ -118,7 +139,7 @@ pub fn parse(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, Rege
 /// As [`parse`]; and for conditions that cannot be worked into the tree: a lookbehind for more than a character, a
 /// lookahead for more than a character within a repetition without end.
 pub fn parse_text(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
-    resolve(syntax_tree(source, dialect, flags)?, Reading::Text)
+    parse_with_budget(source, dialect, flags, Reading::Text, &mut Budget::unlimited())
 }
 
 /// The texts that contain a match of `source`, without [`Regex::Look`] in them: what `pattern` means in a JSON
@@ -127,12 +148,24 @@ pub fn parse_text(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex,
 /// # Errors
 /// As [`parse_text`].
 pub fn parse_search(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
-    resolve(syntax_tree(source, dialect, flags)?, Reading::Search)
+    parse_with_budget(source, dialect, flags, Reading::Search, &mut Budget::unlimited())
 }
 
-fn syntax_tree(source: &str, dialect: Dialect, flags: Flags) -> Result<syntax::Node, RegexError> {
-    match dialect {
-        Dialect::Rust => rust::read(source, flags),
-        Dialect::Python | Dialect::Ecma => reader::read(source, dialect, flags),
-    }
+/// What [`parse`], [`parse_text`] or [`parse_search`] gives, as `reading` says, as long as the budget lasts and nobody
+/// calls it off.
+///
+/// # Errors
+/// As these, and when the work is [`interrupted`](RegexError::interrupted).
+pub fn parse_with_budget(
+    source: &str,
+    dialect: Dialect,
+    flags: Flags,
+    reading: Reading,
+    budget: &mut Budget<'_>,
+) -> Result<Regex, RegexError> {
+    let tree = match dialect {
+        Dialect::Rust => rust::read(source, flags, budget),
+        Dialect::Python | Dialect::Ecma => reader::read(source, dialect, flags, budget),
+    };
+    resolve(tree?, reading, budget)
 }

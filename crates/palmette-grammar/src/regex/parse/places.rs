@@ -15,11 +15,13 @@ use std::{
 };
 
 use super::{
-    RegexError,
+    Reading, RegexError,
+    conditions::{kinds, simplify},
+    equations::{alternate, solve, then},
     restrict::{is_nullable, non_empty, with_first, with_last},
     syntax::{Node, Place, Side, class_regex, lower_all},
 };
-use crate::{CharClass, Regex};
+use crate::{Budget, CharClass, Regex};
 
 /// How many conditions one behind the other are resolved, counting repetitions as often as they are written out.
 const MAX_CONDITIONS: usize = 250;
@@ -27,18 +29,14 @@ const MAX_CONDITIONS: usize = 250;
 const MAX_WORK: usize = 200_000;
 /// How many states a repetition may pass.
 const MAX_STATES: usize = 24;
-/// The kinds of characters that conditions may tell apart.
-const MAX_KINDS: usize = 31;
+/// What a node of the result costs: it is compared with others on the way.
+const UNITS_PER_NODE: u64 = 32;
 
-/// What is asked of an expression; see the [parent module](super).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
-    Lexeme,
-    Text,
-    Search,
-}
-
-pub(super) fn resolve(node: Node, reading: Reading) -> Result<Regex, RegexError> {
+pub(super) fn resolve(
+    node: Node,
+    reading: Reading,
+    budget: &mut Budget<'_>,
+) -> Result<Regex, RegexError> {
     let looks = reading != Reading::Lexeme;
     if !looks && node.is_plain(looks) {
         // Before lookarounds for one character become conditions: working these in would lose what is reluctant.
@@ -50,8 +48,13 @@ pub(super) fn resolve(node: Node, reading: Reading) -> Result<Regex, RegexError>
         let around = |inner| Regex::concat([Regex::anything(), inner, Regex::anything()]);
         return Ok(if reading == Reading::Search { around(plain) } else { plain });
     }
-    let resolver =
-        Resolver { reading, kinds: kinds(&node)?, conditions: Cell::new(0), work: Cell::new(0) };
+    let resolver = Resolver {
+        reading,
+        kinds: kinds(&node)?,
+        conditions: Cell::new(0),
+        work: Cell::new(0),
+        budget: RefCell::new(budget.lend()),
+    };
     let whole = match reading {
         Reading::Search => {
             let any = Node::Class(CharClass::any());
@@ -66,9 +69,9 @@ pub(super) fn resolve(node: Node, reading: Reading) -> Result<Regex, RegexError>
         }
         _ => node,
     };
-    let after = resolver.after();
-    let start = State { before: START, after: resolver.any_next() };
-    resolver.prepare(&whole, after)?.texts(start)
+    let texts = resolver.resolve(&whole);
+    budget.settle(&resolver.budget.borrow());
+    texts
 }
 
 /// What is known at a place.
@@ -105,15 +108,21 @@ impl<'a> Rest<'a> {
     }
 }
 
-struct Resolver {
+struct Resolver<'b> {
     reading: Reading,
     /// A partition of all characters: those of one kind no condition tells apart.
     kinds: Vec<CharClass>,
     conditions: Cell<usize>,
     work: Cell<usize>,
+    budget: RefCell<Budget<'b>>,
 }
 
-impl Resolver {
+impl Resolver<'_> {
+    fn resolve(&self, whole: &Node) -> Outcome<Regex> {
+        let start = State { before: START, after: self.any_next() };
+        self.prepare(whole, self.after())?.texts(start)
+    }
+
     fn any_next(&self) -> u32 {
         (1 << (self.kinds.len() + 1)) - 1
     }
@@ -201,6 +210,7 @@ impl Resolver {
             _ => 1,
         };
         self.work.set(self.work.get() + parts);
+        self.budget.borrow_mut().spend(UNITS_PER_NODE * parts as u64)?;
         if self.work.get() > MAX_WORK {
             let message = format!(
                 "resolving anchors, word boundaries and lookarounds takes more than {MAX_WORK} nodes; use fewer"
@@ -519,30 +529,6 @@ fn number(states: &[State], ways: Vec<BTreeMap<State, Regex>>) -> Vec<Vec<Regex>
     ways.into_iter().map(row).collect()
 }
 
-/// The first unknown of the system `x[i] = ends[i] | ways[i][0] x[0] | ways[i][1] x[1] | …`.
-fn solve(mut ways: Vec<Vec<Regex>>, mut ends: Vec<Regex>) -> Regex {
-    // From the last to the first: x = w x | e is w* e, which is put into those before.
-    for at in (0..ends.len()).rev() {
-        let again = match &ways[at][at] {
-            Regex::Never | Regex::Empty => Regex::Empty,
-            again => again.clone().repeat(0, None),
-        };
-        ends[at] = then(again.clone(), ends[at].clone());
-        for to in 0..at {
-            ways[at][to] = then(again.clone(), ways[at][to].clone());
-        }
-        for from in 0..at {
-            let here = ways[from][at].clone();
-            ends[from] = alternate([ends[from].clone(), then(here.clone(), ends[at].clone())]);
-            for to in 0..at {
-                let through = then(here.clone(), ways[at][to].clone());
-                ways[from][to] = alternate([ways[from][to].clone(), through]);
-            }
-        }
-    }
-    ends.swap_remove(0)
-}
-
 /// The lookahead and the class of `(?!…)[…]`.
 fn tempered(node: &Node) -> Option<(&Node, &CharClass)> {
     match node {
@@ -555,129 +541,6 @@ fn tempered(node: &Node) -> Option<(&Node, &CharClass)> {
         },
         _ => None,
     }
-}
-
-/// Conditions on one character as places; where the character itself follows, in its class.
-fn simplify(node: Node) -> Node {
-    match node {
-        Node::Class(_) | Node::Place(_) => node,
-        Node::Alternate(options) => Node::Alternate(options.into_iter().map(simplify).collect()),
-        Node::Repeat { inner, min, max, reluctant, offset } => {
-            Node::Repeat { inner: Box::new(simplify(*inner)), min, max, reluctant, offset }
-        }
-        Node::Look { inner, behind, negated, offset } => {
-            let inner = simplify(*inner);
-            let Some(side) = as_side(&inner, behind) else {
-                return Node::Look { inner: Box::new(inner), behind, negated, offset };
-            };
-            let side = if negated { side.complement() } else { side };
-            let (before, after) = if behind { (side, Side::free()) } else { (Side::free(), side) };
-            Node::Place(vec![Place { before, after }])
-        }
-        Node::Concat(parts) => {
-            let mut kept: Vec<Node> = Vec::with_capacity(parts.len());
-            let flat = parts.into_iter().map(simplify).flat_map(|part| match part {
-                Node::Concat(parts) => parts,
-                other => vec![other],
-            });
-            for part in flat.collect::<Vec<_>>().into_iter().rev() {
-                match (&part, kept.last_mut()) {
-                    (Node::Place(places), Some(Node::Class(next))) => match &places[..] {
-                        [Place { before, after }] if before.is_free() => {
-                            *next = next.intersection(&after.class);
-                        }
-                        _ => kept.push(part),
-                    },
-                    _ => kept.push(part),
-                }
-            }
-            kept.reverse();
-            if kept.len() == 1 { kept.remove(0) } else { Node::Concat(kept) }
-        }
-    }
-}
-
-/// What a lookaround for `node` asks of the one character beside it, if that is all it asks.
-fn as_side(node: &Node, behind: bool) -> Option<Side> {
-    match node {
-        Node::Class(class) => Some(Side { class: class.clone(), border: false }),
-        Node::Place(places) => match &places[..] {
-            [Place { before, after }] if behind && after.is_free() => Some(before.clone()),
-            [Place { before, after }] if !behind && before.is_free() => Some(after.clone()),
-            _ => None,
-        },
-        Node::Alternate(options) => {
-            let mut sides = options.iter().map(|option| as_side(option, behind));
-            let first = sides.next()??;
-            sides.try_fold(first, |all, side| {
-                let side = side?;
-                let class = all.class.union(&side.class);
-                Some(Side { class, border: all.border || side.border })
-            })
-        }
-        Node::Concat(parts) if parts.len() == 1 => as_side(&parts[0], behind),
-        _ => None,
-    }
-}
-
-/// The partition of all characters by the classes of all places.
-fn kinds(node: &Node) -> Outcome<Vec<CharClass>> {
-    let mut kinds = vec![CharClass::any()];
-    split_kinds(node, &mut kinds)?;
-    Ok(kinds)
-}
-
-fn split_kinds(node: &Node, kinds: &mut Vec<CharClass>) -> Outcome<()> {
-    match node {
-        Node::Class(_) => {}
-        Node::Place(places) => {
-            for side in places.iter().flat_map(|place| [&place.before, &place.after]) {
-                for at in 0..kinds.len() {
-                    let inside = kinds[at].intersection(&side.class);
-                    if !inside.is_empty() && inside != kinds[at] {
-                        kinds.push(kinds[at].difference(&inside));
-                        kinds[at] = inside;
-                    }
-                }
-                if kinds.len() >= MAX_KINDS {
-                    let message = format!(
-                        "conditions on places tell more than {} kinds of characters apart; use fewer",
-                        MAX_KINDS - 1
-                    );
-                    return Err(RegexError::new(0, message));
-                }
-            }
-        }
-        Node::Repeat { inner, .. } | Node::Look { inner, .. } => split_kinds(inner, kinds)?,
-        Node::Concat(parts) | Node::Alternate(parts) => {
-            parts.iter().try_for_each(|part| split_kinds(part, kinds))?;
-        }
-    }
-    Ok(())
-}
-
-/// One after the other, without nesting where `rest` is a sequence.
-fn then(first: Regex, rest: Regex) -> Regex {
-    match &rest {
-        Regex::Concat(parts) => Regex::concat([first].into_iter().chain(parts.iter().cloned())),
-        _ => Regex::concat([first, rest]),
-    }
-}
-
-/// One of these, each once.
-fn alternate(options: impl IntoIterator<Item = Regex>) -> Regex {
-    let mut kept: Vec<Regex> = Vec::new();
-    for option in options {
-        // Comparing all would cost too much where there are many; none is lost.
-        if !kept.iter().take(16).any(|known| *known == option) {
-            kept.push(option);
-        }
-    }
-    if kept.contains(&Regex::Empty) {
-        // A lookaround matches the empty text at some places: it adds nothing.
-        kept.retain(|option| !matches!(option, Regex::Look { .. }));
-    }
-    Regex::alternate(kept)
 }
 
 /// Both at once.

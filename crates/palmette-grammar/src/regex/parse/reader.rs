@@ -4,12 +4,17 @@ use super::{
     Dialect, Flags, RegexError, classes,
     syntax::{MAX_NESTING, Node},
 };
-use crate::CharClass;
+use crate::{Budget, CharClass};
 
 /// The longest text that is read, in bytes.
 const MAX_LEN: usize = 1 << 20;
 
-pub(super) fn read(source: &str, dialect: Dialect, flags: Flags) -> Result<Node, RegexError> {
+pub(super) fn read(
+    source: &str,
+    dialect: Dialect,
+    flags: Flags,
+    budget: &mut Budget<'_>,
+) -> Result<Node, RegexError> {
     if source.len() > MAX_LEN {
         let message = format!("{} bytes; at most {MAX_LEN} are read", source.len());
         return Err(RegexError::new(0, message));
@@ -18,15 +23,10 @@ pub(super) fn read(source: &str, dialect: Dialect, flags: Flags) -> Result<Node,
         let message = "flags x and a are Python's; ECMAScript has i, m and s";
         return Err(RegexError::new(0, message));
     }
-    let mut reader = Reader { source, at: 0, dialect, flags, depth: 0 };
-    reader.leading_flags()?;
-    let node = reader.alternatives()?;
-    match reader.peek() {
-        None => Ok(node),
-        Some(_) => {
-            Err(reader.error(reader.at, "`)` closes no group; write `\\)` for the character"))
-        }
-    }
+    let mut reader = Reader { source, at: 0, dialect, flags, depth: 0, budget: budget.lend() };
+    let node = reader.whole();
+    budget.settle(&reader.budget);
+    node
 }
 
 pub(super) struct Reader<'a> {
@@ -35,6 +35,7 @@ pub(super) struct Reader<'a> {
     pub(super) dialect: Dialect,
     pub(super) flags: Flags,
     depth: usize,
+    budget: Budget<'a>,
 }
 
 /// What may stand before a quantifier.
@@ -46,7 +47,21 @@ enum Atom {
     Repeated,
 }
 
+/// What reading an atom costs.
+const UNITS_PER_ATOM: u64 = 16;
+
 impl<'a> Reader<'a> {
+    fn whole(&mut self) -> Result<Node, RegexError> {
+        self.leading_flags()?;
+        let node = self.alternatives()?;
+        match self.peek() {
+            None => Ok(node),
+            Some(_) => {
+                Err(self.error(self.at, "`)` closes no group; write `\\)` for the character"))
+            }
+        }
+    }
+
     /// Python's `(?i)` at the beginning.
     fn leading_flags(&mut self) -> Result<(), RegexError> {
         while self.dialect == Dialect::Python && self.rest().starts_with("(?") {
@@ -122,6 +137,7 @@ impl<'a> Reader<'a> {
 
     fn atom(&mut self) -> Result<(Node, Atom), RegexError> {
         let start = self.at;
+        self.budget.spend(UNITS_PER_ATOM)?;
         let next = self.next().expect("a character");
         let node = match next {
             '(' => return self.group(start),

@@ -9,10 +9,19 @@ use super::{
     Flags, RegexError, classes,
     syntax::{MAX_NESTING, Node, Place, Side},
 };
-use crate::CharClass;
+use crate::{Budget, CharClass};
+
+/// What reading a byte costs.
+const UNITS_PER_BYTE: u64 = 16;
 
 /// How large a repetition's count times its content may be is for later passes to say; here only the syntax is.
-pub(super) fn read(source: &str, flags: Flags) -> Result<Node, RegexError> {
+pub(super) fn read(
+    source: &str,
+    flags: Flags,
+    budget: &mut Budget<'_>,
+) -> Result<Node, RegexError> {
+    // Their parser cannot be stopped: what it does is paid for beforehand.
+    budget.spend(source.len() as u64 * UNITS_PER_BYTE)?;
     if flags.ascii {
         let message = "flag a is Python's; write (?-u) where ASCII is meant";
         return Err(RegexError::new(0, message));

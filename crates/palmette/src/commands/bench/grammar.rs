@@ -101,8 +101,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     if cases.iter().any(|case| case.kind == Syntax::JsonSchema.name()) {
         vocabulary.prepare_json();
     }
-    let compiler =
-        Compiler { reading: args.reading.clone(), engine: args.engine, vocabulary, end };
+    let compiler = Compiler { reading: args.reading.clone(), engine: args.engine, vocabulary, end };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
     let mut outcomes: Vec<CaseOutcome> = Vec::with_capacity(cases.len());
     for case in &cases {
