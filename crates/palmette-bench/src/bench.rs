@@ -110,6 +110,7 @@ impl CatalogBench {
         let sweep = Sweep::new(self.sweep_bytes());
         let mut steps = Steps { bench: self, sweep: &sweep, samples: self.samples, progress };
         let (times, branching) = steps.masks(index)?;
+        let kept_rows_us = steps.kept_rows(index)?;
         let successors_us = steps.successors(index)?;
         let (filtered_step_us, filter_set) = steps.filtered(index)?.unzip();
         let peers = match self.peer_samples {
@@ -134,6 +135,7 @@ impl CatalogBench {
             peak_bytes,
             step_us: cold(&times),
             step_hot_us: hot(&times),
+            kept_rows_us,
             successors_us,
             filtered_step_us,
             filter_set,

@@ -43,6 +43,8 @@ pub struct Report {
     pub step_us: ByLevel<Microseconds>,
     /// Mask rows, the same step again at once.
     pub step_hot_us: ByLevel<Microseconds>,
+    /// The same rows where they clear only what they set last, cold.
+    pub kept_rows_us: ByLevel<Microseconds>,
     /// Codes and next states, cold.
     pub successors_us: ByLevel<Microseconds>,
     /// Mask rows under a filter, cold; `None` where the filter keeps nothing.

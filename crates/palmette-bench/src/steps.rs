@@ -1,5 +1,9 @@
 //! The steps of one engine at every level.
 
+use std::hint::black_box;
+
+use palmette_catalog::index::MaskRows;
+
 use crate::bench::{CatalogBench, Progress};
 use crate::engines::{Engine, IndexEngine};
 use crate::measure::{Beams, Sampling, StepTimes, Sweep, count_bits, time_steps};
@@ -64,6 +68,30 @@ impl<'a> Steps<'a> {
             branching.push(allowed as f64 / (self.samples * self.bench.beams) as f64);
         }
         Ok((times, ByLevel(branching)))
+    }
+
+    /// Mask rows that clear what they set last, at every level, cold. They are read before the step, as a
+    /// decoder has read them.
+    pub(crate) fn kept_rows(
+        &mut self,
+        index: &IndexEngine,
+    ) -> Result<ByLevel<Microseconds>, String> {
+        self.begin("index: mask rows that clear what they set");
+        let mut beams = self.beams();
+        let mut rows = MaskRows::new(self.mask_rows().0);
+        let mut times = Vec::new();
+        for level in self.levels() {
+            times.push(time_steps(
+                self.sampling(),
+                &mut rows,
+                || beams.draw(index, level),
+                |_, _| (),
+                |rows| _ = black_box(count_bits(rows.masks())),
+                |states, rows| index.fill_mask_rows(states, rows),
+                |_| self.progress.advance(1),
+            )?);
+        }
+        Ok(cold(&times))
     }
 
     /// Codes and next states at every level, cold.

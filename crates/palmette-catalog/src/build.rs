@@ -18,9 +18,12 @@ pub struct BuildOptions {
     /// Refuse IDs that do not have this many codes. Without it, IDs may differ in length and one
     /// may be a prefix of another.
     pub num_levels: Option<usize>,
-    /// How many of the first levels to keep as masks and a table of ranks. Without it, as many as cost
-    /// at most a byte an item.
+    /// How many of the first levels to keep as masks and a table of ranks. Without it, as many as
+    /// `dense_bytes` are enough for.
     pub dense_levels: Option<usize>,
+    /// Bytes of those masks and of the table, and again of the masks of one level more; without it, a byte an
+    /// item, or 4 KiB.
+    pub dense_bytes: Option<u64>,
     /// Attributes of a given kind, whatever their values look like; above all timestamps, which are
     /// otherwise taken for text.
     pub columns: Vec<(String, ColumnKind)>,
@@ -182,6 +185,7 @@ impl CatalogBuilder {
         stage_began(BuildStage::Indexing);
         let index_options = IndexOptions {
             dense_levels: options.dense_levels,
+            dense_bytes: options.dense_bytes,
             codes_per_level: options.codes_per_level.clone(),
         };
         let index = Index::of_sorted(&sorted, &index_options).map_err(BuildErrorKind::Dense)?;

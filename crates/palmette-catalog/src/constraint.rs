@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
 use crate::catalog::Catalog;
-use crate::index::{CatalogState, ItemSet};
+use crate::index::{CatalogState, ItemSet, MaskRows};
 
 /// Which tokens spell the codes of one level: code `c` is token `first_token + c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +184,18 @@ impl CatalogConstraint {
         let items = self.items.as_deref();
         let allowed = move |rank: &u64| items.is_none_or(|items| items.ranks().contains(*rank));
         self.catalog.items_at(state).filter(allowed)
+    }
+
+    /// As [`fill_masks`](Constraint::fill_masks), into rows that clear what they set last and nothing else: with
+    /// a large vocabulary, most of a step is clearing.
+    ///
+    /// # Panics
+    /// When the rows do not have the words of this vocabulary.
+    pub fn fill_mask_rows(&self, states: &[CatalogState], rows: &mut MaskRows) {
+        let words = mask::num_words(self.num_tokens());
+        assert_eq!(rows.words_per_row(), words, "words of a row for {} tokens", self.num_tokens());
+        let (items, first_bits) = (self.items.as_deref(), &self.first_tokens);
+        self.catalog.index().fill_mask_rows(states, items, first_bits, rows);
     }
 
     fn any_allowed(&self, ranks: std::ops::Range<u64>) -> bool {

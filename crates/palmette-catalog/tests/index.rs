@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_attributes::RankSet;
-use palmette_catalog::index::{CatalogState, MAX_CODE};
+use palmette_catalog::index::{CatalogState, MAX_CODE, MaskRows};
 use palmette_catalog::{
     BuildOptions, Catalog, CatalogConstraint, Check, CodeTokens, FileError, Filter, Item,
     LevelTokens, TokensError,
@@ -278,6 +278,45 @@ proptest! {
         }
         prop_assert_eq!(children, expected);
     }
+
+    /// Rows that clear what they set hold what rows that are cleared whole do, whatever they held before.
+    #[test]
+    fn mask_rows_equal_plain_rows(
+        items in prop_oneof![items(), clustered_items()],
+        dense_levels in prop::option::of(0_usize..3),
+        words in prop_oneof![Just(2_usize), Just(20), Just(40)],
+        fillings in prop::collection::vec(
+            (any::<bool>(), 0_usize..5, prop::collection::vec(any::<prop::sample::Index>(), 0..70)),
+            1..6,
+        ),
+    ) {
+        let options = BuildOptions { dense_levels, ..Default::default() };
+        let Ok(catalog) = Catalog::build(items.into(), &options) else { return Ok(()) };
+        let index = catalog.index();
+        let some = RankSet::from_ranks(catalog.num_items(), (0..catalog.num_items()).step_by(3));
+        let some = index.item_set(some);
+        let first_bits = [3, 300, 610, 900];
+        let mut rows = MaskRows::new(words);
+        for (is_filtered, level, picks) in fillings {
+            let set = is_filtered.then_some(&some);
+            let mut states = vec![index.start()];
+            for _ in 0..level {
+                let mut next = Vec::new();
+                index.successors(&states, set, |_, _, child| next.push(child));
+                states = next;
+            }
+            let picked = picks.iter().filter(|_| !states.is_empty());
+            let states: Vec<CatalogState> = picked.map(|pick| *pick.get(&states)).collect();
+            index.fill_mask_rows(&states, set, &first_bits, &mut rows);
+            let mut masks = vec![u32::MAX; states.len() * words];
+            index.fill_masks(&states, set, &first_bits, words, &mut masks);
+            prop_assert_eq!(rows.masks(), &masks);
+            prop_assert_eq!(rows.num_rows(), states.len());
+            for row in 0..rows.num_rows() {
+                prop_assert_eq!(rows.row(row), &masks[row * words..(row + 1) * words]);
+            }
+        }
+    }
 }
 
 /// Changes bytes of sections and makes the checksums right again.
@@ -311,10 +350,14 @@ fn walk_all(catalog: &Catalog) {
     let all = catalog.all_items();
     let some = RankSet::from_ranks(catalog.num_items(), (0..catalog.num_items()).step_by(2));
     let some = catalog.index().item_set(some);
+    let mut rows = MaskRows::new(10);
     let mut left = 500;
     while let Some(state) = open.pop() {
         for items in [None, Some(&all), Some(&some)] {
             catalog.index().fill_masks(&[state], items, &[3, 10], 10, &mut masks);
+            catalog.index().fill_mask_rows(&[state], items, &[3, 10], &mut rows);
+            assert_eq!(rows.masks(), masks);
+            catalog.index().advance(&mut [state; 8], items, |at, _| at as u32 * at as u32);
             catalog.index().successors(&[state], items, |_, code, child| {
                 _ = catalog.child(&state, code);
                 if left > 0 {

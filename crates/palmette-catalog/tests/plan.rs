@@ -31,7 +31,9 @@ fn check(num_items: u64, sizes: &[u32], dense_levels: Option<usize>) {
         rows.push(&id).unwrap();
     }
     let codes_per_level = Some(sizes.to_vec());
-    let index = Index::build(rows, &IndexOptions { dense_levels, codes_per_level }).unwrap();
+    let index =
+        Index::build(rows, &IndexOptions { dense_levels, codes_per_level, ..Default::default() })
+            .unwrap();
     assert_eq!(index.num_dense_levels(), plan.index.dense_levels);
     for (level, planned) in plan.index.levels.iter().enumerate() {
         let shape = index.level_shape(level);

@@ -16,7 +16,8 @@
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
 //!
 //! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of `apply`;
-//! and of the time from the call of `apply` until the other thread took a snapshot that has the batch.
+//! of the time from the call of `apply` until the other thread took a snapshot that has the batch; and of
+//! the steps that commit a first, second and third code.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -100,14 +101,23 @@ fn main() {
         })
         .collect();
     let applies: Vec<Duration> = applies.iter().map(|&(_, _, took)| took).collect();
+    let mut times = vec![
+        ("step_us_alone".to_owned(), micros(alone.0.clone())),
+        ("step_us_with_updates".to_owned(), micros(beside.0.clone())),
+        ("apply_us".to_owned(), micros(applies)),
+        ("visible_us".to_owned(), micros(visible)),
+    ];
+    for level in 1..NUM_LEVELS {
+        for (name, steps) in [("alone", &alone.0), ("with_updates", &beside.0)] {
+            let numbered = (1..).zip(steps);
+            let of_level = numbered.filter(|&(number, _)| level_of(number) == level);
+            let times_of_level = of_level.map(|(_, &time)| time).collect();
+            times.push((format!("step_us_{name}_code_{level}"), micros(times_of_level)));
+        }
+    }
     report(
         &options,
-        &[
-            ("step_us_alone", micros(alone.0)),
-            ("step_us_with_updates", micros(beside.0)),
-            ("apply_us", micros(applies)),
-            ("visible_us", micros(visible)),
-        ],
+        &times,
         &json!({
             "updates_a_second": rate.round(),
             "merges": status.merges_done,
@@ -148,7 +158,7 @@ fn decode(
             times.push((last, Instant::now()));
         }
         let constraint = SnapshotConstraint::new(snapshot, tokens.clone()).expect("they fit");
-        let level = 1 + (number % (NUM_LEVELS as u64 - 1)) as usize;
+        let level = level_of(number);
         states.clear();
         last_tokens.clear();
         let mut drawn = number * 1000;
@@ -174,6 +184,11 @@ fn decode(
     }
     seen.lock().expect("no panic").extend(times);
     (steps, begun.elapsed())
+}
+
+/// The code, counted from 1, that a step commits.
+fn level_of(step: u64) -> usize {
+    1 + (step % (NUM_LEVELS as u64 - 1)) as usize
 }
 
 /// The items of the beginning that an update was about: their prefixes may be gone. Asking the catalog would
@@ -296,7 +311,7 @@ fn micros(mut times: Vec<Duration>) -> [f64; 4] {
 }
 
 #[allow(clippy::print_stdout, reason = "the report is what it is for")]
-fn report(options: &Options, times: &[(&str, [f64; 4])], counts: &serde_json::Value) {
+fn report(options: &Options, times: &[(String, [f64; 4])], counts: &serde_json::Value) {
     let ratio: Vec<f64> = (0..4).map(|at| times[1].1[at] / times[0].1[at]).collect();
     if options.json {
         let mut report = counts.as_object().expect("an object").clone();
@@ -304,17 +319,17 @@ fn report(options: &Options, times: &[(&str, [f64; 4])], counts: &serde_json::Va
         report.insert("sync".into(), options.sync.into());
         report.insert("step_ratio".into(), json!(ratio));
         for (name, times) in times {
-            report.insert((*name).into(), json!(times));
+            report.insert(name.clone(), json!(times));
         }
         println!("{}", serde_json::Value::Object(report));
         return;
     }
-    println!("{:<22} {:>10} {:>10} {:>10} {:>10}", "", "p50", "p99", "p99.9", "most");
+    println!("{:<28} {:>10} {:>10} {:>10} {:>10}", "", "p50", "p99", "p99.9", "most");
     for (name, [p50, p99, p999, most]) in times {
-        println!("{name:<22} {p50:>10.1} {p99:>10.1} {p999:>10.1} {most:>10.1}");
+        println!("{name:<28} {p50:>10.1} {p99:>10.1} {p999:>10.1} {most:>10.1}");
     }
     println!(
-        "{:<22} {:>10.2} {:>10.2} {:>10.2} {:>10.2}",
+        "{:<28} {:>10.2} {:>10.2} {:>10.2} {:>10.2}",
         "ratio of steps", ratio[0], ratio[1], ratio[2], ratio[3]
     );
     println!("{counts}");

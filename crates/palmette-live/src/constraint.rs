@@ -31,14 +31,17 @@ pub struct SnapshotConstraint {
 pub struct SnapshotState {
     parts: [CatalogState; MAX_SEGMENTS],
     level: u32,
+    /// A bit for each segment: whether the part there is not dead. A step asks a segment only about the states
+    /// that have its bit.
+    alive: u32,
 }
 
 /// Working memory of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotScratch {
-    /// The parts of many states that lie in one segment.
-    states: Vec<CatalogState>,
-    /// The mask row of each.
+    /// The parts of many states that lie in one segment, and what is left of others after them.
+    parts: Vec<CatalogState>,
+    /// The place of each among the states.
     rows: Vec<u32>,
     /// Codes that may follow one state, with the segment and the place there.
     children: Vec<(u32, u32, CatalogState)>,
@@ -59,25 +62,45 @@ impl SnapshotState {
     }
 
     fn dead(level: usize) -> Self {
-        Self { parts: [CatalogState::DEAD; MAX_SEGMENTS], level: level as u32 }
+        Self { parts: [CatalogState::DEAD; MAX_SEGMENTS], level: level as u32, alive: 0 }
     }
 
     fn is_dead(&self) -> bool {
-        self.parts.iter().all(CatalogState::is_dead)
+        self.alive == 0
+    }
+
+    #[inline]
+    fn is_alive_in(&self, segment: usize) -> bool {
+        self.alive >> segment & 1 == 1
+    }
+
+    #[inline]
+    fn set_part(&mut self, segment: usize, part: CatalogState) {
+        self.parts[segment] = part;
+        self.alive &= !(1 << segment);
+        self.alive |= u32::from(!part.is_dead()) << segment;
     }
 }
 
 impl SnapshotScratch {
-    /// Takes the parts of these states that lie in a segment.
-    fn gather(&mut self, states: &[SnapshotState], segment: usize) {
-        self.states.clear();
-        self.rows.clear();
-        for (row, state) in (0_u32..).zip(states) {
-            if !state.parts[segment].is_dead() {
-                self.states.push(state.parts[segment]);
-                self.rows.push(row);
-            }
+    /// Takes the parts of these states that lie in a segment, and the place of the state of each.
+    ///
+    /// PERF: whether a state does is not predictable, so each is written and only then kept or written over.
+    fn gather(
+        &mut self,
+        states: &[SnapshotState],
+        segment: usize,
+    ) -> (&mut [CatalogState], &[u32]) {
+        if self.parts.len() < states.len() {
+            self.parts.resize(states.len(), CatalogState::DEAD);
+            self.rows.resize(states.len(), 0);
         }
+        let mut len = 0;
+        for (row, state) in (0_u32..).zip(states) {
+            (self.parts[len], self.rows[len]) = (state.parts[segment], row);
+            len += usize::from(state.is_alive_in(segment));
+        }
+        (&mut self.parts[..len], &self.rows[..len])
     }
 }
 
@@ -154,13 +177,13 @@ impl SnapshotConstraint {
     fn child(&self, state: &SnapshotState, code: u32) -> SnapshotState {
         let mut next = SnapshotState::dead(state.level() + 1);
         for (at, view) in self.snapshot.segments().iter().enumerate() {
-            if state.parts[at].is_dead() {
+            if !state.is_alive_in(at) {
                 continue;
             }
             if let Some(child) = view.segment.catalog().child(&state.parts[at], code)
                 && any_in(self.items_of(at), child.ranks())
             {
-                next.parts[at] = child;
+                next.set_part(at, child);
             }
         }
         next
@@ -168,8 +191,10 @@ impl SnapshotConstraint {
 
     /// The first `level` codes of a state.
     fn codes(&self, state: &SnapshotState, level: usize) -> Vec<u32> {
-        let at = state.parts.iter().position(|part| !part.is_dead());
-        let Some(at) = at else { return Vec::new() };
+        if state.is_dead() {
+            return Vec::new();
+        }
+        let at = state.alive.trailing_zeros() as usize;
         let catalog = self.snapshot.segments()[at].segment.catalog();
         let mut codes = catalog.codes(state.parts[at].ranks().start);
         codes.truncate(level);
@@ -190,7 +215,7 @@ impl Constraint for SnapshotConstraint {
         for (at, view) in self.snapshot.segments().iter().enumerate() {
             let state = view.segment.catalog().start();
             if any_in(self.items_of(at), state.ranks()) {
-                start.parts[at] = state;
+                start.set_part(at, state);
             }
         }
         start
@@ -210,10 +235,9 @@ impl Constraint for SnapshotConstraint {
         assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
         masks.fill(0);
         for (at, view) in self.snapshot.segments().iter().enumerate() {
-            scratch.gather(states, at);
+            let (parts, rows) = scratch.gather(states, at);
             let (items, index) = (self.items_of(at), view.segment.catalog().index());
-            let SnapshotScratch { states, rows, .. } = &*scratch;
-            index.add_masks(states, rows, items, &self.first_tokens, words, masks);
+            index.add_masks(parts, rows, items, &self.first_tokens, words, masks);
         }
     }
 
@@ -226,7 +250,7 @@ impl Constraint for SnapshotConstraint {
         let first = self.first_tokens.get(state.level()).copied().unwrap_or(0);
         let next = SnapshotState::dead(state.level() + 1);
         let segments = self.snapshot.segments();
-        let mut alive = (0..segments.len()).filter(|&at| !state.parts[at].is_dead());
+        let mut alive = (0..segments.len()).filter(|&at| state.is_alive_in(at));
         let (Some(only), None) = (alive.next(), alive.next()) else {
             return self.merge_successors(state, scratch, |code, next| {
                 visit(TokenId(first + code), next);
@@ -235,7 +259,7 @@ impl Constraint for SnapshotConstraint {
         let index = segments[only].segment.catalog().index();
         index.successors(&[state.parts[only]], self.items_of(only), |_, code, child| {
             let mut next = next;
-            next.parts[only] = child;
+            next.set_part(only, child);
             visit(TokenId(first + code), next);
         });
     }
@@ -259,15 +283,14 @@ impl Constraint for SnapshotConstraint {
     ) -> Result<(), CommitAllError> {
         assert_eq!(states.len(), tokens.len(), "a token for each state");
         for (at, view) in self.snapshot.segments().iter().enumerate() {
-            scratch.gather(states, at);
-            let SnapshotScratch { states: parts, rows, .. } = scratch;
+            let (parts, rows) = scratch.gather(states, at);
             let code_of = |part: usize, level| {
                 let token = tokens[rows[part] as usize];
                 self.tokens.code(level, token).unwrap_or(NO_CODE)
             };
             view.segment.catalog().index().advance(parts, self.items_of(at), code_of);
             for (&row, &part) in rows.iter().zip(&*parts) {
-                states[row as usize].parts[at] = part;
+                states[row as usize].set_part(at, part);
             }
         }
         for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
@@ -292,7 +315,8 @@ impl Constraint for SnapshotConstraint {
     fn is_accepting(&self, state: &SnapshotState) -> bool {
         self.snapshot.segments().iter().enumerate().any(|(at, view)| {
             let part = &state.parts[at];
-            !part.is_dead() && any_in(self.items_of(at), view.segment.catalog().items_at(part))
+            state.is_alive_in(at)
+                && any_in(self.items_of(at), view.segment.catalog().items_at(part))
         })
     }
 }
@@ -308,7 +332,7 @@ impl SnapshotConstraint {
         let children = &mut scratch.children;
         children.clear();
         for (at, view) in self.snapshot.segments().iter().enumerate() {
-            if !state.parts[at].is_dead() {
+            if state.is_alive_in(at) {
                 let index = view.segment.catalog().index();
                 index.successors(&[state.parts[at]], self.items_of(at), |_, code, child| {
                     children.push((code, at as u32, child));
@@ -319,7 +343,7 @@ impl SnapshotConstraint {
         for same_code in children.chunk_by(|a, b| a.0 == b.0) {
             let mut next = SnapshotState::dead(state.level() + 1);
             for &(_, at, child) in same_code {
-                next.parts[at as usize] = child;
+                next.set_part(at as usize, child);
             }
             visit(same_code[0].0, next);
         }

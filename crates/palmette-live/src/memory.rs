@@ -55,7 +55,7 @@ impl Memory {
 
     /// Indexes the items. Cost: 1 to 2 microseconds an item.
     pub(crate) fn build(&self, schema: &Schema) -> Result<Catalog, BuildError> {
-        let mut builder = CatalogBuilder::new(schema.build_options())?;
+        let mut builder = CatalogBuilder::new(schema.build_options(self.len() as u64))?;
         for (line, item) in (1..).zip(self.items.values()) {
             builder.push(line, item.id.clone(), &item.codes, item.attributes.clone())?;
         }

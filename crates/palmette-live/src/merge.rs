@@ -109,7 +109,8 @@ impl Merge {
 
     /// A catalog of the items that were there; `None` where the catalog is being closed.
     fn merged_catalog(&self) -> Result<Option<Catalog>, LiveError> {
-        let mut builder = CatalogBuilder::new(self.schema.build_options())?;
+        let num_items = self.inputs.iter().map(SegmentView::num_live).sum();
+        let mut builder = CatalogBuilder::new(self.schema.build_options(num_items))?;
         let mut line = 0;
         for view in &self.inputs {
             let catalog = view.segment.catalog();

@@ -52,7 +52,7 @@ impl LiveCatalog {
             schema.level_prefixes = schema.level_prefixes.or(of_initial.level_prefixes);
         }
         // A builder knows which sizes and columns cannot be.
-        palmette_catalog::CatalogBuilder::new(schema.build_options())?;
+        palmette_catalog::CatalogBuilder::new(schema.build_options(0))?;
         let mut segments = Vec::new();
         if let Some(initial) = initial.filter(|initial| initial.num_items() > 0) {
             initial.write(&dir.join(segment_file(0)))?;

@@ -41,11 +41,13 @@ impl Schema {
         }
     }
 
-    pub(crate) fn build_options(&self) -> BuildOptions {
+    /// How a segment of so many items is built.
+    pub(crate) fn build_options(&self, num_items: u64) -> BuildOptions {
         BuildOptions {
             codes_per_level: self.codes_per_level.clone(),
             num_levels: self.num_levels,
             dense_levels: None,
+            dense_bytes: Some(dense_bytes(num_items)),
             columns: self.columns.clone(),
         }
     }
@@ -126,7 +128,7 @@ impl Schema {
                 }
             }
         }
-        let mut options = self.build_options();
+        let mut options = self.build_options(updates.len() as u64);
         options.columns.extend(added.iter().cloned());
         let mut builder = CatalogBuilder::new(options)?;
         for (index, update) in updates.iter().enumerate() {
@@ -169,4 +171,15 @@ impl Schema {
 /// Whether a filter fits the attributes.
 pub(crate) fn check_filter(columns: &Columns, filter: &Filter) -> Result<(), FilterError> {
     columns.select(filter, &|_| None).map(|_| ())
+}
+
+/// What the dense levels of a segment may take: more than by default, since every beam looks into every segment,
+/// and nearly all that is to be found there is that no item has the code. A mask says so in one read.
+///
+/// That is a few megabytes for all small segments; where one is large, a byte an item is more.
+fn dense_bytes(num_items: u64) -> u64 {
+    const BYTES_PER_ITEM: u64 = 32;
+    const LEAST_BYTES: u64 = 16 << 10;
+    const MOST_BYTES: u64 = 4 << 20;
+    (num_items * BYTES_PER_ITEM).clamp(LEAST_BYTES, MOST_BYTES).max(num_items)
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use palmette_attributes::{Columns, Filter, FilterError, RankSet};
 use palmette_catalog::index::ItemSet;
-use palmette_catalog::{Catalog, Item};
+use palmette_catalog::readers::ItemSink;
+use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder, Item};
 
+use crate::error::LiveError;
 use crate::schema::{Schema, check_filter};
 use crate::segment::SegmentView;
 
@@ -109,6 +111,26 @@ impl Snapshot {
         self.segments.iter().enumerate().flat_map(|(segment, view)| {
             view.ranks().map(move |rank| ItemRef { segment: segment as u32, rank })
         })
+    }
+
+    /// The catalog of these items, as one built from them in their order: whatever the segments, equal items give
+    /// an equal catalog. `item_added` is called after each.
+    ///
+    /// Cost: 2 to 4 microseconds an item; memory as for building.
+    ///
+    /// # Errors
+    /// When there are more items than a catalog holds.
+    pub fn to_catalog(&self, mut item_added: impl FnMut()) -> Result<Catalog, LiveError> {
+        let mut builder = CatalogBuilder::new(BuildOptions {
+            dense_bytes: None,
+            ..self.schema.build_options(self.num_items)
+        })?;
+        for (number, at) in (1..).zip(self.items()) {
+            let item = self.item(at);
+            builder.push(number, item.id, &item.codes, item.attributes)?;
+            item_added();
+        }
+        Ok(builder.finish(self.schema.level_prefixes.clone(), |_| {})?)
     }
 
     /// The items that match a filter. Compiled sets are kept for each segment and brought up to date with

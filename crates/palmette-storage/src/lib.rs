@@ -22,11 +22,13 @@ compile_error!("arrays are little-endian in files and used as they lie there");
 
 mod array;
 mod file;
+mod instructions;
 mod map;
 mod prefetch;
 mod sections;
 
 pub use array::{Array, Pod};
 pub use file::write_atomically;
+pub use instructions::with_bit_instructions;
 pub use prefetch::prefetch;
 pub use sections::{Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};

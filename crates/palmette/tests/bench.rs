@@ -69,6 +69,7 @@ fn the_report_has_every_field() {
             "peak_bytes",
             "step_us",
             "step_hot_us",
+            "kept_rows_us",
             "successors_us",
             "filtered_step_us",
             "filter_set",
@@ -87,7 +88,7 @@ fn the_report_has_every_field() {
     let bytes = report["index_bytes"].as_f64().unwrap();
     assert_eq!(report["bytes_per_item"].as_f64().unwrap(), bytes / 1000.0);
     assert!(report["build_wall_s"].as_f64().unwrap() > 0.0);
-    for times in ["step_us", "step_hot_us", "successors_us", "filtered_step_us"] {
+    for times in ["step_us", "step_hot_us", "kept_rows_us", "successors_us", "filtered_step_us"] {
         check_times(&report[times]);
     }
 

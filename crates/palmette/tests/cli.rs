@@ -6,7 +6,7 @@ mod shop;
 use std::path::Path;
 use std::process::Output;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use command::{check_refused, palmette, run, run_json, write};
 use shop::{Shop, with_recommender};
@@ -81,6 +81,42 @@ fn recommending_from_files_equals_the_demo() {
     let one_thread = [&rest[..], &["--threads", "1"]].concat();
     let again = run_json(&with_recommender("recommend", &recommender, &one_thread));
     assert_eq!(again["items"], document["items"], "threads change nothing");
+}
+
+#[test]
+fn a_live_directory_is_read_where_a_catalog_file_is() {
+    let shop = Shop::get();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (live, exported, updates) = (path("live"), path("exported.palm"), path("updates.jsonl"));
+    let of_catalog = |catalog: &str, command: &[&str]| {
+        let model = shop.path("model");
+        let rest = ["--model", &model, "--catalog", catalog, "--history", "P0001,P0002"];
+        run_json(&[command, &rest].concat())
+    };
+    run(&["catalog", "live", "init", &live, "--from", &shop.path("shop.palm")]);
+    let before = of_catalog(&live, &["recommend"]);
+    assert_eq!(before, of_catalog(&shop.path("shop.palm"), &["recommend"]));
+
+    let first = before["items"][0].clone();
+    let changes = [
+        json!({"delete": first["id"]}),
+        json!({"item_id": "new", "codes": first["codes"], "title": "A new one"}),
+    ];
+    std::fs::write(&updates, changes.map(|change| format!("{change}\n")).concat()).unwrap();
+    run(&["catalog", "live", "apply", &live, &updates]);
+    run(&["catalog", "live", "export", &live, "--out", &exported]);
+    let after = of_catalog(&live, &["recommend"]);
+    assert_eq!(after, of_catalog(&exported, &["recommend"]));
+    assert_eq!(after["items"][0]["id"], "new", "it has the deleted one's semantic ID");
+    for command in [&["catalog", "inspect"][..], &["catalog", "inspect", "--item", "new"]] {
+        let of = |catalog: &str| run_json(&[command, &[catalog]].concat());
+        assert_eq!(of(&live), of(&exported));
+    }
+    check_refused(
+        &["catalog", "inspect", dir.path().to_str().unwrap()],
+        &["no live catalog", dir.path().to_str().unwrap()],
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use palmette_attributes::RankSet;
-use palmette_catalog::index::{CatalogState, CodeRows, Index, IndexOptions, ItemSet};
+use palmette_catalog::index::{CatalogState, CodeRows, Index, IndexOptions, ItemSet, MaskRows};
 
 use super::Engine;
 use crate::generate::Shape;
@@ -64,6 +64,11 @@ impl IndexEngine {
         let begun = Instant::now();
         let items = self.index.item_set(ranks);
         Some(IndexFilter { kept, items, set_ms: begun.elapsed().as_secs_f64() * 1e3 })
+    }
+
+    /// As [`Engine::fill_masks`], into rows that clear what they set last.
+    pub(crate) fn fill_mask_rows(&self, states: &[CatalogState], rows: &mut MaskRows) {
+        self.index.fill_mask_rows(states, None, &[], rows);
     }
 
     /// As [`Engine::fill_masks`], for the items that a filter keeps.

@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use palmette_storage::prefetch;
+use palmette_storage::{prefetch, with_bit_instructions};
 
 use super::sparse::SparseLevel;
-use super::step::{WINDOW, is_asked};
+use super::step::{LINE_WORDS, WINDOW, is_asked};
 use super::{CatalogState, Index, ItemSet};
 
 impl Index {
@@ -18,6 +18,20 @@ impl Index {
     ///
     /// Cost: as [`child`](Self::child) for each, but beams wait for memory together. No allocation.
     pub fn advance(
+        &self,
+        states: &mut [CatalogState],
+        items: Option<&ItemSet>,
+        code_of: impl Fn(usize, usize) -> u32,
+    ) {
+        // PERF: prefixes are found by counting bits, and many of them.
+        with_bit_instructions(
+            #[inline(always)]
+            || self.advance_runs(states, items, code_of),
+        );
+    }
+
+    #[inline(always)]
+    fn advance_runs(
         &self,
         states: &mut [CatalogState],
         items: Option<&ItemSet>,
@@ -35,6 +49,9 @@ impl Index {
                     .for_each(|(code, at)| *code = code_of(at, level));
                 place += states.len();
                 match self.sparse_level(level) {
+                    Some(sparse) if self.is_numbered_by_masks(sparse, level) => {
+                        self.advance_by_masks(sparse, states, &codes, items);
+                    }
                     Some(sparse) => self.advance_sparse(sparse, states, &codes, items),
                     None => self.advance_dense(states, &codes, items),
                 }
@@ -42,6 +59,7 @@ impl Index {
         }
     }
 
+    #[inline(always)]
     fn advance_dense(
         &self,
         states: &mut [CatalogState],
@@ -69,6 +87,51 @@ impl Index {
         }
     }
 
+    /// Whether the mask of a prefix says which of its children has which number, and lies in a line or two.
+    #[inline]
+    fn is_numbered_by_masks(&self, sparse: &SparseLevel, level: usize) -> bool {
+        level < self.dense.num_masked()
+            && self.dense.words_per_row(level) <= LINE_WORDS
+            && sparse.knows_starts()
+    }
+
+    /// As [`advance_sparse`](Self::advance_sparse), without the codes: as many children come before the one
+    /// over a code as the mask of the prefix has bits before it.
+    ///
+    /// PERF: it reads a line of the mask rather than up to three of codes, and searches nothing. With it and the
+    /// instructions, the step over the third code of `palmette-live`'s bench `updates` (180 children a beam, 20
+    /// million items) went from 27.5 to 16.8 us.
+    #[inline(always)]
+    fn advance_by_masks(
+        &self,
+        sparse: &SparseLevel,
+        states: &mut [CatalogState],
+        codes: &[u32; WINDOW],
+        items: Option<&ItemSet>,
+    ) {
+        let level = states[0].level();
+        for (state, &code) in states.iter().zip(codes) {
+            let mask = self.dense.mask(level, state.key);
+            prefetch(mask, 0);
+            prefetch(mask, code as usize / 32);
+            if items.is_some() {
+                prefetch(self.kept_mask(state, items).unwrap_or_default(), code as usize / 32);
+            }
+            sparse.prefetch_starts(&self.within(state));
+        }
+        states.iter().for_each(|state| sparse.prefetch_listed_starts(&self.within(state)));
+        for (state, &code) in states.iter_mut().zip(codes) {
+            let ranks = if self.is_kept(state, items, code) {
+                let mask = self.dense.mask(level, state.key);
+                sparse.child_after(&self.within(state), ones_before(mask, code))
+            } else {
+                0..0
+            };
+            *state = self.state_or_dead(ranks, 0, level + 1);
+        }
+    }
+
+    #[inline(always)]
     fn advance_sparse(
         &self,
         sparse: &SparseLevel,
@@ -131,4 +194,13 @@ impl Index {
         let state = self.state(ranks, key, level);
         if state.is_dead() { CatalogState::DEAD } else { state }
     }
+}
+
+/// Bits of a mask before that of a code.
+#[inline(always)]
+fn ones_before(mask: &[u32], code: u32) -> u64 {
+    let (word, keep) = (code as usize / 32, (1_u32 << (code % 32)) - 1);
+    let whole: u32 = mask[..word.min(mask.len())].iter().map(|word| word.count_ones()).sum();
+    let part = mask.get(word).map_or(0, |word| (word & keep).count_ones());
+    u64::from(whole + part)
 }

@@ -10,9 +10,12 @@ use super::sparse::SparseLevel;
 /// How to index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// How many of the first levels to keep as masks and a table. Without it, as many as cost at
-    /// most a byte an item.
+    /// How many of the first levels to keep as masks and a table. Without it, as many as
+    /// `dense_bytes` are enough for.
     pub dense_levels: Option<usize>,
+    /// Bytes of the masks and the table, and again of the masks of one level more; without it, a byte an item,
+    /// or 4 KiB.
+    pub dense_bytes: Option<u64>,
     /// Size of each level's codebook, at least the largest code and 1; without it, as used.
     pub codes_per_level: Option<Vec<u32>>,
 }
@@ -63,8 +66,9 @@ impl Index {
         let shared = sorted.shared();
         let num_items = sorted.len() as u64;
         let bounds = code_bounds(sorted, options.codes_per_level.as_deref());
-        let dense_levels = dense_levels(sorted, &bounds, options.dense_levels)?;
-        let masked = masked_levels(&bounds, dense_levels, num_items);
+        let dense_levels = dense_levels(sorted, &bounds, options)?;
+        let most = options.dense_bytes.unwrap_or_else(|| default_dense_bytes(num_items));
+        let masked = masked_levels(&bounds, dense_levels, most);
         let dense = Dense::new(&bounds[..masked], dense_levels, sorted, &shared);
         let sparse = (dense_levels..sorted.num_levels())
             .into_par_iter()
@@ -88,20 +92,23 @@ fn code_bounds(sorted: &SortedRows, sizes: Option<&[u32]>) -> Vec<u32> {
 fn dense_levels(
     sorted: &SortedRows,
     bounds: &[u32],
-    asked: Option<usize>,
+    options: &IndexOptions,
 ) -> Result<usize, DenseError> {
     let num_items = sorted.len() as u64;
     let shortest = match sorted.is_ragged() {
         false => sorted.num_levels(),
         true => sorted.iter().map(|row| row.len()).min().unwrap_or(0),
     };
-    match asked {
+    match options.dense_levels {
         Some(asked) if asked > shortest => Err(DenseError::TooDeep { asked, shortest }),
         Some(asked) if Dense::bytes_for(&bounds[..asked], num_items).is_none() => {
             Err(too_large(&bounds[..asked]))
         }
         Some(asked) => Ok(asked),
-        None => Ok(default_dense_levels(&bounds[..shortest], num_items)),
+        None => {
+            let most = options.dense_bytes.unwrap_or_else(|| default_dense_bytes(num_items));
+            Ok(cheap_dense_levels(&bounds[..shortest], num_items, most))
+        }
     }
 }
 
@@ -111,21 +118,24 @@ pub(crate) fn too_large(sizes: &[u32]) -> DenseError {
     DenseError::TooLarge { asked: sizes.len(), keys: format!("{keys:.1e}") }
 }
 
-/// As many levels as cost at most a byte an item, or 4 KiB.
-pub(crate) fn default_dense_levels(sizes: &[u32], num_items: u64) -> usize {
+/// A byte an item, or 4 KiB.
+pub(crate) fn default_dense_bytes(num_items: u64) -> u64 {
     const MIN_BYTES: u64 = 4096;
-    let most = num_items.max(MIN_BYTES);
+    num_items.max(MIN_BYTES)
+}
+
+/// As many levels as cost at most so many bytes.
+pub(crate) fn cheap_dense_levels(sizes: &[u32], num_items: u64, most: u64) -> usize {
     let cheap = |&levels: &usize| {
         Dense::bytes_for(&sizes[..levels], num_items).is_some_and(|bytes| bytes <= most)
     };
     (0..=sizes.len()).take_while(cheap).last().unwrap_or(0)
 }
 
-/// One level more than is dense, where its masks cost at most a byte an item, or 4 KiB.
-pub(crate) fn masked_levels(sizes: &[u32], dense_levels: usize, num_items: u64) -> usize {
-    const MIN_BYTES: u64 = 4096;
+/// One level more than is dense, where its masks cost at most so many bytes.
+pub(crate) fn masked_levels(sizes: &[u32], dense_levels: usize, most: u64) -> usize {
     let Some(next) = sizes.get(dense_levels) else { return dense_levels };
     let keys: u64 = sizes[..dense_levels].iter().map(|&size| u64::from(size)).product();
     let bytes = keys.saturating_mul(4 * u64::from(next.div_ceil(32)));
-    dense_levels + usize::from(bytes <= num_items.max(MIN_BYTES))
+    dense_levels + usize::from(bytes <= most)
 }

@@ -104,7 +104,7 @@ pub(crate) struct PackedReader<'a> {
 }
 
 impl PackedReader<'_> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, index: u64) -> u64 {
         let place = index.wrapping_mul(self.bits);
         let at = (place / 8) as usize;
@@ -129,7 +129,7 @@ impl PackedReader<'_> {
     /// PERF: as many numbers as a read holds are visited without asking whether they belong, since how
     /// many do is not predictable. With five codes a beam, a step of 140 beams went from 3.6 to 2.8 us,
     /// hot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn for_each_or_more(&self, range: Range<u64>, mut visit: impl FnMut(u64, bool)) {
         let Some(per_read) = u64::from(MAX_BITS).checked_div(self.bits) else {
             // All numbers are 0, however many a damaged file says there are.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::build::{default_dense_levels, masked_levels};
+use super::build::{cheap_dense_levels, default_dense_bytes, masked_levels};
 use super::dense::Dense;
 use super::packed_ints::{bits_for, num_words};
 use super::sparse::SparseLevel;
@@ -42,6 +42,7 @@ impl IndexPlan {
         sizes: &[u32],
         dense_levels: Option<usize>,
     ) -> Result<Self, DenseError> {
+        let most = default_dense_bytes(num_items);
         let dense_levels = match dense_levels {
             Some(asked) if asked > sizes.len() => {
                 return Err(DenseError::TooDeep { asked, shortest: sizes.len() });
@@ -50,9 +51,9 @@ impl IndexPlan {
                 return Err(too_large(&sizes[..asked]));
             }
             Some(asked) => asked,
-            None => default_dense_levels(sizes, num_items),
+            None => cheap_dense_levels(sizes, num_items, most),
         };
-        let masked = masked_levels(sizes, dense_levels, num_items);
+        let masked = masked_levels(sizes, dense_levels, most);
         let mut plan = Self { dense_levels, levels: Vec::new(), bytes: 0, most_bytes: 0 };
         let (mut possible, mut above) = (1.0_f64, 1.0_f64);
         for (level, &size) in sizes.iter().enumerate() {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-/// The mask rows of one level, in pieces of about 4 KiB that clones share until one changes them.
+/// The mask rows of one level, in pieces of 2 to 4 KiB, or a row, that clones share until one changes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SharedMasks {
     words_per_row: usize,
-    rows_per_piece: usize,
+    /// A piece has two to the power of this many rows: finding one is a shift.
+    piece_shift: u32,
     pieces: Vec<Arc<[u32]>>,
 }
 
@@ -16,10 +17,10 @@ const PIECE_WORDS: usize = 1024;
 impl SharedMasks {
     /// Takes a copy of the rows of a level.
     pub(super) fn new(masks: &[u32], words_per_row: usize) -> Self {
-        let rows_per_piece = (PIECE_WORDS / words_per_row.max(1)).max(1);
-        let piece_words = (rows_per_piece * words_per_row).max(1);
+        let piece_shift = (PIECE_WORDS / words_per_row.max(1)).max(1).ilog2();
+        let piece_words = (words_per_row << piece_shift).max(1);
         let pieces = masks.chunks(piece_words).map(Arc::from).collect();
-        Self { words_per_row, rows_per_piece, pieces }
+        Self { words_per_row, piece_shift, pieces }
     }
 
     /// The row of a prefix; empty where there is none.
@@ -45,9 +46,11 @@ impl SharedMasks {
             + size_of_val(&*self.pieces)
     }
 
+    #[inline]
     fn place(&self, key: u32) -> (usize, usize) {
         let key = key as usize;
-        (key / self.rows_per_piece, key % self.rows_per_piece * self.words_per_row)
+        let row = key & ((1 << self.piece_shift) - 1);
+        (key >> self.piece_shift, row * self.words_per_row)
     }
 }
 

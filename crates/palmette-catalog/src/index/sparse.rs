@@ -114,7 +114,7 @@ impl SparseLevel {
     }
 
     /// Places of the codes of the prefix with this range.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn places(&self, within: &Range<u64>) -> Range<u64> {
         match &self.starts {
             None => within.clone(),
@@ -164,19 +164,24 @@ impl SparseLevel {
     }
 
     /// Sets the bit `first_bit + code` of `row` for each of the codes at `places`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set_codes(&self, places: Range<u64>, first_bit: u32, row: &mut [u32]) {
-        let mut set = |code: u64, valid: bool| {
+        self.visit_codes(places, |code, valid| {
             let bit = u64::from(first_bit) + code;
             if let Some(word) = row.get_mut((bit / 32) as usize) {
                 *word |= u32::from(valid) << (bit % 32);
             }
-        };
+        });
+    }
+
+    /// Visits the codes at `places`, and up to seven others with `false`.
+    #[inline(always)]
+    pub(crate) fn visit_codes(&self, places: Range<u64>, mut visit: impl FnMut(u64, bool)) {
         let codes = self.codes.reader();
         if places.start + 1 == places.end {
-            set(codes.get(places.start), true);
+            visit(codes.get(places.start), true);
         } else {
-            codes.for_each_or_more(places, set);
+            codes.for_each_or_more(places, visit);
         }
     }
 
@@ -290,6 +295,7 @@ impl SparseLevel {
 
     /// The child over `code` of the prefix with range `parent`, whose codes are at `places`: its number, or
     /// where the level does not number prefixes its first rank, and its range.
+    #[inline(always)]
     pub(crate) fn child_at(
         &self,
         parent: &Range<u64>,
@@ -305,6 +311,12 @@ impl SparseLevel {
             None => (place, place..self.run_end(place..parent.end, code)),
             Some(starts) => (place, range_of(starts, place, parent)),
         })
+    }
+
+    /// The range of the child that comes after as many others, at a level that knows where prefixes begin.
+    #[inline(always)]
+    pub(crate) fn child_after(&self, parent: &Range<u64>, others: u64) -> Range<u64> {
+        self.starts.as_ref().map_or(0..0, |starts| starts.range_after(others, parent))
     }
 
     /// The child that holds `rank`, and its code; `None` when the ID of that item ends before.
@@ -395,6 +407,7 @@ impl SparseLevel {
     }
 }
 
+#[inline(always)]
 fn range_of(starts: &Starts, place: u64, parent: &Range<u64>) -> Range<u64> {
     let start = starts.nth(place, parent);
     start..starts.next(start + 1, parent.end, place + 1).max(start)

@@ -59,7 +59,7 @@ impl Starts {
     }
 
     /// How many lie before `rank`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_before(&self, rank: u64) -> u64 {
         match self {
             Self::Listed(list) => list.count_before(rank),
@@ -68,7 +68,7 @@ impl Starts {
     }
 
     /// The rank of start number `index`, which lies in `within`; the end of `within` if it does not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn nth(&self, index: u64, within: &Range<u64>) -> u64 {
         let rank = match self {
             Self::Listed(list) if index < list.len() => list.get(index),
@@ -79,13 +79,31 @@ impl Starts {
     }
 
     /// The first start at or after `rank`, which is number `index`; `end` if that comes first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&self, rank: u64, end: u64, index: u64) -> u64 {
         match self {
             Self::Listed(list) if index < list.len() => list.get(index).clamp(rank.min(end), end),
             Self::Listed(_) => end,
             Self::Bits(bits) => bits.next(rank, end, index),
         }
+    }
+
+    /// From the start that comes after `others` starts in `within` up to the next: an empty range where there are
+    /// fewer.
+    #[inline(always)]
+    pub(crate) fn range_after(&self, others: u64, within: &Range<u64>) -> Range<u64> {
+        let (start, end) = match self {
+            Self::Listed(list) => {
+                let index = list.count_before(within.start).saturating_add(others);
+                let start = self.nth(index, within);
+                (start, self.next(start + 1, within.end, index + 1))
+            }
+            Self::Bits(bits) => {
+                let start = bits.nth_from(within.start, others, within.end);
+                (start, bits.nth_from(start + 1, 0, within.end))
+            }
+        };
+        start..end.max(start)
     }
 
     /// Asks for the memory that [`count_before`](Self::count_before) will read.
@@ -170,6 +188,11 @@ mod tests {
                 let first = starts.count_before(from);
                 for (at, &rank) in within.iter().enumerate() {
                     prop_assert_eq!(starts.nth(first + at as u64, &(from..to)), rank);
+                }
+                for others in 0..=within.len() {
+                    let at = |other: usize| within.get(other).copied().unwrap_or(to);
+                    let range = starts.range_after(others as u64, &(from..to));
+                    prop_assert_eq!(range, at(others)..at(others + 1));
                 }
                 let next = within.first().copied().unwrap_or(to);
                 prop_assert_eq!(starts.next(from, to, first), next);

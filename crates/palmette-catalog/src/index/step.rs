@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use palmette_storage::prefetch;
+use palmette_storage::{prefetch, with_bit_instructions};
 
 use super::item_set::Members;
 use super::sparse::SparseLevel;
@@ -19,7 +19,7 @@ use super::{CatalogState, Index, ItemSet};
 pub(super) const WINDOW: usize = 32;
 
 /// Words in a cache line.
-const LINE_WORDS: usize = 16;
+pub(super) const LINE_WORDS: usize = 16;
 
 impl Index {
     /// Writes which codes may follow each state: row `i` of `masks`, `words_per_row` words, belongs to
@@ -51,6 +51,21 @@ impl Index {
         if words_per_row == 0 {
             return;
         }
+        with_bit_instructions(
+            #[inline(always)]
+            || self.fill_mask_runs(states, items, first_bits, words_per_row, masks),
+        );
+    }
+
+    #[inline(always)]
+    fn fill_mask_runs(
+        &self,
+        states: &[CatalogState],
+        items: Option<&ItemSet>,
+        first_bits: &[u32],
+        words_per_row: usize,
+        masks: &mut [u32],
+    ) {
         let mut rest = masks;
         for run in states.chunk_by(|a, b| a.level == b.level) {
             let (rows, after) = rest.split_at_mut(run.len() * words_per_row);
@@ -85,7 +100,7 @@ impl Index {
         }
     }
 
-    fn prefetch_masks(&self, states: &[CatalogState], items: Option<&ItemSet>) {
+    pub(super) fn prefetch_masks(&self, states: &[CatalogState], items: Option<&ItemSet>) {
         for state in states {
             let mask = self.kept_mask(state, items).unwrap_or_default();
             (0..mask.len()).step_by(LINE_WORDS).for_each(|word| prefetch(mask, word));
@@ -93,6 +108,7 @@ impl Index {
     }
 
     /// Rows of states at a level that keeps codes.
+    #[inline(always)]
     fn set_codes(
         &self,
         sparse: &SparseLevel,
@@ -128,6 +144,22 @@ impl Index {
         masks: &mut [u32],
     ) {
         assert_eq!(states.len(), rows.len(), "a row for each state");
+        with_bit_instructions(
+            #[inline(always)]
+            || self.add_mask_runs(states, rows, items, first_bits, words_per_row, masks),
+        );
+    }
+
+    #[inline(always)]
+    fn add_mask_runs(
+        &self,
+        states: &[CatalogState],
+        rows: &[u32],
+        items: Option<&ItemSet>,
+        first_bits: &[u32],
+        words_per_row: usize,
+        masks: &mut [u32],
+    ) {
         let mut rest = rows;
         for run in states.chunk_by(|a, b| a.level == b.level) {
             let (rows, after) = rest.split_at(run.len());
@@ -197,6 +229,7 @@ impl Index {
 
     /// Asks for the memory that a window of states of one level will read; returns for each the places
     /// of its codes.
+    #[inline(always)]
     pub(super) fn bring_in(
         &self,
         sparse: &SparseLevel,
@@ -233,8 +266,8 @@ impl Index {
     }
 
     /// Adds to `row` the codes at `places`, those that follow `state`.
-    #[inline]
-    fn add_codes(
+    #[inline(always)]
+    pub(super) fn add_codes(
         &self,
         sparse: &SparseLevel,
         state: &CatalogState,
@@ -302,7 +335,7 @@ pub(super) fn is_asked(state: &CatalogState) -> bool {
 }
 
 /// Writes the bits of `mask` over `row`, the first of them at `first_bit`, and 0 around them.
-fn write_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
+pub(super) fn write_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
     if !first_bit.is_multiple_of(32) {
         row.fill(0);
         return add_bits(mask, row, first_bit);

@@ -1,16 +1,17 @@
 //! What several commands load: a model with its catalog, and the items a user names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_catalog::{Catalog, Filter};
+use palmette_live::{LiveCatalog, LiveOptions, MergePolicy};
 use palmette_model::Model;
 use palmette_recommend::{PromptFormat, Recommender};
 use serde_json::Value;
 
-use crate::output::{grouped, visible};
+use crate::output::{grouped, progress_bar, visible};
 
 /// A model and the catalog it may recommend from.
 #[derive(Debug, Args)]
@@ -18,19 +19,48 @@ pub(crate) struct RecommenderArgs {
     /// Directory of the model: config.json, model.safetensors, semantic_ids.json
     #[arg(long, value_name = "DIR")]
     pub(crate) model: PathBuf,
-    /// Catalog, made by `palmette catalog build`
+    /// Catalog, made by `palmette catalog build`, or directory of a live one
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: PathBuf,
 }
 
 impl RecommenderArgs {
     pub(crate) fn load(&self) -> anyhow::Result<Recommender> {
-        let catalog = Arc::new(Catalog::open(&self.catalog)?);
+        let catalog = Arc::new(open_catalog(&self.catalog)?);
         let format = PromptFormat::read(&self.model)?;
         let model = Model::load(&self.model)?;
         Recommender::new(model, catalog, format)
             .with_context(|| format!("{} with {}", self.model.display(), self.catalog.display()))
     }
+}
+
+/// Opens a catalog file, or what the directory of a live catalog holds at its newest generation.
+///
+/// The items of several segments are put together first, which takes some microseconds an item; `palmette
+/// catalog live merge` does it once and for all. The directory is left as it is.
+pub(crate) fn open_catalog(path: &Path) -> anyhow::Result<Catalog> {
+    if !path.is_dir() {
+        return Ok(Catalog::open(path)?);
+    }
+    let options = LiveOptions {
+        merging: MergePolicy::Never,
+        checkpoint_bytes: u64::MAX,
+        ..LiveOptions::default()
+    };
+    let snapshot = LiveCatalog::open(path, options)?.snapshot();
+    let schema = snapshot.schema();
+    if let [only] = snapshot.segments()
+        && let catalog = only.segment().catalog()
+        && only.live().is_none()
+        && catalog.level_prefixes() == schema.level_prefixes.as_deref()
+        && catalog.columns().columns().count() == schema.columns.len()
+    {
+        return Ok(catalog.clone());
+    }
+    let bar = progress_bar(snapshot.num_items() as usize, "items", false);
+    let catalog = snapshot.to_catalog(|| bar.inc(1))?;
+    bar.finish_and_clear();
+    Ok(catalog)
 }
 
 /// Makes rayon's workers as many as asked for, one per core by default; returns how many.

@@ -81,6 +81,7 @@ The table has a line for each level:
   follow       codes that follow a beam on average
   cold         median of cold steps, in microseconds; p99 and min are of the same steps
   hot          median of the same steps again
+  kept rows    median of cold steps into rows that clear only what they set last
   successors   median of listing the codes with the states after them, cold
   filtered     median of cold steps that allow only the items of --filter-share
 
@@ -202,13 +203,23 @@ fn steps(report: &Report) -> String {
                 format!("{:.1}", cold.p99),
                 format!("{:.1}", cold.min),
                 p50(&report.step_hot_us, level),
+                p50(&report.kept_rows_us, level),
                 p50(&report.successors_us, level),
                 filtered,
             ]
         })
         .collect();
-    let headings =
-        [" level", " follow", " cold", " p99", " min", " hot", " successors", " filtered"];
+    let headings = [
+        " level",
+        " follow",
+        " cold",
+        " p99",
+        " min",
+        " hot",
+        " kept rows",
+        " successors",
+        " filtered",
+    ];
     table(&headings, &rows)
 }
 

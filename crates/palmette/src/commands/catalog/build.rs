@@ -254,6 +254,7 @@ fn options(args: &BuildArgs) -> BuildOptions {
         codes_per_level: args.codes_per_level.clone(),
         num_levels: args.levels,
         dense_levels: args.dense,
+        dense_bytes: None,
         columns: args.column.clone(),
     }
 }

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use palmette_catalog::Catalog;
 use serde_json::{Value, json};
 
 use crate::commands::items::{codes_text, name_text};
-use crate::commands::loading::filter;
+use crate::commands::loading::{filter, open_catalog};
 use crate::output::{grouped, print, print_json, table};
 
 const AFTER_HELP: &str = "\
@@ -23,7 +22,7 @@ text or seconds since 1970.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct FilterArgs {
-    /// Catalog, made by `palmette catalog build`
+    /// Catalog, made by `palmette catalog build`, or directory of a live one
     catalog: PathBuf,
     /// The filter as JSON in quotes, or @FILE for a file that holds it
     #[arg(value_name = "FILTER")]
@@ -38,7 +37,7 @@ pub(crate) struct FilterArgs {
 
 pub(super) fn run(args: &FilterArgs) -> anyhow::Result<()> {
     let filter = filter(&args.filter)?;
-    let catalog = Catalog::open(&args.catalog)?;
+    let catalog = open_catalog(&args.catalog)?;
     let start = Instant::now();
     let items = catalog.item_set(&filter)?;
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;

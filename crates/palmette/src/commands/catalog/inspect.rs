@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::stats::stats_text;
 use crate::commands::items::{codes_text, item_json, name_text, shortened};
-use crate::commands::loading::rank;
+use crate::commands::loading::{open_catalog, rank};
 use crate::output::{grouped, print, print_json, table, visible};
 
 /// Most items listed for a prefix or a semantic ID.
@@ -28,7 +28,7 @@ The table has a line for each level, the place of a code in a semantic ID:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct InspectArgs {
-    /// Catalog, made by `palmette catalog build`
+    /// Catalog, made by `palmette catalog build`, or directory of a live one
     catalog: PathBuf,
     /// Show this item
     #[arg(long, value_name = "ID", conflicts_with = "prefix")]
@@ -42,7 +42,7 @@ pub(crate) struct InspectArgs {
 }
 
 pub(super) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
-    let catalog = Catalog::open(&args.catalog)?;
+    let catalog = open_catalog(&args.catalog)?;
     match (&args.item, &args.prefix) {
         (Some(id), _) => inspect_item(&catalog, id, args.json),
         (None, Some(prefix)) => inspect_prefix(&catalog, prefix, args.json),

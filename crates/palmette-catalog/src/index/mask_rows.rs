@@ -1,0 +1,222 @@
+//! Mask rows that are cleared where they are set.
+
+use palmette_storage::with_bit_instructions;
+
+use super::sparse::SparseLevel;
+use super::step::{WINDOW, is_asked, write_bits};
+use super::{CatalogState, Index, ItemSet};
+
+/// Mask rows that remember which of their words they set, so that filling them anew clears those and no others.
+///
+/// With a large vocabulary and few codes allowed, clearing whole rows is most of a step: 140 rows of 32,768 bits
+/// are 573 KB. These cost what is allowed, not what there is. A row of which more than a sixteenth is to be set is
+/// cleared whole.
+///
+/// Memory: the rows, and a sixteenth of it and 36 bytes a row for what they remember. Made once and reused, one
+/// for each thread; filling allocates only when there are more rows than ever before.
+#[derive(Clone, Debug)]
+pub struct MaskRows {
+    words_per_row: usize,
+    num_rows: usize,
+    /// All rows that there ever were, one after another; those past `num_rows` hold what they held last.
+    masks: Vec<u32>,
+    /// For each row, [`places_per_row`](places_per_row) places of its words that may be set, and how many of them
+    /// there are; other words are 0. [`WHOLE`] for a row of which any word may be set.
+    places: Vec<u32>,
+    num_places: Vec<u32>,
+}
+
+/// The number of places of a row whose words may all be set.
+const WHOLE: u32 = u32::MAX;
+
+/// A read of codes visits up to so many more than belong to a prefix.
+const SPARE_PLACES: usize = 8;
+
+/// Words of a row that are remembered singly.
+fn max_single(words_per_row: usize) -> usize {
+    words_per_row / 16
+}
+
+/// Room for the places of a row.
+fn places_per_row(words_per_row: usize) -> usize {
+    max_single(words_per_row) + SPARE_PLACES
+}
+
+impl MaskRows {
+    /// No rows yet, each to have so many words: `mask::num_words` of the number of tokens.
+    pub fn new(words_per_row: usize) -> Self {
+        let (masks, places, num_places) = (Vec::new(), Vec::new(), Vec::new());
+        Self { words_per_row, num_rows: 0, masks, places, num_places }
+    }
+
+    /// Words of a row.
+    pub fn words_per_row(&self) -> usize {
+        self.words_per_row
+    }
+
+    /// Rows that were filled last.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// The rows that were filled last, one after another.
+    pub fn masks(&self) -> &[u32] {
+        &self.masks[..self.num_rows * self.words_per_row]
+    }
+
+    /// One of them.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.masks()[row * self.words_per_row..(row + 1) * self.words_per_row]
+    }
+
+    fn set_num_rows(&mut self, num_rows: usize) {
+        self.num_rows = num_rows;
+        if self.num_places.len() < num_rows {
+            self.masks.resize(num_rows * self.words_per_row, 0);
+            self.places.resize(num_rows * places_per_row(self.words_per_row), 0);
+            self.num_places.resize(num_rows, 0);
+        }
+    }
+
+    #[inline]
+    fn remembered(&mut self, row: usize) -> RememberedRow<'_> {
+        let (words, places) = (self.words_per_row, places_per_row(self.words_per_row));
+        RememberedRow {
+            words: &mut self.masks[row * words..(row + 1) * words],
+            places: &mut self.places[row * places..(row + 1) * places],
+            num_places: &mut self.num_places[row],
+        }
+    }
+}
+
+/// One row, and what it remembers.
+struct RememberedRow<'a> {
+    words: &'a mut [u32],
+    places: &'a mut [u32],
+    num_places: &'a mut u32,
+}
+
+impl RememberedRow<'_> {
+    #[inline]
+    fn clear(&mut self) {
+        match self.places.get(..*self.num_places as usize) {
+            Some(places) => {
+                for &place in places {
+                    if let Some(word) = self.words.get_mut(place as usize) {
+                        *word = 0;
+                    }
+                }
+            }
+            None => self.words.fill(0),
+        }
+        *self.num_places = 0;
+    }
+}
+
+impl Index {
+    /// As [`fill_masks`](Self::fill_masks), into rows that remember what they hold: the same masks, one row a
+    /// state.
+    ///
+    /// Cost: below the dense levels, what is allowed now and what was allowed by the rows' last filling, rather
+    /// than the rows' words. No allocation, but for more rows than ever before.
+    pub fn fill_mask_rows(
+        &self,
+        states: &[CatalogState],
+        items: Option<&ItemSet>,
+        first_bits: &[u32],
+        rows: &mut MaskRows,
+    ) {
+        rows.set_num_rows(states.len());
+        with_bit_instructions(
+            #[inline(always)]
+            || {
+                let mut first_row = 0;
+                for run in states.chunk_by(|a, b| a.level == b.level) {
+                    let level = run[0].level();
+                    let first_bit = first_bits.get(level).copied().unwrap_or(0);
+                    for states in run.chunks(WINDOW) {
+                        self.fill_window(states, items, first_bit, first_row, rows);
+                        first_row += states.len();
+                    }
+                }
+            },
+        );
+    }
+
+    /// Rows of states of one level, from `first_row` on.
+    #[inline(always)]
+    fn fill_window(
+        &self,
+        states: &[CatalogState],
+        items: Option<&ItemSet>,
+        first_bit: u32,
+        first_row: usize,
+        rows: &mut MaskRows,
+    ) {
+        let level = states[0].level();
+        if level < self.dense.num_masked() {
+            self.prefetch_masks(states, items);
+            for (state, row) in states.iter().zip(first_row..) {
+                let row = rows.remembered(row);
+                write_bits(self.kept_mask(state, items).unwrap_or_default(), row.words, first_bit);
+                *row.num_places = WHOLE;
+            }
+        } else if let Some(sparse) = self.sparse_level(level) {
+            self.remember_codes(sparse, states, items, first_bit, first_row, rows);
+        } else {
+            (first_row..).take(states.len()).for_each(|row| rows.remembered(row).clear());
+        }
+    }
+
+    /// Rows of states at a level that keeps codes.
+    #[inline(always)]
+    fn remember_codes(
+        &self,
+        sparse: &SparseLevel,
+        states: &[CatalogState],
+        items: Option<&ItemSet>,
+        first_bit: u32,
+        first_row: usize,
+        rows: &mut MaskRows,
+    ) {
+        let members = items.map(|items| items.members(self, states[0].level()));
+        let places = self.bring_in(sparse, states, members);
+        // Clearing takes time in which the lines arrive.
+        (first_row..).take(states.len()).for_each(|row| rows.remembered(row).clear());
+        let most = max_single(rows.words_per_row) as u64;
+        for ((state, places), row) in states.iter().zip(places).zip(first_row..) {
+            let row = rows.remembered(row);
+            if places.end.saturating_sub(places.start) > most {
+                self.add_codes(sparse, state, places, members, first_bit, row.words);
+                *row.num_places = WHOLE;
+                continue;
+            }
+            let (mut len, mut is_whole) = (0, false);
+            let mut set = |code: u64, valid: bool| {
+                let bit = u64::from(first_bit) + code;
+                let word = (bit / 32) as usize;
+                if let Some(bits) = row.words.get_mut(word) {
+                    *bits |= u32::from(valid) << (bit % 32);
+                    match row.places.get_mut(len) {
+                        Some(place) => *place = word as u32,
+                        // A damaged file may have more codes than it says.
+                        None => is_whole = true,
+                    }
+                    len += usize::from(valid);
+                }
+            };
+            match members.filter(|_| is_asked(state)) {
+                None => sparse.visit_codes(places, set),
+                Some(members) => {
+                    sparse.for_each_code_of(members, self.within(state), places, |code| {
+                        set(code, true);
+                    })
+                }
+            }
+            *row.num_places = if is_whole { WHOLE } else { len as u32 };
+        }
+    }
+}
