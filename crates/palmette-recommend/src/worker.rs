@@ -203,7 +203,7 @@ impl<'r> Worker<'r> {
         format.write_prompt(&self.history, &mut self.prompt);
         self.session.set_prompt(&self.prompt)?;
 
-        self.search.start(constraint);
+        self.search.start(constraint)?;
         stage_ended(Stage::Mask);
         self.rows.clear();
         while self.search.is_live() {

@@ -28,6 +28,8 @@ use crate::{
 /// Frozen, but that the lexer grows as it is used; threads share it.
 #[derive(Debug)]
 pub struct Recognizer {
+    /// As it was given.
+    source: Arc<Grammar>,
     grammar: Arc<Grammar>,
     lexer: Lexer,
     parser: Parser,
@@ -69,10 +71,11 @@ impl Recognizer {
         budget: &mut Budget<'_>,
     ) -> Result<Self, CompileError> {
         let lexer = Lexer::new(&grammar, &limits.lexer)?;
+        let source = Arc::clone(&grammar);
         let grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
-        let mut recognizer = Self { grammar, lexer, parser, layer, start: None };
+        let mut recognizer = Self { source, grammar, lexer, parser, layer, start: None };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
@@ -80,6 +83,11 @@ impl Recognizer {
     /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored.
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
+    }
+
+    /// The grammar that it was made of.
+    pub(crate) fn source(&self) -> &Arc<Grammar> {
+        &self.source
     }
 
     /// Its lexer.
