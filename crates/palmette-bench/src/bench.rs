@@ -37,6 +37,12 @@ pub struct CatalogBench {
 #[error("{0}")]
 pub struct BenchError(String);
 
+impl BenchError {
+    pub(crate) fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
 /// Hears how far a measurement has come.
 pub trait Progress {
     /// A stage of `steps` steps begins.

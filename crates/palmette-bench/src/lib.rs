@@ -1,4 +1,4 @@
-//! Comparison engines, generated item sets, and the measuring of catalogs and grammars.
+//! Comparison engines, generated item sets, and the measuring of catalogs, grammars and recommendations.
 //!
 //! - [`GeneratedItems`]: item sets made from a seed, in four distributions.
 //! - [`engines`]: the catalog's index and the plain structures it is compared with, behind one
@@ -7,6 +7,8 @@
 //!   and hot, and gives a [`Report`]; `palmette bench catalog` prints it.
 //! - [`grammar`]: grammars with texts, followed token by token; `palmette bench grammar` prints the
 //!   report.
+//! - [`recommend`]: whole recommendations by a random model, next to what their arithmetic must take;
+//!   `palmette bench recommend` prints the report.
 //!
 //! A **step** of a catalog is what a decoder asks once for every code it emits: for each of B beams, which codes
 //! may follow. The answer is a block of mask rows, `[beams, ceil(vocab / 32)]` u32 words (the
@@ -21,6 +23,7 @@ mod machine;
 mod measure;
 mod peers;
 mod random;
+pub mod recommend;
 mod report;
 mod steps;
 mod timed_build;

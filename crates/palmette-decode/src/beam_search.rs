@@ -1,11 +1,12 @@
 //! The search itself: live hypotheses, their masks, and the pool of results.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use palmette_core::{CommitAllError, CommitError, Constraint, TokenId, mask};
 
 use crate::error::DecodeError;
-use crate::log_softmax::log_sum_exp;
+use crate::log_softmax::max_and_log_sum_exp;
 use crate::logits_source::LogitsSource;
 use crate::top_k::{Extension, TopK};
 
@@ -190,29 +191,55 @@ impl<C: Constraint> BeamSearch<C> {
     /// # Errors
     /// When the shape is wrong or a row has no distribution; the search must then be started anew.
     pub fn select(&mut self, logits: &[f32]) -> Result<(), DecodeError> {
-        let beams = self.live.scores.len();
-        let num_tokens = self.num_tokens;
-        if beams * num_tokens != logits.len() {
-            return Err(DecodeError::ShapeMismatch { beams, num_tokens, got: logits.len() });
+        self.select_of(logits, 0..self.num_tokens)
+    }
+
+    /// As [`select`](Self::select), from the logits of some tokens only, `[live hypotheses, columns]`: probabilities are
+    /// over these, and the constraint must allow no others at this step. Where a level's tokens are known beforehand,
+    /// the model need not compute the rest.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select), and when the constraint allows a token that is not among the columns.
+    pub fn select_of(&mut self, logits: &[f32], columns: Range<usize>) -> Result<(), DecodeError> {
+        let (beams, num_columns) = (self.live.scores.len(), columns.len());
+        if beams * num_columns != logits.len() {
+            let (num_tokens, got) = (num_columns, logits.len());
+            return Err(DecodeError::ShapeMismatch { beams, num_tokens, got });
         }
-        for (beam, row) in logits.chunks_exact(num_tokens.max(1)).enumerate() {
-            let normaliser = log_sum_exp(row);
+        for (beam, row) in logits.chunks_exact(num_columns.max(1)).enumerate() {
+            let (max, normaliser) = max_and_log_sum_exp(row);
             if !normaliser.is_finite() {
                 return Err(DecodeError::BadLogits { beam, step: self.step });
             }
             let parent_score = self.live.scores[beam];
+            // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
+            let score = |logit: f32| parent_score + (logit - normaliser) + 0.0;
+            // Rounding keeps order, so no extension scores more than this. Source: xGR, arXiv 2512.11529, §6.2; there a
+            // beam's extensions are sorted and the first that loses ends it.
+            if !self.top_k.would_take(score(max)) {
+                continue;
+            }
             let words = &self.masks[beam * self.words_per_row..][..self.words_per_row];
             for token in mask::iter(words) {
-                // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
-                let Some(logit) = row.get(token.index()) else {
-                    return Err(DecodeError::BrokenConstraint { token, step: self.step });
+                let place = token.index().checked_sub(columns.start);
+                let Some(&logit) = place.and_then(|place| row.get(place)) else {
+                    return Err(self.no_logit(token));
                 };
-                let score = parent_score + (logit - normaliser) + 0.0;
-                self.top_k.offer(Extension { score, parent: beam as u32, token });
+                self.top_k.offer(Extension { score: score(logit), parent: beam as u32, token });
             }
         }
         self.top_k.drain_into(&mut self.selected);
         Ok(())
+    }
+
+    /// A token that is allowed and has no logit: past the vocabulary, or not asked for.
+    fn no_logit(&self, token: TokenId) -> DecodeError {
+        let step = self.step;
+        if token.index() >= self.num_tokens {
+            DecodeError::BrokenConstraint { token, step }
+        } else {
+            DecodeError::MissingLogit { token, step }
+        }
     }
 
     /// Moves the selected hypotheses over their tokens: collects the accepting ones, fills the masks

@@ -36,6 +36,17 @@ pub enum DecodeError {
         /// Values given.
         got: usize,
     },
+    /// The constraint allows a token whose logit was not asked for.
+    #[error(
+        "the constraint allows token {token} at step {step}, which is not among the tokens whose logits were given: \
+         ask for all that may follow"
+    )]
+    MissingLogit {
+        /// The token.
+        token: TokenId,
+        /// Tokens generated before.
+        step: usize,
+    },
     /// The constraint broke its first law: its mask allows a token that it does not move over.
     #[error(
         "the constraint allows token {token} at step {step} and then refuses it: what it was made from is \

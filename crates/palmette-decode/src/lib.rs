@@ -10,7 +10,8 @@
 //! A hypothesis is a token sequence from the constraint's start; its score is the sum of its
 //! tokens' log-probabilities, `logit − log Σ exp(logits)` over the **whole** vocabulary, as Hugging
 //! Face `generate` scores with `prefix_allowed_tokens_fn`: disallowed tokens are dropped after
-//! normalising, not before. At each step the best `width` extensions of all live hypotheses
+//! normalising, not before. [`select_of`](BeamSearch::select_of) takes another whole: the tokens of one level, whose
+//! probabilities then sum to 1. At each step the best `width` extensions of all live hypotheses
 //! survive. Every survivor at an accepting position is a result; one that can go on also stays
 //! live. The results are the best `width` of all of those.
 //!

@@ -1,5 +1,7 @@
 //! The normaliser of a logits row.
 
+use pulp::{Arch, Simd, WithSimd};
+
 use crate::exp::exp;
 
 /// Sums kept side by side, so that the compiler can use vector registers; part of the definition,
@@ -11,6 +13,28 @@ const LANES: usize = 16;
 /// NaN if any logit is NaN or all are −∞ or there are none, +∞ or NaN if any is +∞; otherwise finite. Cost: two
 /// passes over the row. The result is a function of the row alone.
 pub fn log_sum_exp(logits: &[f32]) -> f32 {
+    max_and_log_sum_exp(logits).1
+}
+
+/// The largest of the logits, −∞ if there are none, and their [`log_sum_exp`]. NaN may be passed over for the former.
+pub(crate) fn max_and_log_sum_exp(logits: &[f32]) -> (f32, f32) {
+    Arch::new().dispatch(MaxAndLogSumExp(logits))
+}
+
+struct MaxAndLogSumExp<'a>(&'a [f32]);
+
+impl WithSimd for MaxAndLogSumExp<'_> {
+    type Output = (f32, f32);
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> (f32, f32) {
+        over_lanes(self.0)
+    }
+}
+
+/// Compiled for the vectors that the processor has; the bits are the same for all.
+#[inline(always)]
+fn over_lanes(logits: &[f32]) -> (f32, f32) {
     let mut maxima = [f32::NEG_INFINITY; LANES];
     let chunks = logits.chunks_exact(LANES);
     for chunk in chunks.clone() {
@@ -30,7 +54,7 @@ pub fn log_sum_exp(logits: &[f32]) -> f32 {
     }
     let tail_sum: f32 = tail.iter().map(|&logit| exp(logit - max)).sum();
     let sum: f32 = sums.iter().sum::<f32>() + tail_sum;
-    max + sum.ln()
+    (max, max + sum.ln())
 }
 
 #[cfg(test)]

@@ -51,6 +51,12 @@ impl TopK {
         Self { heap: BinaryHeap::with_capacity(capacity), capacity }
     }
 
+    /// Whether an extension of this score could still be kept, offered in order.
+    pub(crate) fn would_take(&self, score: f32) -> bool {
+        self.heap.len() < self.capacity
+            || self.heap.peek().is_some_and(|worst| score > worst.0.score)
+    }
+
     /// Offers one. They must come in order of parent and token, so that one that only equals the
     /// worst kept score can never displace it.
     #[inline]

@@ -300,3 +300,59 @@ fn a_failed_search_leaves_nothing_to_the_next() {
     assert!(matches!(search.select(&rows), Err(DecodeError::BadLogits { beam: 1, step: 1 })));
     assert_eq!(run(&mut search, &set, &logits), beam_search(&set, &logits, 2));
 }
+
+/// The columns of each step are one run of tokens, as with levels: the search over them equals a naive one over tables
+/// whose other logits are −∞.
+#[test]
+fn a_level_may_be_the_whole() {
+    let levels = [0..4_usize, 4..8, 8..12];
+    let sequences = (0..40_u32).map(|n| vec![n % 4, 4 + n * 7 % 4, 8 + n * 5 / 3 % 4]);
+    let set = SequenceSet::new(12, sequences.collect::<Vec<_>>());
+    let row = |beam: usize, step: usize| -> Vec<f32> {
+        (0..12).map(|token| ((beam * 31 + step * 17 + token * 13) % 23) as f32 / 7.0).collect()
+    };
+    for width in [1, 3, 64] {
+        let mut some = BeamSearch::new(options(width, 3));
+        let mut all = BeamSearch::new(options(width, 3));
+        some.start(&set).unwrap();
+        all.start(&set).unwrap();
+        for (step, columns) in levels.iter().enumerate() {
+            let rows: Vec<Vec<f32>> =
+                (0..some.tokens().len()).map(|beam| row(beam, step)).collect();
+            let given: Vec<f32> =
+                rows.iter().flat_map(|row| row[columns.clone()].to_vec()).collect();
+            some.select_of(&given, columns.clone()).unwrap();
+            let hidden = |(token, logit): (usize, &f32)| {
+                if columns.contains(&token) { *logit } else { f32::NEG_INFINITY }
+            };
+            let whole: Vec<f32> =
+                rows.iter().flat_map(|row| row.iter().enumerate().map(hidden)).collect();
+            all.select(&whole).unwrap();
+            assert_eq!((some.tokens(), some.parents()), (all.tokens(), all.parents()));
+            some.expand(&set).unwrap();
+            all.expand(&set).unwrap();
+        }
+        let found = |search: &BeamSearch<SequenceSet>| -> Vec<(Vec<TokenId>, f32)> {
+            search.results().map(|h| (h.tokens.to_vec(), h.score)).collect()
+        };
+        let (some, all) = (found(&some), found(&all));
+        assert!(!some.is_empty());
+        assert_eq!(some.len(), all.len());
+        for ((tokens, score), (want, wanted)) in some.iter().zip(&all) {
+            assert_eq!(tokens, want);
+            assert!((score - wanted).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn a_token_without_a_logit_is_an_error() {
+    let set = SequenceSet::new(9, [vec![1], vec![5]]);
+    let mut search = BeamSearch::<SequenceSet>::new(options(4, 1));
+    for (columns, token) in [(0..5, 5), (2..9, 1)] {
+        search.start(&set).unwrap();
+        let logits = vec![0.0; columns.len()];
+        let error = DecodeError::MissingLogit { token: TokenId(token), step: 0 };
+        assert_eq!(search.select_of(&logits, columns), Err(error));
+    }
+}

@@ -1,129 +1,27 @@
 //! Attention over a prompt that all beams share and over each beam's own tokens.
 //!
-//! Letters: H query heads, G key/value heads, C values a head, T prompt tokens, R rows (prompt
-//! positions or beams), P decode passes.
+//! Letters: H query heads, G key/value heads, C values a head, T prompt tokens, R rows (prompt positions or beams).
 //!
-//! The prompt's part is a matrix product over all rows of a head, so that each prompt key is read
-//! once however many beams there are; the own part is at most P short products a beam. Both write
-//! into one row of scores, and one softmax covers them. Source: xGR, arXiv 2512.11529, §5.2.
+//! The prompt's part is a matrix product over the rows of a head, so that each prompt key is read once for many beams;
+//! the own part is a few short products a beam. Source: xGR, arXiv 2512.11529, §5.2. We differ: both stages write into
+//! one row of scores and share its maximum and sum, which is what merging by online softmax comes to, less a rounding.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
+use pulp::{Arch, Simd, WithSimd};
 
 use crate::config::ModelConfig;
-use crate::kernels::{MatMut, MatRef, Write, dot, matmul, softmax_in_place};
-use crate::plan::{SessionOptions, product, zeroed};
+use crate::kernels::{RowsMut, RowsRef, Scores, dot, multiply};
+use crate::key_values::{OwnPart, PromptPart};
 
-/// Query rows of a prompt treated at once; keys after a block's last row are not looked at.
-const CAUSAL_BLOCK: usize = 64;
+/// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
+/// own.
+pub(crate) const QUERY_ROWS: usize = 24;
 
-/// How queries, keys and values lie in a row of width `(H + 2 G) C`.
+/// How many heads there are, and how wide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadShape {
-    heads: usize,
-    key_heads: usize,
-    head_dim: usize,
-}
-
-/// The beams' own keys and values, and which of them each beam descends from.
-#[derive(Debug)]
-pub(crate) struct BeamKeyValues {
-    /// `[layers, P, B, G·C]` each
-    keys: Vec<f32>,
-    values: Vec<f32>,
-    /// `[P, B]`: the slot in pass `p` of the ancestor of the beam in row `b`.
-    ancestors: Vec<u32>,
-    /// `ancestors` before the latest fork.
-    previous: Vec<u32>,
-    max_beams: usize,
-    max_passes: usize,
-    width: usize,
-}
-
-/// One layer's view of [`BeamKeyValues`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnPart<'a> {
-    keys: &'a [f32],
-    values: &'a [f32],
-    ancestors: &'a [u32],
-    max_beams: usize,
-    passes: usize,
-}
-
-impl BeamKeyValues {
-    /// For options whose [`PlannedBytes`](crate::PlannedBytes) could be counted.
-    /// `None` where there is not the memory for it.
-    pub(crate) fn new(config: &ModelConfig, options: &SessionOptions) -> Option<Self> {
-        let (max_beams, max_passes) = (options.max_beams, options.max_decode_passes);
-        let (slots, width) = (max_passes * max_beams, config.key_value_width());
-        Some(Self {
-            keys: zeroed(slots * config.num_hidden_layers * width)?,
-            values: zeroed(slots * config.num_hidden_layers * width)?,
-            ancestors: zeroed(slots)?,
-            previous: zeroed(slots)?,
-            max_beams,
-            max_passes,
-            width,
-        })
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.keys)
-            + size_of_val(&*self.values)
-            + size_of_val(&*self.ancestors)
-            + size_of_val(&*self.previous)
-    }
-
-    /// Makes row `b` a child of row `parents[b]`, `passes` passes after the prompt, and gives each
-    /// row its own slot in the pass to come.
-    pub(crate) fn fork(&mut self, parents: &[u32], passes: usize) {
-        std::mem::swap(&mut self.ancestors, &mut self.previous);
-        for pass in 0..passes {
-            let row = pass * self.max_beams;
-            for (beam, &parent) in parents.iter().enumerate() {
-                self.ancestors[row + beam] = self.previous[row + parent as usize];
-            }
-        }
-        for beam in 0..parents.len() {
-            self.ancestors[passes * self.max_beams + beam] = beam as u32;
-        }
-    }
-
-    /// The slots of the first `rows` beams in one pass of one layer, `[rows, G·C]` each.
-    pub(crate) fn slots_mut(
-        &mut self,
-        layer: usize,
-        pass: usize,
-        rows: usize,
-    ) -> (&mut [f32], &mut [f32]) {
-        let start = (layer * self.max_passes + pass) * self.max_beams * self.width;
-        let slots = start..start + rows * self.width;
-        (&mut self.keys[slots.clone()], &mut self.values[slots])
-    }
-
-    /// One layer's keys and values of the first `passes` passes.
-    pub(crate) fn layer(&self, layer: usize, passes: usize) -> OwnPart<'_> {
-        let places = self.max_passes * self.max_beams * self.width;
-        let all = layer * places..(layer + 1) * places;
-        OwnPart {
-            keys: &self.keys[all.clone()],
-            values: &self.values[all],
-            ancestors: &self.ancestors,
-            max_beams: self.max_beams,
-            passes,
-        }
-    }
-}
-
-impl OwnPart<'_> {
-    /// Places of one key head's values of the beam's token of a pass.
-    fn slot(&self, shape: &HeadShape, pass: usize, beam: usize, key_head: usize) -> Range<usize> {
-        let ancestor = self.ancestors[pass * self.max_beams + beam] as usize;
-        let (width, c) = (shape.key_value_width(), shape.head_dim);
-        let start = (pass * self.max_beams + ancestor) * width + key_head * c;
-        start..start + c
-    }
+    pub(crate) heads: usize,
+    pub(crate) key_heads: usize,
+    pub(crate) head_dim: usize,
 }
 
 impl HeadShape {
@@ -139,44 +37,8 @@ impl HeadShape {
         self.heads * self.head_dim
     }
 
-    fn key_value_width(&self) -> usize {
+    pub(crate) fn key_value_width(&self) -> usize {
         self.key_heads * self.head_dim
-    }
-
-    pub(crate) fn qkv_width(&self) -> usize {
-        self.query_width() + 2 * self.key_value_width()
-    }
-
-    /// Copies the key and value parts of rows of `qkv` to their caches.
-    pub(crate) fn copy_keys_and_values(&self, qkv: &[f32], keys: &mut [f32], values: &mut [f32]) {
-        let (q, kv) = (self.query_width(), self.key_value_width());
-        let caches = keys.chunks_exact_mut(kv).zip(values.chunks_exact_mut(kv));
-        for (row, (keys, values)) in qkv.chunks_exact(self.qkv_width()).zip(caches) {
-            keys.copy_from_slice(&row[q..q + kv]);
-            values.copy_from_slice(&row[q + kv..]);
-        }
-    }
-
-    /// `[H, R, C]` → `[R, H·C]`
-    pub(crate) fn gather_heads(&self, heads: &[f32], rows: usize, out: &mut [f32]) {
-        let c = self.head_dim;
-        for (row, out) in out.chunks_exact_mut(self.query_width()).take(rows).enumerate() {
-            for (head, out) in out.chunks_exact_mut(c).enumerate() {
-                out.copy_from_slice(&heads[(head * rows + row) * c..][..c]);
-            }
-        }
-    }
-
-    /// The queries of one head as `[rows, C]`.
-    fn queries<'a>(&self, qkv: &'a [f32], head: usize, rows: Range<usize>) -> MatRef<'a> {
-        let start = rows.start * self.qkv_width() + head * self.head_dim;
-        MatRef::strided(&qkv[start..], rows.len(), self.head_dim, self.qkv_width())
-    }
-
-    /// One key head's part of a cache as `[tokens, C]`.
-    fn cached<'a>(&self, cache: &'a [f32], key_head: usize, tokens: usize) -> MatRef<'a> {
-        let start = key_head * self.head_dim;
-        MatRef::strided(&cache[start..], tokens, self.head_dim, self.key_value_width())
     }
 
     /// The key head that serves a query head.
@@ -189,162 +51,246 @@ impl HeadShape {
     }
 }
 
-/// Places that scores need: the larger of a block of prompt rows and of all beams, for each head.
-/// `None` when there are too many to count.
-pub(crate) fn score_places(heads: usize, options: &SessionOptions) -> Option<usize> {
-    let prompt = options.max_prompt_tokens;
-    let causal = product(&[CAUSAL_BLOCK.min(prompt), prompt])?;
-    let beams = product(&[options.max_beams, prompt.checked_add(options.max_decode_passes)?])?;
-    product(&[heads, causal.max(beams)])
-}
-
 /// Attention of prompt positions to themselves and those before.
 ///
-/// `qkv`: `[rows, (H + 2 G) C]`; the caches: `[rows, G·C]`; `out`: `[H, rows, C]`.
+/// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`] rows of as many
+/// places as the last position sees.
 pub(crate) fn causal(
     shape: &HeadShape,
-    qkv: &[f32],
-    (keys, values): (&[f32], &[f32]),
-    rows: usize,
+    queries: &[f32],
+    prompt: PromptPart<'_>,
+    (rows, position): (usize, usize),
     scores: &mut [f32],
     out: &mut [f32],
-    threads: usize,
 ) {
-    let c = shape.head_dim;
-    let one_head = |head: usize, scores: &mut [f32], out: &mut [f32]| {
-        let key_head = shape.key_head(head);
-        for start in (0..rows).step_by(CAUSAL_BLOCK) {
-            let block = start..rows.min(start + CAUSAL_BLOCK);
-            let (count, seen) = (block.len(), block.end);
-            let scores = &mut scores[..count * seen];
-            matmul(
-                MatMut::row_major(scores, count, seen),
-                Write::Replace,
-                1.0,
-                shape.queries(qkv, head, block.clone()),
-                shape.cached(keys, key_head, seen).transposed(),
-                1,
-            );
-            for (row, scores) in scores.chunks_exact_mut(seen).enumerate() {
-                let (visible, hidden) = scores.split_at_mut(start + row + 1);
-                softmax_in_place(visible, shape.scale());
-                hidden.fill(0.0);
-            }
-            matmul(
-                MatMut::row_major(&mut out[start * c..block.end * c], count, c),
-                Write::Replace,
-                1.0,
-                MatRef::row_major(scores, count, seen),
-                shape.cached(values, key_head, seen),
-                1,
-            );
+    let (width, c) = (shape.query_width(), shape.head_dim);
+    for start in (0..rows).step_by(QUERY_ROWS) {
+        let count = QUERY_ROWS.min(rows - start);
+        let seen = position + start + count;
+        let scores = &mut scores[..count * seen];
+        for head in 0..shape.heads {
+            let (key_head, places) = (shape.key_head(head), start * width + head * c);
+            let x = RowsRef { data: &queries[places..], rows: count, stride: width };
+            multiply(RowsMut { data: scores, stride: seen }, x, prompt.keys(key_head, seen));
+            let visible = position + start + 1;
+            let (data, scale) = (&mut *scores, shape.scale());
+            Scores { data, stride: seen, width: seen, visible, advance: 1, scale }.softmax();
+            let weights = RowsRef { data: scores, rows: count, stride: seen };
+            let out = RowsMut { data: &mut out[places..], stride: width };
+            multiply(out, weights, prompt.values(key_head, seen));
         }
-    };
-    for_each_head(shape.heads, threads, scores, &mut out[..shape.heads * rows * c], one_head);
+    }
 }
 
 /// Attention of beams to the prompt and to their own tokens, the newest included.
 ///
-/// `qkv`: `[rows, (H + 2 G) C]`; the prompt caches: `[T, G·C]`; `out`: `[H, rows, C]`.
-#[allow(clippy::too_many_arguments)]
+/// `queries`, `out`: `[rows, H·C]`; `scores`: room for [`QUERY_ROWS`] rows of prompt and own tokens.
 pub(crate) fn beams(
     shape: &HeadShape,
-    qkv: &[f32],
-    (keys, values, prompt): (&[f32], &[f32], usize),
+    queries: &[f32],
+    (prompt, tokens): (PromptPart<'_>, usize),
     own: OwnPart<'_>,
     rows: usize,
     scores: &mut [f32],
     out: &mut [f32],
-    threads: usize,
 ) {
-    let c = shape.head_dim;
-    let seen = prompt + own.passes;
-    let one_head = |head: usize, scores: &mut [f32], out: &mut [f32]| {
-        let key_head = shape.key_head(head);
-        let scores = &mut scores[..rows * seen];
-        matmul(
-            MatMut::strided(scores, rows, prompt, seen),
-            Write::Replace,
-            1.0,
-            shape.queries(qkv, head, 0..rows),
-            shape.cached(keys, key_head, prompt).transposed(),
-            1,
-        );
-        for (beam, scores) in scores.chunks_exact_mut(seen).enumerate() {
-            let query = &qkv[beam * shape.qkv_width() + head * c..][..c];
-            for (pass, score) in scores[prompt..].iter_mut().enumerate() {
-                *score = dot(query, &own.keys[own.slot(shape, pass, beam, key_head)]);
-            }
-            softmax_in_place(scores, shape.scale());
+    let (width, c) = (shape.query_width(), shape.head_dim);
+    let seen = tokens + own.passes();
+    for start in (0..rows).step_by(QUERY_ROWS) {
+        let count = QUERY_ROWS.min(rows - start);
+        let scores = &mut scores[..count * seen];
+        for head in 0..shape.heads {
+            let (key_head, places) = (shape.key_head(head), start * width + head * c);
+            let queries = RowsRef { data: &queries[places..], rows: count, stride: width };
+            multiply(
+                RowsMut { data: scores, stride: seen },
+                queries,
+                prompt.keys(key_head, tokens),
+            );
+            let part = OwnHead { own, first_row: start, rows: count, key_head, head_dim: c };
+            Arch::new().dispatch(OwnScores { part, queries, scores, stride: seen });
+            let (data, scale) = (&mut *scores, shape.scale());
+            Scores { data, stride: seen, width: seen, visible: seen, advance: 0, scale }.softmax();
+            let weights = RowsRef { data: scores, rows: count, stride: seen };
+            let out = &mut out[places..];
+            let values = prompt.values(key_head, tokens);
+            multiply(RowsMut { data: out, stride: width }, weights, values);
+            Arch::new().dispatch(OwnValues { part, weights, out, stride: width });
         }
-        matmul(
-            MatMut::row_major(out, rows, c),
-            Write::Replace,
-            1.0,
-            MatRef::strided(scores, rows, prompt, seen),
-            shape.cached(values, key_head, prompt),
-            1,
-        );
-        for (beam, out) in out.chunks_exact_mut(c).enumerate() {
-            for pass in 0..own.passes {
-                let weight = scores[beam * seen + prompt + pass];
-                let value = &own.values[own.slot(shape, pass, beam, key_head)];
+    }
+}
+
+/// Some beams' own tokens at one key head.
+#[derive(Clone, Copy)]
+struct OwnHead<'a> {
+    own: OwnPart<'a>,
+    first_row: usize,
+    rows: usize,
+    key_head: usize,
+    head_dim: usize,
+}
+
+/// The scores of own keys, behind those of the prompt's.
+struct OwnScores<'a> {
+    part: OwnHead<'a>,
+    queries: RowsRef<'a>,
+    scores: &'a mut [f32],
+    stride: usize,
+}
+
+/// Adds own values by their weights.
+struct OwnValues<'a> {
+    part: OwnHead<'a>,
+    weights: RowsRef<'a>,
+    out: &'a mut [f32],
+    stride: usize,
+}
+
+impl WithSimd for OwnScores<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let OwnHead { own, first_row, rows, key_head, head_dim } = self.part;
+        for (row, scores) in self.scores.chunks_exact_mut(self.stride).take(rows).enumerate() {
+            let query = &self.queries.data[row * self.queries.stride..][..head_dim];
+            let places = &mut scores[self.stride - own.passes()..];
+            for (pass, score) in places.iter_mut().enumerate() {
+                *score = dot(query, own.key(pass, first_row + row, key_head, head_dim));
+            }
+        }
+    }
+}
+
+impl WithSimd for OwnValues<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let OwnHead { own, first_row, rows, key_head, head_dim } = self.part;
+        let stride = self.weights.stride;
+        for row in 0..rows {
+            let out = &mut self.out[row * self.stride..][..head_dim];
+            let weights = &self.weights.data[row * stride..][..stride];
+            for (pass, &weight) in weights[stride - own.passes()..].iter().enumerate() {
+                let value = own.value(pass, first_row + row, key_head, head_dim);
                 out.iter_mut().zip(value).for_each(|(out, value)| *out += weight * value);
             }
         }
-    };
-    for_each_head(shape.heads, threads, scores, &mut out[..shape.heads * rows * c], one_head);
-}
-
-/// Runs `work` for each head with its equal part of `scores` and of `out`, on at most `threads` rayon
-/// workers; heads do not touch each other.
-fn for_each_head(
-    heads: usize,
-    threads: usize,
-    scores: &mut [f32],
-    out: &mut [f32],
-    work: impl Fn(usize, &mut [f32], &mut [f32]) + Send + Sync,
-) {
-    let (score_places, out_places) = (scores.len() / heads, out.len() / heads);
-    let group_size = heads.div_ceil(threads.max(1));
-    let one_group = |(group, (scores, out)): (usize, (&mut [f32], &mut [f32]))| {
-        let parts = scores.chunks_exact_mut(score_places).zip(out.chunks_exact_mut(out_places));
-        for (place, (scores, out)) in parts.enumerate() {
-            work(group * group_size + place, scores, out);
-        }
-    };
-    if threads > 1 {
-        let scores = scores.par_chunks_mut(group_size * score_places);
-        let out = out.par_chunks_mut(group_size * out_places);
-        scores.zip(out).enumerate().for_each(one_group);
-    } else {
-        one_group((0, (scores, out)));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-    use std::sync::Mutex;
+    use super::*;
+    use crate::key_values::{BeamKeyValues, PromptKeyValues, store_block};
+    use crate::plan::SessionOptions;
 
-    use super::for_each_head;
+    const SHAPE: HeadShape = HeadShape { heads: 6, key_heads: 2, head_dim: 10 };
+
+    fn values(count: usize, seed: u64) -> Vec<f32> {
+        let step = |&x: &u64| {
+            Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+        };
+        let random = std::iter::successors(step(&seed), step);
+        random.take(count).map(|x| (x >> 40) as f32 / (1 << 22) as f32 - 2.0).collect()
+    }
+
+    /// The definition, in f64: `query` `[H, C]`, each of `tokens` `[2, G, C]`.
+    fn naive(query: &[f32], tokens: &[&[f32]]) -> Vec<f64> {
+        let (c, width) = (SHAPE.head_dim, SHAPE.key_value_width());
+        let mut out = Vec::new();
+        for (head, query) in query.chunks_exact(c).enumerate() {
+            let at = head / 3 * c;
+            let score = |token: &&[f32]| -> f64 {
+                let products = query.iter().zip(&token[at..]).map(|(q, k)| f64::from(q * k));
+                products.sum::<f64>() / (c as f64).sqrt()
+            };
+            let weights: Vec<f64> = tokens.iter().map(|token| score(token).exp()).collect();
+            let total: f64 = weights.iter().sum();
+            out.extend((0..c).map(|i| {
+                let value = |token: &&[f32]| f64::from(token[width + at + i]);
+                tokens.iter().zip(&weights).map(|(t, w)| w / total * value(t)).sum::<f64>()
+            }));
+        }
+        out
+    }
+
+    #[track_caller]
+    fn check(got: &[f32], want: &[f64]) {
+        assert_eq!(got.len(), want.len());
+        let worst =
+            got.iter().zip(want).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
+        assert!(worst < 1e-5, "off by {worst}");
+    }
+
+    fn stored(key_values: &[f32], tokens: usize) -> PromptKeyValues {
+        let mut cache = PromptKeyValues::new(SHAPE, 1, tokens).unwrap();
+        let block = tokens.next_multiple_of(16);
+        let places = cache.blocks_mut(0, block).next().expect("one block");
+        store_block(&SHAPE, key_values, places);
+        cache
+    }
 
     #[test]
-    fn every_head_gets_its_parts_once_on_no_more_threads_than_asked_for() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
-        for (heads, threads) in [(1, 4), (4, 1), (4, 3), (7, 2), (8, 3), (8, 5), (12, 20)] {
-            let (mut scores, mut out) = (vec![0.0; heads * 3], vec![0.0; heads * 2]);
-            let workers = Mutex::new(HashSet::new());
-            pool.install(|| {
-                for_each_head(heads, threads, &mut scores, &mut out, |head, scores, out| {
-                    workers.lock().unwrap().insert(std::thread::current().id());
-                    scores.iter_mut().chain(out).for_each(|value| *value += head as f32 + 1.0);
-                });
-            });
-            assert!(workers.lock().unwrap().len() <= threads, "{heads} heads, {threads} threads");
-            let owned_by =
-                |places: usize| (0..heads * places).map(move |i| (i / places + 1) as f32);
-            assert!(scores.into_iter().eq(owned_by(3)) && out.into_iter().eq(owned_by(2)));
+    fn of_prompts_equals_the_definition() {
+        let (q, kv) = (SHAPE.query_width(), 2 * SHAPE.key_value_width());
+        for tokens in [1, 2, 16, 17, 50, 77] {
+            let (queries, key_values) = (values(tokens * q, 1), values(tokens * kv, 2));
+            let cache = stored(&key_values, tokens);
+            let mut scores = vec![0.0; QUERY_ROWS.min(tokens) * tokens];
+            // From the middle on too, as blocks after the first.
+            for first in [0, tokens / 2] {
+                let rows = tokens - first;
+                let mut out = vec![0.0; rows * q];
+                let part = cache.layer(0);
+                causal(&SHAPE, &queries[first * q..], part, (rows, first), &mut scores, &mut out);
+                for row in 0..rows {
+                    let seen: Vec<&[f32]> =
+                        key_values.chunks_exact(kv).take(first + row + 1).collect();
+                    let want = naive(&queries[(first + row) * q..][..q], &seen);
+                    check(&out[row * q..][..q], &want);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_beams_equals_the_definition() {
+        let (q, kv) = (SHAPE.query_width(), 2 * SHAPE.key_value_width());
+        let (tokens, rows) = (21, 29);
+        let options = SessionOptions {
+            max_prompt_tokens: tokens,
+            max_beams: rows,
+            max_decode_passes: 3,
+            threads: 1,
+        };
+        let key_values = values(tokens * kv, 3);
+        let cache = stored(&key_values, tokens);
+        let mut beams = BeamKeyValues::new(SHAPE, 1, &options).unwrap();
+        let mut histories: Vec<Vec<Vec<f32>>> = vec![Vec::new(); rows];
+        for pass in 0..3 {
+            let parents: Vec<u32> = (0..rows).map(|row| (row * 7 % rows) as u32).collect();
+            histories = parents.iter().map(|&p| histories[p as usize].clone()).collect();
+            beams.fork(&parents, pass);
+            let own = values(rows * kv, 10 + pass as u64);
+            let (earlier, current) = beams.split_at_pass(pass, rows);
+            current.copy_from_slice(&own);
+            for (history, own) in histories.iter_mut().zip(own.chunks_exact(kv)) {
+                history.push(own.to_vec());
+            }
+            let queries = values(rows * q, 20 + pass as u64);
+            let mut scores = vec![0.0; QUERY_ROWS * (tokens + 3)];
+            let mut out = vec![0.0; rows * q];
+            let width = SHAPE.key_value_width();
+            let own = OwnPart { earlier, current, first_beam: 0, layer: 0, width };
+            let prompt = (cache.layer(0), tokens);
+            super::beams(&SHAPE, &queries, prompt, own, rows, &mut scores, &mut out);
+            for (row, history) in histories.iter().enumerate() {
+                let own = history.iter().map(Vec::as_slice);
+                let seen: Vec<&[f32]> = key_values.chunks_exact(kv).chain(own).collect();
+                check(&out[row * q..][..q], &naive(&queries[row * q..][..q], &seen));
+            }
         }
     }
 }

@@ -1,169 +1,172 @@
-//! The arithmetic of the decoder's layers over the rows of one pass, attention excepted.
+//! The arithmetic of the decoder's layers over one block of rows.
 
 use std::ops::Range;
 
-use crate::attention::HeadShape;
+use crate::attention::{self, HeadShape};
 use crate::config::ModelConfig;
 use crate::kernels::{
-    MatMut, MatRef, RopeTable, Write, matmul, rms_norm, rms_norm_in_place, swiglu,
+    Heads, RopeTable, RowsMut, RowsRef, multiply, multiply_add, multiply_swiglu, rms_norm_rows,
 };
+use crate::key_values::{OwnPart, PromptPart};
 use crate::model::Model;
 use crate::plan::zeroed;
 use crate::weights::LayerWeights;
 
-/// Activations of one pass, R rows: prompt positions or beams.
+/// Scratch of one thread for a block of R rows, prompt positions or beams.
+///
+/// Methods take `hidden`, the block's rows of the residual stream, `[R, D]`.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    /// The residual stream, `[R, D]`
-    pub(crate) hidden: Vec<f32>,
+pub(crate) struct Workspace {
     /// `[R, D]`
     normed: Vec<f32>,
-    /// `[R, (H + 2 G) C]`
-    pub(crate) qkv: Vec<f32>,
-    /// `[H, R, C]`
-    pub(crate) heads: Vec<f32>,
+    /// `[R, H·C]`
+    queries: Vec<f32>,
+    /// `[R, 2, G·C]`, keys before values
+    key_values: Vec<f32>,
     /// `[R, H·C]`
     attended: Vec<f32>,
-    /// `[R, 2 F]`
-    gate_up: Vec<f32>,
     /// `[R, F]`
     gated: Vec<f32>,
-    /// Attention scores; see [`attention`](crate::attention)
-    pub(crate) scores: Vec<f32>,
+    /// See [`attention`]
+    scores: Vec<f32>,
 }
 
-impl Rows {
-    /// For at most `num_rows` rows, and as many places of scores as
-    /// [`score_places`](crate::attention::score_places) says; `None` where there
-    /// is not the memory for it.
-    pub(crate) fn new(config: &ModelConfig, num_rows: usize, score_places: usize) -> Option<Self> {
-        let (d, f) = (config.hidden_size, config.intermediate_size);
-        let (q, kv) = (config.query_width(), config.key_value_width());
+/// Where a block's rows stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Positions<'a> {
+    pub(crate) rope: &'a RopeTable,
+    /// Of the first row.
+    pub(crate) first: usize,
+    /// How far the next row is from there: 1 in a prompt, 0 among beams.
+    pub(crate) advance: usize,
+}
+
+impl Workspace {
+    /// `None` where there is not the memory for it.
+    pub(crate) fn new(config: &ModelConfig, rows: usize, score_places: usize) -> Option<Self> {
+        let shape = HeadShape::of(config);
         Some(Self {
-            hidden: zeroed(num_rows * d)?,
-            normed: zeroed(num_rows * d)?,
-            qkv: zeroed(num_rows * (q + 2 * kv))?,
-            heads: zeroed(num_rows * q)?,
-            attended: zeroed(num_rows * q)?,
-            gate_up: zeroed(num_rows * 2 * f)?,
-            gated: zeroed(num_rows * f)?,
+            normed: zeroed(rows * config.hidden_size)?,
+            queries: zeroed(rows * shape.query_width())?,
+            key_values: zeroed(rows * 2 * shape.key_value_width())?,
+            attended: zeroed(rows * shape.query_width())?,
+            gated: zeroed(rows * config.intermediate_size)?,
             scores: zeroed(score_places)?,
         })
     }
 
     #[cfg(test)]
-    pub(crate) fn activation_bytes(&self) -> usize {
-        let Self { hidden, normed, qkv, heads, attended, gate_up, gated, scores: _ } = self;
-        let parts = [hidden, normed, qkv, heads, attended, gate_up, gated];
-        parts.iter().map(|part| size_of_val(&***part)).sum()
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        let Self { normed, queries, key_values, attended, gated, scores } = self;
+        let parts = [normed, queries, key_values, attended, gated];
+        (parts.iter().map(|part| size_of_val(&***part)).sum(), size_of_val(&**scores))
     }
 
-    pub(crate) fn project_qkv(
-        &mut self,
-        layer: &LayerWeights,
-        eps: f32,
-        rows: usize,
-        threads: usize,
-    ) {
-        let d = layer.attention_norm.len();
-        rms_norm(
-            &mut self.normed[..rows * d],
-            &self.hidden[..rows * d],
-            &layer.attention_norm,
-            eps,
-        );
-        linear(&mut self.qkv, Write::Replace, &self.normed, &layer.qkv, (rows, d), threads);
-    }
-
-    /// Norms each head of queries and keys and turns it to its position.
-    pub(crate) fn position_queries_and_keys(
+    /// The rows' keys and values, `[R, 2, G·C]`, keys at their positions.
+    pub(crate) fn project_keys_and_values(
         &mut self,
         config: &ModelConfig,
-        rope: &RopeTable,
         layer: &LayerWeights,
-        rows: usize,
-        first_position: usize,
-        positions_advance: bool,
-    ) {
-        let (c, heads) = (config.head_dim, config.num_attention_heads);
-        let width = config.query_width() + 2 * config.key_value_width();
-        let turned = heads + config.num_key_value_heads;
-        for (row, qkv) in self.qkv.chunks_exact_mut(width).take(rows).enumerate() {
-            let position = first_position + if positions_advance { row } else { 0 };
-            for (head, values) in qkv.chunks_exact_mut(c).take(turned).enumerate() {
-                let weight = if head < heads { &layer.query_norm } else { &layer.key_norm };
-                rms_norm_in_place(values, weight, config.rms_norm_eps);
-                rope.rotate(values, position);
-            }
-        }
+        positions: Positions<'_>,
+        hidden: &[f32],
+    ) -> &[f32] {
+        let (rows, eps) = (hidden.len() / config.hidden_size, config.rms_norm_eps);
+        let stride = 2 * config.key_value_width();
+        rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
+        let out = RowsMut { data: &mut self.key_values, stride };
+        multiply(out, rows_of(&self.normed, rows, config.hidden_size), layer.keys_values.view());
+        let data = &mut self.key_values[..rows * stride];
+        let (heads, norm) = (config.num_key_value_heads, &*layer.key_norm);
+        let Positions { rope, first: position, advance } = positions;
+        Heads { data, stride, heads, norm, eps, rope, position, advance }.norm_and_turn();
+        data
     }
 
-    /// Adds the attention's output to the residual stream.
-    pub(crate) fn finish_attention(
+    /// The rest of a layer over prompt positions, whose keys and values are in `prompt`.
+    pub(crate) fn finish_prompt_layer(
         &mut self,
+        config: &ModelConfig,
         layer: &LayerWeights,
-        shape: &HeadShape,
-        rows: usize,
-        threads: usize,
+        positions: Positions<'_>,
+        prompt: PromptPart<'_>,
+        hidden: &mut [f32],
     ) {
-        shape.gather_heads(&self.heads, rows, &mut self.attended);
-        let width = shape.query_width();
-        let out = &layer.attention_out;
-        linear(&mut self.hidden, Write::Add, &self.attended, out, (rows, width), threads);
+        let rows = hidden.len() / config.hidden_size;
+        self.project_queries(config, layer, positions, hidden);
+        let place = (rows, positions.first);
+        let (scores, out) = (&mut self.scores, &mut self.attended);
+        attention::causal(&HeadShape::of(config), &self.queries, prompt, place, scores, out);
+        self.finish_layer(config, layer, hidden);
     }
 
-    pub(crate) fn feed_forward(
+    /// The rest of a layer over beams.
+    pub(crate) fn finish_beam_layer(
         &mut self,
+        config: &ModelConfig,
         layer: &LayerWeights,
-        eps: f32,
-        rows: usize,
-        threads: usize,
+        positions: Positions<'_>,
+        prompt: (PromptPart<'_>, usize),
+        own: OwnPart<'_>,
+        hidden: &mut [f32],
     ) {
-        let d = layer.mlp_norm.len();
-        let f = layer.down.len() / d;
-        let (hidden, normed) = (&self.hidden[..rows * d], &mut self.normed[..rows * d]);
-        rms_norm(normed, hidden, &layer.mlp_norm, eps);
-        linear(&mut self.gate_up, Write::Replace, &self.normed, &layer.gate_up, (rows, d), threads);
-        swiglu(&mut self.gated[..rows * f], &self.gate_up[..rows * 2 * f], f);
-        linear(&mut self.hidden, Write::Add, &self.gated, &layer.down, (rows, f), threads);
+        let rows = hidden.len() / config.hidden_size;
+        self.project_queries(config, layer, positions, hidden);
+        let (scores, out) = (&mut self.scores, &mut self.attended);
+        attention::beams(&HeadShape::of(config), &self.queries, prompt, own, rows, scores, out);
+        self.finish_layer(config, layer, hidden);
     }
 
-    /// Logits of some rows of the residual stream into `logits`, `[rows, V]`.
+    /// Logits of some columns of the vocabulary: `[R, columns]`.
     pub(crate) fn logits(
         &mut self,
         model: &Model,
-        rows: Range<usize>,
+        hidden: &[f32],
+        columns: Range<usize>,
         logits: &mut [f32],
-        threads: usize,
     ) {
-        let d = model.config.hidden_size;
-        let count = rows.len();
-        rms_norm(
-            &mut self.normed[..count * d],
-            &self.hidden[rows.start * d..rows.end * d],
-            &model.weights.final_norm,
-            model.config.rms_norm_eps,
-        );
-        linear(logits, Write::Replace, &self.normed, model.weights.head(), (count, d), threads);
+        let (d, eps) = (model.config.hidden_size, model.config.rms_norm_eps);
+        rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &model.weights.final_norm, eps);
+        let out = RowsMut { data: logits, stride: columns.len() };
+        let x = rows_of(&self.normed, hidden.len() / d, d);
+        multiply(out, x, model.weights.head.columns(columns));
+    }
+
+    /// From the rows' normed values, which [`project_keys_and_values`](Self::project_keys_and_values) may have left
+    /// for other rows since.
+    fn project_queries(
+        &mut self,
+        config: &ModelConfig,
+        layer: &LayerWeights,
+        positions: Positions<'_>,
+        hidden: &[f32],
+    ) {
+        let (d, eps) = (config.hidden_size, config.rms_norm_eps);
+        let (rows, stride) = (hidden.len() / d, config.query_width());
+        rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
+        let out = RowsMut { data: &mut self.queries, stride };
+        multiply(out, rows_of(&self.normed, rows, d), layer.queries.view());
+        let data = &mut self.queries[..rows * stride];
+        let (heads, norm) = (config.num_attention_heads, &*layer.query_norm);
+        let Positions { rope, first: position, advance } = positions;
+        Heads { data, stride, heads, norm, eps, rope, position, advance }.norm_and_turn();
+    }
+
+    /// Adds what was attended to, and the feed-forward part, to the residual stream.
+    fn finish_layer(&mut self, config: &ModelConfig, layer: &LayerWeights, hidden: &mut [f32]) {
+        let (d, f, width) = (config.hidden_size, config.intermediate_size, config.query_width());
+        let rows = hidden.len() / d;
+        let attended = rows_of(&self.attended, rows, width);
+        multiply_add(RowsMut { data: hidden, stride: d }, attended, layer.attention_out.view());
+        let normed = &mut self.normed[..hidden.len()];
+        rms_norm_rows(normed, hidden, &layer.mlp_norm, config.rms_norm_eps);
+        let gated = RowsMut { data: &mut self.gated, stride: f };
+        let normed = rows_of(&self.normed, rows, d);
+        multiply_swiglu(gated, normed, layer.gate.view(), layer.up.view());
+        let gated = rows_of(&self.gated, rows, f);
+        multiply_add(RowsMut { data: hidden, stride: d }, gated, layer.down.view());
     }
 }
 
-/// `out ← x · weightᵀ`: `x` is `[rows, width]`, `weight` `[outputs, width]`, `out` `[rows, outputs]`.
-fn linear(
-    out: &mut [f32],
-    write: Write,
-    x: &[f32],
-    weight: &[f32],
-    (rows, width): (usize, usize),
-    threads: usize,
-) {
-    let outputs = weight.len() / width;
-    matmul(
-        MatMut::row_major(out, rows, outputs),
-        write,
-        1.0,
-        MatRef::row_major(x, rows, width),
-        MatRef::row_major(weight, outputs, width).transposed(),
-        threads,
-    );
+fn rows_of(data: &[f32], rows: usize, width: usize) -> RowsRef<'_> {
+    RowsRef { data, rows, stride: width }
 }

@@ -6,16 +6,20 @@
 //! [`LogitsSource`](palmette_decode::LogitsSource): one pass over the prompt, whose keys and values
 //! all beams share, then one pass a level over all beams at once.
 //!
-//! Everything is computed in f32. Results do not depend on the number of threads.
+//! Everything is computed in f32. A row's results depend neither on the other rows that are computed with it nor on the
+//! number of threads.
 #![deny(unsafe_code)]
 
 mod attention;
+mod blocks;
 mod config;
 mod error;
+mod key_values;
 pub mod kernels;
 mod layers;
 mod model;
 mod plan;
+mod random;
 mod session;
 mod weights;
 

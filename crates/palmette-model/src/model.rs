@@ -38,6 +38,16 @@ impl Model {
         Ok(Self { config, weights })
     }
 
+    /// A model with made-up weights, the same for the same seed: for measuring, since time does not depend on them.
+    ///
+    /// # Errors
+    /// When the configuration is not [sound](ModelConfig::check).
+    pub fn random(config: ModelConfig, seed: u64) -> Result<Self, LoadError> {
+        config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
+        let weights = Weights::random(&config, seed)?;
+        Ok(Self { config, weights })
+    }
+
     /// The model's shape.
     pub fn config(&self) -> &ModelConfig {
         &self.config

@@ -3,8 +3,10 @@
 use bytemuck::Zeroable;
 use palmette_core::TokenId;
 
-use crate::attention;
+use crate::attention::QUERY_ROWS;
+use crate::blocks::MAX_BLOCK_ROWS;
 use crate::config::ModelConfig;
+use crate::kernels::PANEL;
 
 /// How much a session must be able to hold; its memory is planned from this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +29,16 @@ pub struct SessionOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedBytes {
-    /// Keys and values of the prompt, once for all beams: 8 · layers · T · G·C.
+    /// Keys and values of the prompt, once for all beams: 4 · layers · (G·C · T₁₆ + G·C₁₆ · T), where n₁₆ is n
+    /// rounded up to a multiple of 16.
     pub prompt_cache: usize,
     /// Keys and values of the beams' own tokens, 8 · layers · P · B · G·C, and where each beam's
     /// lie, 8 · P · B.
     pub beam_cache: usize,
-    /// The rows of a pass between and within layers: 4 · max(T, B) · (2 D + 3 H·C + 2 G·C + 3 F).
+    /// The rows of a pass between layers, and for each of `threads` a block of R = min(96, max(T, B)) rows within one:
+    /// 4 · max(T, B) · D + 4 · threads · R · (D + 2 H·C + 2 G·C + F). No more threads count than there are rows.
     pub activations: usize,
-    /// Attention scores of all heads: 4 · H · max(min(64, T) · T, B · (T + P)).
+    /// Attention scores of one head, for each thread: 4 · threads · min(24, R) · (T + P).
     pub scores: usize,
     /// Logits of one pass: 4 · max(B, 1) · V.
     pub logits: usize,
@@ -51,25 +55,25 @@ impl PlannedBytes {
         let (layers, c, vocab) = (config.num_hidden_layers, config.head_dim, config.vocab_size);
         let (d, f) = (config.hidden_size, config.intermediate_size);
         let kv = product(&[config.num_key_value_heads, c])?;
-        let row = [
-            product(&[2, d])?,
-            product(&[3, config.num_attention_heads, c])?,
-            product(&[2, kv])?,
-            product(&[3, f])?,
-        ];
+        let rows = t.max(b);
+        let workspaces = workspaces(options);
+        let block = MAX_BLOCK_ROWS.min(rows);
+        let widths = [d, product(&[2, config.num_attention_heads, c])?, product(&[2, kv])?, f];
+        let whole = product(&[FLOAT, rows, d])?;
+        let blocks = product(&[FLOAT, workspaces, block, sum(&widths)?])?;
+        let panelled = |n: usize| n.checked_next_multiple_of(PANEL);
+        let keys = product(&[kv, panelled(t)?])?;
+        let values = product(&[config.num_key_value_heads, panelled(c)?, t])?;
         let slots = product(&[p, b])?;
         let own_cache = product(&[2 * FLOAT, slots, layers, kv])?;
         let ancestors = product(&[2 * size_of::<u32>(), slots])?;
         let tokens = product(&[size_of::<TokenId>(), t])?;
         let angles = product(&[FLOAT, c, t.checked_add(p)?])?;
         let planned = Self {
-            prompt_cache: product(&[2 * FLOAT, layers, t, kv])?,
+            prompt_cache: product(&[FLOAT, layers, sum(&[keys, values])?])?,
             beam_cache: sum(&[own_cache, ancestors])?,
-            activations: product(&[FLOAT, sum(&row)?, t.max(b)])?,
-            scores: product(&[
-                FLOAT,
-                attention::score_places(config.num_attention_heads, options)?,
-            ])?,
+            activations: sum(&[whole, blocks])?,
+            scores: product(&[FLOAT, workspaces, QUERY_ROWS.min(block), t.checked_add(p)?])?,
             logits: product(&[FLOAT, b.max(1), vocab])?,
             positions: sum(&[tokens, angles])?,
         };
@@ -87,8 +91,13 @@ impl PlannedBytes {
     }
 }
 
+/// Workspaces of a session: one a thread, as far as there are rows for them.
+pub(crate) fn workspaces(options: &SessionOptions) -> usize {
+    options.threads.clamp(1, options.max_prompt_tokens.max(options.max_beams).max(1))
+}
+
 /// The product, multiplied from the left; `None` when that overflows on the way.
-pub(crate) fn product(factors: &[usize]) -> Option<usize> {
+fn product(factors: &[usize]) -> Option<usize> {
     factors.iter().try_fold(1_usize, |product, &factor| product.checked_mul(factor))
 }
 

@@ -1,14 +1,19 @@
 //! One sequence and its beams through a model: the caches and buffers, planned once.
 
+use std::ops::Range;
+
 use palmette_core::TokenId;
 use palmette_decode::{DecodeError, LogitsSource};
 
-use crate::attention::{self, BeamKeyValues};
+use crate::attention::{HeadShape, QUERY_ROWS};
+use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block, worthwhile_threads};
 use crate::config::ModelConfig;
 use crate::kernels::RopeTable;
-use crate::layers::Rows;
+use crate::key_values::{BeamKeyValues, OwnPart, PromptKeyValues, store_block};
+use crate::layers::{Positions, Workspace};
 use crate::model::Model;
-use crate::plan::{PlannedBytes, SessionOptions, zeroed};
+use crate::plan::{PlannedBytes, SessionOptions, workspaces, zeroed};
+use crate::weights::LayerWeights;
 
 /// A request or pass that a session cannot take.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -30,6 +35,18 @@ pub enum SessionError {
     UnknownToken {
         /// The token.
         token: TokenId,
+        /// V.
+        vocab_size: usize,
+    },
+    /// Logits of no columns, or of some that the model does not have.
+    #[error(
+        "logits of tokens {start}..{end} were asked for; ask for at least one, of the vocabulary's {vocab_size}"
+    )]
+    UnknownColumns {
+        /// The first column.
+        start: usize,
+        /// One past the last.
+        end: usize,
         /// V.
         vocab_size: usize,
     },
@@ -99,33 +116,29 @@ fn described(bytes: Option<usize>) -> String {
 
 /// The caches and buffers of one request at a time; reuse it for the next.
 ///
-/// Keys and values are kept in two parts: the prompt's once, `[layers, T, G·C]`, whatever the
-/// number of beams, and the beams' own, `[layers, passes, B, G·C]`, one slot per beam and pass. A
-/// beam that forks copies nothing: each row keeps a list of the slots of its ancestors.
-/// Source: xGR, arXiv 2512.11529, §5.1, which moves the slots instead.
+/// Keys and values are kept in two parts: the prompt's once, whatever the number of beams, and the beams' own, exactly
+/// one slot per beam and pass. A beam that forks copies nothing: each row keeps a list of the slots of its ancestors.
+///
+/// Rows are computed in blocks, and blocks shared among threads where the work is worth it. A row's bits depend neither
+/// on the rows beside it nor on the threads. With one thread no request allocates.
 #[derive(Debug)]
 pub struct Session<'m> {
     model: &'m Model,
     options: SessionOptions,
     prompt: Vec<TokenId>,
-    /// `[layers, T, G·C]` each
-    prompt_keys: Vec<f32>,
-    prompt_values: Vec<f32>,
+    prompt_cache: PromptKeyValues,
     beams: BeamKeyValues,
     /// Angles of the planned positions.
     rope: RopeTable,
-    rows: Rows,
+    /// The residual stream, `[max(T, B), D]`
+    hidden: Vec<f32>,
+    /// One for each thread.
+    workspaces: Vec<Workspace>,
     logits: Vec<f32>,
     /// Rows of the latest pass; 0 before the first.
     num_rows: usize,
     /// Decode passes since the prompt.
     passes: usize,
-}
-
-/// What a pass's rows are.
-enum Pass {
-    Prompt,
-    Beams,
 }
 
 impl<'m> Session<'m> {
@@ -167,25 +180,29 @@ impl<'m> Session<'m> {
 
         let config = &model.config;
         let (prompt_tokens, beams) = (options.max_prompt_tokens, options.max_beams);
+        let (shape, layers) = (HeadShape::of(config), config.num_hidden_layers);
         let mut prompt = Vec::new();
         prompt.try_reserve_exact(prompt_tokens).ok()?;
-        let cache = config.num_hidden_layers * prompt_tokens * config.key_value_width();
-        let angles = (prompt_tokens + options.max_decode_passes) * (config.head_dim / 2);
-        let score_places = planned.scores / size_of::<f32>();
+        let positions = prompt_tokens + options.max_decode_passes;
+        let angles = positions * (config.head_dim / 2);
+        let rows = prompt_tokens.max(beams);
+        let block = MAX_BLOCK_ROWS.min(rows);
+        let score_places = QUERY_ROWS.min(block) * positions;
+        let workspace = |_| Workspace::new(config, block, score_places);
         Some(Self {
             model,
             options,
             prompt,
-            prompt_keys: zeroed(cache)?,
-            prompt_values: zeroed(cache)?,
-            beams: BeamKeyValues::new(config, &options)?,
+            prompt_cache: PromptKeyValues::new(shape, layers, prompt_tokens)?,
+            beams: BeamKeyValues::new(shape, layers, &options)?,
             rope: RopeTable::fill(
                 zeroed(angles)?,
                 zeroed(angles)?,
                 config.head_dim,
                 config.rope_theta,
             ),
-            rows: Rows::new(config, prompt_tokens.max(beams), score_places)?,
+            hidden: zeroed(rows * config.hidden_size)?,
+            workspaces: (0..workspaces(&options)).map(workspace).collect::<Option<_>>()?,
             logits: zeroed(beams.max(1) * config.vocab_size)?,
             num_rows: 0,
             passes: 0,
@@ -194,8 +211,7 @@ impl<'m> Session<'m> {
 
     /// Bytes of the key/value caches: the prompt's and the beams' part.
     pub fn cache_bytes(&self) -> (usize, usize) {
-        let prompt = self.prompt_keys.len() + self.prompt_values.len();
-        (prompt * size_of::<f32>(), self.beams.bytes())
+        (self.prompt_cache.bytes(), self.beams.bytes())
     }
 
     /// Begins a request; what was cached before is forgotten.
@@ -224,11 +240,79 @@ impl<'m> Session<'m> {
     /// # Errors
     /// When no prompt has been set.
     pub fn all_prompt_logits(&mut self) -> Result<Vec<f32>, SessionError> {
-        self.prefill()?;
-        let rows = self.prompt.len();
-        let mut logits = vec![0.0; rows * self.model.config.vocab_size];
-        self.rows.logits(self.model, 0..rows, &mut logits, self.options.threads);
+        self.prefill(false)?;
+        let (model, rows) = (self.model, self.prompt.len());
+        let (d, vocab) = (model.config.hidden_size, model.config.vocab_size);
+        let mut logits = vec![0.0; rows * vocab];
+        let blocks = self.hidden[..rows * d].chunks(MAX_BLOCK_ROWS * d);
+        for (hidden, logits) in blocks.zip(logits.chunks_mut(MAX_BLOCK_ROWS * vocab)) {
+            self.workspaces[0].logits(model, hidden, 0..vocab, logits);
+        }
         Ok(logits)
+    }
+
+    /// The logits of some tokens after the prompt, `[columns]`: those of one level, say. The others are not computed.
+    ///
+    /// # Errors
+    /// When no prompt has been set, or there are no columns or the vocabulary ends before them.
+    pub fn prompt_logits_of(&mut self, columns: Range<usize>) -> Result<&[f32], SessionError> {
+        self.check_columns(&columns)?;
+        self.prefill(true)?;
+        self.passes = 0;
+        self.num_rows = 1;
+        let d = self.model.config.hidden_size;
+        let logits = &mut self.logits[..columns.len()];
+        let last = (self.prompt.len() - 1) * d;
+        self.workspaces[0].logits(self.model, &self.hidden[last..][..d], columns, logits);
+        Ok(logits)
+    }
+
+    /// The logits of some tokens after one more token per beam, `[beams, columns]`, as
+    /// [`next_logits`](LogitsSource::next_logits) gives all.
+    ///
+    /// # Errors
+    /// When more beams or passes are asked for than were planned, a token or parent is unknown, or there are no columns
+    /// or the vocabulary ends before them.
+    ///
+    /// # Panics
+    /// When there is not one parent a token.
+    pub fn next_logits_of(
+        &mut self,
+        parents: &[u32],
+        tokens: &[TokenId],
+        columns: Range<usize>,
+    ) -> Result<&[f32], SessionError> {
+        let (beams, max) = (tokens.len(), self.options.max_beams);
+        assert_eq!(parents.len(), beams, "one parent a beam");
+        self.check_columns(&columns)?;
+        if beams > max {
+            return Err(SessionError::TooManyBeams { beams, max });
+        }
+        let (pass, max) = (self.passes + 1, self.options.max_decode_passes);
+        if pass > max {
+            return Err(SessionError::TooManyPasses { pass, max });
+        }
+        self.check_tokens(tokens)?;
+        let rows = self.num_rows;
+        if let Some(&parent) = parents.iter().find(|&&parent| parent as usize >= rows) {
+            return Err(SessionError::UnknownParent { parent, rows });
+        }
+        self.beams.fork(parents, self.passes);
+        self.passes = pass;
+        self.num_rows = beams;
+        let logits = beams * columns.len();
+        if logits > 0 {
+            self.decode(tokens, columns);
+        }
+        Ok(&self.logits[..logits])
+    }
+
+    fn check_columns(&self, columns: &Range<usize>) -> Result<(), SessionError> {
+        let (start, end, vocab_size) = (columns.start, columns.end, self.model.config.vocab_size);
+        if start < end && end <= vocab_size {
+            return Ok(());
+        }
+        Err(SessionError::UnknownColumns { start, end, vocab_size })
     }
 
     fn check_tokens(&self, tokens: &[TokenId]) -> Result<(), SessionError> {
@@ -239,85 +323,98 @@ impl<'m> Session<'m> {
         }
     }
 
-    fn prefill(&mut self) -> Result<(), SessionError> {
+    /// Runs the prompt through all layers. Each takes two rounds over its blocks, since a row looks at the keys of all
+    /// rows before it. Leaves the residual stream in `hidden`; `last_only`: that of the last row only, since nothing but
+    /// keys and values is needed of the others in the last layer.
+    fn prefill(&mut self, last_only: bool) -> Result<(), SessionError> {
         if self.prompt.is_empty() {
             return Err(SessionError::NoPrompt);
         }
-        let prompt = std::mem::take(&mut self.prompt);
-        self.forward(&prompt, Pass::Prompt);
-        self.prompt = prompt;
+        let (model, config) = (self.model, &self.model.config);
+        let (rows, d) = (self.prompt.len(), config.hidden_size);
+        let threads = self.threads_for(rows);
+        let block = block_rows(rows, threads);
+        let workspaces = &mut self.workspaces[..threads];
+        let hidden = &mut self.hidden[..rows * d];
+        for (row, &token) in hidden.chunks_exact_mut(d).zip(&self.prompt) {
+            model.weights.embed(token, row);
+        }
+        let shape = HeadShape::of(config);
+        let at = |first| Positions { rope: &self.rope, first, advance: 1 };
+        for (index, layer) in model.weights.layers.iter().enumerate() {
+            let cache = self.prompt_cache.blocks_mut(index, block);
+            let blocks = hidden.chunks(block * d).zip(cache).enumerate();
+            for_each_block(workspaces, blocks, |workspace, (place, (hidden, cache))| {
+                let positions = at(place * block);
+                let key_values =
+                    workspace.project_keys_and_values(config, layer, positions, hidden);
+                store_block(&shape, key_values, cache);
+            });
+            let cache = self.prompt_cache.layer(index);
+            if last_only && index + 1 == config.num_hidden_layers {
+                let last = &mut hidden[(rows - 1) * d..];
+                workspaces[0].finish_prompt_layer(config, layer, at(rows - 1), cache, last);
+                break;
+            }
+            let blocks = hidden.chunks_mut(block * d).enumerate();
+            for_each_block(workspaces, blocks, |workspace, (place, hidden)| {
+                workspace.finish_prompt_layer(config, layer, at(place * block), cache, hidden);
+            });
+        }
         Ok(())
     }
 
-    /// Runs all layers over rows of tokens; leaves the residual stream in `rows.hidden`.
-    fn forward(&mut self, tokens: &[TokenId], pass: Pass) {
-        let model = self.model;
-        let config = &model.config;
-        let (num_rows, d) = (tokens.len(), config.hidden_size);
-        for (row, token) in self.rows.hidden.chunks_exact_mut(d).zip(tokens) {
-            row.copy_from_slice(&model.weights.embedding[token.index() * d..][..d]);
-        }
-        let (kv, prompt_places) = (config.key_value_width(), self.options.max_prompt_tokens);
-        for (index, layer) in model.weights.layers.iter().enumerate() {
-            self.rows.project_qkv(layer, config.rms_norm_eps, num_rows, self.options.threads);
-            let first_position = match pass {
-                Pass::Prompt => 0,
-                Pass::Beams => self.prompt.len() + self.passes - 1,
-            };
-            let positions_advance = matches!(pass, Pass::Prompt);
-            self.rows.position_queries_and_keys(
-                config,
-                &self.rope,
-                layer,
-                num_rows,
-                first_position,
-                positions_advance,
-            );
-            let cache = index * prompt_places * kv..(index + 1) * prompt_places * kv;
-            let (keys, values) =
-                (&mut self.prompt_keys[cache.clone()], &mut self.prompt_values[cache]);
-            let shape = attention::HeadShape::of(config);
-            let rows = &mut self.rows;
-            match pass {
-                Pass::Prompt => {
-                    shape.copy_keys_and_values(
-                        &rows.qkv[..num_rows * shape.qkv_width()],
-                        keys,
-                        values,
-                    );
-                    attention::causal(
-                        &shape,
-                        &rows.qkv,
-                        (keys, values),
-                        num_rows,
-                        &mut rows.scores,
-                        &mut rows.heads,
-                        self.options.threads,
-                    );
+    /// Runs one token of every beam through all layers. Beams do not look at each other's newest tokens, so that a block
+    /// goes from its embeddings to its logits without waiting for others.
+    fn decode(&mut self, tokens: &[TokenId], columns: Range<usize>) {
+        let (model, config) = (self.model, &self.model.config);
+        let (rows, d) = (tokens.len(), config.hidden_size);
+        let threads = self.threads_for(rows);
+        let block = block_rows(rows, threads);
+        let prompt_tokens = self.prompt.len();
+        let first = prompt_tokens + self.passes - 1;
+        let positions = Positions { rope: &self.rope, first, advance: 0 };
+        let (shape, slot_width) = (HeadShape::of(config), self.beams.slot_width());
+        let width = shape.key_value_width();
+        let (earlier, current) = self.beams.split_at_pass(self.passes - 1, rows);
+        let hidden = self.hidden[..rows * d].chunks_mut(block * d);
+        let logits = self.logits[..rows * columns.len()].chunks_mut(block * columns.len());
+        let blocks = hidden
+            .zip(tokens.chunks(block))
+            .zip(current.chunks_mut(block * slot_width))
+            .zip(logits)
+            .enumerate();
+        let prompt_cache = &self.prompt_cache;
+        let workspaces = &mut self.workspaces[..threads];
+        for_each_block(
+            workspaces,
+            blocks,
+            |workspace, (place, (((hidden, tokens), slots), logits))| {
+                for (row, &token) in hidden.chunks_exact_mut(d).zip(tokens) {
+                    model.weights.embed(token, row);
                 }
-                Pass::Beams => {
-                    let pass = self.passes - 1;
-                    let (own_keys, own_values) = self.beams.slots_mut(index, pass, num_rows);
-                    shape.copy_keys_and_values(
-                        &rows.qkv[..num_rows * shape.qkv_width()],
-                        own_keys,
-                        own_values,
-                    );
-                    attention::beams(
-                        &shape,
-                        &rows.qkv,
-                        (keys, values, self.prompt.len()),
-                        self.beams.layer(index, pass + 1),
-                        num_rows,
-                        &mut rows.scores,
-                        &mut rows.heads,
-                        self.options.threads,
-                    );
+                for (index, layer) in model.weights.layers.iter().enumerate() {
+                    let key_values =
+                        workspace.project_keys_and_values(config, layer, positions, hidden);
+                    let places = slots.chunks_exact_mut(slot_width);
+                    for (slot, row) in places.zip(key_values.chunks_exact(2 * width)) {
+                        slot[index * 2 * width..][..2 * width].copy_from_slice(row);
+                    }
+                    let first_beam = place * block;
+                    let own = OwnPart { earlier, current: slots, first_beam, layer: index, width };
+                    let prompt = (prompt_cache.layer(index), prompt_tokens);
+                    workspace.finish_beam_layer(config, layer, positions, prompt, own, hidden);
                 }
-            }
-            self.rows.finish_attention(layer, &shape, num_rows, self.options.threads);
-            self.rows.feed_forward(layer, config.rms_norm_eps, num_rows, self.options.threads);
-        }
+                workspace.logits(model, hidden, columns.clone(), logits);
+            },
+        );
+    }
+
+    /// How many threads a pass of so many rows is worth.
+    fn threads_for(&self, rows: usize) -> usize {
+        let layer = self.model.weights.layers.first().map_or(0, LayerWeights::num_matrix_values);
+        let operations = rows.saturating_mul(2 * layer * self.model.weights.layers.len());
+        worthwhile_threads(operations, self.workspaces.len())
     }
 }
 
@@ -334,42 +431,11 @@ impl LogitsSource for Session<'_> {
     }
 
     fn prompt_logits(&mut self) -> Result<&[f32], SessionError> {
-        self.prefill()?;
-        self.passes = 0;
-        self.num_rows = 1;
-        let (rows, vocab) = (self.prompt.len(), self.model.config.vocab_size);
-        let logits = &mut self.logits[..vocab];
-        self.rows.logits(self.model, rows - 1..rows, logits, self.options.threads);
-        Ok(&self.logits[..vocab])
+        self.prompt_logits_of(0..self.model.config.vocab_size)
     }
 
     fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], SessionError> {
-        let (beams, max) = (tokens.len(), self.options.max_beams);
-        assert_eq!(parents.len(), beams, "one parent a beam");
-        if beams > max {
-            return Err(SessionError::TooManyBeams { beams, max });
-        }
-        let (pass, max) = (self.passes + 1, self.options.max_decode_passes);
-        if pass > max {
-            return Err(SessionError::TooManyPasses { pass, max });
-        }
-        self.check_tokens(tokens)?;
-        let rows = self.num_rows;
-        if let Some(&parent) = parents.iter().find(|&&parent| parent as usize >= rows) {
-            return Err(SessionError::UnknownParent { parent, rows });
-        }
-        self.beams.fork(parents, self.passes);
-        self.passes = pass;
-        self.num_rows = beams;
-        if beams == 0 {
-            // Nothing to compute, and `attention` divides its buffers among rows.
-            return Ok(&[]);
-        }
-        self.forward(tokens, Pass::Beams);
-        let vocab = self.model.config.vocab_size;
-        let logits = &mut self.logits[..beams * vocab];
-        self.rows.logits(self.model, 0..beams, logits, self.options.threads);
-        Ok(&self.logits[..beams * vocab])
+        self.next_logits_of(parents, tokens, 0..self.model.config.vocab_size)
     }
 }
 
@@ -384,21 +450,24 @@ mod tests {
     fn planned_bytes_are_those_taken() {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tied_f32");
         let model = Model::load(&dir).unwrap();
-        for (prompt, beams, passes) in [(64, 8, 4), (3, 40, 1), (1, 1, 0), (100, 0, 0), (0, 5, 2)] {
+        let plans = [(64, 8, 4, 1), (3, 40, 1, 2), (1, 1, 0, 9), (100, 0, 0, 3), (0, 5, 2, 0)];
+        for (prompt, beams, passes, threads) in plans {
             let options = SessionOptions {
                 max_prompt_tokens: prompt,
                 max_beams: beams,
                 max_decode_passes: passes,
-                threads: 1,
+                threads,
             };
             let planned = Session::planned_bytes(&model.config, &options).unwrap();
             let session = Session::new(&model, options).unwrap();
             let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>();
+            let (activations, scores): (Vec<usize>, Vec<usize>) =
+                session.workspaces.iter().map(Workspace::bytes).unzip();
             let taken = PlannedBytes {
                 prompt_cache: session.cache_bytes().0,
                 beam_cache: session.cache_bytes().1,
-                activations: session.rows.activation_bytes(),
-                scores: size_of_val(&*session.rows.scores),
+                activations: size_of_val(&*session.hidden) + activations.iter().sum::<usize>(),
+                scores: scores.iter().sum(),
                 logits: size_of_val(&*session.logits),
                 positions: prompt_tokens + session.rope.bytes(),
             };

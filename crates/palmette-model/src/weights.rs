@@ -4,43 +4,49 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use half::{bf16, f16};
+use palmette_core::TokenId;
 use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
+use crate::kernels::PackedMatrix;
 
-/// All weights of a model as f32, matrices as `[out, in]` row-major.
+/// All weights of a model as f32, matrices packed as `[in, out]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
-    /// `[V, D]`
-    pub(crate) embedding: Vec<f32>,
+    /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
+    embedding: Option<Vec<f32>>,
     pub(crate) layers: Vec<LayerWeights>,
     /// `[D]`
     pub(crate) final_norm: Vec<f32>,
-    /// `[V, D]`; `None` when the embedding serves as the head.
-    pub(crate) head: Option<Vec<f32>>,
+    /// Turns hidden states into logits: `[D, V]`
+    pub(crate) head: PackedMatrix,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct LayerWeights {
     /// `[D]`
     pub(crate) attention_norm: Vec<f32>,
-    /// Queries, keys and values in one matrix, so that they are one product: `[(H + 2 G) C, D]`
-    pub(crate) qkv: Vec<f32>,
+    /// `[D, H C]`
+    pub(crate) queries: PackedMatrix,
+    /// Keys and values in one matrix, so that they are one product: `[D, 2 G C]`
+    pub(crate) keys_values: PackedMatrix,
     /// `[C]`
     pub(crate) query_norm: Vec<f32>,
     /// `[C]`
     pub(crate) key_norm: Vec<f32>,
-    /// `[D, H C]`
-    pub(crate) attention_out: Vec<f32>,
+    /// `[H C, D]`
+    pub(crate) attention_out: PackedMatrix,
     /// `[D]`
     pub(crate) mlp_norm: Vec<f32>,
-    /// Gate and up parts in one matrix: `[2 F, D]`
-    pub(crate) gate_up: Vec<f32>,
     /// `[D, F]`
-    pub(crate) down: Vec<f32>,
+    pub(crate) gate: PackedMatrix,
+    /// `[D, F]`
+    pub(crate) up: PackedMatrix,
+    /// `[F, D]`
+    pub(crate) down: PackedMatrix,
 }
 
 impl Weights {
@@ -60,58 +66,82 @@ impl Weights {
     }
 
     fn assemble(mut files: TensorFiles, config: &ModelConfig) -> Result<Self, LoadError> {
+        let weights = Self::from_tensors(config, |name, shape| files.take(name, shape))?;
+        if config.tie_word_embeddings {
+            files.skip("lm_head.weight");
+        }
+        files.finish()?;
+        Ok(weights)
+    }
+
+    /// Asks `take` for each tensor that the configuration has, by its Hugging Face name and shape, `[out, in]`.
+    pub(crate) fn from_tensors(
+        config: &ModelConfig,
+        mut take: impl FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
+    ) -> Result<Self, LoadError> {
         let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
         let (queries, keys) = (config.query_width(), config.key_value_width());
-        let embedding = files.take("model.embed_tokens.weight", &[config.vocab_size, d])?;
+        let embedding = take("model.embed_tokens.weight", &[config.vocab_size, d])?;
         // Grown as tensors are found: the number in `config` is not to be trusted with memory.
         let mut layers = Vec::new();
         for layer in 0..config.num_hidden_layers {
             let mut take = |name: &str, shape: &[usize]| {
-                files.take(&format!("model.layers.{layer}.{name}.weight"), shape)
+                take(&format!("model.layers.{layer}.{name}.weight"), shape)
             };
+            let packed = PackedMatrix::transposed;
             layers.push(LayerWeights {
                 attention_norm: take("input_layernorm", &[d])?,
-                qkv: [
-                    take("self_attn.q_proj", &[queries, d])?,
-                    take("self_attn.k_proj", &[keys, d])?,
-                    take("self_attn.v_proj", &[keys, d])?,
-                ]
-                .concat(),
+                queries: packed(&take("self_attn.q_proj", &[queries, d])?, d),
+                keys_values: packed(
+                    &[take("self_attn.k_proj", &[keys, d])?, take("self_attn.v_proj", &[keys, d])?]
+                        .concat(),
+                    d,
+                ),
                 query_norm: take("self_attn.q_norm", &[c])?,
                 key_norm: take("self_attn.k_norm", &[c])?,
-                attention_out: take("self_attn.o_proj", &[d, queries])?,
+                attention_out: packed(&take("self_attn.o_proj", &[d, queries])?, queries),
                 mlp_norm: take("post_attention_layernorm", &[d])?,
-                gate_up: [take("mlp.gate_proj", &[f, d])?, take("mlp.up_proj", &[f, d])?].concat(),
-                down: take("mlp.down_proj", &[d, f])?,
+                gate: packed(&take("mlp.gate_proj", &[f, d])?, d),
+                up: packed(&take("mlp.up_proj", &[f, d])?, d),
+                down: packed(&take("mlp.down_proj", &[d, f])?, f),
             });
         }
-        let final_norm = files.take("model.norm.weight", &[d])?;
-        let head = if config.tie_word_embeddings {
-            files.skip("lm_head.weight");
-            None
+        let final_norm = take("model.norm.weight", &[d])?;
+        let (embedding, head) = if config.tie_word_embeddings {
+            (None, embedding)
         } else {
-            Some(files.take("lm_head.weight", &[config.vocab_size, d])?)
+            (Some(embedding), take("lm_head.weight", &[config.vocab_size, d])?)
         };
-        files.finish()?;
-        Ok(Self { embedding, layers, final_norm, head })
+        Ok(Self { embedding, layers, final_norm, head: PackedMatrix::transposed(&head, d) })
     }
 
-    /// The matrix that turns hidden states into logits: `[V, D]`.
-    pub(crate) fn head(&self) -> &[f32] {
-        self.head.as_deref().unwrap_or(&self.embedding)
+    /// Copies a token's embedding to `out`, `[D]`.
+    pub(crate) fn embed(&self, token: TokenId, out: &mut [f32]) {
+        match &self.embedding {
+            Some(rows) => out.copy_from_slice(&rows[token.index() * out.len()..][..out.len()]),
+            None => self.head.copy_column(token.index(), out),
+        }
     }
 
     /// Number of parameters, tied ones counted once.
     pub(crate) fn num_parameters(&self) -> usize {
         let layer = |l: &LayerWeights| {
-            let parts = [&l.attention_norm, &l.qkv, &l.query_norm, &l.key_norm];
-            let more = [&l.attention_out, &l.mlp_norm, &l.gate_up, &l.down];
-            parts.iter().chain(&more).map(|part| part.len()).sum::<usize>()
+            let norms = [&l.attention_norm, &l.query_norm, &l.key_norm, &l.mlp_norm];
+            norms.iter().map(|norm| norm.len()).sum::<usize>() + l.num_matrix_values()
         };
-        self.embedding.len()
+        self.embedding.as_ref().map_or(0, Vec::len)
             + self.layers.iter().map(layer).sum::<usize>()
             + self.final_norm.len()
-            + self.head.as_ref().map_or(0, Vec::len)
+            + self.head.num_values()
+    }
+}
+
+impl LayerWeights {
+    /// Values of the matrices, each of which takes two operations a row.
+    pub(crate) fn num_matrix_values(&self) -> usize {
+        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
+        let matrices = [queries, keys_values, attention_out, gate, up, down];
+        matrices.into_iter().map(PackedMatrix::num_values).sum()
     }
 }
 

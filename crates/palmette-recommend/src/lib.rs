@@ -7,14 +7,16 @@
 //! the items that have it.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod error;
 mod prompt_format;
 mod recommender;
 mod worker;
 
+pub use batch::recommend_all;
 pub use error::{FormatError, RecommendError, TooManyTokens};
 pub use prompt_format::{LevelFormat, PromptFormat};
-pub use recommender::Recommender;
+pub use recommender::{Normaliser, Recommender};
 pub use worker::{
     MAX_BEAM_WIDTH, Recommendations, Recommended, Request, Stage, Worker, WorkerOptions,
 };

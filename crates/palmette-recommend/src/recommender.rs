@@ -1,5 +1,6 @@
 //! The frozen parts of a recommender.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_catalog::{Catalog, CatalogConstraint};
@@ -9,12 +10,24 @@ use crate::error::RecommendError;
 use crate::prompt_format::PromptFormat;
 use crate::worker::{Worker, WorkerOptions};
 
+/// What a code's probability is a share of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Normaliser {
+    /// All tokens of the model's vocabulary, as Hugging Face `generate` has it with `prefix_allowed_tokens_fn`.
+    #[default]
+    Vocabulary,
+    /// The tokens of the code's level. The model computes no other logits, and what it gives to tokens that cannot come
+    /// next lowers no score. A model trained over its whole vocabulary has learnt the other.
+    Level,
+}
+
 /// A model, the catalog it may recommend from, and the tokens that join them. Shared by reference.
 #[derive(Debug)]
 pub struct Recommender {
     model: Model,
     constraint: CatalogConstraint,
     format: PromptFormat,
+    normaliser: Normaliser,
 }
 
 impl Recommender {
@@ -48,7 +61,29 @@ impl Recommender {
         }
         let tokens = format.code_tokens(model.config().vocab_size)?;
         let constraint = CatalogConstraint::new(catalog, tokens)?;
-        Ok(Self { model, constraint, format })
+        Ok(Self { model, constraint, format, normaliser: Normaliser::default() })
+    }
+
+    /// The same with scores over another whole.
+    #[must_use]
+    pub fn with_normaliser(self, normaliser: Normaliser) -> Self {
+        Self { normaliser, ..self }
+    }
+
+    /// What scores are shares of.
+    pub fn normaliser(&self) -> Normaliser {
+        self.normaliser
+    }
+
+    /// The tokens among which the next of `level` earlier ones is chosen.
+    pub(crate) fn columns(&self, level: usize) -> Range<usize> {
+        match (self.normaliser, self.format.levels.get(level)) {
+            (Normaliser::Level, Some(at)) => {
+                let first = at.first_token as usize;
+                first..first + at.num_codes as usize
+            }
+            _ => 0..self.model.config().vocab_size,
+        }
     }
 
     /// The model.

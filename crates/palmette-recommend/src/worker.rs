@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palmette_catalog::CatalogConstraint;
 use palmette_catalog::index::ItemSet;
 use palmette_core::TokenId;
-use palmette_decode::{BeamOptions, BeamSearch, LogitsSource};
+use palmette_decode::{BeamOptions, BeamSearch};
 use palmette_model::{Session, SessionOptions};
 
 use crate::error::RecommendError;
@@ -83,6 +83,8 @@ pub struct Worker<'r> {
     search: BeamSearch<CatalogConstraint>,
     history: Vec<Vec<u32>>,
     prompt: Vec<TokenId>,
+    /// Rows of the latest request's passes.
+    rows: Vec<usize>,
 }
 
 impl<'r> Worker<'r> {
@@ -110,8 +112,8 @@ impl<'r> Worker<'r> {
             },
         )?;
         let search = BeamSearch::new(BeamOptions { width, max_tokens: levels });
-        let (history, prompt) = (Vec::new(), Vec::new());
-        Ok(Self { recommender, options, planned_width, session, search, history, prompt })
+        let (history, prompt, rows) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { recommender, options, planned_width, session, search, history, prompt, rows })
     }
 
     /// Recommends items, calling `stage_ended` after each part of the work, so that a caller with a
@@ -171,6 +173,21 @@ impl<'r> Worker<'r> {
         self.search.results().map(|found| found.tokens)
     }
 
+    /// Tokens of the latest request's prompt.
+    pub fn prompt_tokens(&self) -> usize {
+        self.prompt.len()
+    }
+
+    /// Rows of logits in each pass of the latest request: one for the prompt, then as many as there were beams.
+    pub fn rows_of_passes(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// Bytes of the key/value caches as they were taken: the prompt's and the beams' part.
+    pub fn cache_bytes(&self) -> (usize, usize) {
+        self.session.cache_bytes()
+    }
+
     /// Reads the prompt and runs the search to its end; returns how many items the model read.
     fn search(
         &mut self,
@@ -188,16 +205,19 @@ impl<'r> Worker<'r> {
 
         self.search.start(constraint)?;
         stage_ended(Stage::Mask);
-        let mut is_prompt = true;
+        self.rows.clear();
         while self.search.is_live() {
-            let logits = if is_prompt {
-                self.session.prompt_logits()?
+            let level = self.rows.len();
+            let columns = self.recommender.columns(level);
+            let (parents, tokens) = (self.search.parents(), self.search.tokens());
+            self.rows.push(tokens.len());
+            let logits = if level == 0 {
+                self.session.prompt_logits_of(columns.clone())?
             } else {
-                self.session.next_logits(self.search.parents(), self.search.tokens())?
+                self.session.next_logits_of(parents, tokens, columns.clone())?
             };
-            stage_ended(if is_prompt { Stage::Prefill } else { Stage::Decode });
-            is_prompt = false;
-            self.search.select(logits)?;
+            stage_ended(if level == 0 { Stage::Prefill } else { Stage::Decode });
+            self.search.select_of(logits, columns)?;
             stage_ended(Stage::TopK);
             self.search.expand(constraint)?;
             stage_ended(Stage::Mask);

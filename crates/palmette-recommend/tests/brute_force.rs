@@ -10,8 +10,8 @@ use palmette_core::TokenId;
 use palmette_decode::{LogitsSource, log_sum_exp};
 use palmette_model::{Model, Session, SessionOptions};
 use palmette_recommend::{
-    LevelFormat, PromptFormat, RecommendError, Recommendations, Recommended, Recommender, Request,
-    Stage, WorkerOptions,
+    LevelFormat, Normaliser, PromptFormat, RecommendError, Recommendations, Recommended,
+    Recommender, Request, Stage, Worker, WorkerOptions, recommend_all,
 };
 
 const NUM_CODES: u32 = 30;
@@ -81,7 +81,12 @@ fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommend
             for (level, &code) in catalog.codes(rank).iter().enumerate() {
                 session.set_prompt(&extended).unwrap();
                 let logits = session.prompt_logits().unwrap();
-                score += logits[token(level, code).index()] - log_sum_exp(logits);
+                let first = format.levels[level].first_token as usize;
+                let whole = match recommender.normaliser() {
+                    Normaliser::Vocabulary => logits,
+                    Normaliser::Level => &logits[first..first + NUM_CODES as usize],
+                };
+                score += logits[token(level, code).index()] - log_sum_exp(whole);
                 extended.push(token(level, code));
             }
             Recommended { rank, score }
@@ -274,4 +279,37 @@ fn an_empty_catalog_recommends_nothing() {
     let recommender = Recommender::new(model(), Arc::new(empty), format()).unwrap();
     let request = Request { history: &[], k: 5, include_seen: false, items: None };
     assert!(recommend(&recommender, 4, &request).items.is_empty());
+}
+
+#[test]
+fn requests_side_by_side_have_the_bits_they_have_alone() {
+    let recommender = recommender();
+    let histories: Vec<Vec<u64>> =
+        (0..9).map(|n| (0..n % 5).map(|i| (n * 7 + i) % 60).collect()).collect();
+    let request = |history| Request { history, k: 12, include_seen: false, items: None };
+    let requests: Vec<Request<'_>> = histories.iter().map(|history| request(history)).collect();
+    let want: Vec<_> = requests.iter().map(|r| recommend(&recommender, 20, r)).collect();
+    for (num_workers, threads) in [(1, 1), (3, 1), (2, 2)] {
+        let options = WorkerOptions { beam_width: 20, threads };
+        let mut workers: Vec<Worker<'_>> =
+            (0..num_workers).map(|_| recommender.worker(options).unwrap()).collect();
+        let got: Vec<_> =
+            recommend_all(&mut workers, &requests).into_iter().map(Result::unwrap).collect();
+        assert_eq!(got, want, "{num_workers} workers");
+    }
+    assert!(recommend_all(&mut [], &[]).is_empty());
+}
+
+/// Over a level's codes, as the definition says: the softmax of those logits only.
+#[test]
+fn scores_may_be_shares_of_a_level() {
+    let level = Recommender::new(model(), Arc::new(catalog()), format())
+        .unwrap()
+        .with_normaliser(Normaliser::Level);
+    assert_eq!(level.normaliser(), Normaliser::Level);
+    let request = Request { history: &[3, 14], k: 60, include_seen: true, items: None };
+    let got = recommend(&level, 60, &request);
+    check_same(&got.items, &score_every_item(&level, &[3, 14]));
+    let whole = recommend(&recommender(), 60, &request);
+    assert_ne!(got.items, whole.items);
 }

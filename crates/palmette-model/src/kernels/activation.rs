@@ -5,7 +5,7 @@ use palmette_decode::exp;
 use super::reduce;
 
 /// `row = softmax(row · scale)`. −∞ gives 0; at least one value must be finite.
-#[inline]
+#[inline(always)]
 pub fn softmax_in_place(row: &mut [f32], scale: f32) {
     let max = reduce::max(row);
     row.iter_mut().for_each(|value| *value = exp((*value - max) * scale));

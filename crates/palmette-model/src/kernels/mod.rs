@@ -3,12 +3,19 @@
 mod activation;
 mod matmul;
 mod norm;
+mod panels;
 mod reduce;
 mod rope;
+mod rowwise;
 
 pub use activation::{silu, softmax_in_place, swiglu};
 pub use matmul::{MatMut, MatRef, Write, matmul};
 pub use norm::{rms_norm, rms_norm_in_place, rms_norm_row};
 pub use palmette_decode::exp;
+pub use panels::PackedMatrix;
+pub(crate) use panels::{
+    PANEL, PanelRow, Panels, RowsMut, RowsRef, multiply, multiply_add, multiply_swiglu,
+};
 pub use reduce::{dot, max, sum};
 pub use rope::RopeTable;
+pub(crate) use rowwise::{Heads, Scores, rms_norm_rows};

@@ -14,7 +14,7 @@ pub fn rms_norm(out: &mut [f32], x: &[f32], weight: &[f32], eps: f32) {
 ///
 /// # Panics
 /// When `out` or `weight` is shorter than `x`.
-#[inline]
+#[inline(always)]
 pub fn rms_norm_row(out: &mut [f32], x: &[f32], weight: &[f32], eps: f32) -> f32 {
     let width = x.len();
     let (out, weight) = (&mut out[..width], &weight[..width]);
@@ -26,6 +26,7 @@ pub fn rms_norm_row(out: &mut [f32], x: &[f32], weight: &[f32], eps: f32) -> f32
 }
 
 /// [`rms_norm`] of one row, over itself.
+#[inline(always)]
 pub fn rms_norm_in_place(x: &mut [f32], weight: &[f32], eps: f32) {
     let scale = rms_scale(x, eps);
     for (x, &weight) in x.iter_mut().zip(weight) {
@@ -33,7 +34,7 @@ pub fn rms_norm_in_place(x: &mut [f32], weight: &[f32], eps: f32) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn rms_scale(x: &[f32], eps: f32) -> f32 {
     let mean = dot(x, x) / x.len() as f32;
     1.0 / (mean + eps).sqrt()

@@ -9,7 +9,7 @@ const LANES: usize = 16;
 ///
 /// # Panics
 /// When the lengths differ.
-#[inline]
+#[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     let (a, a_rest) = a.as_chunks::<LANES>();
@@ -25,7 +25,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Σ a
-#[inline]
+#[inline(always)]
 pub fn sum(a: &[f32]) -> f32 {
     let (chunks, rest) = a.as_chunks::<LANES>();
     let mut sums = [0.0; LANES];
@@ -38,7 +38,7 @@ pub fn sum(a: &[f32]) -> f32 {
 }
 
 /// The largest of `a`; −∞ when empty. NaN may be passed over.
-#[inline]
+#[inline(always)]
 pub fn max(a: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let (chunks, rest) = a.as_chunks::<LANES>();
@@ -52,7 +52,7 @@ pub fn max(a: &[f32]) -> f32 {
 }
 
 /// Halves of the array are added until one value is left.
-#[inline]
+#[inline(always)]
 fn total(mut sums: [f32; LANES]) -> f32 {
     let mut width = LANES / 2;
     while width > 0 {

@@ -42,18 +42,18 @@ impl RopeTable {
     ///
     /// # Panics
     /// When the table has no such position.
-    #[inline]
+    #[inline(always)]
     pub fn rotate(&self, head: &mut [f32], position: usize) {
         self.turn(head, position, 1.0);
     }
 
     /// Turns back: the inverse of [`rotate`](Self::rotate), and its gradient.
-    #[inline]
+    #[inline(always)]
     pub fn rotate_back(&self, head: &mut [f32], position: usize) {
         self.turn(head, position, -1.0);
     }
 
-    #[inline]
+    #[inline(always)]
     fn turn(&self, head: &mut [f32], position: usize, direction: f32) {
         let row = position * self.half..(position + 1) * self.half;
         let (cos, sin) = (&self.cos[row.clone()], &self.sin[row]);

@@ -1,0 +1,11 @@
+//! What a recommendation costs, next to what its arithmetic costs at the speed of large matrix products.
+//!
+//! The model has random weights and the catalog random items: neither time nor memory depends on what they say. A
+//! request is a whole one, [`Worker::recommend`](palmette_recommend::Worker::recommend), timed stage by stage.
+
+mod ceiling;
+mod operations;
+mod run;
+
+pub use operations::{Operations, Passes};
+pub use run::{RecommendBench, RecommendReport};

@@ -1,0 +1,329 @@
+//! The measurement: a random model and catalog, and requests timed by stage.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_model::{Model, ModelConfig, Session, SessionOptions};
+use palmette_recommend::{
+    Normaliser, PromptFormat, Recommender, Request, Stage, Worker, WorkerOptions,
+};
+use serde::Serialize;
+
+use super::ceiling::gemm_gflops;
+use super::operations::{Operations, Passes};
+use crate::bench::BenchError;
+use crate::machine::Machine;
+use crate::random::Random;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct RecommendBench {
+    /// The model's shape. Its vocabulary and positions are set to what the levels and the prompt need.
+    pub model: ModelConfig,
+    /// Most tokens of the prompt: a beginning token and as many whole items as fit.
+    pub prompt: usize,
+    /// Hypotheses kept at each level.
+    pub beam: usize,
+    /// Codes of each item.
+    pub levels: usize,
+    /// Size of each level's codebook.
+    pub codes: u32,
+    /// Items of the catalog, their codes drawn evenly.
+    pub items: usize,
+    /// Threads of one request.
+    pub threads: usize,
+    /// What scores are shares of.
+    pub normaliser: Normaliser,
+    /// Requests timed, after one that is not.
+    pub repeat: usize,
+    /// Seed of weights, items and history.
+    pub seed: u64,
+}
+
+/// What was measured: medians over the requests.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecommendReport {
+    /// Reading the prompt.
+    pub prefill_ms: f64,
+    /// All decode passes.
+    pub decode_ms: f64,
+    /// Moving beams on and making their masks.
+    pub mask_ms: f64,
+    /// Choosing the best extensions.
+    pub topk_ms: f64,
+    /// A whole request.
+    pub total_ms: f64,
+    /// Floating-point operations of a request's matrix products; see [`Operations`].
+    pub flops: u64,
+    /// Of `flops`, those of the prompt.
+    pub prefill_flops: u64,
+    /// Billions of operations a second in a large product of the `gemm` crate, on as many threads.
+    pub gemm_gflops: f64,
+    /// What `flops` would take at that speed.
+    pub bound_ms: f64,
+    /// `total_ms / bound_ms`
+    pub ratio: f64,
+    /// Bytes that a request's keys and values are planned to take.
+    pub kv_bytes_planned: usize,
+    /// Bytes that they took.
+    pub kv_bytes_used: usize,
+    /// Of those, the part of the beams' own tokens.
+    pub kv_bytes_beams: usize,
+    /// Parameters of the model.
+    pub params: usize,
+    /// Its shape.
+    pub model: ModelConfig,
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Hypotheses kept at each level.
+    pub beam: usize,
+    /// Rows of each decode pass.
+    pub rows: Vec<usize>,
+    /// Codes of each item.
+    pub levels: usize,
+    /// Size of each level's codebook.
+    pub codes: u32,
+    /// Items of the catalog.
+    pub items: usize,
+    /// Threads of one request.
+    pub threads: usize,
+    /// Logits computed for a row: those of a level or of the vocabulary.
+    pub logits: usize,
+    /// Requests timed.
+    pub repeat: usize,
+    /// The fastest request.
+    pub min_total_ms: f64,
+    /// Where this was measured.
+    pub machine: Machine,
+}
+
+impl RecommendBench {
+    /// Makes model and catalog, and measures.
+    ///
+    /// # Errors
+    /// For nothing to measure, a shape that no model has, or more memory than there is.
+    pub fn run(&self) -> Result<RecommendReport, BenchError> {
+        self.check().and_then(|()| self.measure()).map_err(BenchError::new)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let counts = [
+            ("beam", self.beam),
+            ("levels", self.levels),
+            ("codes", self.codes as usize),
+            ("items", self.items),
+            ("threads", self.threads),
+            ("repeat", self.repeat),
+        ];
+        if let Some((what, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(format!("{what} is 0; at least 1 is needed"));
+        }
+        let (prompt, least) = (self.prompt, self.levels.saturating_add(1));
+        if prompt < least {
+            return Err(format!(
+                "a prompt of {prompt} tokens holds no item; the shortest has {least}: a beginning token and {} codes",
+                self.levels
+            ));
+        }
+        Ok(())
+    }
+
+    fn measure(&self) -> Result<RecommendReport, String> {
+        let recommender = self.recommender()?;
+        let options = WorkerOptions { beam_width: self.beam, threads: self.threads };
+        let mut worker = recommender.worker(options).map_err(|e| e.to_string())?;
+        let mut random = Random::new(self.seed ^ 1);
+        let num_items = recommender.catalog().num_items();
+        let history: Vec<u64> =
+            (0..recommender.format().max_history_items).map(|_| random.below(num_items)).collect();
+        let k = self.beam.min(10);
+        let request = Request { history: &history, k, include_seen: true, items: None };
+
+        time_request(&mut worker, &request)?;
+        let mut runs = Vec::with_capacity(self.repeat);
+        for _ in 0..self.repeat {
+            runs.push(time_request(&mut worker, &request)?);
+        }
+        let gemm_gflops = gemm_gflops(self.threads, 20);
+        Ok(self.report(&recommender, &worker, &runs, gemm_gflops))
+    }
+
+    fn report(
+        &self,
+        recommender: &Recommender,
+        worker: &Worker<'_>,
+        runs: &[Stages],
+        gemm_gflops: f64,
+    ) -> RecommendReport {
+        let model = recommender.model().config().clone();
+        let logits = match self.normaliser {
+            Normaliser::Vocabulary => model.vocab_size,
+            Normaliser::Level => self.codes as usize,
+        };
+        let rows = worker.rows_of_passes()[1..].to_vec();
+        let prompt_tokens = worker.prompt_tokens();
+        let passes = Passes { prompt_tokens, rows: rows.clone(), logits };
+        let operations = Operations::of(&model, &passes);
+        let (flops, prefill_flops) = (operations.total(), operations.prefill);
+        let bound_ms = flops as f64 / gemm_gflops / 1e6;
+        let planned = Session::planned_bytes(
+            &model,
+            &SessionOptions {
+                max_prompt_tokens: recommender.format().max_prompt_tokens(),
+                max_beams: self.beam,
+                max_decode_passes: self.levels - 1,
+                threads: self.threads,
+            },
+        );
+        let kv_bytes_planned =
+            planned.map_or(0, |planned| planned.prompt_cache + planned.beam_cache);
+        let (prompt_bytes, beam_bytes) = worker.cache_bytes();
+        let median = |part: fn(&Stages) -> f64| {
+            let mut values: Vec<f64> = runs.iter().map(part).collect();
+            values.sort_by(f64::total_cmp);
+            (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
+        };
+        let total_ms = median(|run| run.total);
+        RecommendReport {
+            prefill_ms: median(|run| run.prefill),
+            decode_ms: median(|run| run.decode),
+            mask_ms: median(|run| run.mask),
+            topk_ms: median(|run| run.top_k),
+            total_ms,
+            flops,
+            prefill_flops,
+            gemm_gflops,
+            bound_ms,
+            ratio: total_ms / bound_ms,
+            kv_bytes_planned,
+            kv_bytes_used: prompt_bytes + beam_bytes,
+            kv_bytes_beams: beam_bytes,
+            params: recommender.model().num_parameters(),
+            model,
+            prompt_tokens,
+            beam: self.beam,
+            rows,
+            levels: self.levels,
+            codes: self.codes,
+            items: self.items,
+            threads: self.threads,
+            logits,
+            repeat: self.repeat,
+            min_total_ms: runs.iter().map(|run| run.total).fold(f64::INFINITY, f64::min),
+            machine: Machine::here(),
+        }
+    }
+
+    fn recommender(&self) -> Result<Recommender, String> {
+        let catalog = Arc::new(self.catalog()?);
+        let max_history_items = (self.prompt - 1) / self.levels;
+        let format =
+            PromptFormat::for_catalog(&catalog, max_history_items).map_err(|e| e.to_string())?;
+        let config = ModelConfig {
+            vocab_size: format.vocab_size(),
+            max_position_embeddings: format.max_prompt_tokens() + self.levels,
+            ..self.model.clone()
+        };
+        let model = Model::random(config, self.seed).map_err(|e| e.to_string())?;
+        let recommender = Recommender::new(model, catalog, format).map_err(|e| e.to_string())?;
+        Ok(recommender.with_normaliser(self.normaliser))
+    }
+
+    fn catalog(&self) -> Result<Catalog, String> {
+        let mut random = Random::new(self.seed);
+        let mut code = || random.below(u64::from(self.codes)) as u32;
+        let item = |n: usize| Item {
+            id: n.to_string(),
+            codes: (0..self.levels).map(|_| code()).collect(),
+            attributes: Default::default(),
+        };
+        let items: Vec<Item> = (0..self.items).map(item).collect();
+        let codes_per_level = Some(vec![self.codes; self.levels]);
+        let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
+        Catalog::build(items.into(), &options).map_err(|e| e.to_string())
+    }
+}
+
+/// Milliseconds of one request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stages {
+    prefill: f64,
+    decode: f64,
+    mask: f64,
+    top_k: f64,
+    total: f64,
+}
+
+fn time_request(worker: &mut Worker<'_>, request: &Request<'_>) -> Result<Stages, String> {
+    let mut stages = Stages::default();
+    let start = Instant::now();
+    let mut last = start;
+    let answer = worker.recommend(request, |stage| {
+        let now = Instant::now();
+        let part = match stage {
+            Stage::Prefill => &mut stages.prefill,
+            Stage::Decode => &mut stages.decode,
+            Stage::Mask => &mut stages.mask,
+            Stage::TopK => &mut stages.top_k,
+        };
+        *part += (now - last).as_secs_f64() * 1e3;
+        last = now;
+    });
+    stages.total = start.elapsed().as_secs_f64() * 1e3;
+    answer.map(|_| stages).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bench() -> RecommendBench {
+        let model = ModelConfig {
+            vocab_size: 0,
+            hidden_size: 32,
+            intermediate_size: 48,
+            num_hidden_layers: 2,
+            num_attention_heads: 4,
+            num_key_value_heads: 2,
+            head_dim: 8,
+            max_position_embeddings: 0,
+            rms_norm_eps: 1e-6,
+            rope_theta: 1e4,
+            tie_word_embeddings: true,
+        };
+        RecommendBench {
+            model,
+            prompt: 12,
+            beam: 8,
+            levels: 3,
+            codes: 16,
+            items: 300,
+            threads: 1,
+            normaliser: Normaliser::Level,
+            repeat: 2,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_report_says_what_was_done() {
+        let report = bench().run().unwrap();
+        assert_eq!((report.prompt_tokens, report.logits, report.params > 0), (10, 16, true));
+        assert_eq!(report.rows, [8, 8]);
+        assert_eq!(report.kv_bytes_planned, report.kv_bytes_used);
+        assert!(report.total_ms > 0.0 && report.bound_ms > 0.0 && report.flops > 0);
+        let whole = RecommendBench { normaliser: Normaliser::Vocabulary, ..bench() };
+        assert_eq!(whole.run().unwrap().logits, 50);
+    }
+
+    #[test]
+    fn nothing_to_measure_is_an_error() {
+        let says = |bench: RecommendBench| bench.run().unwrap_err().to_string();
+        assert!(says(RecommendBench { beam: 0, ..bench() }).contains("beam is 0"));
+        assert!(says(RecommendBench { prompt: 3, ..bench() }).contains("shortest has 4"));
+        let mut odd = bench();
+        odd.model.head_dim = 7;
+        assert!(says(odd).contains("even"));
+    }
+}

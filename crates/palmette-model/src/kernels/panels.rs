@@ -1,0 +1,485 @@
+//! Matrices in panels of sixteen columns, and the products that inference makes with them.
+//!
+//! Columns `16 p .. 16 p + 16` of a matrix lie together as panel `p`, one row of the panel after another, so that a
+//! product reads them in order and rearranges nothing. Weights are brought into this form when they are loaded, keys
+//! and values when they are cached.
+//!
+//! # What is computed
+//! Element `(i, j)` of `x · B` is the chain `fma(x[i, k−1], B[k−1, j], … fma(x[i, 0], B[0, j], start))`, where `start`
+//! is 0 or what `out` held: one running value along `k`, rounded once a step. So it does not depend on how many other
+//! rows or columns there are, on how the work is divided, or on how wide the processor's vectors are. The `gemm` crate
+//! promises none of these, and arranges both sides anew for each product.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::activation::silu;
+
+/// Columns of a panel.
+pub(crate) const PANEL: usize = 16;
+
+/// One row of a panel.
+pub(crate) type PanelRow = [f32; PANEL];
+
+/// A matrix `[k, n]` in panels, `[⌈n / 16⌉, k, 16]`; columns past `n` are 0.
+#[derive(Clone, Debug)]
+pub struct PackedMatrix {
+    data: Vec<PanelRow>,
+    depth: usize,
+    columns: usize,
+}
+
+/// A view of a matrix `[k, n]` in panels: row `r` of panel `p` is `data[p * panel_stride + r * row_stride]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panels<'a> {
+    data: &'a [PanelRow],
+    panel_stride: usize,
+    row_stride: usize,
+    /// k
+    depth: usize,
+    /// Columns of the first panel that are left out, below [`PANEL`].
+    lead: usize,
+    /// n, those left out included.
+    columns: usize,
+}
+
+/// The left side of a product: `[m, k]`, rows `stride` values apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowsRef<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) rows: usize,
+    pub(crate) stride: usize,
+}
+
+/// Where a product goes: rows `stride` values apart.
+#[derive(Debug)]
+pub(crate) struct RowsMut<'a> {
+    pub(crate) data: &'a mut [f32],
+    pub(crate) stride: usize,
+}
+
+impl PackedMatrix {
+    /// Packs the transpose of a row-major matrix: `rows` is `[n, k]`, as weights are stored, and `k` is `depth`.
+    ///
+    /// # Panics
+    /// When `depth` is 0, or `rows` is not whole rows.
+    pub fn transposed(rows: &[f32], depth: usize) -> Self {
+        let columns = rows.len() / depth;
+        assert_eq!(columns * depth, rows.len(), "rows of {depth} values");
+        let mut data = vec![[0.0; PANEL]; columns.div_ceil(PANEL) * depth];
+        for (column, row) in rows.chunks_exact(depth).enumerate() {
+            let (panel, lane) = (column / PANEL, column % PANEL);
+            let panel = &mut data[panel * depth..(panel + 1) * depth];
+            panel.iter_mut().zip(row).for_each(|(places, &value)| places[lane] = value);
+        }
+        Self { data, depth, columns }
+    }
+
+    /// Values of the matrix, without those that fill the last panel.
+    pub(crate) fn num_values(&self) -> usize {
+        self.depth * self.columns
+    }
+
+    /// Copies one column to `out`, `[k]`.
+    pub(crate) fn copy_column(&self, column: usize, out: &mut [f32]) {
+        let panel = &self.data[column / PANEL * self.depth..][..self.depth];
+        out.iter_mut().zip(panel).for_each(|(out, row)| *out = row[column % PANEL]);
+    }
+
+    /// The whole as a view.
+    pub(crate) fn view(&self) -> Panels<'_> {
+        self.columns(0..self.columns)
+    }
+
+    /// Some of the columns.
+    pub(crate) fn columns(&self, columns: Range<usize>) -> Panels<'_> {
+        assert!(columns.start <= columns.end && columns.end <= self.columns, "{columns:?}");
+        let (first, lead) = (columns.start / PANEL, columns.start % PANEL);
+        let data = &self.data[(first * self.depth).min(self.data.len())..];
+        let columns = columns.end - first * PANEL;
+        Panels { lead, ..Panels::new(data, (self.depth, 1), self.depth, columns) }
+    }
+
+    /// `out = x · self`: `x` `[rows, k]`, `out` `[rows, n]`, both row-major.
+    ///
+    /// # Panics
+    /// When a slice is shorter than its rows.
+    pub fn multiply(&self, out: &mut [f32], x: &[f32], rows: usize) {
+        let out = RowsMut { data: out, stride: self.columns };
+        multiply(out, RowsRef { data: x, rows, stride: self.depth }, self.view());
+    }
+}
+
+impl<'a> Panels<'a> {
+    /// A view with the given strides, `(panel, row)`, in panel rows.
+    pub(crate) fn new(
+        data: &'a [PanelRow],
+        (panel_stride, row_stride): (usize, usize),
+        depth: usize,
+        columns: usize,
+    ) -> Self {
+        if depth > 0 && columns > 0 {
+            let last = (columns - 1) / PANEL * panel_stride + (depth - 1) * row_stride;
+            assert!(last < data.len(), "{depth} x {columns} over {} panel rows", data.len());
+        }
+        Self { data, panel_stride, row_stride, depth, lead: 0, columns }
+    }
+
+    fn num_panels(&self) -> usize {
+        self.columns.div_ceil(PANEL)
+    }
+
+    #[inline(always)]
+    fn panel(&self, panel: usize) -> Panel<'a> {
+        Panel { rows: &self.data[panel * self.panel_stride..], step: self.row_stride }
+    }
+}
+
+/// `out = x · b`
+pub(crate) fn multiply(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>) {
+    Arch::new().dispatch(Product { out, x, b, add: false });
+}
+
+/// `out += x · b`
+pub(crate) fn multiply_add(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>) {
+    Arch::new().dispatch(Product { out, x, b, add: true });
+}
+
+/// `out = silu(x · gate) · (x · up)`, element by element; the gated values never go to memory apart.
+pub(crate) fn multiply_swiglu(out: RowsMut<'_>, x: RowsRef<'_>, gate: Panels<'_>, up: Panels<'_>) {
+    assert_eq!((gate.depth, gate.columns), (up.depth, up.columns), "gate and up differ in shape");
+    Arch::new().dispatch(GatedProduct { out, x, gate, up });
+}
+
+/// One panel, its rows `step` apart.
+#[derive(Clone, Copy)]
+struct Panel<'a> {
+    rows: &'a [PanelRow],
+    step: usize,
+}
+
+struct Product<'a> {
+    out: RowsMut<'a>,
+    x: RowsRef<'a>,
+    b: Panels<'a>,
+    add: bool,
+}
+
+struct GatedProduct<'a> {
+    out: RowsMut<'a>,
+    x: RowsRef<'a>,
+    gate: Panels<'a>,
+    up: Panels<'a>,
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let panels = self.b.num_panels();
+        for first in (0..panels - panels % 2).step_by(2) {
+            let pair = [self.b.panel(first), self.b.panel(first + 1)];
+            let (x, depth) = (self.x, self.b.depth);
+            for_each_tile(simd, x, depth, pair, &mut ProductTiles { product: &mut self, first });
+        }
+        if panels % 2 == 1 {
+            let last = [self.b.panel(panels - 1)];
+            let (x, depth, first) = (self.x, self.b.depth, panels - 1);
+            for_each_tile(simd, x, depth, last, &mut ProductTiles { product: &mut self, first });
+        }
+    }
+}
+
+impl WithSimd for GatedProduct<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        for panel in 0..self.gate.num_panels() {
+            let pair = [self.gate.panel(panel), self.up.panel(panel)];
+            let (x, depth) = (self.x, self.gate.depth);
+            for_each_tile(simd, x, depth, pair, &mut GatedTiles { product: &mut self, panel });
+        }
+    }
+}
+
+/// Where the values of tiles come from and go to. Tiles are R rows of Q panels.
+trait Tiles<const Q: usize> {
+    /// The values that chains begin with.
+    fn start<const R: usize>(&self, row: usize) -> [[PanelRow; Q]; R];
+    /// Takes what the chains come to.
+    fn finish<const R: usize>(&mut self, row: usize, tile: &[[PanelRow; Q]; R]);
+}
+
+struct ProductTiles<'p, 'a> {
+    product: &'p mut Product<'a>,
+    /// The tiles' first panel.
+    first: usize,
+}
+
+struct GatedTiles<'p, 'a> {
+    product: &'p mut GatedProduct<'a>,
+    panel: usize,
+}
+
+impl ProductTiles<'_, '_> {
+    /// The columns of a tile's panel that are wanted, and their places in a row of `out`.
+    #[inline(always)]
+    fn columns(&self, panel: usize) -> (Range<usize>, Range<usize>) {
+        let b = &self.product.b;
+        let start = (self.first + panel) * PANEL;
+        let wanted = start.max(b.lead)..(start + PANEL).min(b.columns);
+        (wanted.start - start..wanted.end - start, wanted.start - b.lead..wanted.end - b.lead)
+    }
+}
+
+impl<const Q: usize> Tiles<Q> for ProductTiles<'_, '_> {
+    #[inline(always)]
+    fn start<const R: usize>(&self, row: usize) -> [[PanelRow; Q]; R] {
+        let mut tile = [[[0.0; PANEL]; Q]; R];
+        if self.product.add {
+            let RowsMut { data, stride } = &self.product.out;
+            for r in 0..R {
+                for q in 0..Q {
+                    let (inner, outer) = self.columns(q);
+                    tile[r][q][inner].copy_from_slice(&data[(row + r) * stride..][outer]);
+                }
+            }
+        }
+        tile
+    }
+
+    #[inline(always)]
+    fn finish<const R: usize>(&mut self, row: usize, tile: &[[PanelRow; Q]; R]) {
+        for r in 0..R {
+            for q in 0..Q {
+                let (inner, outer) = self.columns(q);
+                let RowsMut { data, stride } = &mut self.product.out;
+                let out = &mut data[(row + r) * *stride..][outer];
+                match out.as_chunks_mut::<PANEL>() {
+                    ([whole], []) => *whole = tile[r][q],
+                    _ => out.copy_from_slice(&tile[r][q][inner]),
+                }
+            }
+        }
+    }
+}
+
+impl Tiles<2> for GatedTiles<'_, '_> {
+    #[inline(always)]
+    fn start<const R: usize>(&self, _: usize) -> [[PanelRow; 2]; R] {
+        [[[0.0; PANEL]; 2]; R]
+    }
+
+    #[inline(always)]
+    fn finish<const R: usize>(&mut self, row: usize, tile: &[[PanelRow; 2]; R]) {
+        let start = self.panel * PANEL;
+        let count = PANEL.min(self.product.gate.columns - start);
+        let RowsMut { data, stride } = &mut self.product.out;
+        for r in 0..R {
+            let [gate, up] = &tile[r];
+            let mut gated = [0.0; PANEL];
+            for lane in 0..PANEL {
+                gated[lane] = silu(gate[lane]) * up[lane];
+            }
+            data[(row + r) * *stride + start..][..count].copy_from_slice(&gated[..count]);
+        }
+    }
+}
+
+/// Covers all rows with tiles as large as their running values fit into registers: 24 vectors of 32 with AVX-512, 12
+/// of 16 with AVX2. What is left over at the end takes smaller ones.
+#[inline(always)]
+fn for_each_tile<S: Simd, const Q: usize>(
+    simd: S,
+    x: RowsRef<'_>,
+    depth: usize,
+    panels: [Panel<'_>; Q],
+    tiles: &mut impl Tiles<Q>,
+) {
+    let row = match S::F32_LANES {
+        16 => {
+            let row = tiles_of::<S, 1, Q, 12>(simd, x, 0, depth, panels, tiles);
+            let row = tiles_of::<S, 1, Q, 8>(simd, x, row, depth, panels, tiles);
+            let row = tiles_of::<S, 1, Q, 4>(simd, x, row, depth, panels, tiles);
+            tiles_of::<S, 1, Q, 1>(simd, x, row, depth, panels, tiles)
+        }
+        8 => {
+            let row = tiles_of::<S, 2, Q, 3>(simd, x, 0, depth, panels, tiles);
+            tiles_of::<S, 2, Q, 1>(simd, x, row, depth, panels, tiles)
+        }
+        4 => {
+            let row = tiles_of::<S, 4, Q, 2>(simd, x, 0, depth, panels, tiles);
+            tiles_of::<S, 4, Q, 1>(simd, x, row, depth, panels, tiles)
+        }
+        _ => tiles_of::<S, PANEL, Q, 1>(simd, x, 0, depth, panels, tiles),
+    };
+    debug_assert_eq!(row, x.rows);
+}
+
+/// Tiles of R rows from `row` on, while there are so many; returns the first row left over.
+#[inline(always)]
+fn tiles_of<S: Simd, const V: usize, const Q: usize, const R: usize>(
+    simd: S,
+    x: RowsRef<'_>,
+    mut row: usize,
+    depth: usize,
+    panels: [Panel<'_>; Q],
+    tiles: &mut impl Tiles<Q>,
+) -> usize {
+    while row + R <= x.rows {
+        let tile = chains::<S, V, Q, R>(simd, x, row, depth, panels, tiles.start::<R>(row));
+        tiles.finish::<R>(row, &tile);
+        row += R;
+    }
+    row
+}
+
+/// Runs the chains of one tile along `k`, in registers; a row of a panel is V vectors.
+#[inline(always)]
+fn chains<S: Simd, const V: usize, const Q: usize, const R: usize>(
+    simd: S,
+    x: RowsRef<'_>,
+    row: usize,
+    depth: usize,
+    panels: [Panel<'_>; Q],
+    start: [[PanelRow; Q]; R],
+) -> [[PanelRow; Q]; R] {
+    // Loops, not `map` and `from_fn`: those stay calls, and the compiler then no longer knows the slices' lengths.
+    let mut rows: [&[f32]; R] = [&[]; R];
+    let mut values = [[[simd.splat_f32s(0.0); V]; Q]; R];
+    for r in 0..R {
+        rows[r] = &x.data[(row + r) * x.stride..][..depth];
+        for q in 0..Q {
+            values[r][q] = bytemuck::cast(start[r][q]);
+        }
+    }
+    let mut place = 0;
+    'chains: for k in 0..depth {
+        let mut b = [[simd.splat_f32s(0.0); V]; Q];
+        for q in 0..Q {
+            // Never taken: `Panels::new` has checked the last place.
+            // PERF: a way out that ends the loop, where indexing would have one that panics, for which the compiler
+            // keeps copies of all running values.
+            let Some(&row) = panels[q].rows.get(place) else { break 'chains };
+            b[q] = bytemuck::cast(row);
+        }
+        place += panels[0].step;
+        for r in 0..R {
+            let x = simd.splat_f32s(rows[r][k]);
+            for q in 0..Q {
+                for v in 0..V {
+                    values[r][q][v] = simd.mul_add_f32s(x, b[q][v], values[r][q][v]);
+                }
+            }
+        }
+    }
+    let mut tile = [[[0.0; PANEL]; Q]; R];
+    for r in 0..R {
+        for q in 0..Q {
+            tile[r][q] = bytemuck::cast(values[r][q]);
+        }
+    }
+    tile
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values(count: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+        let step = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+        };
+        (0..count).map(step).collect()
+    }
+
+    /// The definition: element `(i, j)` of `x · weightᵀ`, begun at `start`.
+    fn chain(x: &[f32], weight: &[f32], depth: usize, (i, j): (usize, usize), start: f32) -> f32 {
+        let (x, weight) = (&x[i * depth..][..depth], &weight[j * depth..][..depth]);
+        x.iter().zip(weight).fold(start, |sum, (x, w)| x.mul_add(*w, sum))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// To the bit, for any shape: so no row depends on how many there are.
+        #[test]
+        fn products_are_chains(
+            rows in 0_usize..40, depth in 1_usize..50, columns in 1_usize..70,
+            from in 0.0..1.0_f64, to in 0.0..1.0_f64, add: bool, seed: u32,
+        ) {
+            let at = |share: f64| (share * (columns + 1) as f64) as usize;
+            let wanted = at(from.min(to))..at(from.max(to));
+            let (x, weight) = (values(rows * depth, seed), values(columns * depth, !seed));
+            let stride = wanted.len() + 3;
+            let before = values(rows * stride, seed ^ 7);
+            let mut out = before.clone();
+            let packed = PackedMatrix::transposed(&weight, depth);
+            let left = RowsRef { data: &x, rows, stride: depth };
+            let right = packed.columns(wanted.clone());
+            let to = RowsMut { data: &mut out, stride };
+            if add { multiply_add(to, left, right) } else { multiply(to, left, right) }
+            for row in 0..rows {
+                for place in 0..stride {
+                    let held = before[row * stride + place];
+                    let want = if place < wanted.len() {
+                        let start = if add { held } else { 0.0 };
+                        chain(&x, &weight, depth, (row, wanted.start + place), start)
+                    } else {
+                        held
+                    };
+                    prop_assert_eq!(out[row * stride + place].to_bits(), want.to_bits());
+                }
+            }
+        }
+
+        #[test]
+        fn gated_products_are_chains_too(
+            rows in 0_usize..30, depth in 1_usize..40, columns in 1_usize..50, seed: u32,
+        ) {
+            let x = values(rows * depth, seed);
+            let [gate, up] = [1, 2].map(|n| values(columns * depth, seed ^ n));
+            let [gates, ups] = [&gate, &up].map(|w| PackedMatrix::transposed(w, depth));
+            let mut out = vec![0.0; rows * columns];
+            let left = RowsRef { data: &x, rows, stride: depth };
+            multiply_swiglu(
+                RowsMut { data: &mut out, stride: columns },
+                left,
+                gates.view(),
+                ups.view(),
+            );
+            for row in 0..rows {
+                for column in 0..columns {
+                    let at = |w: &[f32]| chain(&x, w, depth, (row, column), 0.0);
+                    let want = silu(at(&gate)) * at(&up);
+                    prop_assert_eq!(out[row * columns + column].to_bits(), want.to_bits());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_come_back_out() {
+        let weight = values(37 * 5, 3);
+        let packed = PackedMatrix::transposed(&weight, 5);
+        assert_eq!(packed.num_values(), 37 * 5);
+        let mut column = [0.0; 5];
+        for (index, row) in weight.chunks_exact(5).enumerate() {
+            packed.copy_column(index, &mut column);
+            assert_eq!(column, row);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "panel rows")]
+    fn a_view_beyond_its_data_is_refused() {
+        Panels::new(&[[0.0; PANEL]; 5], (3, 1), 3, 17);
+    }
+}

@@ -1,0 +1,107 @@
+//! What is done to many rows at once, compiled for the vectors that the processor has.
+//!
+//! Each is a loop over a kernel of one row and gives the same bits: wider vectors change neither the order of additions
+//! nor what is rounded.
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::activation::softmax_in_place;
+use super::norm::{rms_norm_in_place, rms_norm_row};
+use super::rope::RopeTable;
+
+/// [`rms_norm_row`] of every row: `x`, `out`: `[rows, D]`, D the length of `weight`.
+pub(crate) fn rms_norm_rows(out: &mut [f32], x: &[f32], weight: &[f32], eps: f32) {
+    Arch::new().dispatch(NormRows { out, x, weight, eps });
+}
+
+struct NormRows<'a> {
+    out: &'a mut [f32],
+    x: &'a [f32],
+    weight: &'a [f32],
+    eps: f32,
+}
+
+/// Heads to be normed and turned to their row's position.
+#[derive(Debug)]
+pub(crate) struct Heads<'a> {
+    /// Rows `stride` apart, each with `heads` heads of C values at its beginning.
+    pub(crate) data: &'a mut [f32],
+    pub(crate) stride: usize,
+    pub(crate) heads: usize,
+    /// `[C]`
+    pub(crate) norm: &'a [f32],
+    pub(crate) eps: f32,
+    pub(crate) rope: &'a RopeTable,
+    /// Position of the first row.
+    pub(crate) position: usize,
+    /// How far the next row is from there: 1 in a prompt, 0 among beams.
+    pub(crate) advance: usize,
+}
+
+/// Attention scores to be made weights.
+#[derive(Debug)]
+pub(crate) struct Scores<'a> {
+    /// Rows `stride` apart, `width` places each.
+    pub(crate) data: &'a mut [f32],
+    pub(crate) stride: usize,
+    pub(crate) width: usize,
+    /// Places that the first row sees; those after them become 0.
+    pub(crate) visible: usize,
+    /// How many more the next row sees.
+    pub(crate) advance: usize,
+    pub(crate) scale: f32,
+}
+
+impl Heads<'_> {
+    pub(crate) fn norm_and_turn(self) {
+        Arch::new().dispatch(self);
+    }
+}
+
+impl Scores<'_> {
+    /// The softmax of what each row sees, scaled.
+    pub(crate) fn softmax(self) {
+        Arch::new().dispatch(self);
+    }
+}
+
+impl WithSimd for NormRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let width = self.weight.len();
+        for (out, x) in self.out.chunks_exact_mut(width).zip(self.x.chunks_exact(width)) {
+            rms_norm_row(out, x, self.weight, self.eps);
+        }
+    }
+}
+
+impl WithSimd for Heads<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let head_dim = self.norm.len();
+        for (row, data) in self.data.chunks_mut(self.stride).enumerate() {
+            let position = self.position + row * self.advance;
+            for head in data.chunks_exact_mut(head_dim).take(self.heads) {
+                rms_norm_in_place(head, self.norm, self.eps);
+                self.rope.rotate(head, position);
+            }
+        }
+    }
+}
+
+impl WithSimd for Scores<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for (row, data) in self.data.chunks_mut(self.stride).enumerate() {
+            let (seen, hidden) = data[..self.width].split_at_mut(self.visible + row * self.advance);
+            softmax_in_place(seen, self.scale);
+            hidden.fill(0.0);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A row's bits depend on nothing but the row: not on its neighbours, the threads, or which logits are asked for. And
+//! requests allocate nothing.
+
+use palmette_core::TokenId;
+use palmette_decode::LogitsSource;
+use palmette_model::{Model, ModelConfig, Session, SessionError, SessionOptions};
+use palmette_testkit::allocations::{Counting, allocations};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const BEAMS: usize = 130;
+
+/// Large enough that passes are worth several threads.
+fn model() -> Model {
+    let config = ModelConfig {
+        vocab_size: 200,
+        hidden_size: 128,
+        intermediate_size: 200,
+        num_hidden_layers: 2,
+        num_attention_heads: 6,
+        num_key_value_heads: 2,
+        head_dim: 24,
+        max_position_embeddings: 200,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        tie_word_embeddings: true,
+    };
+    Model::random(config, 5).unwrap()
+}
+
+fn session(model: &Model, threads: usize) -> Session<'_> {
+    let options =
+        SessionOptions { max_prompt_tokens: 180, max_beams: BEAMS, max_decode_passes: 2, threads };
+    Session::new(model, options).unwrap()
+}
+
+fn prompt(tokens: usize) -> Vec<TokenId> {
+    (0..tokens as u32).map(|i| TokenId(i * 37 % 200)).collect()
+}
+
+/// Parents and tokens of two passes.
+fn passes() -> [(Vec<u32>, Vec<TokenId>); 2] {
+    let tokens = |step: usize| (0..BEAMS).map(|b| TokenId((b * step % 200) as u32)).collect();
+    [
+        (vec![0; BEAMS], tokens(3)),
+        ((0..BEAMS).map(|b| (b * 17 % BEAMS) as u32).collect(), tokens(7)),
+    ]
+}
+
+fn bits(logits: &[f32]) -> Vec<u32> {
+    logits.iter().map(|logit| logit.to_bits()).collect()
+}
+
+/// The prompt's row, then those of both passes.
+fn whole(session: &mut Session<'_>, tokens: usize) -> Vec<Vec<u32>> {
+    session.set_prompt(&prompt(tokens)).unwrap();
+    let first = bits(session.prompt_logits().unwrap());
+    let rest = passes().map(|(parents, next)| bits(session.next_logits(&parents, &next).unwrap()));
+    [vec![first], rest.to_vec()].concat()
+}
+
+#[test]
+fn threads_and_what_was_before_change_no_bit() {
+    let model = model();
+    let mut reused = session(&model, 1);
+    for tokens in [180, 1, 95, 96, 97] {
+        let want = whole(&mut reused, tokens);
+        for threads in [1, 2, 3, 7] {
+            assert_eq!(whole(&mut session(&model, threads), tokens), want, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_beam_alone_has_the_bits_it_has_among_others() {
+    let model = model();
+    let mut together = session(&model, 1);
+    let want = whole(&mut together, 70);
+    let ([(_, first), (parents, second)], mut alone) = (passes(), session(&model, 1));
+    for beam in [0, 1, 11, 12, 64, 129] {
+        alone.set_prompt(&prompt(70)).unwrap();
+        alone.prompt_logits().unwrap();
+        alone.next_logits(&[0], &[first[parents[beam] as usize]]).unwrap();
+        let row = bits(alone.next_logits(&[0], &[second[beam]]).unwrap());
+        assert_eq!(row, want[2][beam * 200..][..200], "beam {beam}");
+    }
+}
+
+#[test]
+fn the_last_row_alone_has_the_bits_it_has_among_all() {
+    let model = model();
+    let mut session = session(&model, 2);
+    for tokens in [1, 50, 131] {
+        session.set_prompt(&prompt(tokens)).unwrap();
+        let all = session.all_prompt_logits().unwrap();
+        let last = bits(session.prompt_logits().unwrap());
+        assert_eq!(last, bits(&all[(tokens - 1) * 200..]), "{tokens} tokens");
+    }
+}
+
+#[test]
+fn some_columns_are_those_of_the_whole() {
+    let model = model();
+    let mut session = session(&model, 1);
+    let want = whole(&mut session, 40);
+    for columns in [0..200, 2..66, 66..130, 7..8, 32..48] {
+        let of = |rows: &[u32]| -> Vec<u32> {
+            rows.chunks_exact(200).flat_map(|row| row[columns.clone()].to_vec()).collect()
+        };
+        session.set_prompt(&prompt(40)).unwrap();
+        let got = bits(session.prompt_logits_of(columns.clone()).unwrap());
+        assert_eq!(got, of(&want[0]));
+        for ((parents, next), want) in passes().iter().zip(&want[1..]) {
+            let got = session.next_logits_of(parents, next, columns.clone()).unwrap();
+            assert_eq!(bits(got), of(want), "{columns:?}");
+        }
+    }
+    for (start, end) in [(100, 201), (5, 5)] {
+        let error = session.prompt_logits_of(start..end).unwrap_err();
+        assert_eq!(error, SessionError::UnknownColumns { start, end, vocab_size: 200 });
+    }
+}
+
+#[test]
+fn requests_on_one_thread_allocate_nothing() {
+    let model = model();
+    let mut session = session(&model, 1);
+    let (tokens, passes) = (prompt(150), passes());
+    let before = allocations();
+    session.set_prompt(&tokens).unwrap();
+    session.prompt_logits().unwrap();
+    for (parents, next) in &passes {
+        session.next_logits(parents, next).unwrap();
+    }
+    assert_eq!(allocations() - before, 0);
+}

@@ -1,0 +1,194 @@
+//! `palmette bench recommend`: what a recommendation costs on this machine.
+
+use clap::{Args, ValueEnum};
+use palmette_bench::recommend::{RecommendBench, RecommendReport};
+use palmette_model::ModelConfig;
+use palmette_recommend::Normaliser;
+
+use crate::output::{bytes, grouped, print, print_json, table};
+
+/// Time whole recommendations by a model with random weights, next to what their arithmetic must take
+///
+/// The bound is the floating-point operations of a request's matrix products over the speed of the `gemm` crate on
+/// large matrices, measured in the same run on as many threads. Times are medians over --repeat requests; one more goes
+/// first.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RecommendArgs {
+    /// Shape of the model, by its number of parameters
+    #[arg(long, value_name = "SHAPE", default_value = "10m")]
+    params: Params,
+    /// Width of the residual stream, instead of the shape's
+    #[arg(long, value_name = "N")]
+    hidden: Option<usize>,
+    /// Width of the feed-forward layers, instead of the shape's
+    #[arg(long, value_name = "N")]
+    inner: Option<usize>,
+    /// Layers, instead of the shape's
+    #[arg(long, value_name = "N")]
+    layers: Option<usize>,
+    /// Query heads, instead of the shape's
+    #[arg(long, value_name = "N")]
+    heads: Option<usize>,
+    /// Key/value heads, instead of the shape's; the query heads are a multiple
+    #[arg(long, value_name = "N")]
+    kv_heads: Option<usize>,
+    /// Width of a head, instead of the shape's
+    #[arg(long, value_name = "N")]
+    head_dim: Option<usize>,
+    /// Most tokens of the prompt: a beginning token and as many whole items as fit
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    prompt: usize,
+    /// Hypotheses kept at each level
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    beam: usize,
+    /// Codes of each item
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    levels: usize,
+    /// Size of each level's codebook
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    codes: u32,
+    /// Items of the catalog, their codes drawn evenly
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    items: usize,
+    /// Threads of one request
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// What a code's probability is a share of
+    #[arg(long, value_name = "WHOLE", default_value = "level")]
+    normaliser: Whole,
+    /// Requests timed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    repeat: usize,
+    /// Seed of weights, items and history
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  palmette bench recommend --params 10m --prompt 512 --beam 128 --levels 3 --codes 256
+  palmette bench recommend --params 50m --beam 512 --threads 2 --json
+  palmette bench recommend --params 1m --layers 8 --normaliser vocabulary
+
+Shapes, with 3 levels of 256 codes:
+  1m    hidden 128, inner  384,  4 layers,  4 heads, 2 for keys and values, of 32
+  10m   hidden 384, inner 1024,  6 layers,  6 heads, 2 for keys and values, of 64
+  50m   hidden 768, inner 2048,  8 layers, 12 heads, 4 for keys and values, of 64
+  100m  hidden 768, inner 2048, 16 layers, 12 heads, 4 for keys and values, of 64";
+
+/// A shape of about so many parameters.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Params {
+    #[value(name = "1m")]
+    M1,
+    #[value(name = "10m")]
+    M10,
+    #[value(name = "50m")]
+    M50,
+    #[value(name = "100m")]
+    M100,
+}
+
+/// What a code's probability is a share of.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Whole {
+    /// The codes of its level; no other logits are computed
+    Level,
+    /// The whole vocabulary
+    Vocabulary,
+}
+
+pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
+    let bench = RecommendBench {
+        model: model(args),
+        prompt: args.prompt,
+        beam: args.beam,
+        levels: args.levels,
+        codes: args.codes,
+        items: args.items,
+        threads: args.threads,
+        normaliser: match args.normaliser {
+            Whole::Level => Normaliser::Level,
+            Whole::Vocabulary => Normaliser::Vocabulary,
+        },
+        repeat: args.repeat,
+        seed: args.seed,
+    };
+    let report = bench.run()?;
+    if args.json { print_json(&report) } else { print(&text(&report)) }
+}
+
+fn model(args: &RecommendArgs) -> ModelConfig {
+    // hidden, inner, layers, heads, key/value heads, width of a head
+    let [hidden, inner, layers, heads, kv_heads, head_dim] = match args.params {
+        Params::M1 => [128, 384, 4, 4, 2, 32],
+        Params::M10 => [384, 1024, 6, 6, 2, 64],
+        Params::M50 => [768, 2048, 8, 12, 4, 64],
+        Params::M100 => [768, 2048, 16, 12, 4, 64],
+    };
+    ModelConfig {
+        hidden_size: args.hidden.unwrap_or(hidden),
+        intermediate_size: args.inner.unwrap_or(inner),
+        num_hidden_layers: args.layers.unwrap_or(layers),
+        num_attention_heads: args.heads.unwrap_or(heads),
+        num_key_value_heads: args.kv_heads.unwrap_or(kv_heads),
+        head_dim: args.head_dim.unwrap_or(head_dim),
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        tie_word_embeddings: true,
+        // What the levels and the prompt need.
+        vocab_size: 0,
+        max_position_embeddings: 0,
+    }
+}
+
+fn text(report: &RecommendReport) -> String {
+    let shape = &report.model;
+    let mut text = format!(
+        "{} parameters: hidden {}, inner {}, {} layers, {} heads, {} for keys and values, of {}\n",
+        grouped(report.params as u64),
+        shape.hidden_size,
+        shape.intermediate_size,
+        shape.num_hidden_layers,
+        shape.num_attention_heads,
+        shape.num_key_value_heads,
+        shape.head_dim
+    );
+    text += &format!(
+        "{} prompt tokens, beam {}, {} levels of {} codes, {} items, {} logits a row\n\n",
+        report.prompt_tokens,
+        report.beam,
+        report.levels,
+        report.codes,
+        grouped(report.items as u64),
+        report.logits
+    );
+    let stages = [
+        ("prefill", report.prefill_ms),
+        ("decode", report.decode_ms),
+        ("mask", report.mask_ms),
+        ("top-k", report.topk_ms),
+        ("total", report.total_ms),
+        ("bound", report.bound_ms),
+    ];
+    let rows: Vec<Vec<String>> =
+        stages.map(|(name, ms)| vec![name.to_owned(), format!("{ms:.2}")]).to_vec();
+    text += &table(&["stage", " ms"], &rows);
+    text += &format!(
+        "\n{:.2} times the bound: {:.2} billion operations at {:.0} a ns\n",
+        report.ratio,
+        report.flops as f64 / 1e9,
+        report.gemm_gflops
+    );
+    text += &format!(
+        "keys and values {} as planned, {} of them for the beams\n",
+        bytes(report.kv_bytes_used),
+        bytes(report.kv_bytes_beams)
+    );
+    let cpu = report.machine.cpu.as_deref().unwrap_or("an unknown processor");
+    text + &format!("{cpu}, {} threads, median of {} requests", report.threads, report.repeat)
+}
