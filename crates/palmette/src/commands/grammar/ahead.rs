@@ -20,8 +20,7 @@ pub(crate) struct AheadArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "60",
-        value_parser = seconds,
-        requires = "vocab"
+        value_parser = seconds
     )]
     ahead: Option<Duration>,
     /// Memory at which going ahead ends, in MiB
@@ -46,6 +45,11 @@ pub(crate) struct Ahead {
 }
 
 impl AheadArgs {
+    /// Whether that was asked for.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.ahead.is_some()
+    }
+
     /// Goes ahead, if that was asked for.
     pub(crate) fn run(&self, constraint: &GrammarConstraint) -> anyhow::Result<Option<Ahead>> {
         let Some(at_most) = self.ahead else { return Ok(None) };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_core::{Constraint, mask};
 use palmette_grammar::analysis::analyse;
@@ -70,6 +70,8 @@ struct Store {
 }
 
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
+    let named = args.vocab.is_some() || !args.ahead.is_wanted();
+    ensure!(named, "--ahead finds out masks over a vocabulary: add --vocab");
     let began = Instant::now();
     let grammar = args.grammar.parse()?;
     let parse_ms = began.elapsed().as_secs_f64() * 1e3;
