@@ -62,13 +62,31 @@ impl Spelling {
             Regex::And(parts) => Regex::and(all(parts)),
             Regex::Not(inner) => {
                 let any = self.class(&CharClass::any()).repeat(0, None);
-                Regex::and([any, Regex::complement(self.spelled(inner))])
+                Regex::and([any, Regex::complement(self.spelled_open(inner))])
             }
             Regex::Look { inner, behind, negated } => Regex::Look {
                 inner: Arc::new(self.spelled(inner)),
                 behind: *behind,
                 negated: *negated,
             },
+        }
+    }
+
+    /// As [`spelled`](Self::spelled), among spelled texts: where any text may come last, whatever may. That a complement of it
+    /// is empty is then plain.
+    fn spelled_open(self, texts: &Regex) -> Regex {
+        let anything = Regex::anything();
+        let all = |parts: &Arc<[Regex]>| -> Vec<Regex> {
+            parts.iter().map(|part| self.spelled_open(part)).collect()
+        };
+        match texts {
+            Regex::Concat(parts) if parts.last() == Some(&anything) => {
+                let before = parts[..parts.len() - 1].iter().map(|part| self.spelled(part));
+                Regex::concat(before.chain([anything]))
+            }
+            Regex::Alternate(options) => Regex::alternate(all(options)),
+            Regex::And(parts) => Regex::and(all(parts)),
+            _ => self.spelled(texts),
         }
     }
 

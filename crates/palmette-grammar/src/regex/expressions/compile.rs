@@ -105,7 +105,10 @@ impl Maker<'_, '_> {
             }
             Regex::Not(inner) => {
                 refuse_reluctant(std::slice::from_ref(inner), "a complement")?;
-                let inner = self.tree(inner, Order::Dropped)?;
+                let inner = match has_look(inner) {
+                    true => self.tree(inner, Order::Dropped)?,
+                    false => self.open(inner)?,
+                };
                 let others = self.not(inner)?;
                 self.and([self.utf8, others])?
             }
@@ -120,6 +123,33 @@ impl Maker<'_, '_> {
                 let condition = if *negated { self.not(seen)? } else { seen };
                 self.given(condition, ExprId::EMPTY)?
             }
+        })
+    }
+
+    /// A set with the same UTF-8 texts as the tree: where any text may come last, any bytes may.
+    ///
+    /// Among UTF-8 texts that is the same, since no character begins another. It is for complements: once what they forbid
+    /// has come, nothing is left of them, and that is then plain without a search.
+    fn open(&mut self, regex: &Regex) -> Compiled {
+        self.spend(1)?;
+        Ok(match regex {
+            Regex::Concat(parts) if is_open(regex) => {
+                let mut whole = ExprId::ALL;
+                for part in parts[..parts.len() - 1].iter().rev() {
+                    let part = self.tree(part, Order::Dropped)?;
+                    whole = self.concat(part, whole)?;
+                }
+                whole
+            }
+            Regex::Alternate(parts) | Regex::And(parts) if parts.iter().any(is_open) => {
+                let mut compiled = Vec::with_capacity(parts.len());
+                for part in parts.iter() {
+                    compiled.push(self.open(part)?);
+                }
+                let all = matches!(regex, Regex::And(_));
+                if all { self.and(compiled)? } else { self.or(compiled)? }
+            }
+            _ => self.tree(regex, Order::Dropped)?,
         })
     }
 
@@ -184,6 +214,19 @@ fn is_reluctant(regex: &Regex) -> bool {
         Regex::Look { .. } => false,
         _ => children(regex).iter().any(is_reluctant),
     }
+}
+
+/// Whether any text may come last.
+fn is_open(regex: &Regex) -> bool {
+    match regex {
+        Regex::Concat(parts) => parts.last().is_some_and(|last| *last == Regex::anything()),
+        Regex::Alternate(parts) | Regex::And(parts) => parts.iter().any(is_open),
+        _ => false,
+    }
+}
+
+fn has_look(regex: &Regex) -> bool {
+    matches!(regex, Regex::Look { .. }) || children(regex).iter().any(has_look)
 }
 
 fn refuse_reluctant(parts: &[Regex], inside: &'static str) -> Result<(), CompileError> {
