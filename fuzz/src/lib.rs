@@ -2,6 +2,7 @@
 //! questions to ask of what was opened.
 
 mod ask;
+mod compiled;
 mod expressions;
 mod laws;
 mod mutate;
@@ -9,6 +10,7 @@ mod random;
 mod start;
 
 pub use ask::ask_everything;
+pub use compiled::{ask_compiled, compiled_grammar_file};
 pub use expressions::{has_look, matches_empty};
 pub use laws::check_laws;
 pub use mutate::mutate_sections;
@@ -18,3 +20,6 @@ use palmette_storage::Format;
 
 /// The format of catalog files, as `palmette-catalog` writes it.
 pub const CATALOG: Format = Format { magic: *b"PALMCAT\0", version: 2 };
+
+/// The format of compiled grammars, as `palmette-grammar` writes it.
+pub const COMPILED_GRAMMAR: Format = Format { magic: *b"PALMGRAM", version: 1 };

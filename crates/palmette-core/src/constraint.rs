@@ -57,6 +57,16 @@ pub trait Constraint {
         }
     }
 
+    /// Why the last [`fill_mask`](Self::fill_mask), [`fill_masks`](Self::fill_masks) or [`successors`](Self::successors) with
+    /// this scratch may have left something out: a limit of the constraint was exceeded. A row that failed denies all; of
+    /// several, this tells of the first. `None`, as always where there are no limits, when nothing is missing.
+    ///
+    /// Decoders ask after each of these, so that a limit ends a search with an error and never with fewer results.
+    fn failure(&self, scratch: &Self::Scratch) -> Option<String> {
+        let _ = scratch;
+        None
+    }
+
     /// Visits the allowed tokens in ascending order, each with the position after it. For states
     /// where few tokens are allowed this costs less than a mask.
     fn successors(

@@ -117,7 +117,7 @@ fn step<C: Constraint>(search: &mut BeamSearch<C>, constraint: &C, logits: &[f32
 }
 
 fn search_to_full_beam<C: Constraint>(search: &mut BeamSearch<C>, constraint: &C, logits: &[f32]) {
-    search.start(constraint);
+    search.start(constraint).expect("no limits");
     while search.tokens().len() < search.options().width.get() {
         step(search, constraint, logits);
     }

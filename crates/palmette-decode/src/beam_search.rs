@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use palmette_core::{Constraint, TokenId, mask};
+use palmette_core::{CommitAllError, CommitError, Constraint, TokenId, mask};
 
 use crate::error::DecodeError;
 use crate::log_softmax::log_sum_exp;
@@ -118,7 +118,7 @@ impl<C: Constraint> BeamSearch<C> {
     where
         L::Error: From<DecodeError>,
     {
-        self.start(constraint);
+        self.start(constraint)?;
         let (model, constrained) = (source.num_tokens(), constraint.num_tokens());
         if model != constrained {
             return Err(DecodeError::VocabularyMismatch { model, constraint: constrained }.into());
@@ -136,7 +136,10 @@ impl<C: Constraint> BeamSearch<C> {
     }
 
     /// Begins anew at the constraint's start.
-    pub fn start(&mut self, constraint: &C) {
+    ///
+    /// # Errors
+    /// When the constraint exceeds a limit of its own.
+    pub fn start(&mut self, constraint: &C) -> Result<(), DecodeError> {
         self.step = 0;
         // A step that failed may have left extensions of its own.
         self.top_k.clear();
@@ -151,9 +154,11 @@ impl<C: Constraint> BeamSearch<C> {
             self.results.insert(0.0, &[], &start);
         }
         constraint.fill_mask(&start, &mut self.scratch, &mut self.masks[..self.words_per_row]);
+        self.check_masks(constraint, 0)?;
         if !mask::is_empty(&self.masks[..self.words_per_row]) {
             self.live.push(start, 0.0, 0, TokenId(0));
         }
+        Ok(())
     }
 
     /// Whether another step could change the results.
@@ -223,14 +228,15 @@ impl<C: Constraint> BeamSearch<C> {
             self.next.push(state, score, parent, token);
         }
         let Rows { states, tokens, .. } = &mut self.next;
-        constraint.commit_all(states, tokens, &mut self.scratch).map_err(|refused| {
-            DecodeError::BrokenConstraint { token: refused.token, step: self.step }
-        })?;
+        if let Err(refused) = constraint.commit_all(states, tokens, &mut self.scratch) {
+            return Err(self.why_refused(constraint, refused));
+        }
         if self.step >= max_tokens && !self.next.states.is_empty() {
             return Err(DecodeError::TooLong { max_tokens });
         }
         let words = self.next.states.len() * self.words_per_row;
         constraint.fill_masks(&self.next.states, &mut self.scratch, &mut self.masks[..words]);
+        self.check_masks(constraint, self.step + 1)?;
         for (row, state) in self.next.states.iter().enumerate() {
             let parent_row = self.next.parents[row] as usize;
             let sequence = &mut self.next.sequences[row * max_tokens..][..=self.step];
@@ -247,6 +253,26 @@ impl<C: Constraint> BeamSearch<C> {
         std::mem::swap(&mut self.live, &mut self.next);
         self.step += 1;
         Ok(())
+    }
+
+    /// A mask that denies all because of a limit would end a hypothesis without a word.
+    fn check_masks(&self, constraint: &C, step: usize) -> Result<(), DecodeError> {
+        match constraint.failure(&self.scratch) {
+            None => Ok(()),
+            Some(why) => Err(DecodeError::Constraint { step, why }),
+        }
+    }
+
+    /// Whether a selected hypothesis exceeded a limit of the constraint, or its mask was wrong.
+    #[cold]
+    fn why_refused(&self, constraint: &C, refused: CommitAllError) -> DecodeError {
+        let CommitAllError { place, token } = refused;
+        let step = self.step;
+        let mut parent = self.live.states[self.selected[place].parent as usize].clone();
+        match constraint.commit(&mut parent, token) {
+            Err(CommitError::Failed { why, .. }) => DecodeError::Constraint { step, why },
+            _ => DecodeError::BrokenConstraint { token, step },
+        }
     }
 
     /// Moves the rows that can go on before those that cannot, and lets go of the latter.

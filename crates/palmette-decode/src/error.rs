@@ -47,6 +47,14 @@ pub enum DecodeError {
         /// Tokens generated before.
         step: usize,
     },
+    /// What the constraint allows could not be found out: a limit of its own was exceeded.
+    #[error("at step {step}, the constraint does not know what may follow: {why}")]
+    Constraint {
+        /// Tokens generated before.
+        step: usize,
+        /// The limit, and the way out.
+        why: String,
+    },
     /// The constraint allows longer sequences than the search was told to plan for.
     #[error(
         "a sequence of the set is longer than the {max_tokens} tokens this search was made for; raise max_tokens"

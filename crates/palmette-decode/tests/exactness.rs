@@ -142,7 +142,7 @@ fn limits_are_errors_not_cuts() {
     assert_eq!(search_one_row(vec![0.0; 4], &set, 1), Err(mismatch));
 
     let mut search = BeamSearch::<SequenceSet>::new(options(2, 1));
-    search.start(&set);
+    search.start(&set).unwrap();
     let shape = DecodeError::ShapeMismatch { beams: 1, num_tokens: 3, got: 2 };
     assert_eq!(search.select(&[0.0; 2]), Err(shape));
 }
@@ -196,12 +196,103 @@ fn a_broken_constraint_is_an_error() {
     }
 }
 
+/// All sequences of three tokens below 4, but that a limit is exceeded after `[.., fails_after]` at `fails_at`.
+#[derive(Debug)]
+struct Limited {
+    fails_at: usize,
+    fails_after: u32,
+    /// Whether moving there fails, rather than the mask.
+    in_commit: bool,
+}
+
+impl Limited {
+    fn is_over(&self, state: &[TokenId]) -> bool {
+        state.len() == self.fails_at && state.last().is_none_or(|last| last.0 == self.fails_after)
+    }
+}
+
+impl Constraint for Limited {
+    type State = Vec<TokenId>;
+    type Scratch = Option<String>;
+
+    fn num_tokens(&self) -> usize {
+        4
+    }
+
+    fn start(&self) -> Vec<TokenId> {
+        Vec::new()
+    }
+
+    fn fill_mask(&self, state: &Vec<TokenId>, scratch: &mut Option<String>, mask: &mut [u32]) {
+        let over = !self.in_commit && self.is_over(state);
+        *scratch = over.then(|| format!("too much after {state:?}"));
+        mask[0] = if over || state.len() == 3 { 0 } else { 0b1111 };
+    }
+
+    fn fill_masks(&self, states: &[Vec<TokenId>], scratch: &mut Option<String>, masks: &mut [u32]) {
+        let mut first = None;
+        for (state, row) in states.iter().zip(masks.chunks_exact_mut(1)) {
+            self.fill_mask(state, scratch, row);
+            first = first.or(scratch.take());
+        }
+        *scratch = first;
+    }
+
+    fn failure(&self, scratch: &Option<String>) -> Option<String> {
+        scratch.clone()
+    }
+
+    fn successors(
+        &self,
+        _: &Vec<TokenId>,
+        _: &mut Option<String>,
+        _: impl FnMut(TokenId, Vec<TokenId>),
+    ) {
+    }
+
+    fn commit(&self, state: &mut Vec<TokenId>, token: TokenId) -> Result<(), CommitError> {
+        let position = state.len();
+        state.push(token);
+        if self.in_commit && self.is_over(state) {
+            state.pop();
+            return Err(CommitError::Failed { token, position, why: "too much".to_owned() });
+        }
+        Ok(())
+    }
+
+    fn rollback(&self, state: &mut Vec<TokenId>, asked: usize) -> Result<(), RollbackError> {
+        state.truncate(state.len() - asked);
+        Ok(())
+    }
+
+    fn is_accepting(&self, state: &Vec<TokenId>) -> bool {
+        state.len() == 3
+    }
+}
+
+#[test]
+fn a_limit_of_the_constraint_ends_the_search_with_an_error() {
+    let run = |fails_at, fails_after, in_commit| {
+        let set = Limited { fails_at, fails_after, in_commit };
+        let logits = TableLogits { seed: 3, num_tokens: 4, grades: 5 };
+        let mut search = BeamSearch::new(options(64, 3));
+        search.run(&set, &mut logits.source()).map(|()| search.results().len())
+    };
+    assert_eq!(run(4, 0, false), Ok(64));
+    for (step, why) in [(0, "too much after []"), (1, "too much after [TokenId(2)]")] {
+        let error = DecodeError::Constraint { step, why: why.to_owned() };
+        assert_eq!(run(step, 2, false), Err(error));
+    }
+    let error = DecodeError::Constraint { step: 1, why: "too much".to_owned() };
+    assert_eq!(run(2, 1, true), Err(error));
+}
+
 #[test]
 fn a_failed_search_leaves_nothing_to_the_next() {
     let set = SequenceSet::new(40, [[1, 2], [3, 4], [5, 6]]);
     let logits = TableLogits { seed: 2, num_tokens: 40, grades: 9 };
     let mut search = BeamSearch::new(options(2, 2));
-    search.start(&set);
+    search.start(&set).unwrap();
     search.select(&[0.0; 40]).unwrap();
     search.expand(&set).unwrap();
     let mut rows = [0.0; 80];

@@ -1,11 +1,11 @@
-//! How much work a compilation may do, and whether it was called off.
+//! How much work a compilation or a mask may do, and whether it was called off.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many units go by between two looks at the flag.
 const UNITS_BETWEEN_LOOKS: u64 = 1 << 12;
 
-/// The work that a compilation may still do.
+/// The work that a compilation or a mask may still do.
 ///
 /// A unit is a step of an inner loop, some nanoseconds; no clock is read, so the same input always stops at the same
 /// place. A flag, where one is given, calls the work off from another thread.
@@ -27,7 +27,7 @@ pub enum Interrupted {
         limit: u64,
     },
     /// The flag was set.
-    #[error("the compilation was cancelled")]
+    #[error("the work was cancelled")]
     Cancelled,
 }
 

@@ -45,11 +45,21 @@
 //! assert!(constraint.is_accepting(&state));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # In a server
+//! - [`GrammarCache`]: compiled grammars by their [`GrammarSource`] and vocabulary; one thread compiles, others wait.
+//! - [`BatchFiller`]: the masks of a batch on several threads, each row of its own grammar.
+//! - [`GrammarConstraint::mask`]: a mask by reference and [number](MaskId) instead of a copy.
+//! - [`MaskWork`]: limits on the work of one mask, and a flag that calls it off.
+//! - [`GrammarConstraint::complete`] and [`complete_in_background`](GrammarConstraint::complete_in_background): masks
+//!   found out while a prompt is read.
+//! - [`GrammarConstraint::save`] and [`SavedGrammar`]: a compiled grammar with its masks as a file.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
 mod blocks;
 mod budget;
+mod cache;
 mod constraint;
 pub mod frontends;
 pub mod glr;
@@ -59,12 +69,21 @@ pub mod lr;
 pub mod masks;
 pub mod recognizer;
 pub mod regex;
+mod saved;
+mod source;
 pub mod store;
 mod terminal_set;
 pub mod vocabulary;
 
 pub use budget::{Budget, Interrupted};
-pub use constraint::{CommitBytesError, GrammarConstraint, GrammarScratch, GrammarState};
+pub use cache::{
+    CacheError, CacheLimits, CacheOutcome, CacheStatistics, Cached, CompiledGrammar, GrammarCache,
+};
+pub use constraint::{
+    BackgroundCompletion, BatchFiller, BatchRow, CommitBytesError, Completion, CompletionLimits,
+    CompletionStop, DictionaryStatistics, GrammarConstraint, GrammarScratch, GrammarState, MaskId,
+    MaskRef, MaskWork, RowError, RowErrorKind,
+};
 pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
 pub use grammar::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
@@ -72,4 +91,6 @@ pub use grammar::{
 };
 pub use recognizer::{Position, Recognizer, RecognizerLimits};
 pub use regex::{CharClass, Regex};
+pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
+pub use source::{GrammarSource, SourceError};
 pub use terminal_set::TerminalSet;

@@ -186,7 +186,7 @@ impl<'r> Worker<'r> {
         format.write_prompt(&self.history, &mut self.prompt);
         self.session.set_prompt(&self.prompt)?;
 
-        self.search.start(constraint);
+        self.search.start(constraint)?;
         stage_ended(Stage::Mask);
         let mut is_prompt = true;
         while self.search.is_live() {

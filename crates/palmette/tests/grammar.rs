@@ -248,6 +248,45 @@ fn bench_counts_right_and_wrong() {
 }
 
 #[test]
+fn a_compiled_grammar_is_asked_like_its_source() {
+    let files = Files::new();
+    let (grammar, vocab) = (files.write("order.json", SCHEMA), files.vocabulary());
+    let compiled = files.0.path().join("order.pmg").display().to_string();
+    let args = ["grammar", "compile", &grammar, "--vocab", &vocab, "--output", &compiled];
+    let report = run_json(&[&args[..], &["--ahead"]].concat());
+    assert_eq!(report["ahead"]["open"], 0, "{report}");
+    assert!(report["ahead"]["positions"].as_u64() > Some(20), "{report}");
+    assert_eq!(report["file_bytes"], std::fs::metadata(&compiled).unwrap().len());
+
+    let ask = |file: &str| {
+        let mut report =
+            run_json(&["grammar", "mask", file, "--vocab", &vocab, "--prefix", "{\"size\": "]);
+        report["mask_us"] = 0.into();
+        report
+    };
+    assert_eq!(ask(&compiled), ask(&grammar));
+    let text = files.write("text", r#"{"size": "S", "count": 7}"#);
+    let checked = run_json(&["grammar", "check", &compiled, "--text", &text]);
+    assert_eq!(
+        [&checked["syntax"], &checked["texts"][0]["accepted"]],
+        [&json!("compiled"), &json!(true)]
+    );
+    let shown = run(&["grammar", "stats", &compiled, "--vocab", &vocab, "--ahead=5"]);
+    assert!(shown.contains("ahead: ") && shown.contains("all that were found"), "{shown}");
+    let shown = run(&args);
+    assert!(shown.contains("order.pmg") && !shown.contains("ahead"), "{shown}");
+
+    let other = files.write("other.json", r#"["a", "{", "<|endoftext|>"]"#);
+    check_refused(&["grammar", "mask", &compiled, "--vocab", &other], &["another vocabulary"]);
+    check_refused(&["grammar", "check", &compiled, "--start", "x"], &["--start"]);
+    check_refused(&["grammar", "stats", &compiled, "--ahead"], &["--vocab"]);
+    let mut bytes = std::fs::read(&compiled).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&compiled, bytes).unwrap();
+    check_refused(&["grammar", "mask", &compiled, "--vocab", &vocab], &["order.pmg", "damaged"]);
+}
+
+#[test]
 fn bench_prints_a_line_a_case() {
     let files = Files::new();
     let (cases, vocab) = (cases(&files), files.vocabulary());

@@ -1,14 +1,28 @@
 //! A grammar over a vocabulary as a [`Constraint`].
 
+mod ahead;
+mod batch;
+mod dictionary;
+mod filling;
+mod forced;
+mod history;
+mod scratches;
 mod state;
 
 use std::sync::Arc;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
 
+pub use ahead::{BackgroundCompletion, Completion, CompletionLimits, CompletionStop};
+pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
+pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
+pub use filling::MaskWork;
+use scratches::Scratches;
 pub use state::GrammarState;
 
-use crate::masks::{AutomatonStatistics, MaskAutomaton, TrieWalk, VocabularySlices, WalkScratch};
+use dictionary::MaskDictionary;
+
+use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices, WalkScratch};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::store::{MaskStore, Steps};
 
@@ -25,6 +39,9 @@ pub struct GrammarConstraint {
     recognizer: Arc<Recognizer>,
     vocabulary: Arc<VocabularySlices>,
     engine: Engine,
+    /// The masks that were asked for by reference.
+    dictionary: Arc<MaskDictionary>,
+    scratches: Arc<Scratches>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +60,7 @@ pub struct GrammarScratch {
     recognizer: RecognizerScratch,
     walk: WalkScratch,
     mask: Vec<u32>,
+    parts: Vec<PartId>,
     failure: Option<RecognizerError>,
 }
 
@@ -59,12 +77,24 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, texts, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        Self { recognizer, vocabulary, engine }
+        Self {
+            recognizer,
+            vocabulary,
+            engine,
+            dictionary: Arc::default(),
+            scratches: Arc::default(),
+        }
     }
 
     /// The same whose masks come from a [`TrieWalk`]: slow, and without memory of what was asked.
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        Self { recognizer, vocabulary, engine: Engine::Walk }
+        Self {
+            recognizer,
+            vocabulary,
+            engine: Engine::Walk,
+            dictionary: Arc::default(),
+            scratches: Arc::default(),
+        }
     }
 
     /// The same masks, looked up in `store`.
@@ -74,7 +104,7 @@ impl GrammarConstraint {
     pub fn with_store(self, store: Arc<MaskStore>) -> Self {
         let same = store.is_of(&self.recognizer, self.vocabulary());
         assert!(same, "the store is of another recognizer or vocabulary");
-        Self { engine: Engine::Store(store), ..self }
+        Self { engine: Engine::Store(store), dictionary: Arc::default(), ..self }
     }
 
     /// The grammar.
@@ -87,6 +117,18 @@ impl GrammarConstraint {
         self.vocabulary.vocabulary()
     }
 
+    pub(crate) fn vocabulary_slices(&self) -> &Arc<VocabularySlices> {
+        &self.vocabulary
+    }
+
+    /// Where masks come from, if that is an automaton.
+    pub(crate) fn mask_automaton(&self) -> Option<&MaskAutomaton> {
+        match &self.engine {
+            Engine::Automaton(automaton) => Some(automaton),
+            Engine::Store(_) | Engine::Walk => None,
+        }
+    }
+
     /// About how much memory lexer, parser and what is known of masks take by now, without what grammars over the
     /// vocabulary share.
     pub fn bytes(&self) -> usize {
@@ -95,15 +137,13 @@ impl GrammarConstraint {
             Engine::Store(store) => store.statistics().bytes,
             Engine::Walk => 0,
         };
-        self.recognizer.bytes() + masks
+        let kept = self.dictionary.statistics().bytes + self.scratches.bytes();
+        self.recognizer.bytes() + masks + kept
     }
 
     /// How large the automaton of masks has become; `None` where masks come from elsewhere.
     pub fn automaton(&self) -> Option<AutomatonStatistics> {
-        match &self.engine {
-            Engine::Automaton(automaton) => Some(automaton.statistics()),
-            Engine::Store(_) | Engine::Walk => None,
-        }
+        self.mask_automaton().map(MaskAutomaton::statistics)
     }
 
     /// Moves `state` over text that no token stands for, such as the part of the answer that is in the prompt; a
@@ -130,97 +170,6 @@ impl GrammarConstraint {
             state.push(position, false);
         }
         Ok(())
-    }
-
-    /// The bytes that must follow, whatever the text becomes: as many as there is only one way on and the text cannot end.
-    /// Stops at `limit` bytes.
-    ///
-    /// # Errors
-    /// When a limit of the grammar is exceeded.
-    pub fn forced_bytes(
-        &self,
-        state: &GrammarState,
-        limit: usize,
-        scratch: &mut GrammarScratch,
-    ) -> Result<Vec<u8>, RecognizerError> {
-        let mut forced = Vec::new();
-        let mut at = state.position().filter(|_| !state.ended()).cloned();
-        while let Some(position) = at.take().filter(|_| forced.len() < limit) {
-            if let Some((byte, next)) = self.only_byte(&position, scratch)? {
-                forced.push(byte);
-                at = Some(next);
-            }
-        }
-        Ok(forced)
-    }
-
-    /// [`fill_mask`](Constraint::fill_mask) that tells of an exceeded limit; the mask then denies all.
-    ///
-    /// # Errors
-    /// When a limit of the grammar is exceeded.
-    ///
-    /// # Panics
-    /// As [`fill_mask`](Constraint::fill_mask).
-    pub fn try_fill_mask(
-        &self,
-        state: &GrammarState,
-        scratch: &mut GrammarScratch,
-        mask: &mut [u32],
-    ) -> Result<(), RecognizerError> {
-        assert_eq!(mask.len(), mask::num_words(self.num_tokens()), "a mask row");
-        let Some(position) = state.position().filter(|_| !state.ended()) else {
-            mask.fill(0);
-            return Ok(());
-        };
-        match &self.engine {
-            Engine::Automaton(automaton) => {
-                automaton.fill_mask(&self.recognizer, position, mask)?;
-            }
-            Engine::Store(store) => {
-                store.fill_mask(position, scratch.recognizer.parser(), mask)?;
-            }
-            Engine::Walk => {
-                let walk = TrieWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };
-                walk.fill_mask(position, &mut scratch.walk, mask)?;
-            }
-        }
-        let accepting = self.recognizer.is_accepting(position, &mut scratch.recognizer);
-        match accepting {
-            Ok(true) => self.vocabulary().ends().iter().for_each(|&end| mask::insert(mask, end)),
-            Ok(false) => {}
-            Err(error) => {
-                mask.fill(0);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    /// Why the last mask denies all, when that is because a limit was exceeded.
-    pub fn failure<'s>(&self, scratch: &'s GrammarScratch) -> Option<&'s RecognizerError> {
-        scratch.failure.as_ref()
-    }
-
-    /// The only byte that can follow, and where it leads.
-    fn only_byte(
-        &self,
-        position: &Position,
-        scratch: &mut GrammarScratch,
-    ) -> Result<Option<(u8, Position)>, RecognizerError> {
-        let scratch = &mut scratch.recognizer;
-        if self.recognizer.is_accepting(position, scratch)? {
-            return Ok(None);
-        }
-        let mut only = None;
-        for byte in 0..=u8::MAX {
-            if let Some(next) = self.recognizer.advance(position, byte, scratch)? {
-                if only.is_some() {
-                    return Ok(None);
-                }
-                only = Some((byte, next));
-            }
-        }
-        Ok(only)
     }
 
     /// The position after a token that is in the vocabulary, and whether it ends the text; `None` when it is not allowed.
@@ -254,9 +203,25 @@ impl Constraint for GrammarConstraint {
         GrammarState::new(self.recognizer.start().cloned())
     }
 
-    /// A limit that is exceeded denies all; [`failure`](GrammarConstraint::failure) then says which.
+    /// A limit that is exceeded denies all; [`failure`](Constraint::failure) then says which.
     fn fill_mask(&self, state: &GrammarState, scratch: &mut GrammarScratch, mask: &mut [u32]) {
         scratch.failure = self.try_fill_mask(state, scratch, mask).err();
+    }
+
+    /// As [`fill_mask`](Constraint::fill_mask) of each; [`failure`](Constraint::failure) then tells of the first that failed.
+    fn fill_masks(&self, states: &[GrammarState], scratch: &mut GrammarScratch, masks: &mut [u32]) {
+        let words = mask::num_words(self.num_tokens());
+        assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
+        let mut failure = None;
+        for (state, row) in states.iter().zip(masks.chunks_exact_mut(words.max(1))) {
+            let failed = self.try_fill_mask(state, scratch, row).err();
+            failure = failure.or(failed);
+        }
+        scratch.failure = failure;
+    }
+
+    fn failure(&self, scratch: &GrammarScratch) -> Option<String> {
+        scratch.failure.as_ref().map(ToString::to_string)
     }
 
     fn successors(
@@ -269,10 +234,14 @@ impl Constraint for GrammarConstraint {
         allowed.resize(mask::num_words(self.num_tokens()), 0);
         self.fill_mask(state, scratch, &mut allowed);
         for token in mask::iter(&allowed) {
-            if let Ok(Some((position, ended))) = self.after(state, token, &mut scratch.recognizer) {
-                let mut next = state.clone();
-                next.push(position, ended);
-                visit(token, next);
+            match self.after(state, token, &mut scratch.recognizer) {
+                Ok(Some((position, ended))) => {
+                    let mut next = state.clone();
+                    next.push(position, ended);
+                    visit(token, next);
+                }
+                Ok(None) => {}
+                Err(error) => scratch.failure = Some(error),
             }
         }
         scratch.mask = allowed;
@@ -284,7 +253,7 @@ impl Constraint for GrammarConstraint {
             return Err(CommitError::UnknownToken { token, num_tokens });
         }
         let position = state.num_commits();
-        match self.after(state, token, &mut RecognizerScratch::default()) {
+        match self.scratches.lend(|scratch| self.after(state, token, scratch)) {
             Ok(Some((next, ended))) => {
                 state.push(next, ended);
                 Ok(())
@@ -301,8 +270,8 @@ impl Constraint for GrammarConstraint {
     fn is_accepting(&self, state: &GrammarState) -> bool {
         state.ended()
             || state.position().is_some_and(|position| {
-                let scratch = &mut RecognizerScratch::default();
-                self.recognizer.is_accepting(position, scratch).unwrap_or(false)
+                let accepting = |scratch: &mut _| self.recognizer.is_accepting(position, scratch);
+                self.scratches.lend(accepting).unwrap_or(false)
             })
     }
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// How [`parse`] reads; the default is the crate `regex`'s dialect without flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegexOptions {
     /// How the expression is written.
     pub dialect: Dialect,

@@ -37,6 +37,7 @@
 mod append_only;
 mod determinise;
 mod error;
+mod known;
 
 use std::{
     collections::BTreeSet,

@@ -9,7 +9,7 @@ use crate::lexer::LexerState;
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::store::{Letter, Line};
 use crate::vocabulary::VocabularyTrie;
-use crate::{ParserScratch, Stacks, TerminalSet};
+use crate::{Budget, ParserScratch, Stacks, TerminalSet};
 
 /// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read
 /// once and one that is dead takes its whole subtree with it. Nothing is kept from mask to mask but what the lexer learns.
@@ -60,8 +60,25 @@ impl TrieWalk<'_> {
         scratch: &mut WalkScratch,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
+        self.fill_mask_within(position, scratch, mask, &mut Budget::unlimited())
+    }
+
+    /// [`fill_mask`](Self::fill_mask) that takes a unit of `budget` for each node of the trie and each of its branches.
+    ///
+    /// # Errors
+    /// As [`fill_mask`](Self::fill_mask), and when the budget is used up.
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Self::fill_mask).
+    pub fn fill_mask_within(
+        &self,
+        position: &Position,
+        scratch: &mut WalkScratch,
+        mask: &mut [u32],
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
         mask.fill(0);
-        let result = self.walk(position, scratch, mask);
+        let result = self.walk(position, scratch, mask, budget);
         if result.is_err() {
             mask.fill(0);
         }
@@ -73,6 +90,7 @@ impl TrieWalk<'_> {
         position: &Position,
         scratch: &mut WalkScratch,
         mask: &mut [u32],
+        budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         scratch.reset();
         for branch in position.branches() {
@@ -85,6 +103,8 @@ impl TrieWalk<'_> {
             let node = self.trie.node(index);
             scratch.first.truncate(node.depth + 1);
             scratch.branches.truncate(scratch.first[node.depth]);
+            let above = scratch.first[node.depth] - scratch.first[node.depth - 1];
+            budget.spend(1 + above as u64)?;
             self.step(node.depth, node.byte, scratch)?;
             if scratch.branches.len() == scratch.first[node.depth] {
                 index = self.trie.end(index);

@@ -21,7 +21,7 @@ pub enum CompileError {
     Interrupted(#[from] Interrupted),
 }
 
-/// Why a text cannot be read on: a limit is exceeded.
+/// Why a text cannot be read on, or its mask is not known: a limit is exceeded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecognizerError {
     /// A limit of the lexer.
@@ -30,4 +30,14 @@ pub enum RecognizerError {
     /// A limit of the parser.
     #[error(transparent)]
     Parser(#[from] LimitError),
+    /// The work budget is used up, or the work was cancelled.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl RecognizerError {
+    /// Whether a flag called the work off, so that trying again may succeed.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Interrupted(Interrupted::Cancelled))
+    }
 }

@@ -89,6 +89,20 @@ impl Speller<'_> {
         automaton: &A,
         start: A::State,
     ) -> Result<(Spellings, usize), LexerError> {
+        self.spell_within(automaton, start, |_| Ok(()))
+    }
+
+    /// [`spell`](Self::spell) that reports its steps to `spend`: a unit for each node of the vocabulary's trie that is
+    /// reached, and each of its branches.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded, and those of `spend`.
+    pub(super) fn spell_within<A: LexemeAutomaton, E: From<LexerError>>(
+        &self,
+        automaton: &A,
+        start: A::State,
+        mut spend: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(Spellings, usize), E> {
         let mut walk = Walk { speller: self, automaton, sequences: Sequences::default() };
         let (mut by_sequence, mut num_transitions) = (HashMap::new(), 0);
         // `levels[d]`: where the first `d` bytes of the current token lead.
@@ -107,6 +121,7 @@ impl Speller<'_> {
                     levels.push(Vec::new());
                 }
                 let (before, after) = levels.split_at_mut(num_levels);
+                spend(1 + before[num_levels - 1].len() as u64)?;
                 walk.read(&before[num_levels - 1], text[num_levels - 1], &mut after[0])?;
                 num_levels += 1;
             }

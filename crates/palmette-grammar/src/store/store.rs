@@ -13,9 +13,9 @@ use super::{
     streamline::{Steps, Streamliner},
 };
 use crate::blocks::Blocks;
-use crate::lexer::{LexerError, LexerState};
+use crate::lexer::LexerState;
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
-use crate::{ParserScratch, Stacks};
+use crate::{Budget, ParserScratch, Stacks};
 
 /// A mask engine: the rows of every visited state of a recognizer's lexer. Threads share it; two that visit a state first at
 /// the same time both build its rows, which are equal.
@@ -98,9 +98,27 @@ impl MaskStore {
         scratch: &mut ParserScratch,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
+        self.fill_mask_within(position, scratch, mask, &mut Budget::unlimited())
+    }
+
+    /// [`fill_mask`](Self::fill_mask) that takes what new rows cost from `budget`: a unit for each node of the vocabulary's trie
+    /// that is reached, and each of its branches; and a unit for each question to the parser.
+    ///
+    /// # Errors
+    /// As [`fill_mask`](Self::fill_mask), and when the budget is used up.
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Self::fill_mask).
+    pub fn fill_mask_within(
+        &self,
+        position: &Position,
+        scratch: &mut ParserScratch,
+        mask: &mut [u32],
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
         mask.fill(0);
         for branch in position.branches() {
-            if let Err(error) = self.add_allowed(branch, scratch, mask) {
+            if let Err(error) = self.add_allowed(branch, scratch, mask, budget) {
                 mask.fill(0);
                 return Err(error);
             }
@@ -108,28 +126,49 @@ impl MaskStore {
         Ok(())
     }
 
+    /// Builds the rows that the mask of a position needs.
+    ///
+    /// # Errors
+    /// As [`fill_mask_within`](Self::fill_mask_within).
+    pub(crate) fn prepare(
+        &self,
+        position: &Position,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        position.branches().iter().try_for_each(|branch| self.rows(branch.lexer, budget).map(drop))
+    }
+
     fn add_allowed(
         &self,
         branch: &Branch,
         scratch: &mut ParserScratch,
         mask: &mut [u32],
+        budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         let (parser, layer) = (self.recognizer.parser(), self.recognizer.layer());
-        let rows = self.rows(branch.lexer)?;
-        let scratch = RefCell::new(scratch);
+        let rows = self.rows(branch.lexer, budget)?;
+        let lent = RefCell::new((scratch, budget));
         let accepts = |(stacks, blocks): &(Stacks, Blocks), letter: Letter| {
-            layer.accepts(parser, (stacks, blocks), letter.terminal, &mut scratch.borrow_mut())
+            let (scratch, budget) = &mut *lent.borrow_mut();
+            budget.spend(1)?;
+            Ok(layer.accepts(parser, (stacks, blocks), letter.terminal, scratch)?)
         };
         let step = |(stacks, blocks): &(Stacks, Blocks), letter: Letter| {
+            let (scratch, budget) = &mut *lent.borrow_mut();
+            budget.spend(1)?;
             let letter = Letter { line: branch.line.then(letter.line), ..letter };
-            layer.step(parser, (stacks, blocks), letter, &mut scratch.borrow_mut())
+            Ok(layer.step(parser, (stacks, blocks), letter, scratch)?)
         };
         let begin = (branch.stacks.clone(), branch.blocks.clone());
-        Ok(rows.fill(begin, mask, accepts, step)?)
+        rows.fill(begin, mask, accepts, step)
     }
 
     /// The rows of a lexer state.
-    fn rows(&self, state: LexerState) -> Result<Arc<Rows>, LexerError> {
+    fn rows(
+        &self,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<Arc<Rows>, RecognizerError> {
         if let Some(rows) = self.kept.read().expect("no panic while held").rows.get(&state) {
             return Ok(rows.clone());
         }
@@ -139,7 +178,8 @@ impl MaskStore {
             ignored: self.recognizer.ignored(),
             indentation: self.recognizer.grammar().indentation(),
         };
-        let (spellings, _) = speller.spell(self.recognizer.lexer(), state)?;
+        let spend = |units| Ok::<_, RecognizerError>(budget.spend(units)?);
+        let (spellings, _) = speller.spell_within(self.recognizer.lexer(), state, spend)?;
         let spellings = self.streamliner.streamline(spellings);
         let rows = Arc::new(Rows::new(spellings, self.vocabulary.num_tokens()));
         self.keep(state, &rows);

@@ -21,7 +21,7 @@ use super::Span;
 use crate::Grammar;
 
 /// How [`parse`] reads; the default starts at `root`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GbnfOptions {
     /// The rule whose texts are the language.
     pub root: String,

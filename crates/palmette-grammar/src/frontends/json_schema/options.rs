@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// How a JSON Schema becomes a grammar.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JsonSchemaOptions {
     /// In which order the members of an object may come.
     pub order: PropertyOrder,
@@ -81,7 +81,7 @@ pub enum Draft {
 }
 
 /// Bounds on the work and on the result; beyond one, compilation is an error that names it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JsonSchemaLimits {
     /// How deeply the source may be nested.
     pub max_depth: usize,

@@ -45,7 +45,7 @@ use terminals::Terminals;
 
 /// How a grammar is to be read. The default: from rule `start`, lexemes as long as they go, blocks by indentation where
 /// the grammar declares them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LarkOptions {
     /// The rule whose texts are the language.
     pub start: String,
@@ -58,7 +58,7 @@ pub struct LarkOptions {
 }
 
 /// Whether a grammar has blocks by indentation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LarkIndentation {
     /// Python's, if the grammar declares `_INDENT` and `_DEDENT` and defines `_NEWLINE`; otherwise none.
     #[default]
@@ -70,7 +70,7 @@ pub enum LarkIndentation {
 }
 
 /// The terminals that make blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndentationNames {
     /// Ends a line; has a definition.
     pub newline: String,
@@ -86,7 +86,7 @@ pub struct IndentationNames {
 }
 
 /// How large a grammar may become before it is refused: grammars may come from anyone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LarkLimits {
     /// Nodes of all terminals' regular expressions, terminals within terminals written out.
     pub terminal_nodes: usize,

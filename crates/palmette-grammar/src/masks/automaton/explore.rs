@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use palmette_core::{TokenId, mask};
 
 use super::views::{Answer, ViewId, Views};
+use crate::Budget;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
@@ -32,6 +33,9 @@ pub(super) struct Explorer {
 impl Explorer {
     /// Sets the bits of those tokens of `trie` that may follow a lexeme in progress on every stack whose states, from the top,
     /// begin with `top`; gives those of which that depends on what is below.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, or the budget is used up: a unit for each node of the trie and each of its branches.
     pub(super) fn explore(
         &mut self,
         recognizer: &Recognizer,
@@ -39,6 +43,7 @@ impl Explorer {
         lexer: LexerState,
         top: &[StateId],
         mask: &mut [u32],
+        budget: &mut Budget<'_>,
     ) -> Result<Vec<TokenId>, RecognizerError> {
         self.views.clear();
         self.live.clear();
@@ -53,6 +58,8 @@ impl Explorer {
             let node = trie.node(index);
             self.first.truncate(node.depth + 1);
             self.branches.truncate(self.first[node.depth]);
+            let above = self.first[node.depth] - self.first[node.depth - 1];
+            budget.spend(1 + above as u64)?;
             let answer = self.step(recognizer, node.depth, node.byte)?;
             if answer == Answer::No {
                 index = trie.end(index);

@@ -10,6 +10,7 @@
 //! approximated. Lexer states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
 mod explore;
+mod saved;
 mod slices;
 mod views;
 
@@ -17,13 +18,14 @@ use std::sync::{Arc, RwLock};
 
 use hashbrown::HashMap;
 
-use crate::Stacks;
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
-use crate::recognizer::{Position, Recognizer, RecognizerError};
+use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, Stacks};
 use explore::Explorer;
+pub(crate) use saved::{Above, SavedMemo, SavedNode};
 pub use slices::VocabularySlices;
 
 /// Nodes and masks take at most this much memory unless told otherwise.
@@ -54,13 +56,16 @@ struct Memo {
     by_hash: HashMap<u64, Vec<MaskId>>,
     explorer: Explorer,
     bytes: usize,
+    /// How often everything was dropped; ids of masks mean something until the next time.
+    generation: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NodeId(u32);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct MaskId(u32);
+/// Of the memo's masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct MaskId(u32);
 
 /// Some states of a stack, read from the top.
 #[derive(Debug)]
@@ -126,26 +131,83 @@ impl MaskAutomaton {
         position: &Position,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
+        self.fill_mask_within(recognizer, position, mask, &mut Budget::unlimited())
+    }
+
+    /// [`fill_mask`](Self::fill_mask) that takes what new nodes cost from `budget`: a unit for each node of the vocabulary's trie
+    /// that is walked, and each of its branches. What was found out before the budget was used up is kept.
+    ///
+    /// # Errors
+    /// As [`fill_mask`](Self::fill_mask), and when the budget is used up.
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Self::fill_mask).
+    pub fn fill_mask_within(
+        &self,
+        recognizer: &Recognizer,
+        position: &Position,
+        mask: &mut [u32],
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        let num_words = self.vocabulary.num_words();
+        let filled = self.read(recognizer, budget, |memo| memo.fill(position, num_words, mask));
+        if filled.is_err() {
+            mask.fill(0);
+        }
+        filled
+    }
+
+    /// Finds the masks whose union is that of a position, in ascending order, each once; gives the generation in
+    /// which these ids mean something.
+    ///
+    /// # Errors
+    /// As [`fill_mask_within`](Self::fill_mask_within).
+    pub(crate) fn parts(
+        &self,
+        recognizer: &Recognizer,
+        position: &Position,
+        parts: &mut Vec<MaskId>,
+        budget: &mut Budget<'_>,
+    ) -> Result<u32, RecognizerError> {
+        self.read(recognizer, budget, |memo| {
+            parts.clear();
+            for branch in position.branches() {
+                memo.read_branch(branch, |mask| parts.push(mask))?;
+            }
+            parts.sort_unstable();
+            parts.dedup();
+            Ok(memo.generation)
+        })
+    }
+
+    /// Asks until nothing is missing.
+    fn read<T>(
+        &self,
+        recognizer: &Recognizer,
+        budget: &mut Budget<'_>,
+        mut ask: impl FnMut(&Memo) -> Result<T, Missing>,
+    ) -> Result<T, RecognizerError> {
         loop {
-            let missing = {
-                let memo = self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-                memo.fill(position, self.vocabulary.num_words(), mask)
-            };
-            let Err(missing) = missing else { return Ok(()) };
-            if let Err(error) = self.build(recognizer, missing) {
-                mask.fill(0);
-                return Err(error);
+            let answer = ask(&self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner));
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(missing) => self.build(recognizer, missing, budget)?,
             }
         }
     }
 
-    fn build(&self, recognizer: &Recognizer, missing: Missing) -> Result<(), RecognizerError> {
+    fn build(
+        &self,
+        recognizer: &Recognizer,
+        missing: Missing,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
         let mut memo = self.memo.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         if memo.bytes > self.max_bytes {
-            *memo = Memo::default();
+            *memo = Memo { generation: memo.generation.wrapping_add(1), ..Memo::default() };
             return Ok(());
         }
-        memo.build(recognizer, &self.vocabulary, missing)
+        memo.build(recognizer, &self.vocabulary, missing, budget)
     }
 }
 
@@ -154,8 +216,7 @@ impl Memo {
     fn fill(&self, position: &Position, num_words: usize, mask: &mut [u32]) -> Result<(), Missing> {
         let mut first = true;
         for branch in position.branches() {
-            let &lexer = self.alike.get(&branch.lexer).ok_or(Missing::Alike(branch.lexer))?;
-            self.read(lexer, &branch.stacks, |found| {
+            self.read_branch(branch, |found| {
                 let found = &self.masks[found.0 as usize * num_words..][..num_words];
                 if std::mem::take(&mut first) {
                     mask.copy_from_slice(found);
@@ -167,7 +228,12 @@ impl Memo {
         Ok(())
     }
 
-    /// Shows the masks of all stacks, each at least once.
+    /// Shows the masks of all stacks of a branch, each at least once.
+    fn read_branch(&self, branch: &Branch, show: impl FnMut(MaskId)) -> Result<(), Missing> {
+        let &lexer = self.alike.get(&branch.lexer).ok_or(Missing::Alike(branch.lexer))?;
+        self.read(lexer, &branch.stacks, show)
+    }
+
     fn read(
         &self,
         lexer: LexerState,
@@ -215,6 +281,7 @@ impl Memo {
         recognizer: &Recognizer,
         vocabulary: &VocabularySlices,
         missing: Missing,
+        budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         match missing {
             Missing::Alike(lexer) => {
@@ -231,7 +298,8 @@ impl Memo {
                 };
                 let states = [state];
                 let explorer = &mut self.explorer;
-                let undecided = explorer.explore(recognizer, trie, lexer, &states, &mut mask)?;
+                let undecided =
+                    explorer.explore(recognizer, trie, lexer, &states, &mut mask, budget)?;
                 let node = self.push(vocabulary, lexer, &states, mask, &undecided);
                 self.tops.insert((lexer, state), node);
             }
@@ -244,7 +312,7 @@ impl Memo {
                 let states = [&*above.states, &[state]].concat();
                 let lexer = above.lexer;
                 let undecided =
-                    self.explorer.explore(recognizer, trie, lexer, &states, &mut mask)?;
+                    self.explorer.explore(recognizer, trie, lexer, &states, &mut mask, budget)?;
                 let node = self.push(vocabulary, lexer, &states, mask, &undecided);
                 self.nodes[parent.0 as usize].children.insert(state, node);
             }

@@ -1,6 +1,6 @@
 //! What all grammars over a vocabulary share: the tokens made of certain bytes only.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hashbrown::HashMap;
 use palmette_core::{TokenId, Vocabulary, mask};
@@ -9,7 +9,7 @@ use super::views::{Answer, Views};
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyTrie;
+use crate::vocabulary::{VocabularyFingerprint, VocabularyTrie};
 
 /// Slices are kept for at most this many sets of bytes; what has more is walked whole.
 const MAX_SLICES: usize = 256;
@@ -26,6 +26,7 @@ pub struct VocabularySlices {
     vocabulary: Arc<Vocabulary>,
     trie: VocabularyTrie,
     slices: Mutex<HashMap<Bytes, Arc<Slice>>>,
+    fingerprint: OnceLock<VocabularyFingerprint>,
 }
 
 /// The tokens made of certain bytes, and the others.
@@ -51,7 +52,7 @@ impl VocabularySlices {
     /// No slice yet, but the trie.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         let trie = VocabularyTrie::new(&vocabulary);
-        Self { vocabulary, trie, slices: Mutex::default() }
+        Self { vocabulary, trie, slices: Mutex::default(), fingerprint: OnceLock::new() }
     }
 
     /// The vocabulary.
@@ -62,6 +63,11 @@ impl VocabularySlices {
     /// All tokens with text.
     pub fn trie(&self) -> &VocabularyTrie {
         &self.trie
+    }
+
+    /// What tells the vocabulary from others; computed once.
+    pub fn fingerprint(&self) -> VocabularyFingerprint {
+        *self.fingerprint.get_or_init(|| VocabularyFingerprint::of(&self.vocabulary))
     }
 
     /// Words of a mask row.

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let limits = palmette_grammar::ParserLimits::default();
     let analysis = analyse(&grammar, &limits.tables, &mut args.grammar.budget());
     let mut report = Report {
-        syntax: args.grammar.syntax()?.name(),
+        syntax: args.grammar.kind()?,
         terminals: grammar.terminals().len(),
         nonterminals: grammar.nonterminals().len(),
         rules: grammar.rules().len(),

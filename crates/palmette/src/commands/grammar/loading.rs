@@ -1,11 +1,14 @@
-//! Reading a grammar from a file, and making it ready.
+//! Reading a grammar from a file, as written or as compiled, and making it ready.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
-use palmette_grammar::{Budget, Grammar, Recognizer, RecognizerLimits};
+use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::{
+    Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits, SavedGrammar,
+};
 
 use crate::output::visible;
 
@@ -28,12 +31,16 @@ pub(crate) struct GrammarFileArgs {
 }
 
 impl GrammarFileArgs {
-    pub(crate) fn syntax(&self) -> anyhow::Result<Syntax> {
-        self.syntax.map_or_else(|| Syntax::of(&self.file), Ok)
+    /// How the grammar is written, in a word.
+    pub(crate) fn kind(&self) -> anyhow::Result<&'static str> {
+        if self.is_compiled() { Ok("compiled") } else { Ok(self.syntax()?.name()) }
     }
 
     /// What the file says; what of it has no effect goes to standard error.
     pub(crate) fn parse(&self) -> anyhow::Result<Grammar> {
+        if self.is_compiled() {
+            return Ok(Grammar::clone(self.open()?.grammar()));
+        }
         let named = || self.file.display().to_string();
         let source = std::fs::read_to_string(&self.file).with_context(named)?;
         let (grammar, warnings) =
@@ -49,6 +56,49 @@ impl GrammarFileArgs {
         let limits = RecognizerLimits::default();
         Recognizer::new(Arc::new(grammar), &limits, &mut self.budget())
             .with_context(|| self.file.display().to_string())
+    }
+
+    /// The grammar made ready over a vocabulary, with what a compiled one knows of masks.
+    pub(crate) fn constraint(
+        &self,
+        vocabulary: &Arc<VocabularySlices>,
+    ) -> anyhow::Result<GrammarConstraint> {
+        if !self.is_compiled() {
+            let recognizer = Arc::new(self.compile(self.parse()?)?);
+            return Ok(GrammarConstraint::new(recognizer, Arc::clone(vocabulary)));
+        }
+        let limits = RecognizerLimits::default();
+        let reopened = self
+            .open()?
+            .compile(vocabulary, &limits, &mut self.budget())
+            .with_context(|| self.file.display().to_string())?;
+        if reopened.nodes.is_none() {
+            eprintln!(
+                "warning: {}: its masks are of another version of palmette and are found out again; compile it anew",
+                self.file.display()
+            );
+        }
+        Ok(reopened.constraint)
+    }
+
+    fn syntax(&self) -> anyhow::Result<Syntax> {
+        self.syntax.map_or_else(|| Syntax::of(&self.file), Ok)
+    }
+
+    /// Whether it is a file of `palmette grammar compile`.
+    fn is_compiled(&self) -> bool {
+        let ending = self.file.extension();
+        self.syntax.is_none() && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("pmg"))
+    }
+
+    fn open(&self) -> anyhow::Result<SavedGrammar> {
+        let named = || self.file.display().to_string();
+        ensure!(
+            self.reading.is_default(),
+            "{}: a compiled grammar was read already; leave out --start, --order, --whitespace and --relax",
+            named()
+        );
+        SavedGrammar::open(&self.file).with_context(named)
     }
 
     pub(crate) fn budget(&self) -> Budget<'static> {

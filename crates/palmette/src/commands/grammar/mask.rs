@@ -61,10 +61,8 @@ struct Report {
 }
 
 pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
-    let recognizer = Arc::new(args.grammar.compile(args.grammar.parse()?)?);
     let vocabulary = palmette_vocabulary::load(&args.vocab)?.vocabulary;
-    let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
-    let constraint = GrammarConstraint::new(recognizer, vocabulary);
+    let constraint = args.grammar.constraint(&Arc::new(VocabularySlices::new(vocabulary)))?;
     let mut scratch = GrammarScratch::default();
     let prefix = match &args.prefix_file {
         Some(path) => std::fs::read(path).with_context(|| path.display().to_string())?,

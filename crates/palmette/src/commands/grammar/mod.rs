@@ -1,6 +1,8 @@
 //! `palmette grammar`: look into grammars, and ask them what may follow.
 
+mod ahead;
 mod check;
+mod compile;
 mod loading;
 mod mask;
 mod reading;
@@ -15,22 +17,26 @@ pub(crate) use syntax::Syntax;
 #[derive(Debug, Subcommand)]
 pub(crate) enum GrammarCommand {
     Check(check::CheckArgs),
+    Compile(compile::CompileArgs),
     Mask(mask::MaskArgs),
     Stats(stats::StatsArgs),
 }
 
 pub(crate) const AFTER_HELP: &str = "\
 How a grammar is written goes by the file's ending: .lark for Lark, .gbnf or .ebnf for llama.cpp's
-EBNF, .json for a JSON Schema, .regex for a regular expression; --syntax says otherwise.
+EBNF, .json for a JSON Schema, .regex for a regular expression; --syntax says otherwise. A file that
+ends in .pmg is one that `palmette grammar compile` wrote.
 
 Examples:
   palmette grammar check json.lark --text order.json
   palmette grammar mask schema.json --vocab o200k_base --prefix '{\"name\": \"'
-  palmette grammar stats python.lark --start file_input";
+  palmette grammar stats python.lark --start file_input
+  palmette grammar compile schema.json --vocab o200k_base --ahead -o schema.pmg";
 
 pub(crate) fn run(command: &GrammarCommand) -> anyhow::Result<()> {
     match command {
         GrammarCommand::Check(args) => check::run(args),
+        GrammarCommand::Compile(args) => compile::run(args),
         GrammarCommand::Mask(args) => mask::run(args),
         GrammarCommand::Stats(args) => stats::run(args),
     }

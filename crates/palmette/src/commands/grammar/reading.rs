@@ -11,7 +11,7 @@ use palmette_grammar::frontends::{gbnf, lark, regex};
 use super::Syntax;
 
 /// Choices that the file leaves open.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(crate) struct ReadingArgs {
     /// Start rule [default: start in Lark, root in GBNF]
     #[arg(long, value_name = "RULE")]
@@ -28,7 +28,7 @@ pub(crate) struct ReadingArgs {
     relax: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum Order {
     /// Any; beyond four declared properties, required ones as in the schema, and others may come again
     #[default]
@@ -37,7 +37,7 @@ enum Order {
     Schema,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum Spaces {
     /// Any amount of whitespace
     #[default]
@@ -49,6 +49,11 @@ enum Spaces {
 }
 
 impl ReadingArgs {
+    /// Whether nothing was chosen.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Reads a grammar, and says what in it has no effect.
     pub(crate) fn parse(
         &self,

@@ -14,6 +14,7 @@ use palmette_grammar::store::{MaskStore, Steps};
 use palmette_grammar::{GrammarConstraint, GrammarScratch, Recognizer};
 use serde::Serialize;
 
+use super::ahead::{Ahead, AheadArgs};
 use super::loading::GrammarFileArgs;
 use crate::output::{bytes, grouped, print, print_json};
 
@@ -34,6 +35,8 @@ pub(crate) struct StatsArgs {
     /// Streamlining steps of the store, 0 to 4
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=4), requires = "vocab")]
     steps: u8,
+    #[command(flatten)]
+    ahead: AheadArgs,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -54,6 +57,8 @@ struct Report {
     compile_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<Store>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<Ahead>,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,6 +92,14 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         Some(vocab) => Some(store(&recognizer, vocab, args.steps, &texts)?),
         None => None,
     };
+    let ahead = match &args.vocab {
+        Some(vocab) => {
+            let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
+            let slices = Arc::new(VocabularySlices::new(vocabulary));
+            args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?
+        }
+        None => None,
+    };
     let lexer = recognizer.lexer().statistics();
     let report = Report {
         terminals: recognizer.grammar().terminals().len(),
@@ -101,6 +114,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         parse_ms,
         compile_ms,
         store,
+        ahead,
     };
     if args.json { print_json(&report) } else { print(&text(&report)) }
 }
@@ -146,12 +160,13 @@ fn text(report: &Report) -> String {
             bytes(store.bytes)
         )
     });
+    let ahead = report.ahead.as_ref().map_or(String::new(), Ahead::text);
     format!(
         "grammar: {} terminals, {} nonterminals, {} rules\n\
          parser: {} states, {} conflicts\n\
          lexer: {} states, {} transitions, {} expressions\n\
          memory: {}\n\
-         {store}read in {:.2} ms, compiled in {:.2} ms",
+         {store}{ahead}read in {:.2} ms, compiled in {:.2} ms",
         count(report.terminals),
         count(report.nonterminals),
         count(report.rules),

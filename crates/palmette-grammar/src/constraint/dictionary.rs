@@ -1,0 +1,250 @@
+//! Masks by number and by reference, each stored once.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hashbrown::HashMap;
+use palmette_core::{Constraint, mask};
+
+use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskWork};
+use crate::masks::PartId;
+use crate::recognizer::RecognizerError;
+
+/// Masks of a dictionary take at most this much memory.
+const MAX_BYTES: usize = 256 << 20;
+
+/// The number of a mask in the dictionary of a [`GrammarConstraint`] and its clones.
+///
+/// Equal ids are equal masks, and equal masks have equal ids while the dictionary keeps them: it drops everything when it
+/// has grown too large, and ids given out before are then [unknown](GrammarConstraint::mask_of) and never given out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MaskId {
+    generation: u32,
+    index: u32,
+}
+
+impl MaskId {
+    /// How often the dictionary had been dropped before this id.
+    pub fn generation(self) -> u32 {
+        self.generation
+    }
+
+    /// The place among the masks of its generation, counted from 0 as they were found: the row where a copy of the dictionary,
+    /// on a GPU perhaps, keeps it.
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// A mask that is shared, not copied. It stays as it is, whatever becomes of the dictionary.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MaskRef {
+    id: MaskId,
+    words: Arc<[u32]>,
+}
+
+impl MaskRef {
+    /// Its number.
+    pub fn id(&self) -> MaskId {
+        self.id
+    }
+
+    /// Its words: `[num_words]`, bit `t` is set where token `t` is allowed.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+}
+
+impl Deref for MaskRef {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        &self.words
+    }
+}
+
+impl fmt::Debug for MaskRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {} tokens", self.id, mask::count(&self.words))
+    }
+}
+
+/// What a dictionary holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DictionaryStatistics {
+    /// Different masks.
+    pub masks: usize,
+    /// Their memory, and that of what leads to them.
+    pub bytes: usize,
+    /// How often everything was dropped.
+    pub generation: u32,
+}
+
+/// The masks that were asked for by reference.
+#[derive(Debug, Default)]
+pub(super) struct MaskDictionary {
+    kept: RwLock<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    generation: u32,
+    masks: Vec<Arc<[u32]>>,
+    by_hash: HashMap<u64, Vec<u32>>,
+    /// By the masks of the automaton that are joined.
+    by_parts: HashMap<Parts, u32>,
+    bytes: usize,
+}
+
+/// What a mask is the union of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Parts {
+    /// Of the automaton's memo.
+    generation: u32,
+    parts: Box<[PartId]>,
+    ends: bool,
+}
+
+impl GrammarConstraint {
+    /// The mask of [`fill_mask`](Constraint::fill_mask), shared instead of copied.
+    ///
+    /// Cost: where the automaton has been here, some look-ups, and no look at the mask's words. A mask that is not in the
+    /// dictionary yet, and every mask that does not come from the automaton, is filled and looked up by its words.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded.
+    pub fn mask(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+    ) -> Result<MaskRef, RecognizerError> {
+        self.mask_within(state, scratch, &MaskWork::unlimited())
+    }
+
+    /// [`mask`](Self::mask) with limits on its work.
+    ///
+    /// # Errors
+    /// As [`fill_mask_within`](Self::fill_mask_within).
+    pub fn mask_within(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        work: &MaskWork<'_>,
+    ) -> Result<MaskRef, RecognizerError> {
+        let parts = self.parts(state, scratch, work)?;
+        if let Some(known) = parts.as_ref().and_then(|parts| self.dictionary.known(parts)) {
+            return Ok(known);
+        }
+        let mut words = std::mem::take(&mut scratch.mask);
+        words.resize(mask::num_words(self.num_tokens()), 0);
+        let filled = self.fill_mask_within(state, scratch, &mut words, work);
+        let found = filled.map(|()| self.dictionary.intern(&words, parts));
+        scratch.mask = words;
+        found
+    }
+
+    /// The mask of an id; `None` when it has been dropped since, or is of another constraint.
+    pub fn mask_of(&self, id: MaskId) -> Option<MaskRef> {
+        let kept = self.dictionary.read();
+        let words = kept.masks.get(id.index()).filter(|_| kept.generation == id.generation)?;
+        Some(MaskRef { id, words: Arc::clone(words) })
+    }
+
+    /// All masks of the dictionary from `first` on, in the order of their indices: pass the number of those that a copy has.
+    /// Where the [generation](DictionaryStatistics::generation) is another, a copy has none.
+    pub fn masks(&self, first: usize) -> Vec<MaskRef> {
+        let kept = self.dictionary.read();
+        let generation = kept.generation;
+        let rest = kept.masks.iter().enumerate().skip(first);
+        rest.map(|(index, words)| MaskRef {
+            id: MaskId { generation, index: index as u32 },
+            words: Arc::clone(words),
+        })
+        .collect()
+    }
+
+    /// What the dictionary holds.
+    pub fn dictionary(&self) -> DictionaryStatistics {
+        self.dictionary.statistics()
+    }
+
+    /// What the mask of a state is the union of; `None` where the engine cannot say, or not within the work allowed.
+    fn parts(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        work: &MaskWork<'_>,
+    ) -> Result<Option<Parts>, RecognizerError> {
+        let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
+        let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };
+        let (parts, budget) = (&mut scratch.parts, &mut work.exploring());
+        let generation = match automaton.parts(&self.recognizer, position, parts, budget) {
+            Ok(generation) => generation,
+            // The mask may be found by walking.
+            Err(RecognizerError::Interrupted(crate::Interrupted::OutOfBudget { .. })) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let ends = self.recognizer.is_accepting(position, &mut scratch.recognizer)?;
+        Ok(Some(Parts { generation, parts: scratch.parts.as_slice().into(), ends }))
+    }
+}
+
+impl MaskDictionary {
+    pub(super) fn statistics(&self) -> DictionaryStatistics {
+        let kept = self.read();
+        let (masks, bytes, generation) = (kept.masks.len(), kept.bytes, kept.generation);
+        DictionaryStatistics { masks, bytes, generation }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Kept> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, parts: &Parts) -> Option<MaskRef> {
+        let kept = self.read();
+        kept.by_parts.get(parts).map(|&index| kept.at(index))
+    }
+
+    fn intern(&self, words: &[u32], parts: Option<Parts>) -> MaskRef {
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.bytes > MAX_BYTES {
+            *kept = Kept { generation: kept.generation.wrapping_add(1), ..Kept::default() };
+        }
+        let hash = hash(words);
+        let alike = kept.by_hash.get(&hash).map_or(&[][..], Vec::as_slice);
+        let known = alike.iter().copied().find(|&index| *kept.masks[index as usize] == *words);
+        let index = known.unwrap_or_else(|| {
+            let index = kept.masks.len() as u32;
+            kept.bytes += size_of_val(words) + 2 * size_of::<(u64, Arc<[u32]>)>();
+            kept.masks.push(words.into());
+            kept.by_hash.entry(hash).or_default().push(index);
+            index
+        });
+        if let Some(parts) = parts {
+            kept.bytes += size_of::<(Parts, u32)>() + size_of_val(&*parts.parts);
+            kept.by_parts.insert(parts, index);
+        }
+        kept.at(index)
+    }
+}
+
+impl Kept {
+    fn at(&self, index: u32) -> MaskRef {
+        let id = MaskId { generation: self.generation, index };
+        MaskRef { id, words: Arc::clone(&self.masks[index as usize]) }
+    }
+}
+
+/// A hash of a mask's words, eight bytes at a time.
+fn hash(words: &[u32]) -> u64 {
+    let mix =
+        |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    let (pairs, rest) = words.as_chunks::<2>();
+    let hash = pairs.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &[low, high]| {
+        mix(hash, u64::from(low) | u64::from(high) << 32)
+    });
+    rest.iter().fold(hash, |hash, &word| mix(hash, word.into()))
+}

@@ -1,0 +1,129 @@
+//! The mask of a state, within limits.
+
+use std::sync::atomic::AtomicBool;
+
+use palmette_core::{Constraint, mask};
+
+use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState};
+use crate::masks::TrieWalk;
+use crate::recognizer::{Position, RecognizerError};
+use crate::{Budget, Interrupted};
+
+/// How much work one mask may take.
+///
+/// A unit is a node of the vocabulary's trie, or one of its branches: some tens of nanoseconds, and about half a million for the
+/// largest masks over 200 thousand tokens. No clock is read: the same question in the same order always stops at the same place.
+#[derive(Clone, Copy, Debug)]
+pub struct MaskWork<'a> {
+    /// For what the mask engine has to find out first. What it found is kept, so this is needed once; where it is used
+    /// up in the middle of a node, that node is begun again at the next mask that needs it.
+    pub explore: u64,
+    /// For walking the vocabulary for this one mask, which is tried when exploring takes too much: it finds
+    /// out nothing for others, but does not depend on how deep the stack has to be read.
+    pub walk: u64,
+    /// Calls the work off when it becomes true.
+    pub cancelled: Option<&'a AtomicBool>,
+}
+
+impl Default for MaskWork<'_> {
+    fn default() -> Self {
+        Self::unlimited()
+    }
+}
+
+impl<'a> MaskWork<'a> {
+    /// As much as it takes.
+    pub fn unlimited() -> Self {
+        Self { explore: u64::MAX, walk: u64::MAX, cancelled: None }
+    }
+
+    pub(super) fn exploring(&self) -> Budget<'a> {
+        self.budget(self.explore)
+    }
+
+    fn budget(&self, units: u64) -> Budget<'a> {
+        match self.cancelled {
+            Some(cancelled) => Budget::cancellable(units, cancelled),
+            None => Budget::new(units),
+        }
+    }
+}
+
+impl GrammarConstraint {
+    /// [`fill_mask`](Constraint::fill_mask) that tells of an exceeded limit; the mask then denies all.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded.
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Constraint::fill_mask).
+    pub fn try_fill_mask(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+    ) -> Result<(), RecognizerError> {
+        self.fill_mask_within(state, scratch, mask, &MaskWork::unlimited())
+    }
+
+    /// [`try_fill_mask`](Self::try_fill_mask) with limits on its work. The mask is the exact one, or there is an error and it
+    /// denies all.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded, when both budgets of `work` are used up, or when it is cancelled.
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Constraint::fill_mask).
+    pub fn fill_mask_within(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+        work: &MaskWork<'_>,
+    ) -> Result<(), RecognizerError> {
+        assert_eq!(mask.len(), mask::num_words(self.num_tokens()), "a mask row");
+        let Some(position) = state.position().filter(|_| !state.ended()) else {
+            mask.fill(0);
+            return Ok(());
+        };
+        let explored = match &self.engine {
+            Engine::Automaton(automaton) => {
+                let budget = &mut work.exploring();
+                automaton.fill_mask_within(&self.recognizer, position, mask, budget)
+            }
+            Engine::Store(store) => {
+                let budget = &mut work.exploring();
+                store.fill_mask_within(position, scratch.recognizer.parser(), mask, budget)
+            }
+            Engine::Walk => self.walk(position, scratch, mask, work),
+        };
+        match explored {
+            Err(RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }))
+                if !matches!(self.engine, Engine::Walk) =>
+            {
+                self.walk(position, scratch, mask, work)?;
+            }
+            explored => explored?,
+        }
+        match self.recognizer.is_accepting(position, &mut scratch.recognizer) {
+            Ok(true) => self.vocabulary().ends().iter().for_each(|&end| mask::insert(mask, end)),
+            Ok(false) => {}
+            Err(error) => {
+                mask.fill(0);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(
+        &self,
+        position: &Position,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+        work: &MaskWork<'_>,
+    ) -> Result<(), RecognizerError> {
+        let walk = TrieWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };
+        walk.fill_mask_within(position, &mut scratch.walk, mask, &mut work.budget(work.walk))
+    }
+}

@@ -1,0 +1,25 @@
+//! What a lexer has built so far.
+
+use std::sync::atomic::Ordering;
+
+use super::{DEAD, FIRST_STATE, LexemeEnd, Lexer, LexerState, UNKNOWN};
+
+impl Lexer {
+    /// The steps from a state that were taken before and led on, each with its first byte, in ascending order.
+    pub(crate) fn known_steps(
+        &self,
+        state: LexerState,
+    ) -> impl Iterator<Item = (u8, LexerState)> + '_ {
+        let state = self.state(state);
+        let steps = state.classes.representatives().iter().zip(&state.row);
+        steps.filter_map(|(&byte, entry)| match entry.load(Ordering::Acquire) {
+            UNKNOWN | DEAD => None,
+            found => Some((byte, LexerState(found - FIRST_STATE))),
+        })
+    }
+
+    /// [`ends`](Self::ends), if they were asked for before.
+    pub(crate) fn known_ends(&self, state: LexerState) -> &[LexemeEnd] {
+        self.state(state).ends.get().map_or(&[], |found| &found.ends)
+    }
+}

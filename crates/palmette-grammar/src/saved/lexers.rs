@@ -1,0 +1,135 @@
+//! States of a lexer by the steps that lead to them. Their numbers depend on what was asked before; steps do not.
+
+use std::collections::VecDeque;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::numbers::Malformed;
+use crate::lexer::{LexemeEnd, Lexer, LexerState};
+use crate::masks::{Above, SavedMemo};
+use crate::recognizer::{CompileError, RecognizerError};
+use crate::saved::ReopenError;
+
+/// Numbers of a step: the state before it, how it is left, by what, and a hash of the state after it.
+pub(super) const STEP_NUMBERS: usize = 4;
+
+const BYTE: u32 = 0;
+const END: u32 = 1;
+const ALIKE: u32 = 2;
+
+/// Steps to some states; number 0 is the start, and step `n` leads to number `n + 1`.
+pub(super) struct LexerSteps {
+    steps: Vec<u32>,
+    numbers: HashMap<LexerState, u32>,
+}
+
+impl LexerSteps {
+    /// Steps to the states that a memo mentions. A state to which no step is known is left out.
+    pub(super) fn to_states(lexer: &Lexer, memo: &SavedMemo) -> Result<Self, RecognizerError> {
+        let alike: HashMap<LexerState, LexerState> = memo.alike.iter().copied().collect();
+        let mut wanted: HashSet<LexerState> =
+            memo.alike.iter().flat_map(|&(state, alike)| [state, alike]).collect();
+        wanted.extend(memo.nodes.iter().filter_map(|node| match node.above {
+            Above::Lexer(state) => Some(state),
+            Above::Node(_) => None,
+        }));
+
+        // Nearest first, so that the steps to a state are few.
+        let mut before: HashMap<LexerState, Option<(LexerState, u32, u32)>> = HashMap::new();
+        before.insert(lexer.start(), None);
+        let mut order = vec![lexer.start()];
+        let mut open = VecDeque::from([lexer.start()]);
+        while let Some(state) = open.pop_front() {
+            let mut add = |next: LexerState, how: u32, by: u32| {
+                before.entry(next).or_insert_with(|| {
+                    order.push(next);
+                    open.push_back(next);
+                    Some((state, how, by))
+                });
+            };
+            lexer.known_steps(state).for_each(|(byte, next)| add(next, BYTE, byte.into()));
+            let ends = lexer.known_ends(state);
+            for (end, by) in ends.iter().zip(0..).filter(|(end, _)| is_told_apart(end, ends)) {
+                add(end.next, END, by);
+            }
+            if let Some(&stands_for) = alike.get(&state) {
+                add(stands_for, ALIKE, 0);
+            }
+        }
+        // What is wanted and all that is on the way, in the same order.
+        let mut needed: HashSet<LexerState> = HashSet::new();
+        needed.insert(lexer.start());
+        for state in wanted {
+            let mut at = Some(state).filter(|state| before.contains_key(state));
+            while let Some(state) = at.filter(|&state| needed.insert(state)) {
+                at = before[&state].map(|(state, ..)| state);
+            }
+        }
+        let mut made = Self { steps: Vec::new(), numbers: HashMap::new() };
+        for state in order.into_iter().filter(|state| needed.contains(state)) {
+            if let Some((before, how, by)) = before[&state] {
+                made.steps.extend([made.numbers[&before], how, by, hash(lexer, state)]);
+            }
+            let number = made.numbers.len() as u32;
+            made.numbers.insert(state, number);
+        }
+        Ok(made)
+    }
+
+    /// The number of a state; `None` where no steps are known to it.
+    pub(super) fn number(&self, state: LexerState) -> Option<u32> {
+        self.numbers.get(&state).copied()
+    }
+
+    pub(super) fn into_numbers(self) -> Vec<u32> {
+        self.steps
+    }
+}
+
+/// The states that steps lead to, `longest` being the bytes of the longest token; `None` where one is not like it was.
+pub(super) fn states(
+    steps: &[u32],
+    lexer: &Lexer,
+    longest: u32,
+) -> Result<Option<Vec<LexerState>>, ReopenError> {
+    let limit = |error| CompileError::Lexer(error);
+    let mut states = vec![lexer.start()];
+    for &[before, how, by, expected] in steps.as_chunks::<STEP_NUMBERS>().0 {
+        let Some(&before) = states.get(before as usize) else {
+            return Err(Malformed(format!("it goes on from lexer state {before}")).into());
+        };
+        let after = match (how, u8::try_from(by)) {
+            (BYTE, Ok(byte)) => lexer.advance(before, byte).map_err(limit)?,
+            (END, _) => {
+                let ends = lexer.ends(before).map_err(limit)?;
+                let end = ends.get(by as usize).filter(|end| is_told_apart(end, ends));
+                end.map(|end| end.next)
+            }
+            (ALIKE, Ok(0)) => Some(lexer.within(before, longest).map_err(limit)?),
+            _ => {
+                return Err(Malformed(format!("it leaves a lexer state by {how}, {by}")).into());
+            }
+        };
+        match after.filter(|&after| hash(lexer, after) == expected) {
+            Some(after) => states.push(after),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(states))
+}
+
+/// Whether the place of an end among others is the same in every lexer of a grammar: ends are in the order of their least terminals.
+fn is_told_apart(end: &LexemeEnd, ends: &[LexemeEnd]) -> bool {
+    let least = |end: &LexemeEnd| end.terminals.iter().next();
+    ends.iter().filter(|other| least(other) == least(end)).count() == 1
+}
+
+/// Something of what a state means, the same on every machine.
+fn hash(lexer: &Lexer, state: LexerState) -> u32 {
+    let possible = lexer.possible(state).iter().map(|terminal| u64::from(terminal.0));
+    let all = possible.chain([u64::MAX, lexer.may_end(state).into()]);
+    let mixed = all.fold(0xCBF2_9CE4_8422_2325, |hash: u64, number| {
+        (hash ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    });
+    (mixed >> 32) as u32
+}

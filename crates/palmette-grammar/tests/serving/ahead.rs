@@ -1,0 +1,89 @@
+//! Completions change no answer, and leave less to be found out.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use palmette_core::mask;
+use palmette_grammar::{CompletionLimits, CompletionStop, GrammarScratch, MaskWork};
+
+use super::{constraints, filled, states, vocabulary, walking};
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn masks_are_known_after_a_completion_and_are_the_same() {
+    let vocabulary = vocabulary();
+    let words = mask::num_words(vocabulary.vocabulary().num_tokens());
+    for (place, constraint) in constraints(&vocabulary).into_iter().enumerate() {
+        let slow = walking(&constraint, &vocabulary);
+        let limits = CompletionLimits { stack_depth: 6, ..CompletionLimits::default() };
+        let done = constraint.complete(&limits, &NEVER).unwrap();
+        assert_eq!((done.open, done.stopped), (0, None));
+        assert!(done.visited > 3, "{done:?}");
+        let (mut known, mut all) = (0, 0);
+        for seed in 0..10 {
+            for state in states(&slow, seed, 15) {
+                // Nothing can be found out without any work.
+                let work = MaskWork { explore: 0, walk: 0, ..MaskWork::unlimited() };
+                let (mut row, mut scratch) = (vec![!0; words], GrammarScratch::default());
+                let warm = constraint.fill_mask_within(&state, &mut scratch, &mut row, &work);
+                all += 1;
+                if warm.is_ok() {
+                    known += 1;
+                    assert_eq!(row, filled(&slow, &state));
+                }
+                assert_eq!(filled(&constraint, &state), filled(&slow, &state));
+            }
+        }
+        // The store asks the parser every time.
+        if constraint.automaton().is_some() {
+            assert!(known * 10 >= all * 9, "grammar {place}: {known} of {all} masks were known");
+        }
+    }
+}
+
+#[test]
+fn a_completion_stops_where_it_is_told() {
+    let vocabulary = vocabulary();
+    let make = || constraints(&vocabulary).swap_remove(1);
+    let whole = make().complete(&CompletionLimits::default(), &NEVER).unwrap();
+    assert_eq!(make().complete(&CompletionLimits::default(), &NEVER).unwrap(), whole);
+
+    let steps = CompletionLimits { steps: 2000, ..CompletionLimits::default() };
+    let stopped = make().complete(&steps, &NEVER).unwrap();
+    assert_eq!(stopped.stopped, Some(CompletionStop::Steps));
+    assert!(stopped.open > 0 && stopped.visited < whole.visited, "{stopped:?}");
+    assert_eq!(make().complete(&steps, &NEVER).unwrap(), stopped);
+
+    let bytes = CompletionLimits { bytes: 0, ..CompletionLimits::default() };
+    let stopped = make().complete(&bytes, &NEVER).unwrap();
+    assert_eq!((stopped.stopped, stopped.visited), (Some(CompletionStop::Bytes), 0));
+
+    let cancelled = AtomicBool::new(true);
+    let stopped = make().complete(&CompletionLimits::default(), &cancelled).unwrap();
+    assert_eq!(stopped.stopped, Some(CompletionStop::Cancelled));
+}
+
+#[test]
+fn a_completion_in_the_background_goes_on_beside_questions_and_can_be_stopped() {
+    let vocabulary = vocabulary();
+    for constraint in constraints(&vocabulary) {
+        let slow = walking(&constraint, &vocabulary);
+        let background = constraint.complete_in_background(CompletionLimits::default()).unwrap();
+        for seed in 0..3 {
+            for state in states(&constraint, seed, 10) {
+                assert_eq!(filled(&constraint, &state), filled(&slow, &state));
+            }
+        }
+        assert!(background.wait(Duration::from_secs(600)));
+        let (visited, open) = background.progress();
+        let done = background.join().unwrap();
+        assert_eq!((done.visited, done.open, done.stopped), (visited, open, None));
+    }
+    // Words of up to a thousand letters, each with a state of its own.
+    let endless = super::lark("start: A\nA: /([a-z]{1,7}(x|yy)?){1,1000}/");
+    let endless = palmette_grammar::GrammarConstraint::new(super::recognizer(endless), vocabulary);
+    let background = endless.complete_in_background(CompletionLimits::default()).unwrap();
+    background.stop();
+    background.join().unwrap();
+}

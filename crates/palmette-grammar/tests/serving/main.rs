@@ -1,0 +1,104 @@
+//! What a server does with constraints: batches, masks by number, limits on work, grammars kept and saved.
+
+mod ahead;
+mod batch;
+mod cache;
+mod forced;
+mod ids;
+mod saved;
+mod work;
+
+use std::sync::Arc;
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::frontends::{json_schema, lark};
+use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::{
+    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Recognizer, RecognizerLimits,
+};
+
+/// Every byte, some pieces of JSON and of words, and an end.
+fn vocabulary() -> Arc<VocabularySlices> {
+    let pieces =
+        ["{\"", "\":", "\", \"", "\"}", "}]", "[[", ", ", "name", "na", "value", "true", "null"];
+    let words =
+        ["if", "else", "while", " x", "x =", " = ", ";\n", "10", "100", "() {", "ab", "abc"];
+    let bytes = (0..=u8::MAX).map(|byte| Some(vec![byte]));
+    let longer = pieces.iter().chain(&words).map(|piece| Some(piece.as_bytes().to_vec()));
+    let num_tokens = 256 + pieces.len() + words.len();
+    let tokens = bytes.chain(longer).chain([None, None]);
+    let vocabulary = Vocabulary::new(tokens, [TokenId(num_tokens as u32)]).unwrap();
+    Arc::new(VocabularySlices::new(Arc::new(vocabulary)))
+}
+
+fn recognizer(grammar: Grammar) -> Arc<Recognizer> {
+    let limits = RecognizerLimits::default();
+    Arc::new(Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap())
+}
+
+fn schema(source: &str) -> Grammar {
+    json_schema::parse(source, &json_schema::JsonSchemaOptions::default()).unwrap()
+}
+
+fn lark(source: &str) -> Grammar {
+    lark::parse(source, &lark::LarkOptions::default()).unwrap()
+}
+
+/// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, and by indentation.
+fn grammars() -> Vec<Grammar> {
+    vec![
+        schema(
+            r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 5},
+            "value": {"type": "array", "items": {"type": "integer"}}}, "required": ["name"]}"#,
+        ),
+        schema("{}"),
+        lark(
+            "start: stmt+\nstmt: \"if\" e \"{\" stmt* \"}\" (\"else\" stmt)? | NAME \"=\" e \";\"\n\
+              e: e \"+\" e | NAME | NUM | \"(\" e \")\"\nNAME: /[a-z]+/\nNUM: /[0-9]+/\n%ignore /[ \\n]+/",
+        ),
+        lark("start: \"abcabcabc\""),
+        lark(
+            "start: (NAME \":\" _NEWLINE _INDENT start _DEDENT | NAME _NEWLINE)+\nNAME: /[a-z]+/\n\
+              _NEWLINE: /(\\r?\\n[ \\t]*)+/\n%declare _INDENT _DEDENT",
+        ),
+    ]
+}
+
+fn constraints(vocabulary: &Arc<VocabularySlices>) -> Vec<GrammarConstraint> {
+    let made = grammars()
+        .into_iter()
+        .map(|grammar| GrammarConstraint::new(recognizer(grammar), Arc::clone(vocabulary)));
+    made.collect()
+}
+
+/// The same masks by the definition.
+fn walking(
+    constraint: &GrammarConstraint,
+    vocabulary: &Arc<VocabularySlices>,
+) -> GrammarConstraint {
+    GrammarConstraint::by_walking(Arc::clone(constraint.recognizer()), Arc::clone(vocabulary))
+}
+
+fn filled(constraint: &GrammarConstraint, state: &GrammarState) -> Vec<u32> {
+    let mut row = vec![!0; mask::num_words(constraint.num_tokens())];
+    constraint.try_fill_mask(state, &mut GrammarScratch::default(), &mut row).unwrap();
+    row
+}
+
+/// The states along a walk by numbers that look random, to its end or to `len` tokens.
+fn states(constraint: &GrammarConstraint, seed: u64, len: usize) -> Vec<GrammarState> {
+    let mut random = seed;
+    let mut states = vec![constraint.start()];
+    for _ in 0..len {
+        let state = states.last().expect("the start");
+        let allowed: Vec<TokenId> = mask::iter(&filled(constraint, state)).collect();
+        if allowed.is_empty() {
+            break;
+        }
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let mut next = state.clone();
+        constraint.commit(&mut next, allowed[(random >> 33) as usize % allowed.len()]).unwrap();
+        states.push(next);
+    }
+    states
+}

@@ -1,0 +1,225 @@
+//! Grammars that were saved against those that were not.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::{
+    Budget, CompletionLimits, GrammarConstraint, GrammarScratch, GrammarState, MaskWork,
+    RecognizerLimits, ReopenError, Reopened, SavedGrammar,
+};
+use palmette_storage::{Check, Format, SectionsIn, SectionsOut};
+use proptest::prelude::*;
+
+use super::{constraints, filled, vocabulary, walking};
+
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 1 };
+
+fn reopen(bytes: Vec<u8>, vocabulary: &Arc<VocabularySlices>) -> Result<Reopened, ReopenError> {
+    let saved = SavedGrammar::from_bytes(bytes.into())?;
+    saved.compile(vocabulary, &RecognizerLimits::default(), &mut Budget::new(1 << 30))
+}
+
+/// Tokens that are allowed one after another, chosen by numbers that look random.
+fn walk(constraint: &GrammarConstraint, seed: u64, len: usize) -> Vec<TokenId> {
+    let (mut random, mut state, mut tokens) = (seed, constraint.start(), Vec::new());
+    for _ in 0..len {
+        let allowed: Vec<TokenId> = mask::iter(&filled(constraint, &state)).collect();
+        if allowed.is_empty() {
+            break;
+        }
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        tokens.push(allowed[(random >> 33) as usize % allowed.len()]);
+        constraint.commit(&mut state, tokens[tokens.len() - 1]).unwrap();
+    }
+    tokens
+}
+
+fn states(constraint: &GrammarConstraint, tokens: &[TokenId]) -> Vec<GrammarState> {
+    let mut states = vec![constraint.start()];
+    for &token in tokens {
+        let mut next = states[states.len() - 1].clone();
+        constraint.commit(&mut next, token).unwrap();
+        states.push(next);
+    }
+    states
+}
+
+/// Whether the mask of a state is known, without finding out anything.
+fn is_known(constraint: &GrammarConstraint, state: &GrammarState) -> bool {
+    let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+    let nothing = MaskWork { explore: 0, walk: 0, ..MaskWork::unlimited() };
+    constraint.fill_mask_within(state, &mut GrammarScratch::default(), &mut row, &nothing).is_ok()
+}
+
+#[test]
+fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
+    for constraint in constraints(&vocabulary()) {
+        let slow = walking(&constraint, &vocabulary());
+        let known: Vec<_> = (0..4).map(|seed| walk(&constraint, seed, 12)).collect();
+        let new: Vec<_> = (4..8).map(|seed| walk(&slow, seed, 12)).collect();
+
+        // Over a vocabulary that is equal, not the same.
+        let other = vocabulary();
+        let reopened = reopen(constraint.to_bytes().unwrap(), &other).unwrap();
+        let again = reopened.constraint;
+        let nodes = constraint.automaton().map_or(0, |automaton| automaton.nodes);
+        assert_eq!(reopened.nodes, Some(nodes));
+        assert_eq!(again.automaton(), constraint.automaton());
+        for tokens in &known {
+            for (before, after) in states(&constraint, tokens).iter().zip(states(&again, tokens)) {
+                assert!(again.automaton().is_none() || is_known(&again, &after));
+                assert_eq!(filled(&again, &after), filled(&slow, before));
+            }
+        }
+        assert_eq!(again.automaton(), constraint.automaton());
+        for tokens in &new {
+            for (before, after) in states(&constraint, tokens).iter().zip(states(&again, tokens)) {
+                assert_eq!(filled(&again, &after), filled(&slow, before));
+            }
+        }
+        // And once more, with what was added since.
+        let third = reopen(again.to_bytes().unwrap(), &other).unwrap().constraint;
+        assert_eq!(third.automaton(), again.automaton());
+        for tokens in known.iter().chain(&new) {
+            for (before, after) in states(&again, tokens).iter().zip(states(&third, tokens)) {
+                assert_eq!(filled(&third, &after), filled(&again, before));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_file_of_a_completed_grammar_is_complete() {
+    let vocabulary = vocabulary();
+    for constraint in constraints(&vocabulary) {
+        let limits = CompletionLimits::default();
+        let done = constraint.complete(&limits, &AtomicBool::new(false)).unwrap();
+        let again = reopen(constraint.to_bytes().unwrap(), &vocabulary).unwrap().constraint;
+        assert_eq!(again.automaton(), constraint.automaton());
+        // There is nothing left to be found out.
+        assert_eq!(again.complete(&limits, &AtomicBool::new(false)).unwrap(), done);
+        assert_eq!(again.automaton(), constraint.automaton());
+    }
+}
+
+#[test]
+fn files_are_written_whole_and_opened_by_path() {
+    let (folder, vocabulary) = (tempfile::tempdir().unwrap(), vocabulary());
+    let path = folder.path().join("grammar.pmg");
+    let constraint = &constraints(&vocabulary)[0];
+    constraint.save(&path).unwrap();
+    walk(constraint, 1, 10);
+    constraint.save(&path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), constraint.to_bytes().unwrap());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let saved = SavedGrammar::open(&path).unwrap();
+    assert_eq!(saved.vocabulary(), vocabulary.fingerprint());
+    assert_eq!(
+        saved.grammar().terminals().len(),
+        constraint.recognizer().grammar().terminals().len()
+    );
+    let error = SavedGrammar::open(&folder.path().join("other.pmg")).unwrap_err();
+    assert!(matches!(error, ReopenError::Open(_)), "{error}");
+}
+
+#[test]
+fn another_vocabulary_or_a_damaged_file_is_an_error() {
+    let vocabulary = vocabulary();
+    let constraint = &constraints(&vocabulary)[0];
+    walk(constraint, 1, 5);
+    let bytes = constraint.to_bytes().unwrap();
+    let small = Vocabulary::new([Some("{"), Some("}"), None], [TokenId(2)]).unwrap();
+    let small = Arc::new(VocabularySlices::new(Arc::new(small)));
+    let error = reopen(bytes.clone(), &small).unwrap_err();
+    assert!(error.to_string().contains("another vocabulary: that of 282 tokens"), "{error}");
+    for at in (0..bytes.len()).step_by(97) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x20;
+        let error = reopen(damaged, &vocabulary).unwrap_err();
+        assert!(matches!(error, ReopenError::Open(_)), "byte {at}: {error}");
+        assert!(reopen(bytes[..at].to_vec(), &vocabulary).is_err(), "cut to {at}");
+    }
+    let limits = RecognizerLimits::default();
+    let saved = SavedGrammar::from_bytes(bytes.into()).unwrap();
+    let error = saved.compile(&vocabulary, &limits, &mut Budget::new(5)).unwrap_err();
+    assert!(error.to_string().contains("5 steps"), "{error}");
+}
+
+#[test]
+fn nodes_of_other_parser_tables_are_left_out() {
+    let vocabulary = vocabulary();
+    let constraint = &constraints(&vocabulary)[0];
+    let tokens = walk(constraint, 1, 8);
+    // The hash of the tables is the fourth number of the head.
+    let changed = change(&constraint.to_bytes().unwrap(), 0, |head| head[24] ^= 1);
+    let reopened = reopen(changed, &vocabulary).unwrap();
+    assert_eq!(reopened.nodes, None);
+    assert_eq!(reopened.constraint.automaton().unwrap().nodes, 0);
+    for (before, after) in
+        states(constraint, &tokens).iter().zip(states(&reopened.constraint, &tokens))
+    {
+        assert_eq!(filled(&reopened.constraint, &after), filled(constraint, before));
+    }
+}
+
+/// The same file, with right checksums, but for what is done to the bytes of a section.
+fn change(bytes: &[u8], section: u32, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let file = SectionsIn::from_bytes(bytes.to_vec().into(), FORMAT, Check::Whole).unwrap();
+    let (mut out, mut change) = (SectionsOut::default(), Some(change));
+    for number in 0..7 {
+        let mut bytes = file.section(number).unwrap().to_vec();
+        if number == section {
+            change.take().expect("one section")(&mut bytes);
+        }
+        out.add(bytes.into());
+    }
+    out.to_bytes(FORMAT)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Checksums are right, numbers are not: an error, or a grammar that answers.
+    #[test]
+    fn a_hostile_file_is_an_error_or_answers(
+        grammar in 0..5_usize,
+        section in 0..7_u32,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![0..20_u32, any::<u32>()]), 1..5),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let vocabulary = vocabulary();
+        let constraint = &constraints(&vocabulary)[grammar];
+        walk(constraint, 3, 8);
+        let bytes = change(&constraint.to_bytes().unwrap(), section, |bytes| {
+            for (at, number) in changes {
+                if bytes.len() >= 4 {
+                    let at = at.index(bytes.len() / 4) * 4;
+                    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+                }
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len() + 1));
+            }
+        });
+        match reopen(bytes, &vocabulary) {
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+            Ok(Reopened { constraint, .. }) => {
+                let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
+                let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+                let work = MaskWork { explore: 100_000, walk: 100_000, cancelled: None };
+                for _ in 0..4 {
+                    if constraint.fill_mask_within(&state, &mut scratch, &mut row, &work).is_err() {
+                        break;
+                    }
+                    // Its masks may allow what the grammar does not.
+                    let moved = mask::iter(&row).find(|&token| constraint.commit(&mut state, token).is_ok());
+                    if moved.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

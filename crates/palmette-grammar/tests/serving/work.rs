@@ -1,0 +1,98 @@
+//! Masks under budgets: exact, or an error.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use palmette_core::{Constraint, mask};
+use palmette_grammar::{GrammarScratch, MaskWork};
+
+use super::{constraints, filled, states, vocabulary, walking};
+
+#[test]
+fn whatever_the_budget_a_mask_is_exact_or_an_error() {
+    let vocabulary = vocabulary();
+    let words = mask::num_words(vocabulary.vocabulary().num_tokens());
+    let (mut exact, mut errors) = (0, 0);
+    for units in [0, 1, 40, 400, 4000] {
+        for work in [
+            MaskWork { explore: units, walk: 0, ..MaskWork::unlimited() },
+            MaskWork { explore: 0, walk: units, ..MaskWork::unlimited() },
+            MaskWork { explore: units, walk: units, ..MaskWork::unlimited() },
+        ] {
+            for constraint in constraints(&vocabulary) {
+                let slow = walking(&constraint, &vocabulary);
+                let mut scratch = GrammarScratch::default();
+                for state in states(&slow, units, 10) {
+                    let mut row = vec![!0; words];
+                    match constraint.fill_mask_within(&state, &mut scratch, &mut row, &work) {
+                        Ok(()) => {
+                            assert_eq!(row, filled(&slow, &state));
+                            exact += 1;
+                        }
+                        Err(error) => {
+                            assert!(error.to_string().contains("steps is used up"), "{error}");
+                            assert_eq!(row, vec![0; words]);
+                            errors += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(exact > 100 && errors > 100, "{exact} exact, {errors} errors");
+}
+
+#[test]
+fn work_that_is_called_off_is_an_error_until_it_is_not() {
+    let vocabulary = vocabulary();
+    for constraint in constraints(&vocabulary) {
+        let slow = walking(&constraint, &vocabulary);
+        let cancelled = AtomicBool::new(true);
+        let work = MaskWork { cancelled: Some(&cancelled), ..MaskWork::unlimited() };
+        let mut row = vec![!0; mask::num_words(constraint.num_tokens())];
+        let mut scratch = GrammarScratch::default();
+        let start = constraint.start();
+        for made in [&constraint, &slow] {
+            let error = made.fill_mask_within(&start, &mut scratch, &mut row, &work).unwrap_err();
+            assert!(error.is_cancelled(), "{error}");
+            assert_eq!(mask::count(&row), 0);
+        }
+        cancelled.store(false, Ordering::Relaxed);
+        constraint.fill_mask_within(&start, &mut scratch, &mut row, &work).unwrap();
+        assert_eq!(row, filled(&slow, &start));
+    }
+}
+
+#[test]
+fn a_limit_is_told_by_the_scratch_of_whatever_was_asked() {
+    use std::sync::Arc;
+
+    use palmette_core::{TokenId, Vocabulary};
+    use palmette_grammar::masks::VocabularySlices;
+    use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
+
+    let mut limits = RecognizerLimits::default();
+    limits.lexer.max_states = 12;
+    let grammar = super::lark("start: /(a|b)*a(a|b){30}/ | \"c\"");
+    let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap();
+    let tokens = [Some("c"), Some("a"), Some("abaabbabaabababbab"), None];
+    let vocabulary = Vocabulary::new(tokens, [TokenId(3)]).unwrap();
+    let slices = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
+    let constraint = GrammarConstraint::new(Arc::new(made), slices);
+    let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
+    let mut ended = start.clone();
+    constraint.commit(&mut ended, TokenId(0)).unwrap();
+
+    let check = |scratch: &GrammarScratch, what: &str| {
+        let why = constraint.failure(scratch).expect(what);
+        assert!(why.contains("max_states = 12"), "{what}: {why}");
+    };
+    constraint.fill_mask(&start, &mut scratch, &mut [0]);
+    check(&scratch, "fill_mask");
+    constraint.successors(&start, &mut scratch, |_, _| {});
+    check(&scratch, "successors");
+    constraint.fill_masks(&[start, ended.clone()], &mut scratch, &mut [0, 0]);
+    check(&scratch, "fill_masks, whose last row is well");
+    constraint.commit(&mut ended, TokenId(3)).unwrap();
+    constraint.fill_mask(&ended, &mut scratch, &mut [0]);
+    assert_eq!(constraint.failure(&scratch), None);
+}

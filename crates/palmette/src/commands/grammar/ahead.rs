@@ -1,0 +1,102 @@
+//! Finding out masks ahead of time: choices and report of several commands.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use palmette_grammar::{Completion, CompletionLimits, CompletionStop, GrammarConstraint};
+use serde::Serialize;
+
+use crate::output::{bytes, grouped};
+
+/// How far to go ahead.
+#[derive(Debug, Args)]
+pub(crate) struct AheadArgs {
+    /// Find out masks of the positions that texts come by, nearest first, for at most this long [default without a
+    /// number: 60]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "60",
+        value_parser = seconds,
+        requires = "vocab"
+    )]
+    ahead: Option<Duration>,
+    /// Memory at which going ahead ends, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256, requires = "ahead")]
+    ahead_mib: usize,
+}
+
+/// What going ahead came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Ahead {
+    /// Positions whose masks are known.
+    positions: usize,
+    /// Positions that were found and not visited.
+    open: usize,
+    /// Why it ended before its end: time or memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<&'static str>,
+    nodes: usize,
+    masks: usize,
+    bytes: usize,
+    seconds: f64,
+}
+
+impl AheadArgs {
+    /// Goes ahead, if that was asked for.
+    pub(crate) fn run(&self, constraint: &GrammarConstraint) -> anyhow::Result<Option<Ahead>> {
+        let Some(at_most) = self.ahead else { return Ok(None) };
+        let began = Instant::now();
+        let bytes = self.ahead_mib.saturating_mul(1 << 20);
+        let limits = CompletionLimits { steps: u64::MAX, bytes, ..CompletionLimits::default() };
+        let running = constraint.complete_in_background(limits)?;
+        if !running.wait(at_most) {
+            running.stop();
+        }
+        let Completion { visited, open, stopped } =
+            running.join().context("while masks were found out ahead of time")?;
+        let (nodes, masks, bytes) = match constraint.automaton() {
+            Some(found) => (found.nodes, found.masks, found.bytes),
+            None => (0, 0, 0),
+        };
+        Ok(Some(Ahead {
+            positions: visited,
+            open,
+            stopped: stopped.map(|why| match why {
+                CompletionStop::Bytes => "memory",
+                CompletionStop::Steps | CompletionStop::Cancelled => "time",
+            }),
+            nodes,
+            masks,
+            bytes,
+            seconds: began.elapsed().as_secs_f64(),
+        }))
+    }
+}
+
+impl Ahead {
+    /// A line for people.
+    pub(crate) fn text(&self) -> String {
+        let count = |count: usize| grouped(count as u64);
+        let end = match self.stopped {
+            None => "all that were found".to_owned(),
+            Some(why) => format!("{} left open when {why} ran out", count(self.open)),
+        };
+        format!(
+            "ahead: {} positions, {end}; {} nodes, {} masks, {}, in {:.1} s\n",
+            count(self.positions),
+            count(self.nodes),
+            count(self.masks),
+            bytes(self.bytes),
+            self.seconds
+        )
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text} is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
