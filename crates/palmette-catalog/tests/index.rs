@@ -284,7 +284,7 @@ proptest! {
     fn mask_rows_equal_plain_rows(
         items in prop_oneof![items(), clustered_items()],
         dense_levels in prop::option::of(0_usize..3),
-        words in prop_oneof![Just(2_usize), Just(20), Just(40)],
+        words in prop_oneof![Just(2_usize), Just(40), Just(300)],
         fillings in prop::collection::vec(
             (any::<bool>(), 0_usize..5, prop::collection::vec(any::<prop::sample::Index>(), 0..70)),
             1..6,

@@ -10,7 +10,7 @@ use super::{CatalogState, Index, ItemSet};
 ///
 /// With a large vocabulary and few codes allowed, clearing whole rows is most of a step: 140 rows of 32,768 bits
 /// are 573 KB. These cost what is allowed, not what there is. A row of which more than a sixteenth is to be set is
-/// cleared whole.
+/// cleared whole, and so are rows of fewer than 256 words; plain rows are as good there.
 ///
 /// Memory: the rows, and a sixteenth of it and 36 bytes a row for what they remember. Made once and reused, one
 /// for each thread; filling allocates only when there are more rows than ever before.
@@ -33,8 +33,12 @@ const WHOLE: u32 = u32::MAX;
 const SPARE_PLACES: usize = 8;
 
 /// Words of a row that are remembered singly.
+///
+/// PERF: none of a narrow row, which is cleared sooner than it is remembered: 140 rows of 64 words, cold, took 12.8 us
+/// with it and 10.2 without.
 fn max_single(words_per_row: usize) -> usize {
-    words_per_row / 16
+    const NARROW_WORDS: usize = 256;
+    if words_per_row < NARROW_WORDS { 0 } else { words_per_row / 16 }
 }
 
 /// Room for the places of a row.

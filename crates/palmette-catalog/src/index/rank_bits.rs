@@ -113,36 +113,6 @@ impl RankBits {
         to
     }
 
-    /// Position of the one that comes after `others` ones at or after `from`; `to` when it is not before that.
-    ///
-    /// PERF: eight words are looked through without a branch that depends on them: which word it is and which
-    /// bit, a processor cannot guess, and a wrong guess costs more than counting all eight.
-    #[inline(always)]
-    pub(crate) fn nth_from(&self, from: u64, others: u64, to: u64) -> u64 {
-        let (first, from_bit) = place(from);
-        let near: Option<&[u64; BLOCK_WORDS]> =
-            self.words.get(first..).and_then(|words| words.first_chunk());
-        let Some(near) = near else { return self.select(self.rank(from) + others, from, to) };
-        let bits_of = |at: usize| {
-            let keep = if at == 0 { u64::MAX << from_bit } else { u64::MAX };
-            near[at] & keep & !count_bits((first + at) % BLOCK_WORDS)
-        };
-        let (mut word, mut before, mut ones) = (0, 0, 0);
-        for at in 0..BLOCK_WORDS {
-            ones += u64::from(bits_of(at).count_ones());
-            let is_past = ones <= others;
-            word += usize::from(is_past);
-            before = if is_past { ones } else { before };
-        }
-        if word == BLOCK_WORDS {
-            return self.select(self.rank(from) + others, from, to);
-        }
-        let bit = select_in_word(bits_of(word), (others - before) as u32);
-        let word = (first + word) as u64;
-        let position = word / BLOCK_WORDS as u64 * BLOCK_BITS + word % BLOCK_WORDS as u64 * 64;
-        (position + u64::from(bit) - 32).min(to)
-    }
-
     /// Position of the first one at or after `from`, which is the one numbered `index`; `to` when there
     /// is none before it.
     #[inline(always)]
@@ -241,19 +211,6 @@ fn num_blocks(len: u64) -> u64 {
     len / BLOCK_BITS + 1
 }
 
-/// Place of the one with so many others below it, of which there are more; in halves, each as likely.
-#[inline(always)]
-fn select_in_word(word: u64, others: u32) -> u32 {
-    let (mut left, mut bit) = (others, 0);
-    for width in [32, 16, 8, 4, 2, 1] {
-        let ones = (word >> bit & ((1 << width) - 1)).count_ones();
-        let is_past = ones <= left;
-        left -= if is_past { ones } else { 0 };
-        bit += if is_past { width } else { 0 };
-    }
-    bit
-}
-
 /// The part of a block's word that is a count and not bits.
 #[inline]
 fn count_bits(word: usize) -> u64 {
@@ -302,10 +259,6 @@ mod tests {
                 prop_assert_eq!(made.select(index, from, to), ones[index as usize]);
             }
             prop_assert_eq!(made.select(made.rank(to), from, to), to);
-            for others in 0..=made.rank(to) - made.rank(from) {
-                let expected = ones.get((index + others) as usize).map_or(to, |&one| one.min(to));
-                prop_assert_eq!(made.nth_from(from, others, to), expected);
-            }
         }
     }
 }

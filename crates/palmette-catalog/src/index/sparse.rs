@@ -316,7 +316,12 @@ impl SparseLevel {
     /// The range of the child that comes after as many others, at a level that knows where prefixes begin.
     #[inline(always)]
     pub(crate) fn child_after(&self, parent: &Range<u64>, others: u64) -> Range<u64> {
-        self.starts.as_ref().map_or(0..0, |starts| starts.range_after(others, parent))
+        match &self.starts {
+            None => 0..0,
+            Some(starts) => {
+                range_of(starts, starts.count_before(parent.start).saturating_add(others), parent)
+            }
+        }
     }
 
     /// The child that holds `rank`, and its code; `None` when the ID of that item ends before.

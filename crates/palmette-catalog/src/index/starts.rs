@@ -88,24 +88,6 @@ impl Starts {
         }
     }
 
-    /// From the start that comes after `others` starts in `within` up to the next: an empty range where there are
-    /// fewer.
-    #[inline(always)]
-    pub(crate) fn range_after(&self, others: u64, within: &Range<u64>) -> Range<u64> {
-        let (start, end) = match self {
-            Self::Listed(list) => {
-                let index = list.count_before(within.start).saturating_add(others);
-                let start = self.nth(index, within);
-                (start, self.next(start + 1, within.end, index + 1))
-            }
-            Self::Bits(bits) => {
-                let start = bits.nth_from(within.start, others, within.end);
-                (start, bits.nth_from(start + 1, 0, within.end))
-            }
-        };
-        start..end.max(start)
-    }
-
     /// Asks for the memory that [`count_before`](Self::count_before) will read.
     #[inline]
     pub(crate) fn prefetch(&self, rank: u64) {
@@ -188,11 +170,6 @@ mod tests {
                 let first = starts.count_before(from);
                 for (at, &rank) in within.iter().enumerate() {
                     prop_assert_eq!(starts.nth(first + at as u64, &(from..to)), rank);
-                }
-                for others in 0..=within.len() {
-                    let at = |other: usize| within.get(other).copied().unwrap_or(to);
-                    let range = starts.range_after(others as u64, &(from..to));
-                    prop_assert_eq!(range, at(others)..at(others + 1));
                 }
                 let next = within.first().copied().unwrap_or(to);
                 prop_assert_eq!(starts.next(from, to, first), next);
