@@ -61,6 +61,20 @@ impl Layer {
         parser.accepts(stacks, terminal, scratch)
     }
 
+    /// Whether a lexeme of one of `terminals`, in progress or ended, can be next.
+    pub(crate) fn accepts_any(
+        &self,
+        parser: &Parser,
+        (stacks, blocks): (&Stacks, &Blocks),
+        terminals: &TerminalSet,
+        scratch: &mut ParserScratch,
+    ) -> Result<bool, LimitError> {
+        let dropped = self.ignored.intersects(terminals)
+            || blocks.brackets > 0
+                && self.indentation.as_ref().is_some_and(|marks| terminals.contains(marks.newline));
+        Ok(dropped || parser.accepts_any(stacks, terminals, scratch)?)
+    }
+
     /// After a lexeme.
     pub(crate) fn step(
         &self,

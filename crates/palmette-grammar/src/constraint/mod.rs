@@ -5,6 +5,8 @@ mod batch;
 mod dictionary;
 mod filling;
 mod forced;
+mod history;
+mod scratches;
 mod state;
 
 use std::sync::Arc;
@@ -15,6 +17,7 @@ pub use ahead::{BackgroundCompletion, Completion, CompletionLimits, CompletionSt
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
 pub use filling::MaskWork;
+use scratches::Scratches;
 pub use state::GrammarState;
 
 use dictionary::MaskDictionary;
@@ -38,6 +41,7 @@ pub struct GrammarConstraint {
     engine: Engine,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
+    scratches: Arc<Scratches>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,12 +77,24 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, texts, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        Self { recognizer, vocabulary, engine, dictionary: Arc::default() }
+        Self {
+            recognizer,
+            vocabulary,
+            engine,
+            dictionary: Arc::default(),
+            scratches: Arc::default(),
+        }
     }
 
     /// The same whose masks come from a [`TrieWalk`]: slow, and without memory of what was asked.
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }
+        Self {
+            recognizer,
+            vocabulary,
+            engine: Engine::Walk,
+            dictionary: Arc::default(),
+            scratches: Arc::default(),
+        }
     }
 
     /// The same masks, looked up in `store`.
@@ -121,7 +137,8 @@ impl GrammarConstraint {
             Engine::Store(store) => store.statistics().bytes,
             Engine::Walk => 0,
         };
-        self.recognizer.bytes() + masks + self.dictionary.statistics().bytes
+        let kept = self.dictionary.statistics().bytes + self.scratches.bytes();
+        self.recognizer.bytes() + masks + kept
     }
 
     /// How large the automaton of masks has become; `None` where masks come from elsewhere.
@@ -236,7 +253,7 @@ impl Constraint for GrammarConstraint {
             return Err(CommitError::UnknownToken { token, num_tokens });
         }
         let position = state.num_commits();
-        match self.after(state, token, &mut RecognizerScratch::default()) {
+        match self.scratches.lend(|scratch| self.after(state, token, scratch)) {
             Ok(Some((next, ended))) => {
                 state.push(next, ended);
                 Ok(())
@@ -253,8 +270,8 @@ impl Constraint for GrammarConstraint {
     fn is_accepting(&self, state: &GrammarState) -> bool {
         state.ended()
             || state.position().is_some_and(|position| {
-                let scratch = &mut RecognizerScratch::default();
-                self.recognizer.is_accepting(position, scratch).unwrap_or(false)
+                let accepting = |scratch: &mut _| self.recognizer.is_accepting(position, scratch);
+                self.scratches.lend(accepting).unwrap_or(false)
             })
     }
 }

@@ -1,55 +1,55 @@
 //! A position of a grammar constraint, with the way to it.
 
 use std::fmt;
-use std::sync::Arc;
 
 use palmette_core::RollbackError;
 
+use super::history::History;
 use crate::recognizer::Position;
 
-/// What has been committed so far: a chain of positions that forks share, so that a clone is one count more and taking a
-/// commit back is one step along the chain.
+/// What has been committed so far: where that leads, and the positions on the way there, which forks share. A clone is
+/// two counts more; taking commits back is a look-up.
 ///
 /// Equal when the positions are, whatever led to them.
 #[derive(Clone)]
 pub struct GrammarState {
-    last: Arc<Commit>,
+    now: Place,
+    before: History,
 }
 
-struct Commit {
+/// Where a text so far leads.
+#[derive(Clone, PartialEq)]
+pub(super) struct Place {
     /// `None` only before the first token of the empty language.
     position: Option<Position>,
     /// Whether an end token was committed.
     ended: bool,
-    num_commits: usize,
-    before: Option<Arc<Commit>>,
 }
 
 impl GrammarState {
     /// Nothing committed yet.
     pub(super) fn new(position: Option<Position>) -> Self {
-        Self { last: Arc::new(Commit { position, ended: false, num_commits: 0, before: None }) }
+        Self { now: Place { position, ended: false }, before: History::new() }
     }
 
     /// Where lexer and parser are; `None` when the language is empty.
     pub fn position(&self) -> Option<&Position> {
-        self.last.position.as_ref()
+        self.now.position.as_ref()
     }
 
     /// Whether an end token was committed.
     pub fn ended(&self) -> bool {
-        self.last.ended
+        self.now.ended
     }
 
     /// How many commits can be taken back.
     pub fn num_commits(&self) -> usize {
-        self.last.num_commits
+        self.before.len()
     }
 
     pub(super) fn push(&mut self, position: Position, ended: bool) {
-        let before = Some(Arc::clone(&self.last));
-        let num_commits = self.num_commits() + 1;
-        self.last = Arc::new(Commit { position: Some(position), ended, num_commits, before });
+        let next = Place { position: Some(position), ended };
+        self.before.push(std::mem::replace(&mut self.now, next));
     }
 
     pub(super) fn pop(&mut self, asked: usize) -> Result<(), RollbackError> {
@@ -57,9 +57,8 @@ impl GrammarState {
         if asked > committed {
             return Err(RollbackError { asked, committed });
         }
-        for _ in 0..asked {
-            let before = self.last.before.as_ref().expect("as many as are counted");
-            self.last = Arc::clone(before);
+        if let Some(place) = self.before.pop(asked) {
+            self.now = place;
         }
         Ok(())
     }
@@ -67,8 +66,7 @@ impl GrammarState {
 
 impl PartialEq for GrammarState {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.last, &other.last)
-            || self.last.ended == other.last.ended && self.last.position == other.last.position
+        self.now == other.now
     }
 }
 
@@ -79,15 +77,5 @@ impl fmt::Debug for GrammarState {
             .field("ended", &self.ended())
             .field("position", &self.position())
             .finish()
-    }
-}
-
-impl Drop for Commit {
-    /// Without recursion: the chain is as long as the text.
-    fn drop(&mut self) {
-        let mut before = self.before.take();
-        while let Some(mut commit) = before.and_then(Arc::into_inner) {
-            before = commit.before.take();
-        }
     }
 }

@@ -76,7 +76,24 @@ impl Node {
 /// Whether two nodes are the same set of stacks; where it is `false`, they may still be so by a hash collision alone.
 ///
 /// Stops at what they share; otherwise linear in the pairs of nodes that are compared.
-pub(super) fn same(a: &Arc<Node>, b: &Arc<Node>) -> bool {
+pub(super) fn same(mut a: &Arc<Node>, mut b: &Arc<Node>) -> bool {
+    // Down to where several links are, there is nothing to remember.
+    loop {
+        if Arc::ptr_eq(a, b) {
+            return true;
+        }
+        if a.hash != b.hash || a.state != b.state {
+            return false;
+        }
+        match (&a.links, &b.links) {
+            (Links::One(below_a), Links::One(below_b)) => (a, b) = (below_a, below_b),
+            _ => return same_graph(a, b),
+        }
+    }
+}
+
+/// [`same`] for nodes below which ways part.
+fn same_graph(a: &Arc<Node>, b: &Arc<Node>) -> bool {
     let mut work = vec![(a, b)];
     let mut seen = HashSet::new();
     while let Some((a, b)) = work.pop() {

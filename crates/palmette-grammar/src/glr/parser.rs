@@ -151,6 +151,40 @@ impl Parser {
         })
     }
 
+    /// Whether one of `terminals` may follow.
+    ///
+    /// Cost: nothing but a few look-ups where the states on top tell, as they mostly do; otherwise
+    /// [`accepts`](Self::accepts) for those that may come after a reduction.
+    ///
+    /// # Errors
+    /// When there are too many stacks ([`ParserLimits::max_links`]).
+    pub fn accepts_any(
+        &self,
+        stacks: &Stacks,
+        terminals: &TerminalSet,
+        scratch: &mut ParserScratch,
+    ) -> Result<bool, LimitError> {
+        let mut reduces = false;
+        for state in stacks.states() {
+            if self.tables.shifts_any(state, terminals) {
+                return Ok(true);
+            }
+            reduces |= self.tables.reductions(state).next().is_some();
+        }
+        if !reduces {
+            return Ok(false);
+        }
+        for terminal in terminals.iter() {
+            let mut reductions = stacks.states().flat_map(|state| self.tables.reductions(state));
+            if reductions.any(|(_, after)| after.is_none_or(|set| set.contains(terminal)))
+                && self.accepts(stacks, terminal, scratch)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether the text may end here.
     ///
     /// # Errors

@@ -157,6 +157,16 @@ impl Tables {
         self.shifts.row(state.index())
     }
 
+    /// Whether the state shifts one of these terminals.
+    pub(crate) fn shifts_any(&self, state: StateId, terminals: &TerminalSet) -> bool {
+        let row = self.shifts(state);
+        // A property's name may be one of hundreds of texts; then few of them are left to be read.
+        if row.len() > 8 && terminals.len() < row.len() / 4 {
+            return terminals.iter().any(|terminal| find(row, terminal).is_some());
+        }
+        row.iter().any(|&(terminal, _)| terminals.contains(terminal))
+    }
+
     /// The rules that the state may reduce, each with what may follow then ([`end`](Self::end) stands for the end of the
     /// text); `None`: whatever follows.
     pub fn reductions(

@@ -8,19 +8,21 @@
 mod error;
 mod expected;
 mod position;
+mod scratch;
 
 use std::sync::Arc;
 
 pub use error::{CompileError, RecognizerError};
 pub use expected::Expected;
 pub use position::{Branch, Position};
+pub use scratch::RecognizerScratch;
 
 use crate::blocks::{Blocks, Layer};
 use crate::lexer::{Lexer, LexerLimits};
 use crate::store::Line;
 use crate::{
-    Budget, Grammar, GrammarBuilder, Parser, ParserLimits, ParserScratch, Symbol, TerminalKind,
-    TerminalSet,
+    Budget, Grammar, GrammarBuilder, Parser, ParserLimits, Stacks, Symbol, TerminalId,
+    TerminalKind, TerminalSet,
 };
 
 /// A grammar made ready to read texts: its lexer and its parser.
@@ -35,6 +37,8 @@ pub struct Recognizer {
     parser: Parser,
     layer: Layer,
     start: Option<Position>,
+    /// Tells it from other recognizers.
+    mark: Arc<()>,
 }
 
 /// What bounds a [`Recognizer`]. Exceeding one is an error that names it.
@@ -44,20 +48,6 @@ pub struct RecognizerLimits {
     pub lexer: LexerLimits,
     /// The parser.
     pub parser: ParserLimits,
-}
-
-/// Memory that a thread lends to a recognizer; what is in it between two calls does not matter.
-#[derive(Debug, Default)]
-pub struct RecognizerScratch {
-    parser: ParserScratch,
-    branches: Vec<Branch>,
-}
-
-impl RecognizerScratch {
-    /// The part of it that is the parser's.
-    pub(crate) fn parser(&mut self) -> &mut ParserScratch {
-        &mut self.parser
-    }
 }
 
 impl Recognizer {
@@ -75,7 +65,8 @@ impl Recognizer {
         let grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
-        let mut recognizer = Self { source, grammar, lexer, parser, layer, start: None };
+        let mark = Arc::default();
+        let mut recognizer = Self { source, grammar, lexer, parser, layer, start: None, mark };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
@@ -130,13 +121,7 @@ impl Recognizer {
         byte: u8,
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<Position>, RecognizerError> {
-        let mut next = std::mem::take(&mut scratch.branches);
-        next.clear();
-        let result = self.advance_branches(position, byte, &mut next, scratch);
-        let position = (!next.is_empty()).then(|| Position::new(next.clone()));
-        next.clear();
-        scratch.branches = next;
-        result.map(|()| position)
+        self.advance_all(position, &[byte], scratch)
     }
 
     /// The position after all of `bytes`; `None` when no text of the language goes on so.
@@ -149,14 +134,15 @@ impl Recognizer {
         bytes: &[u8],
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<Position>, RecognizerError> {
-        let mut at = position.clone();
-        for &byte in bytes {
-            match self.advance(&at, byte, scratch)? {
-                Some(next) => at = next,
-                None => return Ok(None),
-            }
+        scratch.now.clear();
+        scratch.now.extend_from_slice(position.branches());
+        let result = self.read(bytes, scratch);
+        scratch.next.clear();
+        if result.is_err() {
+            scratch.now.clear();
         }
-        Ok(Some(at))
+        let live = result.map(|()| !scratch.now.is_empty())?;
+        Ok(live.then(|| scratch.position(self)))
     }
 
     /// Whether the text so far is in the language.
@@ -168,27 +154,11 @@ impl Recognizer {
         position: &Position,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
-        let (layer, parser, scratch) = (&self.layer, &self.parser, &mut scratch.parser);
-        for branch in position.branches() {
-            let parsed = (&branch.stacks, &branch.blocks);
-            if self.lexer.may_end(branch.lexer) && layer.accepts_end(parser, parsed, scratch)? {
-                return Ok(true);
-            }
-            for end in self.lexer.ends(branch.lexer)? {
-                if !self.lexer.may_end(end.next) {
-                    continue;
-                }
-                for terminal in end.terminals.iter() {
-                    let letter = layer.ended(terminal, branch.line);
-                    if let Some((stacks, blocks)) = layer.step(parser, parsed, letter, scratch)?
-                        && layer.accepts_end(parser, (&stacks, &blocks), scratch)?
-                    {
-                        return Ok(true);
-                    }
-                }
-            }
+        if let Some(&known) = position.accepting().get() {
+            return Ok(known);
         }
-        Ok(false)
+        let accepting = self.accepts_end(position, scratch)?;
+        Ok(*position.accepting().get_or_init(|| accepting))
     }
 
     fn find_start(&self) -> Result<Option<Position>, RecognizerError> {
@@ -202,55 +172,74 @@ impl Recognizer {
         let empty = self.parser.accepts_end(&branch.stacks, &mut scratch.parser)?;
         let mut first = TerminalSet::new(self.grammar.terminals().len());
         self.parser.allowed(&branch.stacks, &mut first, &mut scratch.parser)?;
-        Ok((empty || !first.is_empty()).then(|| Position::new(vec![branch])))
+        Ok((empty || !first.is_empty()).then(|| Position::new(&mut vec![branch])))
     }
 
-    fn advance_branches(
+    /// Moves the branches in `scratch.now` over `bytes`.
+    fn read(&self, bytes: &[u8], scratch: &mut RecognizerScratch) -> Result<(), RecognizerError> {
+        for &byte in bytes {
+            let mut now = std::mem::take(&mut scratch.now);
+            scratch.next.clear();
+            for branch in now.drain(..) {
+                self.begin_lexemes(&branch, byte, scratch)?;
+                self.go_on(branch, byte, scratch)?;
+            }
+            scratch.now = std::mem::replace(&mut scratch.next, now);
+            if scratch.now.len() > 1 {
+                scratch.now.sort_by(|a, b| a.key().cmp(&b.key()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lexeme in progress goes on with `byte`.
+    fn go_on(
         &self,
-        position: &Position,
+        mut branch: Branch,
         byte: u8,
-        next: &mut Vec<Branch>,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
-        for branch in position.branches() {
-            if let Some(lexer) = self.lexer.advance(branch.lexer, byte)? {
-                let line = self.layer.line_after(branch.line, byte);
-                self.add(Branch { lexer, line, ..branch.clone() }, next, scratch)?;
-            }
+        let Some(lexer) = self.lexer.advance(branch.lexer, byte)? else { return Ok(()) };
+        let possible = self.lexer.possible(lexer);
+        // The branch was live, and still is if what it may become is the same.
+        let is_same = possible == self.lexer.possible(branch.lexer);
+        branch.lexer = lexer;
+        branch.line = self.layer.line_after(branch.line, byte);
+        if is_same || self.is_live(&branch, scratch)? {
+            self.add(branch, scratch);
+        }
+        Ok(())
+    }
+
+    /// The lexeme in progress ended before `byte`.
+    fn begin_lexemes(
+        &self,
+        branch: &Branch,
+        byte: u8,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        for end in self.lexer.ends(branch.lexer)? {
+            let Some(lexer) = self.lexer.advance(end.next, byte)? else { continue };
             let line = self.layer.line_after(Line::OTHER, byte);
-            for end in self.lexer.ends(branch.lexer)? {
-                let Some(lexer) = self.lexer.advance(end.next, byte)? else { continue };
-                for terminal in end.terminals.iter() {
-                    let parsed = (&branch.stacks, &branch.blocks);
-                    let letter = self.layer.ended(terminal, branch.line);
-                    let after =
-                        self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
-                    if let Some((stacks, blocks)) = after {
-                        self.add(Branch { lexer, stacks, blocks, line }, next, scratch)?;
+            for terminal in end.terminals.iter() {
+                if let Some((stacks, blocks)) = self.step(branch, terminal, scratch)? {
+                    let begun = Branch { lexer, stacks, blocks, line };
+                    if self.is_live(&begun, scratch)? {
+                        self.add(begun, scratch);
                     }
                 }
             }
         }
-        next.sort_by(|a, b| a.key().cmp(&b.key()));
         Ok(())
     }
 
-    /// Adds a branch if something can complete it; branches that differ in their stacks only become one.
-    fn add(
-        &self,
-        mut branch: Branch,
-        next: &mut Vec<Branch>,
-        scratch: &mut RecognizerScratch,
-    ) -> Result<(), RecognizerError> {
-        if !self.is_live(&branch, scratch)? {
-            return Ok(());
-        }
+    /// Adds a live branch; branches that differ in their stacks only become one.
+    fn add(&self, mut branch: Branch, scratch: &mut RecognizerScratch) {
         branch.line = self.layer.line_of(self.lexer.possible(branch.lexer), branch.line);
-        match next.iter_mut().find(|known| known.key() == branch.key()) {
+        match scratch.next.iter_mut().find(|known| known.key() == branch.key()) {
             Some(known) => known.stacks = self.parser.merge(&known.stacks, &branch.stacks),
-            None => next.push(branch),
+            None => scratch.next.push(branch),
         }
-        Ok(())
     }
 
     /// Whether the lexeme in progress can become something that the parser takes.
@@ -259,13 +248,55 @@ impl Recognizer {
         branch: &Branch,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
+        let possible = self.lexer.possible(branch.lexer);
         let parsed = (&branch.stacks, &branch.blocks);
-        for terminal in self.lexer.possible(branch.lexer).iter() {
-            if self.layer.accepts(&self.parser, parsed, terminal, &mut scratch.parser)? {
+        Ok(self.layer.accepts_any(&self.parser, parsed, possible, &mut scratch.parser)?)
+    }
+
+    /// Whether the text may end at a position.
+    fn accepts_end(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        let (layer, parser) = (&self.layer, &self.parser);
+        for branch in position.branches() {
+            let parsed = (&branch.stacks, &branch.blocks);
+            if self.lexer.may_end(branch.lexer)
+                && layer.accepts_end(parser, parsed, &mut scratch.parser)?
+            {
                 return Ok(true);
+            }
+            for end in self.lexer.ends(branch.lexer)? {
+                if !self.lexer.may_end(end.next) {
+                    continue;
+                }
+                for terminal in end.terminals.iter() {
+                    if let Some((stacks, blocks)) = self.step(branch, terminal, scratch)?
+                        && layer.accepts_end(parser, (&stacks, &blocks), &mut scratch.parser)?
+                    {
+                        return Ok(true);
+                    }
+                }
             }
         }
         Ok(false)
+    }
+
+    /// After the branch's lexeme, which ends as `terminal`.
+    fn step(
+        &self,
+        branch: &Branch,
+        terminal: TerminalId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<(Stacks, Blocks)>, RecognizerError> {
+        let parsed = (&branch.stacks, &branch.blocks);
+        if self.layer.indentation.is_some() || self.layer.ignored.contains(terminal) {
+            let letter = self.layer.ended(terminal, branch.line);
+            return Ok(self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?);
+        }
+        let stacks = scratch.shift(self, &branch.stacks, terminal)?;
+        Ok(stacks.map(|stacks| (stacks, Blocks::default())))
     }
 }
 

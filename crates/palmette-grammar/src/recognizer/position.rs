@@ -1,7 +1,8 @@
 //! What a text so far may be.
 
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 use crate::Stacks;
 use crate::blocks::Blocks;
@@ -11,9 +12,21 @@ use crate::store::Line;
 /// Every way to read a text so far; never none. Immutable: a clone is one count more.
 ///
 /// Invariant: branches are in ascending order of all but their stacks, and differ in it.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Position {
-    branches: Arc<[Branch]>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    branches: Branches,
+    /// Whether the text so far is in the language, once that was asked.
+    accepting: OnceLock<bool>,
+}
+
+/// Most positions are one branch, which then is no further look-up away.
+enum Branches {
+    One(Branch),
+    Many(Box<[Branch]>),
 }
 
 /// One way to cut a text into lexemes, with all ways to parse them.
@@ -37,20 +50,50 @@ impl Branch {
 }
 
 impl Position {
-    /// The position of these branches.
-    pub(super) fn new(branches: Vec<Branch>) -> Self {
+    /// The position of these branches, which are taken out of the list.
+    pub(super) fn new(branches: &mut Vec<Branch>) -> Self {
         debug_assert!(branches.is_sorted_by(|a, b| a.key() < b.key()));
-        Self { branches: branches.into() }
+        let branches = if branches.len() == 1
+            && let Some(only) = branches.pop()
+        {
+            Branches::One(only)
+        } else {
+            Branches::Many(branches.drain(..).collect())
+        };
+        Self { shared: Arc::new(Shared { branches, accepting: OnceLock::new() }) }
     }
 
     /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation.
     pub fn branches(&self) -> &[Branch] {
-        &self.branches
+        match &self.shared.branches {
+            Branches::One(branch) => std::slice::from_ref(branch),
+            Branches::Many(branches) => branches,
+        }
+    }
+
+    /// Where it is kept whether the text so far is in the language.
+    pub(super) fn accepting(&self) -> &OnceLock<bool> {
+        &self.shared.accepting
+    }
+}
+
+impl PartialEq for Position {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared) || self.branches() == other.branches()
+    }
+}
+
+impl Hash for Branch {
+    /// By all but the line, which seldom tells branches apart.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.lexer.hash(state);
+        self.stacks.fingerprint().hash(state);
+        self.blocks.hash(state);
     }
 }
 
 impl fmt::Debug for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&*self.branches).finish()
+        f.debug_list().entries(self.branches()).finish()
     }
 }

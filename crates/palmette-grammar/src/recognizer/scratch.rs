@@ -1,0 +1,108 @@
+//! What a thread remembers from step to step.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+
+use super::{Branch, Position, Recognizer, RecognizerError};
+use crate::{ParserScratch, Stacks, TerminalId};
+
+/// A memory takes about this many bytes at most; then it begins anew.
+const MAX_BYTES: usize = 1 << 20;
+
+/// About what an entry of a memory takes, with the stack nodes that it alone keeps alive.
+const SHIFT_BYTES: usize = 256;
+const POSITION_BYTES: usize = 192;
+
+/// Memory that a thread lends to a recognizer; what is in it between two calls does not matter.
+///
+/// It remembers where steps led to, so that the same steps are look-ups from then on, and equal positions are one:
+/// at most about a megabyte, for the recognizer that it was lent to last.
+#[derive(Debug, Default)]
+pub struct RecognizerScratch {
+    pub(super) parser: ParserScratch,
+    /// The branches before a byte.
+    pub(super) now: Vec<Branch>,
+    /// Those after it.
+    pub(super) next: Vec<Branch>,
+    pub(super) memory: Memory,
+}
+
+/// What was found out about one recognizer.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The mark of the recognizer.
+    of: Option<Arc<()>>,
+    /// By what the stacks are, as a hash.
+    shifts: HashMap<(u64, TerminalId), Shift>,
+    positions: HashTable<Position>,
+    hasher: DefaultHashBuilder,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Shift {
+    before: Stacks,
+    after: Option<Stacks>,
+}
+
+impl RecognizerScratch {
+    /// The part of it that is the parser's.
+    pub(crate) fn parser(&mut self) -> &mut ParserScratch {
+        &mut self.parser
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.bytes
+    }
+
+    /// The stacks after a terminal, as [`Parser::shift`](crate::Parser::shift) gives them.
+    pub(super) fn shift(
+        &mut self,
+        recognizer: &Recognizer,
+        stacks: &Stacks,
+        terminal: TerminalId,
+    ) -> Result<Option<Stacks>, RecognizerError> {
+        self.memory.turn_to(recognizer);
+        let key = (stacks.fingerprint(), terminal);
+        if let Some(known) = self.memory.shifts.get(&key)
+            && known.before == *stacks
+        {
+            return Ok(known.after.clone());
+        }
+        let after = recognizer.parser().shift(stacks, terminal, &mut self.parser)?;
+        self.memory.bytes += SHIFT_BYTES;
+        let shift = Shift { before: stacks.clone(), after: after.clone() };
+        self.memory.shifts.insert(key, shift);
+        Ok(after)
+    }
+
+    /// The position of the branches in `now`, which are none afterwards.
+    pub(super) fn position(&mut self, recognizer: &Recognizer) -> Position {
+        self.memory.turn_to(recognizer);
+        let Memory { positions, hasher, bytes, .. } = &mut self.memory;
+        let hash = |branches: &[Branch]| hasher.hash_one(branches);
+        let of_now = hash(&self.now);
+        if let Some(known) = positions.find(of_now, |known| known.branches() == self.now) {
+            self.now.clear();
+            return known.clone();
+        }
+        *bytes += POSITION_BYTES * self.now.len();
+        let position = Position::new(&mut self.now);
+        positions.insert_unique(of_now, position.clone(), |known| hash(known.branches()));
+        position
+    }
+}
+
+impl Memory {
+    /// Forgets all that is of another recognizer, or too much.
+    fn turn_to(&mut self, recognizer: &Recognizer) {
+        let same = self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &recognizer.mark));
+        if !same || self.bytes > MAX_BYTES {
+            let of = Some(Arc::clone(&recognizer.mark));
+            *self = Self { of, ..Self::default() };
+        }
+    }
+}
