@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::kernels::PANEL;
 
 /// Most rows of a block: their activations stay in the second-level cache, and each weight that is read serves many.
-pub(crate) const MAX_BLOCK_ROWS: usize = 96;
+pub(crate) const MAX_BLOCK_ROWS: usize = 192;
 
 /// Rows of a block when `rows` are divided among `threads`: as even as multiples of [`PANEL`] allow.
 pub(crate) fn block_rows(rows: usize, threads: usize) -> usize {
@@ -65,8 +65,8 @@ mod tests {
             }
         }
         assert_eq!(block_rows(128, 2), 64);
-        assert_eq!(block_rows(128, 1), 64);
-        assert_eq!(block_rows(512, 2), 96);
+        assert_eq!(block_rows(128, 1), 128);
+        assert_eq!(block_rows(512, 2), 128);
         assert_eq!(block_rows(16, 2), 16);
     }
 

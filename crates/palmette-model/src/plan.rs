@@ -35,7 +35,7 @@ pub struct PlannedBytes {
     /// Keys and values of the beams' own tokens, 8 · layers · P · B · G·C, and where each beam's
     /// lie, 8 · P · B.
     pub beam_cache: usize,
-    /// The rows of a pass between layers, and for each of `threads` a block of R = min(96, max(T, B)) rows within one:
+    /// The rows of a pass between layers, and for each of `threads` a block of R = min(192, max(T, B)) rows within one:
     /// 4 · max(T, B) · D + 4 · threads · R · (D + 2 H·C + 2 G·C + F). No more threads count than there are rows.
     pub activations: usize,
     /// Attention scores of one head, for each thread: 4 · threads · min(24, R) · (T + P).
