@@ -201,10 +201,9 @@ impl Recognizer {
     ) -> Result<(), RecognizerError> {
         let Some(lexer) = self.lexer.advance(branch.lexer, byte)? else { return Ok(()) };
         let possible = self.lexer.possible(lexer);
-        // The branch was live, and still is if what it may become is the same; but at the start it need not be live, where the
-        // text may end.
-        let is_same =
-            branch.lexer != self.lexer.start() && possible == self.lexer.possible(branch.lexer);
+        // The branch was live, and still is if what it may become is the same. At the start it may only have been at its end.
+        let begun = branch.lexer != self.lexer.start();
+        let is_same = begun && possible == self.lexer.possible(branch.lexer);
         branch.lexer = lexer;
         branch.line = self.layer.line_after(branch.line, byte);
         if is_same || self.is_live(&branch, scratch)? {

@@ -53,6 +53,11 @@ fn is_known(constraint: &GrammarConstraint, state: &GrammarState) -> bool {
     constraint.fill_mask_within(state, &mut GrammarScratch::default(), &mut row, &nothing).is_ok()
 }
 
+/// What a file keeps is counted in nodes; what an automaton holds beside them comes and goes.
+fn num_nodes(constraint: &GrammarConstraint) -> Option<usize> {
+    constraint.automaton().map(|automaton| automaton.nodes)
+}
+
 #[test]
 fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
     for constraint in constraints(&vocabulary()) {
@@ -66,14 +71,14 @@ fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
         let again = reopened.constraint;
         let nodes = constraint.automaton().map_or(0, |automaton| automaton.nodes);
         assert_eq!(reopened.nodes, Some(nodes));
-        assert_eq!(again.automaton(), constraint.automaton());
+        assert_eq!(num_nodes(&again), num_nodes(&constraint));
         for tokens in &known {
             for (before, after) in states(&constraint, tokens).iter().zip(states(&again, tokens)) {
                 assert!(again.automaton().is_none() || is_known(&again, &after));
                 assert_eq!(filled(&again, &after), filled(&slow, before));
             }
         }
-        assert_eq!(again.automaton(), constraint.automaton());
+        assert_eq!(num_nodes(&again), num_nodes(&constraint));
         for tokens in &new {
             for (before, after) in states(&constraint, tokens).iter().zip(states(&again, tokens)) {
                 assert_eq!(filled(&again, &after), filled(&slow, before));
@@ -81,7 +86,7 @@ fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
         }
         // And once more, with what was added since.
         let third = reopen(again.to_bytes().unwrap(), &other).unwrap().constraint;
-        assert_eq!(third.automaton(), again.automaton());
+        assert_eq!(num_nodes(&third), num_nodes(&again));
         for tokens in known.iter().chain(&new) {
             for (before, after) in states(&again, tokens).iter().zip(states(&third, tokens)) {
                 assert_eq!(filled(&third, &after), filled(&again, before));
@@ -97,10 +102,10 @@ fn the_file_of_a_completed_grammar_is_complete() {
         let limits = CompletionLimits::default();
         let done = constraint.complete(&limits, &AtomicBool::new(false)).unwrap();
         let again = reopen(constraint.to_bytes().unwrap(), &vocabulary).unwrap().constraint;
-        assert_eq!(again.automaton(), constraint.automaton());
+        assert_eq!(num_nodes(&again), num_nodes(&constraint));
         // There is nothing left to be found out.
         assert_eq!(again.complete(&limits, &AtomicBool::new(false)).unwrap(), done);
-        assert_eq!(again.automaton(), constraint.automaton());
+        assert_eq!(num_nodes(&again), num_nodes(&constraint));
     }
 }
 
