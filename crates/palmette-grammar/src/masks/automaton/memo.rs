@@ -24,14 +24,16 @@ pub(super) struct Memo {
     pub(super) nodes: Vec<Node>,
     pub(super) masks: Vec<Box<[u32]>>,
     /// By masks, ascending: their union.
-    unions: HashMap<Box<[MaskId]>, MaskId>,
+    unions: HashMap<Box<[MaskId]>, Box<[u32]>>,
+    union_bytes: usize,
     by_hash: HashMap<u64, Vec<MaskId>>,
     lexemes: Option<Lexemes>,
     reading: ReadingMemory,
     explorer: Explorer,
     /// The mask in the making.
     pub(super) words: Vec<u32>,
-    bytes: usize,
+    /// Of nodes and masks.
+    pub(super) bytes: usize,
     /// How often everything was dropped; ids of masks mean something until the next time.
     pub(super) generation: u32,
 }
@@ -85,8 +87,8 @@ impl Memo {
     }
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.lexemes.as_ref().map_or(0, Lexemes::bytes)
+    pub(super) fn all_bytes(&self) -> usize {
+        self.bytes + self.union_bytes + self.lexemes.as_ref().map_or(0, Lexemes::bytes)
     }
 
     /// Writes the mask of a position, or says what it needs.
@@ -97,17 +99,13 @@ impl Memo {
     ) -> Result<(), Missing<'s>> {
         let mut found = FoundMasks::default();
         self.find(position, &mut found)?;
-        let union = match *found.sorted() {
-            [] => None,
-            [only] => Some(only),
+        match *found.sorted() {
+            [] => mask.fill(0),
+            [only] => mask.copy_from_slice(&self.masks[only.0 as usize]),
             ref several => match self.unions.get(several) {
-                Some(&known) => Some(known),
+                Some(known) => mask.copy_from_slice(known),
                 None => return Err(Missing::Union(several.into())),
             },
-        };
-        match union {
-            Some(union) => mask.copy_from_slice(&self.masks[union.0 as usize]),
-            None => mask.fill(0),
         }
         Ok(())
     }
@@ -260,14 +258,12 @@ impl Memo {
 
     /// Remembers the union of several masks.
     fn unite(&mut self, num_words: usize, several: Box<[MaskId]>) {
-        self.words.clear();
-        self.words.resize(num_words, 0);
+        let mut union = vec![0; num_words].into_boxed_slice();
         for mask in &several {
             let mask = &self.masks[mask.0 as usize];
-            self.words.iter_mut().zip(mask).for_each(|(word, &mask)| *word |= mask);
+            union.iter_mut().zip(mask).for_each(|(word, &mask)| *word |= mask);
         }
-        let union = self.intern();
-        self.bytes += size_of_val(&*several) + size_of::<(Box<[MaskId]>, MaskId)>();
+        self.union_bytes += size_of_val(&*several) + size_of_val(&*union);
         self.unions.insert(several, union);
     }
 

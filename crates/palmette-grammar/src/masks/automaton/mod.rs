@@ -69,7 +69,7 @@ impl MaskAutomaton {
     pub fn statistics(&self) -> AutomatonStatistics {
         let memo = self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (nodes, masks) = (memo.nodes.len(), memo.masks.len());
-        AutomatonStatistics { nodes, masks, bytes: memo.bytes() }
+        AutomatonStatistics { nodes, masks, bytes: memo.bytes }
     }
 
     /// Sets the bits of the tokens with text that may follow; clears all others.
@@ -154,7 +154,7 @@ impl MaskAutomaton {
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         let mut memo = self.memo.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if memo.bytes() > self.max_bytes {
+        if memo.all_bytes() > self.max_bytes {
             *memo = Memo::after(&memo);
             return Ok(());
         }
