@@ -30,7 +30,7 @@ impl Floor {
         let rows: Vec<u32> = (0..num_rows * num_words).map(|word| word as u32).collect();
         let mut target = vec![0_u32; num_words];
         // Far from the row before, and back at one only after thousands of others.
-        let stride = (num_rows * 5 / 8 | 1).max(1);
+        let stride = (num_rows * 5 / 8) | 1;
         let mut time = |stride: usize| {
             let mut times: Vec<f64> = (0..COPIES)
                 .map(|nth| {

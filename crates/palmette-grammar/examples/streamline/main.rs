@@ -78,7 +78,6 @@ fn main() -> Result<()> {
     let nothing = TerminalSet::new(grammar.terminals().len());
     let ignored = if options.keep_ignored { nothing } else { ignored_terminals(&grammar) };
     let speller = Speller {
-        vocabulary: &loaded.vocabulary,
         tokens: &tokens,
         ignored: &ignored,
         indentation: grammar.indentation().filter(|_| !options.plain),

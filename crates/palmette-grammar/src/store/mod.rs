@@ -8,6 +8,8 @@
 //! 3. [`Legality`] of pairs: rows go that are never legal, and what is always legal need not be asked.
 //! 4. [`Legality`] of whole rows.
 //!
+//! What the rows answer for a stack is kept for all stacks that begin with what was read of it (`answers.rs`).
+//!
 //! [`SortedTokens`], [`Speller`] and [`Streamliner`] do this for any [`LexemeAutomaton`]; [`MaskStore`] does it for the positions
 //! of a [`Lexer`](crate::lexer::Lexer), when they are first visited.
 //!

@@ -18,6 +18,10 @@ pub struct SortedTokens {
     tokens: Vec<TokenId>,
     /// How many bytes each has in common with the one before.
     common: Vec<u32>,
+    /// The bytes of each after those, one after another, so that a walk reads memory in order.
+    tails: Vec<u8>,
+    /// Where each one's end in `tails`.
+    tail_ends: Vec<u32>,
 }
 
 impl SortedTokens {
@@ -36,7 +40,13 @@ impl SortedTokens {
             let (before, text) = (vocabulary.text(tokens[at - 1]), vocabulary.text(tokens[at]));
             common[at] = before.iter().zip(text).take_while(|(a, b)| a == b).count() as u32;
         }
-        Self { tokens, common }
+        let (mut tails, mut tail_ends) = (Vec::new(), Vec::with_capacity(tokens.len()));
+        for (&token, &common) in tokens.iter().zip(&common) {
+            tails.extend_from_slice(&vocabulary.text(token)[common as usize..]);
+            tail_ends
+                .push(u32::try_from(tails.len()).expect("a vocabulary has fewer than 2^32 bytes"));
+        }
+        Self { tokens, common, tails, tail_ends }
     }
 
     /// How many there are.
@@ -53,8 +63,6 @@ impl SortedTokens {
 /// What is the same for every position: the tokens and what the grammar says of terminals.
 #[derive(Clone, Copy, Debug)]
 pub struct Speller<'a> {
-    /// The texts of `tokens`.
-    pub vocabulary: &'a Vocabulary,
     /// The tokens in question.
     pub tokens: &'a SortedTokens,
     /// Terminals that are left out of sequences.
@@ -113,14 +121,18 @@ impl Speller<'_> {
         let mut walk = Walk { speller: self, automaton, sequences: Sequences::default() };
         // `path[d]`: where the first `d` bytes of the current token lead.
         let mut path = vec![Cuts::<A::State>::BEGIN];
-        for (&token, &common) in self.tokens.tokens.iter().zip(&self.tokens.common) {
+        let SortedTokens { tokens, common, tails, tail_ends } = self.tokens;
+        let mut tail_begin = 0;
+        for ((&token, &common), &tail_end) in tokens.iter().zip(common).zip(tail_ends) {
+            let tail = &tails[tail_begin..tail_end as usize];
+            tail_begin = tail_end as usize;
             path.truncate(common as usize + 1);
             if path[path.len() - 1] == Cuts::<A::State>::DEAD {
                 // What this token has in common with an earlier one leads nowhere.
                 continue;
             }
             let mut at = path[path.len() - 1];
-            for &byte in &self.vocabulary.text(token)[path.len() - 1..] {
+            for &byte in tail {
                 spend(1)?;
                 at = match cuts.known(at, byte) {
                     Some(known) => known,

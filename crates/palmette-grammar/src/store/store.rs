@@ -263,7 +263,6 @@ impl MaskStore {
             return Ok(rows.clone());
         }
         let speller = Speller {
-            vocabulary: &self.vocabulary,
             tokens: &self.tokens,
             ignored: self.recognizer.ignored(),
             indentation: self.recognizer.grammar().indentation(),
