@@ -293,10 +293,13 @@ impl GrammarCache {
         vocabulary: &Arc<VocabularySlices>,
         cancelled: &AtomicBool,
     ) -> Result<CompiledGrammar, CacheError> {
-        let (grammar, warnings) =
-            source.parse().map_err(|error| CacheError::Source(Arc::new(error)))?;
-        let symbols: usize = grammar.rules().iter().map(|rule| rule.body.len()).sum();
         let budget = &mut Budget::cancellable(self.limits.steps, cancelled);
+        let (grammar, warnings) =
+            source.parse_with_budget(budget).map_err(|error| match error.interrupted() {
+                Some(Interrupted::Cancelled) => CacheError::Cancelled,
+                _ => CacheError::Source(Arc::new(error)),
+            })?;
+        let symbols: usize = grammar.rules().iter().map(|rule| rule.body.len()).sum();
         let recognizer = Recognizer::new(Arc::new(grammar), &self.limits.recognizer, budget);
         let recognizer = recognizer.map_err(|error| match is_cancelled(&error) {
             true => CacheError::Cancelled,

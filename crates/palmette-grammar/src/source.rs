@@ -1,9 +1,9 @@
 //! A grammar as its author wrote it, whatever the language.
 
-use crate::Grammar;
 use crate::frontends::json_schema::{self, JsonSchemaError, JsonSchemaOptions, Warning};
 use crate::frontends::{gbnf, lark, regex};
 use crate::regex::parse::RegexError;
+use crate::{Budget, Grammar, Interrupted};
 
 /// A text that a front end reads, and how: all that a [`Grammar`] depends on.
 ///
@@ -57,6 +57,18 @@ pub enum SourceError {
     Regex(#[from] RegexError),
 }
 
+impl SourceError {
+    /// Why reading stopped before its end, where it was not the text's fault.
+    pub fn interrupted(&self) -> Option<Interrupted> {
+        match self {
+            Self::Lark(error) => error.interrupted(),
+            Self::Gbnf(error) => error.interrupted(),
+            Self::JsonSchema(error) => error.interrupted(),
+            Self::Regex(error) => error.interrupted(),
+        }
+    }
+}
+
 impl GrammarSource {
     /// The text.
     pub fn text(&self) -> &str {
@@ -73,12 +85,23 @@ impl GrammarSource {
     /// # Errors
     /// When the front end refuses it.
     pub fn parse(&self) -> Result<(Grammar, Vec<Warning>), SourceError> {
+        self.parse_with_budget(&mut Budget::unlimited())
+    }
+
+    /// [`parse`](Self::parse) within a budget of work.
+    ///
+    /// # Errors
+    /// When the front end refuses it, the budget is used up, or the work is called off ([`SourceError::interrupted`]).
+    pub fn parse_with_budget(
+        &self,
+        budget: &mut Budget<'_>,
+    ) -> Result<(Grammar, Vec<Warning>), SourceError> {
         let grammar = match self {
-            Self::Lark { text, options } => lark::parse(text, options)?,
-            Self::Gbnf { text, options } => gbnf::parse(text, options)?,
-            Self::Regex { text, options } => regex::parse(text, options)?,
+            Self::Lark { text, options } => lark::parse_with_budget(text, options, budget)?,
+            Self::Gbnf { text, options } => gbnf::parse_with_budget(text, options, budget)?,
+            Self::Regex { text, options } => regex::parse_with_budget(text, options, budget)?,
             Self::JsonSchema { text, options } => {
-                return Ok(json_schema::parse_with_warnings(text, options)?);
+                return Ok(json_schema::parse_with_budget(text, options, budget)?);
             }
         };
         Ok((grammar, Vec::new()))

@@ -194,15 +194,16 @@ fn run(args: &TokenizeArgs) -> anyhow::Result<()> {
             fitted?
         }
     };
-    let (codes, quality, fit) = tokenizer.encode(&embeddings)?;
-    let policy = args.collisions.into();
-    let separated = separate(&codes, tokenizer.levels(), tokenizer.codes(), policy, fit)?;
+    let encoded = tokenizer.encode(&embeddings)?;
+    let (levels, count) = (tokenizer.levels(), tokenizer.codes());
+    let misfit = |item, code| encoded.misfit(item, code);
+    let separated = separate(&encoded.codes, levels, count, args.collisions.into(), misfit)?;
     // Both files or none, as far as that can be had: the tokenizer without its IDs does no harm.
     if let Some(path) = &args.save {
         tokenizer.save(path)?;
     }
     replace_text(&args.out, &index(embeddings.items(), &separated.codes, separated.levels))?;
-    report(args, &quality, separated.levels, separated.moved)
+    report(args, &encoded.quality, separated.levels, separated.moved)
 }
 
 impl TokenizeArgs {

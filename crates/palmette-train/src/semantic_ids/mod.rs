@@ -29,7 +29,7 @@ pub use quality::{LevelUse, Quality};
 pub use read_embeddings::read_embeddings;
 pub use residual_k_means::{KMeansOptions, ResidualKMeans};
 pub use rq_vae::{RqVae, RqVaeOptions};
-pub use tokenizer::{FitProgress, Method, Tokenizer};
+pub use tokenizer::{Encoded, FitProgress, Method, Tokenizer};
 
 /// As many codes as a level may have.
 pub const MAX_CODES: usize = 65_536;

@@ -121,7 +121,6 @@ impl RqVae {
     ///
     /// # Errors
     /// When the loss stops being finite.
-    #[expect(clippy::too_many_arguments, reason = "a shape, options, a seed and a callback")]
     pub(super) fn fit(
         rows: &[f32],
         width: usize,

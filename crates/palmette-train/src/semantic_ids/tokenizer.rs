@@ -43,6 +43,31 @@ pub struct Tokenizer {
     normalized: bool,
 }
 
+/// Items with their codes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Encoded {
+    /// `[N, L]`
+    pub codes: Vec<u32>,
+    /// How good they are.
+    pub quality: Quality,
+    /// What is left of each item before its last code, `[N, width]`.
+    left: Vec<f32>,
+    /// The last codebook, `[K, width]`.
+    last: Vec<f32>,
+    width: usize,
+}
+
+impl Encoded {
+    /// How badly `code` would fit `item` as its last code: the squared distance that it would leave.
+    ///
+    /// # Panics
+    /// When there is no such item or code.
+    pub fn misfit(&self, item: usize, code: u32) -> f32 {
+        let (left, entry) = (item * self.width, code as usize * self.width);
+        squared_distance(&self.left[left..][..self.width], &self.last[entry..][..self.width])
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     KMeans(ResidualKMeans),
@@ -135,14 +160,11 @@ impl Tokenizer {
         }
     }
 
-    /// The codes of each item, `[N, L]`, how good they are, and what tells how badly another last code would fit an item.
+    /// The codes of each item, how good they are, and how badly other last codes would fit.
     ///
     /// # Errors
     /// When the embeddings are of another width than those that the tokenizer was fitted to.
-    pub fn encode(
-        &self,
-        embeddings: &Embeddings,
-    ) -> Result<(Vec<u32>, Quality, impl Fn(usize, u32) -> f32 + use<>), TrainError> {
+    pub fn encode(&self, embeddings: &Embeddings) -> Result<Encoded, TrainError> {
         let (found, wanted) = (embeddings.width(), self.width());
         if found != wanted {
             return Err(TrainErrorKind::OtherWidth { found, wanted }.into());
@@ -182,13 +204,7 @@ impl Tokenizer {
             }
         }
         let last = self.codebooks().last().cloned().unwrap_or_default();
-        let fit = move |item: usize, code: u32| {
-            squared_distance(
-                &left[item * width..][..width],
-                &last[code as usize * width..][..width],
-            )
-        };
-        Ok((codes, quality, fit))
+        Ok(Encoded { codes, quality, left, last, width })
     }
 
     /// Writes the tokenizer as a safetensors file: codebooks `codebook.N` `[K, D]`, and where there is an encoder its and the
@@ -372,13 +388,13 @@ mod tests {
                 fitted.save(&path).unwrap();
                 let loaded = Tokenizer::load(&path).unwrap();
                 assert_eq!(loaded, fitted);
-                let (codes, quality, fit) = fitted.encode(&embeddings()).unwrap();
-                assert_eq!(loaded.encode(&embeddings()).unwrap().0, codes);
-                assert_eq!((quality.items, quality.levels.len()), (60, 3));
+                let found = fitted.encode(&embeddings()).unwrap();
+                assert_eq!(loaded.encode(&embeddings()).unwrap(), found);
+                assert_eq!((found.quality.items, found.quality.levels.len()), (60, 3));
                 // The last code is the one that fits best.
-                for (item, codes) in codes.chunks(3).enumerate() {
-                    let own = fit(item, codes[2]);
-                    assert!((0..8).all(|code| fit(item, code) >= own - 1e-4));
+                for (item, codes) in found.codes.chunks(3).enumerate() {
+                    let own = found.misfit(item, codes[2]);
+                    assert!((0..8).all(|code| found.misfit(item, code) >= own - 1e-4));
                 }
             }
         }
@@ -417,7 +433,7 @@ mod tests {
         assert!(fit(2, MAX_CODES + 1).unwrap_err().to_string().contains("65537"));
         let other = Embeddings::new(vec!["a".to_owned()], 3, vec![0.0; 3]).unwrap();
         let fitted = fit(2, 4).unwrap();
-        let error = fitted.encode(&other).err().unwrap().to_string();
+        let error = fitted.encode(&other).unwrap_err().to_string();
         assert!(error.contains('3') && error.contains('8'), "{error}");
     }
 }
