@@ -133,7 +133,7 @@ impl GrammarConstraint {
     /// vocabulary share.
     pub fn bytes(&self) -> usize {
         let masks = match &self.engine {
-            Engine::Automaton(automaton) => automaton.statistics().bytes,
+            Engine::Automaton(automaton) => automaton.bytes(),
             Engine::Store(store) => store.statistics().bytes,
             Engine::Walk => 0,
         };
