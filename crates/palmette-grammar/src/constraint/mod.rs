@@ -136,7 +136,7 @@ impl GrammarConstraint {
     /// vocabulary share.
     pub fn bytes(&self) -> usize {
         let masks = match &self.engine {
-            Engine::Automaton(automaton) => automaton.statistics().bytes,
+            Engine::Automaton(automaton) => automaton.bytes(),
             Engine::Store(store) => {
                 let found = store.statistics();
                 found.bytes + found.answer_bytes

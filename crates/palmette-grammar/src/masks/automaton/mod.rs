@@ -72,6 +72,11 @@ impl MaskAutomaton {
         AutomatonStatistics { nodes, masks, bytes: memo.bytes }
     }
 
+    /// About how much memory it takes, without what grammars over the vocabulary share.
+    pub(crate) fn bytes(&self) -> usize {
+        self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner).all_bytes()
+    }
+
     /// Sets the bits of the tokens with text that may follow; clears all others.
     ///
     /// # Errors
