@@ -89,7 +89,7 @@ impl GrammarConstraint {
         }
     }
 
-    /// The same whose masks come from a [`TrieWalk`]: slow, and without memory of what was asked.
+    /// The same whose masks come from a [`TrieWalk`](crate::masks::TrieWalk): slow, and without memory of what was asked.
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
         Self {
             recognizer,
