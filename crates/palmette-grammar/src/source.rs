@@ -62,9 +62,9 @@ impl SourceError {
     pub fn interrupted(&self) -> Option<Interrupted> {
         match self {
             Self::Lark(error) => error.interrupted(),
-            Self::Gbnf(error) => error.interrupted(),
+            Self::Gbnf(error) => error.interrupted,
             Self::JsonSchema(error) => error.interrupted(),
-            Self::Regex(error) => error.interrupted(),
+            Self::Regex(error) => error.interrupted,
         }
     }
 }
