@@ -116,7 +116,7 @@ fn grammars_that_cannot_be_read_are_errors_with_a_place() {
         ("b.lark", "start: missing\n", "missing"),
         ("a.json", "{\"type\": \"objekt\"}", "line 1, column"),
         ("b.json", "{\"type\":\n \"object\"", "line 2, column"),
-        ("c.json", "{\"unevaluatedProperties\": false}", "unevaluatedProperties"),
+        ("c.json", "{\"$ref\": \"other.json\"}", "other.json"),
         ("d.json", "{\"uniqueItems\": true}", "uniqueItems"),
         ("a.regex", "[0-9", "at byte 0"),
     ];
