@@ -53,10 +53,7 @@ impl Match<'_> {
             }
             Regex::Look { inner, behind, negated } => {
                 let found = if *behind {
-                    let mut starts = self.from..=at;
-                    // What is looked for behind ends here, whatever is ahead.
-                    let before = Match { text: &self.text[..at], from: self.from };
-                    starts.any(|start| before.ends(inner, start).contains(&at))
+                    (self.from..=at).any(|start| self.ends(inner, start).contains(&at))
                 } else {
                     !self.ends(inner, at).is_empty()
                 };
@@ -77,17 +74,12 @@ impl Match<'_> {
             return vec![at];
         }
         let further = self.ends(inner, at).into_iter().flat_map(|end| {
+            let (left, max) = (min.saturating_sub(1), max.map(|max| max - 1));
             // A repetition that reads nothing is worth one that is demanded, and no more.
-            if end == at {
-                let left = min.saturating_sub(1);
-                return if left == 0 {
-                    vec![at]
-                } else {
-                    self.repeats(inner, left, None, reluctant, at)
-                };
+            if end == at && left == 0 {
+                return vec![at];
             }
-            let max = max.map(|max| max - 1);
-            self.repeats(inner, min.saturating_sub(1), max, reluctant, end)
+            self.repeats(inner, left, max, reluctant, end)
         });
         let stop = (min == 0).then_some(at);
         if reluctant {
@@ -244,6 +236,7 @@ mod tests {
         check(&reluctant(a()), "aaab", &[0, 1, 2, 3]);
         check(&a().repeat(2, Some(3)), "aaaa", &[3, 2]);
         check(&a().optional().repeat(2, Some(2)), "a", &[1, 0]);
+        check(&a().optional().repeat(2, Some(2)), "aaa", &[2, 1, 0]);
         check(&Regex::alternate([Regex::literal("ab"), a()]), "ab", &[2, 1]);
     }
 
