@@ -87,6 +87,7 @@ fn kept_codebooks_give_the_same_ids() {
         "--steps=60",
         "--normalize",
         "--save=kept.safetensors",
+        "--collisions=keep",
         "--json",
     ];
     let found = ids(&folder, &fit);
@@ -96,7 +97,7 @@ fn kept_codebooks_give_the_same_ids() {
     let output = Command::new(env!("CARGO_BIN_EXE_palmette-train"))
         .current_dir(folder.path())
         .args(["tokenize", "--embeddings=items.npy", "--items=names.txt", "--out=out.json"])
-        .args(["--tokenizer=kept.safetensors", "--json"])
+        .args(["--tokenizer=kept.safetensors", "--collisions=keep", "--json"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
