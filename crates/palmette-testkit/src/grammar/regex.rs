@@ -1,6 +1,7 @@
 //! Regular expressions matched by definition, and their derivatives.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 use palmette_grammar::Regex;
 
@@ -9,14 +10,19 @@ use palmette_grammar::Regex;
 ///
 /// Lookaheads see all of `text`, lookbehinds what comes after `from`.
 pub fn ends(regex: &Regex, text: &[char], from: usize) -> Vec<usize> {
-    Match { text, from }.ends(regex, from)
+    Match { text, from, known: RefCell::default() }.ends(regex, from)
 }
 
 struct Match<'a> {
     text: &'a [char],
     /// Where the lexeme begins.
     from: usize,
+    /// Where repetitions end, by what is repeated, how often, and from where: those of repetitions are tried again and again.
+    known: RefCell<HashMap<Repetition, Vec<usize>>>,
 }
+
+/// What is repeated (told by where it is kept), how often at least and at most, and from where.
+type Repetition = (*const Regex, u32, Option<u32>, usize);
 
 impl Match<'_> {
     fn ends(&self, regex: &Regex, at: usize) -> Vec<usize> {
@@ -73,6 +79,10 @@ impl Match<'_> {
         if max == Some(0) {
             return vec![at];
         }
+        let key = (std::ptr::from_ref(inner), min, max, at);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
         let further = self.ends(inner, at).into_iter().flat_map(|end| {
             let (left, max) = (min.saturating_sub(1), max.map(|max| max - 1));
             // A repetition that reads nothing is worth one that is demanded, and no more.
@@ -82,11 +92,13 @@ impl Match<'_> {
             self.repeats(inner, left, max, reluctant, end)
         });
         let stop = (min == 0).then_some(at);
-        if reluctant {
+        let found = if reluctant {
             once_each(stop.into_iter().chain(further))
         } else {
             once_each(further.chain(stop))
-        }
+        };
+        self.known.borrow_mut().insert(key, found.clone());
+        found
     }
 }
 
