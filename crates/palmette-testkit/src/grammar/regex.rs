@@ -21,8 +21,8 @@ struct Match<'a> {
     known: RefCell<HashMap<Repetition, Vec<usize>>>,
 }
 
-/// What is repeated (told by where it is kept), how often at least and at most, and from where.
-type Repetition = (*const Regex, u32, Option<u32>, usize);
+/// What is repeated (told by where it is kept), how often at least and at most, whether as seldom as possible, and from where.
+type Repetition = (*const Regex, u32, Option<u32>, bool, usize);
 
 impl Match<'_> {
     fn ends(&self, regex: &Regex, at: usize) -> Vec<usize> {
@@ -79,7 +79,7 @@ impl Match<'_> {
         if max == Some(0) {
             return vec![at];
         }
-        let key = (std::ptr::from_ref(inner), min, max, at);
+        let key = (std::ptr::from_ref(inner), min, max, reluctant, at);
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
         }
@@ -250,6 +250,21 @@ mod tests {
         check(&a().optional().repeat(2, Some(2)), "a", &[1, 0]);
         check(&a().optional().repeat(2, Some(2)), "aaa", &[2, 1, 0]);
         check(&Regex::alternate([Regex::literal("ab"), a()]), "ab", &[2, 1]);
+    }
+
+    #[test]
+    fn a_part_that_is_repeated_in_two_ways_is_told_apart() {
+        let inner = std::sync::Arc::new(Regex::literal("a"));
+        let repeat = |reluctant| Regex::Repeat {
+            inner: std::sync::Arc::clone(&inner),
+            min: 0,
+            max: None,
+            reluctant,
+        };
+        check(&Regex::alternate([repeat(true), repeat(false)]), "aa", &[0, 1, 2]);
+        check(&Regex::alternate([repeat(false), repeat(true)]), "aa", &[2, 1, 0]);
+        let both = Regex::concat([Regex::literal("b").optional(), repeat(false)]);
+        check(&Regex::alternate([repeat(true), both]), "aa", &[0, 1, 2]);
     }
 
     #[test]

@@ -68,15 +68,23 @@ impl Quality {
     }
 }
 
-/// The mean of |x − mean|² over rows `[N, D]`.
-pub(super) fn variance(rows: &[f32], width: usize) -> f64 {
+/// The mean of rows `[N, D]`.
+pub(super) fn mean(rows: &[f32], width: usize) -> Vec<f64> {
     let count = (rows.len() / width) as f64;
     let mut mean = vec![0.0_f64; width];
     for row in rows.chunks(width) {
-        mean.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x) / count);
+        mean.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
     }
+    mean.iter_mut().for_each(|sum| *sum /= count);
+    mean
+}
+
+/// The mean of |x − mean|² over rows `[N, D]`.
+pub(super) fn variance(rows: &[f32], width: usize) -> f64 {
+    let mean = mean(rows, width);
     let squares = rows.chunks(width).flat_map(|row| row.iter().zip(&mean));
-    squares.map(|(&x, mean)| (f64::from(x) - mean).powi(2)).sum::<f64>() / count
+    squares.map(|(&x, mean)| (f64::from(x) - mean).powi(2)).sum::<f64>()
+        / (rows.len() / width) as f64
 }
 
 #[cfg(test)]

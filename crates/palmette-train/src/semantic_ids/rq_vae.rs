@@ -13,6 +13,7 @@ use super::embeddings::rows_of;
 use super::k_means::k_means;
 use super::nearest::Nearest;
 use super::perceptron::{Activations, Perceptron};
+use super::quality::{mean, variance};
 use super::residual_k_means::{quantise, subtract};
 use crate::error::{TrainError, TrainErrorKind};
 use crate::optimizer::{GradientSum, Update};
@@ -83,15 +84,9 @@ pub(super) struct Scaling {
 
 impl Scaling {
     fn of(rows: &[f32], width: usize) -> Self {
-        let count = (rows.len() / width) as f64;
-        let mut mean = vec![0.0_f64; width];
-        for row in rows.chunks(width) {
-            mean.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
-        }
-        mean.iter_mut().for_each(|sum| *sum /= count);
-        let squares = rows.chunks(width).flat_map(|row| row.iter().zip(&mean));
-        let squares: f64 = squares.map(|(&x, mean)| (f64::from(x) - mean).powi(2)).sum();
-        let deviation = (squares / rows.len() as f64).sqrt() as f32;
+        let mean = mean(rows, width);
+        // A row has `width` numbers: the variance of one is its share.
+        let deviation = (variance(rows, width) / width as f64).sqrt() as f32;
         let deviation = if deviation > 0.0 { deviation } else { 1.0 };
         Self { mean: mean.into_iter().map(|x| x as f32).collect(), deviation }
     }
@@ -157,11 +152,6 @@ impl RqVae {
     /// The codebooks, `[K, latent]` each.
     pub fn codebooks(&self) -> &[Vec<f32>] {
         &self.codebooks
-    }
-
-    /// The codes of rows `[N, D]`, as `[N, L]`, with the squared distances `[N, L]` in z that are left after each level.
-    pub(super) fn encode(&self, rows: &[f32]) -> (Vec<u32>, Vec<f32>) {
-        quantise(&self.latents(rows), self.latent(), &self.codebooks)
     }
 
     /// z of rows `[N, D]`, as `[N, latent]`.
@@ -470,7 +460,7 @@ mod tests {
         assert!(losses[59] < 0.5 * losses[0], "{losses:?}");
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         assert_eq!(pool.install(|| fit(&rows, 360)), (model.clone(), losses));
-        let (codes, _) = model.encode(&rows);
+        let (codes, _) = quantise(&model.latents(&rows), model.latent(), &model.codebooks);
         let error = |levels| {
             let made = model.decode(&codes, levels);
             made.iter().zip(&rows).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>()

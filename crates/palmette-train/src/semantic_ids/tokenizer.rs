@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::nearest::squared_distance;
 use super::perceptron::Perceptron;
 use super::quality::{Quality, variance};
-use super::residual_k_means::{KMeansOptions, ResidualKMeans};
+use super::residual_k_means::{KMeansOptions, ResidualKMeans, quantise};
 use super::rq_vae::{RqVae, RqVaeOptions, Scaling};
 use super::{Embeddings, MAX_CODES, MAX_LEVELS};
 use crate::error::{TrainError, TrainErrorKind};
@@ -184,14 +184,15 @@ impl Tokenizer {
                 (codes, means, rows.to_vec(), found)
             }
             Kind::RqVae(fitted) => {
-                let (codes, _) = fitted.encode(rows);
+                let latents = fitted.latents(rows);
+                let (codes, _) = quantise(&latents, fitted.latent(), fitted.codebooks());
                 let mean = |level: usize| {
                     let made = fitted.decode(&codes, level + 1);
                     let squares = made.iter().zip(rows).map(|(a, b)| f64::from(a - b).powi(2));
                     squares.sum::<f64>() / num_rows as f64
                 };
                 let means = (0..levels).map(mean).collect::<Vec<_>>();
-                (codes, means, fitted.latents(rows), fitted.latent())
+                (codes, means, latents, fitted.latent())
             }
         };
         let quality = Quality::of(&codes, self.codes, &errors, variance(rows, found));
