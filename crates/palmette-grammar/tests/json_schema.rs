@@ -385,6 +385,22 @@ fn limits_are_errors() {
 }
 
 #[test]
+fn a_format_that_is_not_regular_is_refused() {
+    let schema = r#"{"type":"string","format":"idn-hostname"}"#;
+    let refused = error(schema);
+    assert!(refused.is_unsupported());
+    assert_eq!(refused.keyword(), Some("format"));
+    let text = refused.to_string();
+    assert!(text.contains("idn-hostname") && text.contains("relax"), "{text}");
+    let options = JsonSchemaOptions { relax: true, ..JsonSchemaOptions::default() };
+    let (_, warnings) = parse_with_warnings(schema, &options).expect("relaxed");
+    assert_eq!(warnings.len(), 1);
+    let options = JsonSchemaOptions { formats: false, ..JsonSchemaOptions::default() };
+    let (_, warnings) = parse_with_warnings(schema, &options).expect("an annotation");
+    assert!(warnings.is_empty());
+}
+
+#[test]
 fn formats() {
     for (format, inside, outside) in [
         (

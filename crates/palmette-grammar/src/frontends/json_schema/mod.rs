@@ -20,14 +20,16 @@
 //! - whitespace: [`Whitespace`].
 //!
 //! # Keywords
-//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values, and
-//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`. `contentEncoding` and its siblings are annotations. Enforced
-//! formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
+//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values,
+//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`, and the
+//! format `idn-hostname`. `contentEncoding` and its siblings are annotations.
+//!
+//! Enforced formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
 //! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
 //! and `regex` (groups nested up to twelve deep; what backreferences name is not looked for). Of host names in punycode
-//! (`xn--…`) the letters are checked, not what they encode, which is not regular: what is let through is a host name by all rules
-//! but those on the label that it encodes. Other formats, as
-//! unknown keywords, have no effect and are listed as [`Warning`]s.
+//! (`xn--…`) the letters are checked, not what they encode, which is not regular: what is let through is a host name
+//! by all rules but those on the label that it encodes. Other formats, as unknown keywords, have no effect and are
+//! listed as [`Warning`]s.
 
 mod arrays;
 mod cases;

@@ -16,8 +16,8 @@ pub struct JsonSchemaOptions {
     /// Whether `format` is enforced (for the formats that are known) or only an annotation. The drafts leave that to the
     /// caller; a metaschema among the resources that lists the vocabulary `format-assertion` asks for it in any case.
     pub formats: bool,
-    /// Whether a keyword that no grammar can express (`uniqueItems` over infinitely many values) is reported as
-    /// a warning and otherwise ignored. Off by default: it is an error.
+    /// Whether a keyword that no grammar can express (`uniqueItems` over infinitely many values, the format
+    /// `idn-hostname`) is reported as a warning and otherwise ignored. Off by default: it is an error.
     pub relax: bool,
     /// The draft of schemas that do not name theirs in `$schema`.
     pub draft: Draft,

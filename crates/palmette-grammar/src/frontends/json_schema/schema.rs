@@ -127,14 +127,28 @@ impl Compiler<'_> {
             let name = self.text(at)?;
             let listed = self.resources.vocabularies(&self.source, schema);
             if self.options.formats || listed.is_some_and(|listed| listed.format_assertion) {
-                match formats::regex(&name) {
-                    Some(regex) => all.push(Texts(Arc::new(regex))),
-                    None if formats::is_annotation(&name) => {}
-                    None => self.warn(at, format!("unknown format {name:?}: it has no effect")),
+                if let Some(regex) = formats::regex(&name) {
+                    all.push(Texts(Arc::new(regex)));
+                } else if let Some(why) = formats::not_regular(&name) {
+                    self.without_format(at, &name, why)?;
+                } else if !formats::is_annotation(&name) {
+                    self.warn(at, format!("unknown format {name:?}: it has no effect"));
                 }
             }
         }
         Ok(StringSet::All { min, max, all })
+    }
+
+    /// A format that no grammar can express: an error, or a warning when the caller wants it.
+    fn without_format(&mut self, at: JsonId, name: &str, why: &str) -> Result<()> {
+        let message =
+            format!("no grammar can tell which strings are of the format {name:?}: {why}");
+        if !self.options.relax {
+            let way_out = "leave it out, give a \"pattern\", or set `JsonSchemaOptions::relax`";
+            return Err(self.unsupported(at, format!("{message}; {way_out}")));
+        }
+        self.warn(at, format!("not enforced: {message}"));
+        Ok(())
     }
 
     fn array(&mut self, schema: JsonId) -> Result<Option<ArraySet>> {
