@@ -69,10 +69,14 @@ pub(super) fn is_annotation(name: &str) -> bool {
     matches!(name, "int32" | "int64" | "float" | "double")
 }
 
-/// Why no regular expression tells the strings of the format `name`.
+/// Why no regular expression tells the strings of the format `name` from all others.
 pub(super) fn not_regular(name: &str) -> Option<&'static str> {
-    let idn = "how long a label may be depends on its code in Punycode, and a label in code on what it encodes";
-    (name == "idn-hostname").then_some(idn)
+    Some(match name {
+        "idn-hostname" => "how long a label may be depends on its code in Punycode",
+        "hostname" => "which labels in Punycode there are depends on what they encode",
+        "regex" => "groups nest without bound, and backreferences name them",
+        _ => return None,
+    })
 }
 
 /// RFC 3339: `full-date`, with the lengths of the months and leap years.

@@ -12,7 +12,7 @@ use super::{
     goals::GoalId,
     numbers::{NumberSet, Property},
     objects::{ObjectSet, Scope},
-    options::Draft,
+    options::{Draft, Inexpressible},
     source::{Json, JsonId},
     strings::{StringSet, Texts},
 };
@@ -127,28 +127,42 @@ impl Compiler<'_> {
             let name = self.text(at)?;
             let listed = self.resources.vocabularies(&self.source, schema);
             if self.options.formats || listed.is_some_and(|listed| listed.format_assertion) {
-                if let Some(regex) = formats::regex(&name) {
-                    all.push(Texts(Arc::new(regex)));
-                } else if let Some(why) = formats::not_regular(&name) {
-                    self.without_format(at, &name, why)?;
-                } else if !formats::is_annotation(&name) {
-                    self.warn(at, format!("unknown format {name:?}: it has no effect"));
+                self.format(at, &name, &mut all)?;
+            }
+        }
+        if self.is_strict() && self.draft(schema) <= Draft::Draft7 {
+            for keyword in ["contentEncoding", "contentMediaType"] {
+                if let Some(at) = self.get(schema, keyword) {
+                    let message = "no grammar of JSON reads what a string encodes";
+                    self.not_enforced(at, message, "leave it out")?;
                 }
             }
         }
         Ok(StringSet::All { min, max, all })
     }
 
-    /// A format that no grammar can express: an error, or a warning when the caller wants it.
-    fn without_format(&mut self, at: JsonId, name: &str, why: &str) -> Result<()> {
-        let message =
-            format!("no grammar can tell which strings are of the format {name:?}: {why}");
-        if !self.options.relax {
-            let way_out = "leave it out, give a \"pattern\", or set `JsonSchemaOptions::relax`";
-            return Err(self.unsupported(at, format!("{message}; {way_out}")));
+    fn format(&mut self, at: JsonId, name: &str, all: &mut Vec<Texts>) -> Result<()> {
+        let regex = formats::regex(name);
+        if let Some(why) = formats::not_regular(name)
+            && (regex.is_none() || self.is_strict())
+        {
+            let message =
+                format!("no grammar can tell which strings are of the format {name:?}: {why}");
+            self.not_enforced(at, &message, "leave it out, give a \"pattern\"")?;
+        } else if regex.is_none() && !formats::is_annotation(name) {
+            let message = format!("unknown format {name:?}");
+            if self.is_strict() {
+                self.not_enforced(at, &message, "leave it out, give a \"pattern\"")?;
+            }
+            self.warn(at, format!("{message}: it has no effect"));
         }
-        self.warn(at, format!("not enforced: {message}"));
+        all.extend(regex.map(|regex| Texts(Arc::new(regex))));
         Ok(())
+    }
+
+    /// Whether what no grammar can express whole is an error.
+    fn is_strict(&self) -> bool {
+        self.options.inexpressible == Inexpressible::Refused
     }
 
     fn array(&mut self, schema: JsonId) -> Result<Option<ArraySet>> {
