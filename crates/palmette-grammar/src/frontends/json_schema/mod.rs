@@ -7,7 +7,7 @@
 //!    values, each of one type. `allOf` and sibling keywords intersect, `anyOf` unites, `not`, `oneOf` and `if` deny
 //!    claims. Goals of members and items are only named there, so recursion ends: there are finitely many.
 //! 3. `emit` makes a nonterminal for each goal and rules for its cases. Strings, names and numbers are one terminal
-//!    each, whitespace before it included.
+//!    each, whitespace before it included. Nonterminals with the same rules become one (`sharing`).
 //!
 //! # What is exact, and what is chosen
 //! The grammar accepts exactly the texts of valid values, in these spellings:
@@ -52,6 +52,7 @@ mod objects;
 mod options;
 mod resources;
 mod schema;
+mod sharing;
 mod source;
 mod strings;
 mod unevaluated;
