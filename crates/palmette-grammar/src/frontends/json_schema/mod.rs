@@ -38,6 +38,7 @@ mod dynamic_scope;
 mod emit;
 mod emit_arrays;
 mod emit_objects;
+mod enumeration;
 mod error;
 mod formats;
 mod goals;
