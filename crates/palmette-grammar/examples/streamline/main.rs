@@ -122,7 +122,7 @@ fn main() -> Result<()> {
     }
     if let Some(path) = options.json {
         let report = json!({
-            "states": stored.rows.len(), "tokens": tokens.len(),
+            "states": stored.rows.len(), "tokens": tokens.num_ranks(),
             "transitions": stored.num_transitions, "steps": steps,
         });
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
