@@ -340,12 +340,7 @@ impl Emitter<'_, '_> {
     fn not_unique(&mut self, head: NonterminalId, array: &ArraySet, why: &str) -> Result<()> {
         let at = array.unique_at.unwrap_or(self.compiler.root());
         let message = format!("no grammar can tell whether an item comes twice: {why}");
-        if !self.compiler.options.relax {
-            let way_out =
-                "leave it out, list the possible items, or set `JsonSchemaOptions::relax`";
-            return Err(self.compiler.unsupported(at, format!("{message}; {way_out}")));
-        }
-        self.compiler.warn(at, format!("not enforced: {message}"));
+        self.compiler.not_enforced(at, &message, "leave it out, list the possible items")?;
         let relaxed = ArraySet { unique: None, ..array.clone() };
         self.array(head, &relaxed)
     }

@@ -20,14 +20,16 @@
 //! - whitespace: [`Whitespace`].
 //!
 //! # Keywords
-//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values, and
-//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`. `contentEncoding` and its siblings are annotations. Enforced
-//! formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
+//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values,
+//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`, and the
+//! format `idn-hostname`. `contentEncoding` and its siblings are annotations.
+//!
+//! Enforced formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
 //! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
-//! and `regex` (groups nested up to twelve deep; what backreferences name is not looked for). Of host names in punycode
-//! (`xn--…`) the letters are checked, not what they encode, which is not regular: what is let through is a host name by all rules
-//! but those on the label that it encodes. Other formats, as
-//! unknown keywords, have no effect and are listed as [`Warning`]s.
+//! and `regex`. Two of them are not regular, and enforced as far as they are: of host names in Punycode (`xn--…`) the
+//! letters are checked, not what they encode; in `regex`, groups nest up to twelve deep and what backreferences name is
+//! not looked for. Other formats, as unknown keywords, have no effect and are listed as [`Warning`]s.
+//! [`Inexpressible`] has two other ways: all of this is an error, or none of it.
 
 mod arrays;
 mod cases;
@@ -60,7 +62,9 @@ mod unevaluated;
 mod uri;
 
 pub use error::{JsonSchemaError, Warning};
-pub use options::{Draft, Escapes, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder, Whitespace};
+pub use options::{
+    Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder, Whitespace,
+};
 
 use crate::{Budget, Grammar};
 
@@ -74,7 +78,7 @@ pub fn parse(schema_text: &str, options: &JsonSchemaOptions) -> Result<Grammar, 
 }
 
 /// As [`parse`], with what the schema says without effect: unknown keywords and formats, and what
-/// [`JsonSchemaOptions::relax`] leaves out.
+/// [`Inexpressible::Ignored`] leaves out.
 ///
 /// # Errors
 /// As [`parse`].
