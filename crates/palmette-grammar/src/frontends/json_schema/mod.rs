@@ -7,7 +7,7 @@
 //!    values, each of one type. `allOf` and sibling keywords intersect, `anyOf` unites, `not`, `oneOf` and `if` deny
 //!    claims. Goals of members and items are only named there, so recursion ends: there are finitely many.
 //! 3. `emit` makes a nonterminal for each goal and rules for its cases. Strings, names and numbers are one terminal
-//!    each, whitespace before it included.
+//!    each, whitespace before it included. Nonterminals with the same rules become one (`sharing`).
 //!
 //! # What is exact, and what is chosen
 //! The grammar accepts exactly the texts of valid values, in these spellings:
@@ -40,6 +40,7 @@ mod dynamic_scope;
 mod emit;
 mod emit_arrays;
 mod emit_objects;
+mod enumeration;
 mod error;
 mod formats;
 mod goals;
@@ -54,6 +55,7 @@ mod objects;
 mod options;
 mod resources;
 mod schema;
+mod sharing;
 mod source;
 mod strings;
 mod unevaluated;
