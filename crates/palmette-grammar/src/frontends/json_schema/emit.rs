@@ -55,7 +55,7 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
     let goal = compiler.goal(root)?;
     let mut emitter = Emitter {
         compiler,
-        spelling: Spelling { whitespace, escapes },
+        spelling: Spelling::new(whitespace, escapes),
         builder: GrammarBuilder::new(),
         num_rules: 0,
         terminals: HashMap::new(),
