@@ -21,8 +21,9 @@ impl Analysing<'_, '_, '_> {
     pub(super) fn hub(&mut self, piece: PieceId) -> Result<Option<(PieceId, Alike)>, Unread> {
         let mut best: Option<(u64, PieceId, Alike)> = None;
         for hub in self.pieces.hubs(self.budget)? {
+            // One of them is compared with those before it, so that no two wait for each other.
             if hub == piece {
-                return Ok(None);
+                break;
             }
             let alike = self.alike(piece, hub)?;
             let weight = alike.weight(&self.pieces.shape);
@@ -33,7 +34,8 @@ impl Analysing<'_, '_, '_> {
         Ok(best.map(|(_, hub, alike)| (hub, alike)))
     }
 
-    /// Whether a piece and a simpler one agree until counts are used up, the first byte apart, before which a text may not end.
+    /// Whether a piece and a simpler one agree until counts are used up. They may differ before the first byte, where a text
+    /// that must not be empty may not end.
     pub(super) fn counts(&mut self, piece: PieceId, simpler: PieceId) -> Result<Counts, Unread> {
         let own = self.pieces.advance(piece, COMMON, self.budget)?;
         let like = self.pieces.advance(simpler, COMMON, self.budget)?;
