@@ -101,7 +101,7 @@ impl Spelling {
     }
 
     /// Whether a character is spelled in one way, as it is.
-    fn is_literal(self, character: char) -> bool {
+    fn is_literal(&self, character: char) -> bool {
         self.escapes == Escapes::Needed && is_printable(character) && character != '/'
     }
 
