@@ -91,13 +91,18 @@ impl Spelling {
                 _ => spelled.push(self.spelled(option)),
             }
         }
-        let mut listed: Vec<Regex> = texts.iter().map(|text| self.literal(text)).collect();
-        if listed.iter().any(|text| !matches!(text, Regex::Literal(_)))
-            && let Some(tree) = enumeration(&texts, &|class| self.one_of(class))
-        {
-            listed = vec![tree];
-        }
+        let as_it_is = |text: &Arc<str>| text.chars().all(|character| self.is_literal(character));
+        let tree = || enumeration(&texts, &|class| self.one_of(class));
+        let listed = match if texts.iter().all(as_it_is) { None } else { tree() } {
+            Some(tree) => vec![tree],
+            None => texts.iter().map(|text| self.literal(text)).collect(),
+        };
         Regex::alternate(spelled.into_iter().chain(listed))
+    }
+
+    /// Whether a character is spelled in one way, as it is.
+    fn is_literal(&self, character: char) -> bool {
+        self.escapes == Escapes::Needed && is_printable(character) && character != '/'
     }
 
     /// A character of a class.
@@ -130,7 +135,7 @@ impl Spelling {
         let mut parts = Vec::new();
         let mut plain = String::new();
         for character in text.chars() {
-            if self.escapes == Escapes::Needed && is_printable(character) && character != '/' {
+            if self.is_literal(character) {
                 plain.push(character);
             } else {
                 parts.push(Regex::literal(&std::mem::take(&mut plain)));

@@ -115,18 +115,7 @@ impl Maker<'_, '_> {
         };
         match node {
             Node::Never | Node::Empty => {}
-            // Texts are made of these.
-            Node::Switch(arms) if arms.len() == 1 => {
-                facts.partition = self.partitions.of_range(arms[0].low, arms[0].high);
-            }
-            Node::Switch(arms) => {
-                let label = |byte: u8| {
-                    let at = arms.partition_point(|arm| arm.high < byte);
-                    let arm = arms.get(at).filter(|arm| arm.low <= byte);
-                    arm.map_or(0, |arm| arm.then.0)
-                };
-                facts.partition = self.partitions.intern(label);
-            }
+            Node::Switch(arms) => facts.partition = self.partitions.of_arms(arms),
             Node::Concat(a, b) => {
                 self.add_part(&mut facts, *a);
                 let null = self.facts(*a).null;
