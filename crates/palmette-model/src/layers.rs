@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::attention::{self, HeadShape};
 use crate::config::ModelConfig;
 use crate::kernels::{
-    Heads, RopeTable, RowsMut, RowsRef, multiply, multiply_add, multiply_swiglu, rms_norm_rows,
+    Heads, RopeTable, RowsMut, RowsRef, multiply, multiply_swiglu, rms_norm_rows,
 };
 use crate::key_values::{OwnPart, PromptPart};
 use crate::model::Model;
@@ -74,7 +74,7 @@ impl Workspace {
         let stride = 2 * config.key_value_width();
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
         let out = RowsMut { data: &mut self.key_values, stride };
-        multiply(out, rows_of(&self.normed, rows, config.hidden_size), layer.keys_values.view());
+        layer.keys_values.multiply(out, &mut self.normed[..hidden.len()]);
         let data = &mut self.key_values[..rows * stride];
         let (heads, norm) = (config.num_key_value_heads, &*layer.key_norm);
         let Positions { rope, first: position, advance } = positions;
@@ -127,12 +127,12 @@ impl Workspace {
         let (d, eps) = (model.config.hidden_size, model.config.rms_norm_eps);
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &model.weights.final_norm, eps);
         let out = RowsMut { data: logits, stride: columns.len() };
-        let x = rows_of(&self.normed, hidden.len() / d, d);
+        let x = RowsRef { data: &self.normed, rows: hidden.len() / d, stride: d };
         multiply(out, x, model.weights.head.columns(columns));
     }
 
-    /// From the rows' normed values, which [`project_keys_and_values`](Self::project_keys_and_values) may have left
-    /// for other rows since.
+    /// From the rows' normed values, anew: [`project_keys_and_values`](Self::project_keys_and_values) has used them up,
+    /// or was for other rows last.
     fn project_queries(
         &mut self,
         config: &ModelConfig,
@@ -144,7 +144,7 @@ impl Workspace {
         let (rows, stride) = (hidden.len() / d, config.query_width());
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
         let out = RowsMut { data: &mut self.queries, stride };
-        multiply(out, rows_of(&self.normed, rows, d), layer.queries.view());
+        layer.queries.multiply(out, &mut self.normed[..hidden.len()]);
         let data = &mut self.queries[..rows * stride];
         let (heads, norm) = (config.num_attention_heads, &*layer.query_norm);
         let Positions { rope, first: position, advance } = positions;
@@ -155,18 +155,17 @@ impl Workspace {
     fn finish_layer(&mut self, config: &ModelConfig, layer: &LayerWeights, hidden: &mut [f32]) {
         let (d, f, width) = (config.hidden_size, config.intermediate_size, config.query_width());
         let rows = hidden.len() / d;
-        let attended = rows_of(&self.attended, rows, width);
-        multiply_add(RowsMut { data: hidden, stride: d }, attended, layer.attention_out.view());
+        let attended = &mut self.attended[..rows * width];
+        layer.attention_out.multiply_add(RowsMut { data: hidden, stride: d }, attended);
         let normed = &mut self.normed[..hidden.len()];
         rms_norm_rows(normed, hidden, &layer.mlp_norm, config.rms_norm_eps);
-        let gated = RowsMut { data: &mut self.gated, stride: f };
-        let normed = rows_of(&self.normed, rows, d);
-        multiply_swiglu(gated, normed, layer.gate.view(), layer.up.view());
-        let gated = rows_of(&self.gated, rows, f);
-        multiply_add(RowsMut { data: hidden, stride: d }, gated, layer.down.view());
+        multiply_swiglu(
+            RowsMut { data: &mut self.gated, stride: f },
+            normed,
+            &layer.gate,
+            &layer.up,
+        );
+        let gated = &mut self.gated[..rows * f];
+        layer.down.multiply_add(RowsMut { data: hidden, stride: d }, gated);
     }
-}
-
-fn rows_of(data: &[f32], rows: usize, width: usize) -> RowsRef<'_> {
-    RowsRef { data, rows, stride: width }
 }

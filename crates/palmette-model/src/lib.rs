@@ -6,7 +6,7 @@
 //! [`LogitsSource`](palmette_decode::LogitsSource): one pass over the prompt, whose keys and values
 //! all beams share, then one pass a level over all beams at once.
 //!
-//! Everything is computed in f32. A row's results depend neither on the other rows that are computed with it nor on the
+//! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8). A row's results depend neither on the other rows that are computed with it nor on the
 //! number of threads.
 #![deny(unsafe_code)]
 
@@ -25,6 +25,6 @@ mod weights;
 
 pub use config::ModelConfig;
 pub use error::LoadError;
-pub use model::Model;
+pub use model::{Model, WeightFormat};
 pub use plan::{PlannedBytes, SessionOptions};
 pub use session::{Session, SessionError};

@@ -2,9 +2,25 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::config::ModelConfig;
 use crate::error::LoadError;
 use crate::weights::Weights;
+
+/// How a model's weights are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WeightFormat {
+    /// As they were trained; everything is computed in f32.
+    #[default]
+    F32,
+    /// The layers' matrices in integers of 8 bits with a scale for each column, and what is multiplied with them rounded
+    /// to 8 bits, with a scale for each row, as it comes; embeddings, head, norms and attention as in f32. A quarter of
+    /// the layers' memory, and several times the speed of their products where the processor has AVX-512 VNNI. Scores
+    /// change in the second or third digit.
+    Int8,
+}
 
 /// A Qwen3-family decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
 /// reference.
@@ -46,6 +62,20 @@ impl Model {
         config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
         let weights = Weights::random(&config, seed)?;
         Ok(Self { config, weights })
+    }
+
+    /// The same model with weights kept otherwise. What was rounded stays so: load it again for its weights as they were.
+    #[must_use]
+    pub fn with_weights(mut self, format: WeightFormat) -> Self {
+        if format == WeightFormat::Int8 {
+            self.weights.round_layers();
+        }
+        self
+    }
+
+    /// Bytes of all weights in memory.
+    pub fn weight_bytes(&self) -> usize {
+        self.weights.bytes()
     }
 
     /// The model's shape.

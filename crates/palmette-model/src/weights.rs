@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
-use crate::kernels::PackedMatrix;
+use crate::kernels::{Matrix, PackedMatrix};
 
-/// All weights of a model as f32, matrices packed as `[in, out]`.
+/// All weights of a model, matrices packed as `[in, out]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
     /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
@@ -30,23 +30,23 @@ pub(crate) struct LayerWeights {
     /// `[D]`
     pub(crate) attention_norm: Vec<f32>,
     /// `[D, H C]`
-    pub(crate) queries: PackedMatrix,
+    pub(crate) queries: Matrix,
     /// Keys and values in one matrix, so that they are one product: `[D, 2 G C]`
-    pub(crate) keys_values: PackedMatrix,
+    pub(crate) keys_values: Matrix,
     /// `[C]`
     pub(crate) query_norm: Vec<f32>,
     /// `[C]`
     pub(crate) key_norm: Vec<f32>,
     /// `[H C, D]`
-    pub(crate) attention_out: PackedMatrix,
+    pub(crate) attention_out: Matrix,
     /// `[D]`
     pub(crate) mlp_norm: Vec<f32>,
     /// `[D, F]`
-    pub(crate) gate: PackedMatrix,
+    pub(crate) gate: Matrix,
     /// `[D, F]`
-    pub(crate) up: PackedMatrix,
+    pub(crate) up: Matrix,
     /// `[F, D]`
-    pub(crate) down: PackedMatrix,
+    pub(crate) down: Matrix,
 }
 
 impl Weights {
@@ -88,7 +88,7 @@ impl Weights {
             let mut take = |name: &str, shape: &[usize]| {
                 take(&format!("model.layers.{layer}.{name}.weight"), shape)
             };
-            let packed = PackedMatrix::transposed;
+            let packed = |rows: &[f32], depth| Matrix::F32(PackedMatrix::transposed(rows, depth));
             layers.push(LayerWeights {
                 attention_norm: take("input_layernorm", &[d])?,
                 queries: packed(&take("self_attn.q_proj", &[queries, d])?, d),
@@ -123,6 +123,18 @@ impl Weights {
         }
     }
 
+    /// Rounds the layers' matrices to 8 bits; embeddings, head and norms stay as they are.
+    pub(crate) fn round_layers(&mut self) {
+        self.layers.iter_mut().for_each(LayerWeights::round);
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        let embedding = self.embedding.as_ref().map_or(0, |values| size_of_val(&**values));
+        let layers: usize = self.layers.iter().map(LayerWeights::bytes).sum();
+        embedding + layers + size_of_val(&*self.final_norm) + self.head.bytes()
+    }
+
     /// Number of parameters, tied ones counted once.
     pub(crate) fn num_parameters(&self) -> usize {
         let layer = |l: &LayerWeights| {
@@ -141,7 +153,22 @@ impl LayerWeights {
     pub(crate) fn num_matrix_values(&self) -> usize {
         let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
         let matrices = [queries, keys_values, attention_out, gate, up, down];
-        matrices.into_iter().map(PackedMatrix::num_values).sum()
+        matrices.into_iter().map(Matrix::num_values).sum()
+    }
+
+    /// Rounds the matrices to 8 bits.
+    fn round(&mut self) {
+        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
+        let matrices = [queries, keys_values, attention_out, gate, up, down];
+        matrices.into_iter().for_each(Matrix::round);
+    }
+
+    fn bytes(&self) -> usize {
+        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
+        let matrices = [queries, keys_values, attention_out, gate, up, down];
+        let norms = [&self.attention_norm, &self.query_norm, &self.key_norm, &self.mlp_norm];
+        let norms = norms.into_iter().map(|norm| size_of_val(&**norm));
+        matrices.into_iter().map(Matrix::bytes).chain(norms).sum()
     }
 }
 

@@ -1,9 +1,9 @@
 //! A row's bits depend on nothing but the row: not on its neighbours, the threads, or which logits are asked for. And
-//! requests allocate nothing.
+//! requests allocate nothing. All of it with weights in full and rounded.
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
-use palmette_model::{Model, ModelConfig, Session, SessionError, SessionOptions};
+use palmette_model::{Model, ModelConfig, Session, SessionError, SessionOptions, WeightFormat};
 use palmette_testkit::allocations::{Counting, allocations};
 
 #[global_allocator]
@@ -11,8 +11,8 @@ static ALLOCATOR: Counting = Counting;
 
 const BEAMS: usize = 130;
 
-/// Large enough that passes are worth several threads.
-fn model() -> Model {
+/// Large enough that passes are worth several threads; with weights of either format.
+fn models() -> [Model; 2] {
     let config = ModelConfig {
         vocab_size: 200,
         hidden_size: 128,
@@ -26,7 +26,8 @@ fn model() -> Model {
         rope_theta: 1e4,
         tie_word_embeddings: true,
     };
-    Model::random(config, 5).unwrap()
+    let model = Model::random(config, 5).unwrap();
+    [model.clone(), model.with_weights(WeightFormat::Int8)]
 }
 
 fn session(model: &Model, threads: usize) -> Session<'_> {
@@ -62,76 +63,101 @@ fn whole(session: &mut Session<'_>, tokens: usize) -> Vec<Vec<u32>> {
 
 #[test]
 fn threads_and_what_was_before_change_no_bit() {
-    let model = model();
-    let mut reused = session(&model, 1);
-    for tokens in [180, 1, 95, 96, 97] {
-        let want = whole(&mut reused, tokens);
-        for threads in [1, 2, 3, 7] {
-            assert_eq!(whole(&mut session(&model, threads), tokens), want, "{threads} threads");
+    for model in models() {
+        let mut reused = session(&model, 1);
+        for tokens in [180, 1, 95, 96, 97] {
+            let want = whole(&mut reused, tokens);
+            for threads in [1, 2, 3, 7] {
+                assert_eq!(whole(&mut session(&model, threads), tokens), want, "{threads} threads");
+            }
         }
     }
 }
 
 #[test]
 fn a_beam_alone_has_the_bits_it_has_among_others() {
-    let model = model();
-    let mut together = session(&model, 1);
-    let want = whole(&mut together, 70);
-    let ([(_, first), (parents, second)], mut alone) = (passes(), session(&model, 1));
-    for beam in [0, 1, 11, 12, 64, 129] {
-        alone.set_prompt(&prompt(70)).unwrap();
-        alone.prompt_logits().unwrap();
-        alone.next_logits(&[0], &[first[parents[beam] as usize]]).unwrap();
-        let row = bits(alone.next_logits(&[0], &[second[beam]]).unwrap());
-        assert_eq!(row, want[2][beam * 200..][..200], "beam {beam}");
+    for model in models() {
+        let mut together = session(&model, 1);
+        let want = whole(&mut together, 70);
+        let ([(_, first), (parents, second)], mut alone) = (passes(), session(&model, 1));
+        for beam in [0, 1, 11, 12, 64, 129] {
+            alone.set_prompt(&prompt(70)).unwrap();
+            alone.prompt_logits().unwrap();
+            alone.next_logits(&[0], &[first[parents[beam] as usize]]).unwrap();
+            let row = bits(alone.next_logits(&[0], &[second[beam]]).unwrap());
+            assert_eq!(row, want[2][beam * 200..][..200], "beam {beam}");
+        }
     }
 }
 
 #[test]
 fn the_last_row_alone_has_the_bits_it_has_among_all() {
-    let model = model();
-    let mut session = session(&model, 2);
-    for tokens in [1, 50, 131] {
-        session.set_prompt(&prompt(tokens)).unwrap();
-        let all = session.all_prompt_logits().unwrap();
-        let last = bits(session.prompt_logits().unwrap());
-        assert_eq!(last, bits(&all[(tokens - 1) * 200..]), "{tokens} tokens");
+    for model in models() {
+        let mut session = session(&model, 2);
+        for tokens in [1, 50, 131] {
+            session.set_prompt(&prompt(tokens)).unwrap();
+            let all = session.all_prompt_logits().unwrap();
+            let last = bits(session.prompt_logits().unwrap());
+            assert_eq!(last, bits(&all[(tokens - 1) * 200..]), "{tokens} tokens");
+        }
     }
 }
 
 #[test]
 fn some_columns_are_those_of_the_whole() {
-    let model = model();
-    let mut session = session(&model, 1);
-    let want = whole(&mut session, 40);
-    for columns in [0..200, 2..66, 66..130, 7..8, 32..48] {
-        let of = |rows: &[u32]| -> Vec<u32> {
-            rows.chunks_exact(200).flat_map(|row| row[columns.clone()].to_vec()).collect()
-        };
-        session.set_prompt(&prompt(40)).unwrap();
-        let got = bits(session.prompt_logits_of(columns.clone()).unwrap());
-        assert_eq!(got, of(&want[0]));
-        for ((parents, next), want) in passes().iter().zip(&want[1..]) {
-            let got = session.next_logits_of(parents, next, columns.clone()).unwrap();
-            assert_eq!(bits(got), of(want), "{columns:?}");
+    for model in models() {
+        let mut session = session(&model, 1);
+        let want = whole(&mut session, 40);
+        for columns in [0..200, 2..66, 66..130, 7..8, 32..48] {
+            let of = |rows: &[u32]| -> Vec<u32> {
+                rows.chunks_exact(200).flat_map(|row| row[columns.clone()].to_vec()).collect()
+            };
+            session.set_prompt(&prompt(40)).unwrap();
+            let got = bits(session.prompt_logits_of(columns.clone()).unwrap());
+            assert_eq!(got, of(&want[0]));
+            for ((parents, next), want) in passes().iter().zip(&want[1..]) {
+                let got = session.next_logits_of(parents, next, columns.clone()).unwrap();
+                assert_eq!(bits(got), of(want), "{columns:?}");
+            }
+        }
+        for (start, end) in [(100, 201), (5, 5)] {
+            let error = session.prompt_logits_of(start..end).unwrap_err();
+            assert_eq!(error, SessionError::UnknownColumns { start, end, vocab_size: 200 });
         }
     }
-    for (start, end) in [(100, 201), (5, 5)] {
-        let error = session.prompt_logits_of(start..end).unwrap_err();
-        assert_eq!(error, SessionError::UnknownColumns { start, end, vocab_size: 200 });
-    }
+}
+
+/// Rounding moves logits a little, and something.
+#[test]
+fn rounded_weights_give_logits_near_those_in_full() {
+    let [full, rounded] = models();
+    let logits = |model: &Model| -> Vec<f32> {
+        let rows = whole(&mut session(model, 1), 90);
+        rows.into_iter().flatten().map(f32::from_bits).collect()
+    };
+    let (want, got) = (logits(&full), logits(&rounded));
+    let size = |values: &mut dyn Iterator<Item = f32>| -> f32 {
+        values.map(|v| v * v).sum::<f32>().sqrt()
+    };
+    let off =
+        size(&mut want.iter().zip(&got).map(|(a, b)| a - b)) / size(&mut want.iter().copied());
+    assert!(0.0 < off && off < 0.05, "{off} of the logits' size");
+    // Integers of one byte for floats of four; the head, and scales, stay.
+    assert!(rounded.weight_bytes() * 5 < full.weight_bytes() * 2, "{}", rounded.weight_bytes());
+    assert_eq!(rounded.num_parameters(), full.num_parameters());
 }
 
 #[test]
 fn requests_on_one_thread_allocate_nothing() {
-    let model = model();
-    let mut session = session(&model, 1);
-    let (tokens, passes) = (prompt(150), passes());
-    let before = allocations();
-    session.set_prompt(&tokens).unwrap();
-    session.prompt_logits().unwrap();
-    for (parents, next) in &passes {
-        session.next_logits(parents, next).unwrap();
+    for model in models() {
+        let mut session = session(&model, 1);
+        let (tokens, passes) = (prompt(150), passes());
+        let before = allocations();
+        session.set_prompt(&tokens).unwrap();
+        session.prompt_logits().unwrap();
+        for (parents, next) in &passes {
+            session.next_logits(parents, next).unwrap();
+        }
+        assert_eq!(allocations() - before, 0);
     }
-    assert_eq!(allocations() - before, 0);
 }

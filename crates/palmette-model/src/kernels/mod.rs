@@ -1,7 +1,9 @@
 //! Arithmetic on plain f32 slices: what the layers are made of, shared with training.
 
 mod activation;
+mod int8;
 mod matmul;
+mod matrix;
 mod norm;
 mod panels;
 mod reduce;
@@ -10,12 +12,11 @@ mod rowwise;
 
 pub use activation::{silu, softmax_in_place, swiglu};
 pub use matmul::{MatMut, MatRef, Write, matmul};
+pub(crate) use matrix::{Matrix, multiply_swiglu};
 pub use norm::{rms_norm, rms_norm_in_place, rms_norm_row};
 pub use palmette_decode::exp;
 pub use panels::PackedMatrix;
-pub(crate) use panels::{
-    PANEL, PanelRow, Panels, RowsMut, RowsRef, multiply, multiply_add, multiply_swiglu,
-};
+pub(crate) use panels::{PANEL, PanelRow, Panels, RowsMut, RowsRef, multiply};
 pub use reduce::{dot, max, sum};
 pub use rope::RopeTable;
 pub(crate) use rowwise::{Heads, Scores, rms_norm_rows};

@@ -81,6 +81,21 @@ impl PackedMatrix {
         self.depth * self.columns
     }
 
+    /// k
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// n
+    pub(crate) fn num_columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.data)
+    }
+
     /// Copies one column to `out`, `[k]`.
     pub(crate) fn copy_column(&self, column: usize, out: &mut [f32]) {
         let panel = &self.data[column / PANEL * self.depth..][..self.depth];

@@ -1,0 +1,524 @@
+//! Matrices of 8-bit integers, and products of rows with them.
+//!
+//! # What is computed
+//! A column `j` of weights is `s_j · q_kj` with integers `q` from −127 to 127 and `s_j` its largest magnitude over 127;
+//! a row `i` of the left side likewise, `t_i · p_ik`, when it comes to a product. Element `(i, j)` is then
+//! `(t_i · s_j) · Σ_k p_ik q_kj`, the sum exact. So it does not depend on other rows, on how the work is divided, or on
+//! the processor's instructions: where there are none for it (AVX-512 VNNI), plain code gives the same bits.
+//!
+//! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer.
+#![allow(unsafe_code)]
+
+use super::activation::silu;
+use super::panels::{PANEL, PackedMatrix, PanelRow, RowsMut};
+
+/// Values along `k` that are multiplied and added in one step.
+const GROUP: usize = 4;
+
+/// Four rows of a panel: each column's four values side by side.
+type PanelGroup = [i8; PANEL * GROUP];
+
+/// A matrix `[k, n]` of integers in panels, `[⌈n / 16⌉, ⌈k / 4⌉, 16, 4]`, and a scale for each column.
+#[derive(Clone, Debug)]
+pub(crate) struct Int8Matrix {
+    /// Places past `n` and `k` hold 0.
+    data: Vec<PanelGroup>,
+    /// What an integer of a column stands for.
+    scales: Vec<PanelRow>,
+    /// 128 times the sum of a column's integers: what is too much in a product, since left sides are stored 128 higher.
+    excess: Vec<[i32; PANEL]>,
+    depth: usize,
+    columns: usize,
+}
+
+impl Int8Matrix {
+    /// Fewest rows: a rounded row of the left side has its scale behind its integers.
+    const MIN_DEPTH: usize = 2;
+
+    /// Most rows: a longer sum could exceed 32 bits.
+    const MAX_DEPTH: usize = (i32::MAX / (255 * 127)) as usize;
+
+    /// Rounds a matrix. `None` where it has too few or too many rows for it.
+    pub(crate) fn rounded(matrix: &PackedMatrix) -> Option<Self> {
+        let (depth, columns) = (matrix.depth(), matrix.num_columns());
+        if !(Self::MIN_DEPTH..=Self::MAX_DEPTH).contains(&depth) {
+            return None;
+        }
+        let (panels, groups) = (columns.div_ceil(PANEL), depth.div_ceil(GROUP));
+        let mut rounded = Self {
+            data: vec![[0; PANEL * GROUP]; panels * groups],
+            scales: vec![[0.0; PANEL]; panels],
+            excess: vec![[0; PANEL]; panels],
+            depth,
+            columns,
+        };
+        let mut column = vec![0.0; depth];
+        for j in 0..columns {
+            let (panel, lane) = (j / PANEL, j % PANEL);
+            matrix.copy_column(j, &mut column);
+            let (scale, inverse) = scale_of(&column);
+            rounded.scales[panel][lane] = scale;
+            for (k, &value) in column.iter().enumerate() {
+                let integer = low_byte(value, inverse) as i8;
+                let group = &mut rounded.data[panel * groups + k / GROUP];
+                group[lane * GROUP + k % GROUP] = integer;
+                rounded.excess[panel][lane] += 128 * i32::from(integer);
+            }
+        }
+        Some(rounded)
+    }
+
+    /// Values of the matrix, without those that fill panels.
+    pub(crate) fn num_values(&self) -> usize {
+        self.depth * self.columns
+    }
+
+    /// Bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.data) + size_of_val(&*self.scales) + size_of_val(&*self.excess)
+    }
+
+    /// `out = x · self`, or added to what `out` holds. `x` is `[rows, k]` and is rounded in place.
+    pub(crate) fn multiply(&self, out: RowsMut<'_>, x: &mut [f32], add: bool) {
+        run(Product { out, x, right: [self], sink: if add { Sink::Add } else { Sink::Replace } });
+    }
+}
+
+/// `out = silu(x · gate) · (x · up)`, element by element. `x` is `[rows, k]` and is rounded in place.
+pub(crate) fn multiply_swiglu_int8(
+    out: RowsMut<'_>,
+    x: &mut [f32],
+    gate: &Int8Matrix,
+    up: &Int8Matrix,
+) {
+    assert_eq!((gate.depth, gate.columns), (up.depth, up.columns), "gate and up differ in shape");
+    run(Product { out, x, right: [gate, up], sink: Sink::Gated });
+}
+
+/// What becomes of a product's values.
+#[derive(Clone, Copy)]
+enum Sink {
+    Replace,
+    Add,
+    /// Of two matrices: one's values gate the other's.
+    Gated,
+}
+
+/// Rows times one matrix, or two of the same shape.
+struct Product<'a, const M: usize> {
+    out: RowsMut<'a>,
+    x: &'a mut [f32],
+    right: [&'a Int8Matrix; M],
+    sink: Sink,
+}
+
+fn run<const M: usize>(product: Product<'_, M>) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vnni")
+    {
+        // SAFETY: the processor has what the function is compiled for, as was just asked.
+        return unsafe { vnni::run(product) };
+    }
+    product.run::<Portable>();
+}
+
+/// How a tile's sums are computed: by R rows of `x`, `[R, k]` rounded, and Q panels of `groups` groups each.
+trait Sums {
+    /// # Safety
+    /// The processor must have the instructions that the implementation is compiled for.
+    unsafe fn tile<const R: usize, const Q: usize>(
+        x: [&[f32]; R],
+        panels: [&[PanelGroup]; Q],
+        ahead: &[PanelGroup],
+    ) -> [[[i32; PANEL]; Q]; R];
+}
+
+impl<const M: usize> Product<'_, M> {
+    #[inline(always)]
+    fn run<S: Sums>(mut self) {
+        let depth = self.right[0].depth;
+        for row in self.x.chunks_exact_mut(depth) {
+            round_row(row);
+        }
+        let panels = self.right[0].scales.len();
+        if M == 2 {
+            for panel in 0..panels {
+                self.tiles_of_panels::<S, 2>([(0, panel), (M - 1, panel)]);
+            }
+            return;
+        }
+        for first in (0..panels - panels % 2).step_by(2) {
+            self.tiles_of_panels::<S, 2>([(0, first), (0, first + 1)]);
+        }
+        if panels % 2 == 1 {
+            self.tiles_of_panels::<S, 1>([(0, panels - 1)]);
+        }
+    }
+
+    /// Covers all rows with tiles of Q panels, each given by its matrix and its number, as large as their sums fit into
+    /// registers.
+    #[inline(always)]
+    fn tiles_of_panels<S: Sums, const Q: usize>(&mut self, places: [(usize, usize); Q]) {
+        let row = self.tiles::<S, 12, Q>(0, places);
+        let row = self.tiles::<S, 8, Q>(row, places);
+        let row = self.tiles::<S, 4, Q>(row, places);
+        self.tiles::<S, 1, Q>(row, places);
+    }
+
+    /// Tiles of R rows from `row` on, while there are so many; returns the first row left over.
+    #[inline(always)]
+    fn tiles<S: Sums, const R: usize, const Q: usize>(
+        &mut self,
+        mut row: usize,
+        places: [(usize, usize); Q],
+    ) -> usize {
+        let depth = self.right[0].depth;
+        let groups = depth.div_ceil(GROUP);
+        let rows = self.x.len() / depth;
+        let mut panels: [&[PanelGroup]; Q] = [&[]; Q];
+        let mut next: [&[PanelGroup]; Q] = [&[]; Q];
+        for q in 0..Q {
+            let (matrix, panel) = places[q];
+            let data = &self.right[matrix].data;
+            panels[q] = &data[panel * groups..][..groups];
+            // Of one matrix the next two panels come after both of these, of two each one's next.
+            let after = if M == 2 { panel + 1 } else { panel + Q };
+            next[q] = data.get(after * groups..).unwrap_or_default();
+        }
+        while row + R <= rows {
+            let mut x: [&[f32]; R] = [&[]; R];
+            for r in 0..R {
+                x[r] = &self.x[(row + r) * depth..][..depth];
+            }
+            // Tiles fetch the panels that come next in turn.
+            let ahead = next[row / R % Q];
+            // SAFETY: `run` chose `S` by what the processor has.
+            let sums = unsafe { S::tile::<R, Q>(x, panels, ahead) };
+            for r in 0..R {
+                self.finish(row + r, &sums[r], places);
+            }
+            row += R;
+        }
+        row
+    }
+
+    /// Brings a row's sums into `out`.
+    #[inline(always)]
+    fn finish<const Q: usize>(
+        &mut self,
+        row: usize,
+        sums: &[[i32; PANEL]; Q],
+        places: [(usize, usize); Q],
+    ) {
+        let depth = self.right[0].depth;
+        let row_scale = self.x[row * depth + depth.div_ceil(GROUP)];
+        let mut values = [[0.0; PANEL]; Q];
+        for q in 0..Q {
+            let (matrix, panel) = places[q];
+            let (scales, excess) =
+                (&self.right[matrix].scales[panel], &self.right[matrix].excess[panel]);
+            for lane in 0..PANEL {
+                let sum = sums[q][lane].wrapping_sub(excess[lane]);
+                values[q][lane] = sum as f32 * (row_scale * scales[lane]);
+            }
+        }
+        let columns = self.right[0].columns;
+        let RowsMut { data, stride } = &mut self.out;
+        let out = &mut data[row * *stride..][..columns];
+        if let (Sink::Gated, [gate, .., up]) = (self.sink, &values[..]) {
+            let out = of_panel(out, places[0].1);
+            out.iter_mut().zip(gate).zip(up).for_each(|((out, &g), &up)| *out = silu(g) * up);
+            return;
+        }
+        for q in 0..Q {
+            let out = of_panel(out, places[q].1);
+            match self.sink {
+                Sink::Add => out.iter_mut().zip(&values[q]).for_each(|(out, value)| *out += value),
+                _ => out.copy_from_slice(&values[q][..out.len()]),
+            }
+        }
+    }
+}
+
+/// The values of a row that belong to a panel.
+#[inline(always)]
+fn of_panel(row: &mut [f32], panel: usize) -> &mut [f32] {
+    let start = panel * PANEL;
+    let end = row.len().min(start + PANEL);
+    &mut row[start..end]
+}
+
+/// What an integer stands for where the values' largest magnitude is to be 127, and its inverse. NaN if a value is.
+#[inline(always)]
+fn scale_of(values: &[f32]) -> (f32, f32) {
+    // As integers, magnitudes have their order, and NaN comes last.
+    let magnitude = |value: &f32| value.to_bits() & 0x7fff_ffff;
+    let (chunks, rest) = values.as_chunks::<PANEL>();
+    let mut most = [0; PANEL];
+    for chunk in chunks {
+        for lane in 0..PANEL {
+            most[lane] = most[lane].max(magnitude(&chunk[lane]));
+        }
+    }
+    let most = rest.iter().map(magnitude).chain(most).fold(0, u32::max);
+    let most = f32::from_bits(most);
+    let scale = most / 127.0;
+    // Values so small that their inverse is infinite are 0, with which they cannot do harm.
+    let inverse = 127.0 / most;
+    if inverse.is_infinite() { (0.0, 0.0) } else { (scale, inverse) }
+}
+
+/// The low byte of a value times `inverse`, rounded to the nearest integer, of two to the even one.
+#[inline(always)]
+fn low_byte(value: f32, inverse: f32) -> u8 {
+    // Added to 1.5 · 2²³, a small number leaves its nearest integer in the lowest bits.
+    (value * inverse + 12_582_912.0).to_bits() as u8
+}
+
+/// Rounds a row of `k` values where it lies: `k` bytes, each an integer plus 128, and up to three more that only meet
+/// zeros; behind them, at `⌈k / 4⌉`, what an integer stands for.
+#[inline(always)]
+fn round_row(row: &mut [f32]) {
+    let (scale, inverse) = scale_of(row);
+    let depth = row.len();
+    for start in (0..depth).step_by(PANEL) {
+        let count = PANEL.min(depth - start);
+        // Taken out first: bytes are written before the places that values are yet to be read from.
+        let mut values = [0.0; PANEL];
+        values[..count].copy_from_slice(&row[start..][..count]);
+        let mut bytes = [0; PANEL];
+        for lane in 0..PANEL {
+            bytes[lane] = low_byte(values[lane], inverse) ^ 128;
+        }
+        bytemuck::cast_slice_mut::<f32, u8>(row)[start..][..count].copy_from_slice(&bytes[..count]);
+    }
+    row[depth.div_ceil(GROUP)] = scale;
+}
+
+/// Sums by what the language has.
+struct Portable;
+
+impl Sums for Portable {
+    #[inline(always)]
+    unsafe fn tile<const R: usize, const Q: usize>(
+        x: [&[f32]; R],
+        panels: [&[PanelGroup]; Q],
+        _: &[PanelGroup],
+    ) -> [[[i32; PANEL]; Q]; R] {
+        let mut sums = [[[0; PANEL]; Q]; R];
+        for r in 0..R {
+            for q in 0..Q {
+                for (group, value) in panels[q].iter().zip(x[r]) {
+                    let x: [u8; GROUP] = bytemuck::cast(*value);
+                    for lane in 0..PANEL {
+                        for place in 0..GROUP {
+                            let (x, weight) = (x[place], group[lane * GROUP + place]);
+                            sums[r][q][lane] += i32::from(x) * i32::from(weight);
+                        }
+                    }
+                }
+            }
+        }
+        sums
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod vnni {
+    use std::arch::x86_64::{
+        __m512i, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_setzero_si512,
+        _mm512_storeu_si512,
+    };
+
+    use super::{PANEL, PanelGroup, Product, Sums};
+
+    struct Vnni;
+
+    /// A product by AVX-512 VNNI.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) fn run<const M: usize>(product: Product<'_, M>) {
+        product.run::<Vnni>();
+    }
+
+    impl Sums for Vnni {
+        #[inline(always)]
+        unsafe fn tile<const R: usize, const Q: usize>(
+            x: [&[f32]; R],
+            panels: [&[PanelGroup]; Q],
+            ahead: &[PanelGroup],
+        ) -> [[[i32; PANEL]; Q]; R] {
+            // SAFETY: the caller says that the processor has the instructions.
+            unsafe { tile(x, panels, ahead) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn tile<const R: usize, const Q: usize>(
+        x: [&[f32]; R],
+        panels: [&[PanelGroup]; Q],
+        ahead: &[PanelGroup],
+    ) -> [[[i32; PANEL]; Q]; R] {
+        let mut values = [[_mm512_setzero_si512(); Q]; R];
+        'sums: for place in 0..panels[0].len() {
+            let mut b = [_mm512_setzero_si512(); Q];
+            for q in 0..Q {
+                // Never taken: panels are of one length.
+                let Some(group) = panels[q].get(place) else { break 'sums };
+                // SAFETY: a group has the 64 bytes that are read, of any alignment.
+                b[q] = unsafe { _mm512_loadu_si512(group.as_ptr().cast::<__m512i>()) };
+            }
+            palmette_storage::prefetch(ahead, place);
+            for r in 0..R {
+                // Never taken: a row has more values than groups.
+                let Some(four) = x[r].get(place) else { break 'sums };
+                let four = _mm512_set1_epi32(four.to_bits() as i32);
+                for q in 0..Q {
+                    values[r][q] = _mm512_dpbusd_epi32(values[r][q], four, b[q]);
+                }
+            }
+        }
+        let mut sums = [[[0; PANEL]; Q]; R];
+        for r in 0..R {
+            for q in 0..Q {
+                // SAFETY: the array has the 64 bytes that are written, of any alignment.
+                unsafe {
+                    _mm512_storeu_si512(sums[r][q].as_mut_ptr().cast::<__m512i>(), values[r][q]);
+                }
+            }
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values(count: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+        let step = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+        };
+        (0..count).map(step).collect()
+    }
+
+    /// The definition: a vector's integers, and what one stands for.
+    fn integers(values: &[f32]) -> (Vec<i64>, f32) {
+        let most = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+        if most == 0.0 {
+            return (vec![0; values.len()], 0.0);
+        }
+        let inverse = 127.0 / most;
+        let integer = |value: &f32| (value * inverse).round_ties_even() as i64;
+        (values.iter().map(integer).collect(), most / 127.0)
+    }
+
+    fn element(x: &[f32], weight: &[f32]) -> f32 {
+        let ((p, t), (q, s)) = (integers(x), integers(weight));
+        let sum: i64 = p.iter().zip(&q).map(|(p, q)| p * q).sum();
+        sum as f32 * (t * s)
+    }
+
+    fn matrix(weight: &[f32], depth: usize) -> Int8Matrix {
+        Int8Matrix::rounded(&PackedMatrix::transposed(weight, depth)).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// To the bit, for any shape: so no row depends on how many there are. Both ways of summing.
+        #[test]
+        fn products_are_sums_of_integers(
+            rows in 0_usize..40, depth in 2_usize..70, columns in 1_usize..70,
+            sink in 0..3, portable: bool, seed: u32,
+        ) {
+            let (x, stride) = (values(rows * depth, seed), columns + 3);
+            let [one, two] = [1, 2].map(|n| values(columns * depth, seed ^ n));
+            let before = values(rows * stride, seed ^ 7);
+            let (mut out, mut rounded) = (before.clone(), x.clone());
+            let (gate, up) = (matrix(&one, depth), matrix(&two, depth));
+            let to = RowsMut { data: &mut out, stride };
+            let x_mut = &mut rounded[..];
+            match (sink, portable) {
+                (0, false) => gate.multiply(to, x_mut, false),
+                (1, false) => gate.multiply(to, x_mut, true),
+                (0, true) => Product { out: to, x: x_mut, right: [&gate], sink: Sink::Replace }.run::<Portable>(),
+                (1, true) => Product { out: to, x: x_mut, right: [&gate], sink: Sink::Add }.run::<Portable>(),
+                (_, false) => multiply_swiglu_int8(to, x_mut, &gate, &up),
+                (_, true) => Product { out: to, x: x_mut, right: [&gate, &up], sink: Sink::Gated }.run::<Portable>(),
+            }
+            for row in 0..rows {
+                for place in 0..stride {
+                    let held = before[row * stride + place];
+                    let at = |weight: &[f32]| element(
+                        &x[row * depth..][..depth], &weight[place * depth..][..depth]
+                    );
+                    let want = match sink {
+                        _ if place >= columns => held,
+                        0 => at(&one),
+                        1 => held + at(&one),
+                        _ => silu(at(&one)) * at(&two),
+                    };
+                    prop_assert_eq!(out[row * stride + place].to_bits(), want.to_bits());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_near_the_product_of_what_was_rounded() {
+        let (rows, depth, columns) = (5, 96, 40);
+        let (x, weight) = (values(rows * depth, 1), values(columns * depth, 2));
+        let mut out = vec![0.0; rows * columns];
+        let to = RowsMut { data: &mut out, stride: columns };
+        matrix(&weight, depth).multiply(to, &mut x.clone(), false);
+        for (place, &got) in out.iter().enumerate() {
+            let (x, weight) = (&x[place / columns * depth..], &weight[place % columns * depth..]);
+            let exact: f64 = (0..depth).map(|k| f64::from(x[k]) * f64::from(weight[k])).sum();
+            // Each of 96 terms is off by at most 0.5 · 0.002 · 2, mostly much less.
+            assert!((f64::from(got) - exact).abs() < 0.02, "{got} for {exact}");
+        }
+    }
+
+    #[test]
+    fn rows_of_zeros_and_rows_without_numbers() {
+        let weight = matrix(&values(20 * 6, 5), 6);
+        for (fill, is_zero) in [(0.0, true), (f32::NAN, false), (f32::INFINITY, false)] {
+            let mut x = vec![0.25; 6];
+            x[3] = fill;
+            if is_zero {
+                x.fill(0.0);
+            }
+            let mut out = vec![1.0; 20];
+            weight.multiply(RowsMut { data: &mut out, stride: 20 }, &mut x, false);
+            assert!(
+                out.iter().all(|&v| if is_zero { v == 0.0 } else { !v.is_finite() }),
+                "{out:?}"
+            );
+        }
+        // So small that 127 of them would overflow.
+        let mut x = vec![1e-45; 6];
+        let mut out = vec![1.0; 20];
+        weight.multiply(RowsMut { data: &mut out, stride: 20 }, &mut x, false);
+        assert!(out.iter().all(|&v| v == 0.0), "{out:?}");
+    }
+
+    #[test]
+    fn depths_that_cannot_be_are_left_to_others() {
+        let of =
+            |depth: usize| Int8Matrix::rounded(&PackedMatrix::transposed(&vec![1.0; depth], depth));
+        assert!(of(1).is_none() && of(Int8Matrix::MAX_DEPTH + 1).is_none());
+        let depth = Int8Matrix::MAX_DEPTH;
+        let mut out = [0.0];
+        let mut x = vec![1.0; depth];
+        of(depth).unwrap().multiply(RowsMut { data: &mut out, stride: 1 }, &mut x, false);
+        assert!((out[0] / depth as f32 - 1.0).abs() < 1e-5, "{out:?}");
+        assert_eq!(matrix(&values(37 * 5, 3), 5).num_values(), 37 * 5);
+    }
+}
