@@ -395,3 +395,101 @@ fn completions_and_help_are_printed() {
         assert!(!run(&[command, "-h"]).contains(rest));
     }
 }
+
+#[test]
+fn a_width_for_each_level() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let of =
+        |command: &str, rest: &[&str]| run_json(&with_recommender(command, &recommender, rest));
+    let history = ["--history", "P0001,P0060", "-k", "5"];
+    let even = of("recommend", &[&history[..], &["--beam-width", "64"]].concat());
+    let same = of("recommend", &[&history[..], &["--widths", "64,64,64,64"]].concat());
+    assert_eq!((&same["items"], &same["beam_width"]), (&even["items"], &even["beam_width"]));
+    assert_eq!((&same["widths"], &even["widths"]), (&json!([64, 64, 64, 64]), &Value::Null));
+    let narrow = of("recommend", &[&history[..], &["--widths", "5,5,5,6"]].concat());
+    assert_eq!((narrow["items"].as_array().unwrap().len(), &narrow["beam_width"]), (5, &json!(6)));
+
+    let histories = shop.path("histories.json");
+    let asked = ["--histories", &histories, "--users", "30", "--threads", "2"];
+    let even = of("eval", &[&asked[..], &["--beam-width", "20"]].concat());
+    let same = of("eval", &[&asked[..], &["--widths", "20,20,20,20"]].concat());
+    for part in ["metrics", "valid", "users", "beam_width"] {
+        assert_eq!(even[part], same[part], "{part}");
+    }
+
+    let refused = |rest: &[&str], words: &[&str]| {
+        check_refused(
+            &with_recommender("recommend", &recommender, &[&history, rest].concat()),
+            words,
+        );
+    };
+    refused(&["--widths", "64,128"], &["--widths 64,128", "2 beam widths", "4 levels"]);
+    refused(&["--widths", "64,0,8,8"], &["--widths 64,0,8,8", "0; at least 1"]);
+    refused(&["--widths", "64,70000,8,8"], &["70000; at most 65536"]);
+    refused(&["--widths", "64,many,8,8"], &["--widths", "'many'"]);
+    refused(&["--widths", ""], &["--widths"]);
+    refused(&["--widths", "8,8,8,8", "--beam-width", "8"], &["cannot be used with"]);
+}
+
+#[test]
+fn items_of_a_cold_start_are_asked_for() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let path = shop.path("histories.json");
+    let histories: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let histories: Vec<Vec<&str>> = histories
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|items| items.as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect())
+        .collect();
+    let mut by_appearance: Vec<&str> = Vec::new();
+    let mut has_appeared = std::collections::HashSet::new();
+    for &item in histories.iter().flatten() {
+        if has_appeared.insert(item) {
+            by_appearance.push(item);
+        }
+    }
+    let num_cold = (by_appearance.len() as f64 * 0.05).round() as usize;
+    let cold = &by_appearance[by_appearance.len() - num_cold..];
+    let asked: Vec<&Vec<&str>> =
+        histories.iter().filter(|h| h.len() >= 3 && cold.contains(&h[h.len() - 1])).collect();
+    assert!(!asked.is_empty());
+
+    let rest = ["--histories", &path, "--cold-start", "0.05", "--beam-width", "20"];
+    let document = run_json(&with_recommender("eval", &recommender, &rest));
+    assert_eq!(document["cold_start"], 0.05);
+    assert_eq!(document["cold_items"], num_cold);
+    assert_eq!(document["items"], by_appearance.len());
+    assert_eq!(document["users"], asked.len());
+    assert_eq!(document["beam_width"], 20);
+    let recall = |how: &str, k: usize| {
+        document["metrics"][how][format!("recall@{k}")].as_f64().unwrap_or_else(|| panic!("{how}"))
+    };
+    for how in ["unconstrained", "catalog", "random", "constrained"] {
+        assert!(recall(how, 1) <= recall(how, 5) && recall(how, 5) <= recall(how, 10), "{how}");
+    }
+    // Of those asked, a guess is one of the items that are held out and not yet seen.
+    let guessed = asked.iter().map(|history| {
+        let (target, before) = history.split_last().unwrap();
+        let choices = cold.iter().filter(|item| !before.contains(item)).count();
+        if before.contains(target) { 0.0 } else { 1.0 / choices as f64 }
+    });
+    let expected = guessed.sum::<f64>() / asked.len() as f64;
+    assert!((recall("random", 1) - expected).abs() < 1e-12);
+    // The built-in model has seen all items, so it does far better than a guess.
+    assert!(recall("constrained", 10) > 2.0 * recall("random", 10), "{document}");
+    assert!(recall("constrained", 10) >= recall("catalog", 10), "{document}");
+
+    let text = run(&with_recommender("eval", &recommender, &[&rest[..], &["-k", "1"]].concat()));
+    assert!(text.contains("Recall@1") && text.contains("constrained"), "{text}");
+
+    let refused = |share: &str, words: &[&str]| {
+        let rest = ["--histories", &path, "--cold-start", share];
+        check_refused(&with_recommender("eval", &recommender, &rest), words);
+    };
+    refused("2", &["--cold-start", "is 2", "between 0 and 1"]);
+    refused("0.0000001", &["histories.json", "that is 0 of the"]);
+    refused("few", &["--cold-start", "few"]);
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
-use palmette_model::{Model, ModelConfig, Session, SessionOptions};
+use palmette_model::{Model, ModelConfig, Session, WeightFormat};
 use palmette_recommend::{
     Normaliser, PromptFormat, Recommender, Request, Stage, Worker, WorkerOptions,
 };
@@ -21,10 +21,12 @@ use crate::random::Random;
 pub struct RecommendBench {
     /// The model's shape. Its vocabulary and positions are set to what the levels and the prompt need.
     pub model: ModelConfig,
+    /// How its weights are kept.
+    pub weights: WeightFormat,
     /// Most tokens of the prompt: a beginning token and as many whole items as fit.
     pub prompt: usize,
-    /// Hypotheses kept at each level.
-    pub beam: usize,
+    /// Hypotheses kept at each level, one number a level.
+    pub widths: Vec<usize>,
     /// Codes of each item.
     pub levels: usize,
     /// Size of each level's codebook.
@@ -72,12 +74,18 @@ pub struct RecommendReport {
     pub kv_bytes_beams: usize,
     /// Parameters of the model.
     pub params: usize,
+    /// How its weights are kept.
+    pub weights: WeightFormat,
+    /// Bytes they take.
+    pub weight_bytes: usize,
     /// Its shape.
     pub model: ModelConfig,
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
-    /// Hypotheses kept at each level.
+    /// Hypotheses kept at the last level, which is how many results there are at most.
     pub beam: usize,
+    /// Hypotheses kept at each level.
+    pub widths: Vec<usize>,
     /// Rows of each decode pass.
     pub rows: Vec<usize>,
     /// Codes of each item.
@@ -109,8 +117,8 @@ impl RecommendBench {
 
     fn check(&self) -> Result<(), String> {
         let counts = [
-            ("beam", self.beam),
             ("levels", self.levels),
+            ("beam", self.widths.iter().copied().min().unwrap_or(0)),
             ("codes", self.codes as usize),
             ("items", self.items),
             ("threads", self.threads),
@@ -131,13 +139,13 @@ impl RecommendBench {
 
     fn measure(&self) -> Result<RecommendReport, String> {
         let recommender = self.recommender()?;
-        let options = WorkerOptions { beam_width: self.beam, threads: self.threads };
+        let options = WorkerOptions { beam_width: self.beam(), threads: self.threads };
         let mut worker = recommender.worker(options).map_err(|e| e.to_string())?;
         let mut random = Random::new(self.seed ^ 1);
         let num_items = recommender.catalog().num_items();
         let history: Vec<u64> =
             (0..recommender.format().max_history_items).map(|_| random.below(num_items)).collect();
-        let k = self.beam.min(10);
+        let k = self.widths.iter().copied().min().unwrap_or(1).min(10);
         let request = Request { history: &history, k, include_seen: true, items: None };
 
         time_request(&mut worker, &request)?;
@@ -167,15 +175,10 @@ impl RecommendBench {
         let operations = Operations::of(&model, &passes);
         let (flops, prefill_flops) = (operations.total(), operations.prefill);
         let bound_ms = flops as f64 / gemm_gflops / 1e6;
-        let planned = Session::planned_bytes(
-            &model,
-            &SessionOptions {
-                max_prompt_tokens: recommender.format().max_prompt_tokens(),
-                max_beams: self.beam,
-                max_decode_passes: self.levels - 1,
-                threads: self.threads,
-            },
-        );
+        let beams = &self.widths[..self.levels - 1];
+        let max_prompt_tokens = recommender.format().max_prompt_tokens();
+        let planned =
+            Session::planned_bytes_of_passes(&model, max_prompt_tokens, beams, self.threads);
         let kv_bytes_planned =
             planned.map_or(0, |planned| planned.prompt_cache + planned.beam_cache);
         let (prompt_bytes, beam_bytes) = worker.cache_bytes();
@@ -200,9 +203,12 @@ impl RecommendBench {
             kv_bytes_used: prompt_bytes + beam_bytes,
             kv_bytes_beams: beam_bytes,
             params: recommender.model().num_parameters(),
+            weights: self.weights,
+            weight_bytes: recommender.model().weight_bytes(),
             model,
             prompt_tokens,
-            beam: self.beam,
+            beam: self.beam(),
+            widths: self.widths.clone(),
             rows,
             levels: self.levels,
             codes: self.codes,
@@ -226,8 +232,15 @@ impl RecommendBench {
             ..self.model.clone()
         };
         let model = Model::random(config, self.seed).map_err(|e| e.to_string())?;
+        let model = model.with_weights(self.weights);
         let recommender = Recommender::new(model, catalog, format).map_err(|e| e.to_string())?;
-        Ok(recommender.with_normaliser(self.normaliser))
+        let recommender = recommender.with_normaliser(self.normaliser);
+        recommender.with_widths(self.widths.clone()).map_err(|e| e.to_string())
+    }
+
+    /// The last level's width.
+    fn beam(&self) -> usize {
+        self.widths.last().copied().unwrap_or(0)
     }
 
     fn catalog(&self) -> Result<Catalog, String> {
@@ -294,8 +307,9 @@ mod tests {
         };
         RecommendBench {
             model,
+            weights: WeightFormat::F32,
             prompt: 12,
-            beam: 8,
+            widths: vec![8; 3],
             levels: 3,
             codes: 16,
             items: 300,
@@ -313,6 +327,11 @@ mod tests {
         assert_eq!(report.rows, [8, 8]);
         assert_eq!(report.kv_bytes_planned, report.kv_bytes_used);
         assert!(report.total_ms > 0.0 && report.bound_ms > 0.0 && report.flops > 0);
+        let scheduled = RecommendBench { widths: vec![4, 16, 8], ..bench() }.run().unwrap();
+        assert_eq!((scheduled.rows, scheduled.beam), (vec![4, 16], 8));
+        assert_eq!(scheduled.kv_bytes_planned, scheduled.kv_bytes_used);
+        // Slots of 4 + 16 rows, 2 layers of keys and values of 16 numbers, and lists of 16 places a pass.
+        assert_eq!(scheduled.kv_bytes_beams, 20 * 2 * 2 * 16 * 4 + 2 * 16 * 8 + 3 * 8);
         let whole = RecommendBench { normaliser: Normaliser::Vocabulary, ..bench() };
         assert_eq!(whole.run().unwrap().logits, 50);
     }
@@ -320,7 +339,9 @@ mod tests {
     #[test]
     fn nothing_to_measure_is_an_error() {
         let says = |bench: RecommendBench| bench.run().unwrap_err().to_string();
-        assert!(says(RecommendBench { beam: 0, ..bench() }).contains("beam is 0"));
+        assert!(says(RecommendBench { widths: vec![8, 0, 8], ..bench() }).contains("beam is 0"));
+        let few = RecommendBench { widths: vec![8, 8], ..bench() };
+        assert!(says(few).contains("2 beam widths were given for 3 levels"));
         assert!(says(RecommendBench { prompt: 3, ..bench() }).contains("shortest has 4"));
         let mut odd = bench();
         odd.model.head_dim = 7;

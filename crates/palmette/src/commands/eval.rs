@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_eval::{
-    EvalOptions, Evaluation, Floor, Histories, ItemItem, Popularity, Question, RankingMetrics,
-    Split, ValidShare, evaluate, evaluate_floor, evenly_spread,
+    ColdStart, EvalOptions, Evaluation, Floor, Histories, ItemItem, Popularity, Question,
+    RankingMetrics, Split, ValidShare, evaluate, evaluate_floor, evenly_spread,
 };
 use serde_json::{Value, json};
 
-use super::loading::{RecommenderArgs, set_threads};
+use super::cold_start::{self, ColdStartArgs};
+use super::loading::{RecommenderArgs, set_threads, with_widths};
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
 /// Measure a model on held-out items, next to popularity and item-item filtering.
@@ -31,12 +32,23 @@ pub(crate) struct EvalArgs {
     /// Which item is asked for: test (the last) or validation (the one before it)
     #[arg(long, value_name = "SPLIT", default_value = "test")]
     split: Split,
-    /// The Ks to report
-    #[arg(short, value_name = "KS", value_delimiter = ',', default_value = "5,10")]
+    /// Ask for items that the model has never seen: the newest SHARE of the items, by first
+    /// appearance in the histories, as `palmette-train train --cold-start SHARE` holds them out
+    ///
+    /// Reports Recall@K over the users whose item is one of them, by the model alone, searching the whole
+    /// catalog, guessing among the held-out items, and searching them alone. The histories must be
+    /// those of training: an item's age is its place in them.
+    #[arg(long, value_name = "SHARE")]
+    cold_start: Option<f64>,
+    /// The Ks to report [default: 5,10; with --cold-start 1,5,10]
+    #[arg(short, value_name = "KS", value_delimiter = ',')]
     k: Vec<usize>,
     /// Hypotheses kept at each level, at least the largest K
     #[arg(long, value_name = "N", default_value_t = 50)]
     beam_width: usize,
+    /// A width for each level instead, such as 64,256,128,128: as many as semantic IDs have codes
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', conflicts_with = "beam_width")]
+    widths: Option<Vec<usize>>,
     /// Ask only this many users, evenly spread over the file
     #[arg(long, value_name = "N")]
     users: Option<usize>,
@@ -54,12 +66,23 @@ pub(crate) struct EvalArgs {
     json: bool,
 }
 
+impl EvalArgs {
+    fn ks(&self) -> Vec<usize> {
+        match (self.k.as_slice(), self.cold_start) {
+            ([], None) => vec![5, 10],
+            ([], Some(_)) => vec![1, 5, 10],
+            (ks, _) => ks.to_vec(),
+        }
+    }
+}
+
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let threads = set_threads(args.threads)?;
-    let max_k = args.k.iter().copied().max().unwrap_or(0);
-    ensure!(max_k > 0 && !args.k.contains(&0), "-k must be at least 1");
+    let ks = args.ks();
+    let max_k = ks.iter().copied().max().unwrap_or(0);
+    ensure!(max_k > 0 && !ks.contains(&0), "-k must be at least 1");
     ensure!(args.users != Some(0), "--users is 0; at least 1 user must be asked");
-    let recommender = args.recommender.load()?;
+    let recommender = with_widths(args.recommender.load()?, args.widths.as_deref())?;
     let histories =
         Histories::read(&args.histories)?.bind(&args.histories, recommender.catalog())?;
     let all: Vec<Question<'_>> =
@@ -70,15 +93,39 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         args.histories.display(),
         Split::MIN_ITEMS
     );
-    let asked = evenly_spread(&all, args.users.unwrap_or(all.len()));
-
     let options = EvalOptions {
-        beam_width: args.beam_width,
+        // Of several widths the last is the number of results.
+        beam_width: args
+            .widths
+            .as_ref()
+            .and_then(|widths| widths.last().copied())
+            .unwrap_or(args.beam_width),
         k: max_k,
         include_seen: args.include_seen,
         unconstrained: !args.no_unconstrained,
         threads,
     };
+    if let Some(share) = args.cold_start {
+        let cold = ColdStart::newest(&histories, recommender.catalog().num_items(), share)
+            .with_context(|| format!("--cold-start with {}", args.histories.display()))?;
+        let all = cold.questions(&histories, args.split);
+        ensure!(
+            !all.is_empty(),
+            "{}: none of the {} newest items is one that a user is asked for; hold out a larger share",
+            args.histories.display(),
+            grouped(cold.num_items() as u64)
+        );
+        let questions = evenly_spread(&all, args.users.unwrap_or(all.len()));
+        let of = ColdStartArgs {
+            split: args.split,
+            widths: args.widths.as_deref(),
+            ks: &ks,
+            json: args.json,
+        };
+        return cold_start::run(&recommender, &cold, share, &questions, &options, &of);
+    }
+
+    let asked = evenly_spread(&all, args.users.unwrap_or(all.len()));
     let start = Instant::now();
     let bar = progress_bar(asked.len(), "users", args.json);
     let evaluation =
@@ -96,16 +143,22 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         (item_item.name(), evaluate_floor(&item_item, &asked, max_k, args.include_seen, threads)),
     ];
     match args.json {
-        true => print_json(&document(args, &rows, &evaluation, seconds)),
-        false => print(&text(args, &rows, &evaluation, seconds)),
+        true => print_json(&document(args, &ks, &rows, &evaluation, seconds)),
+        false => print(&text(args, &ks, &rows, &evaluation, seconds)),
     }
 }
 
 type Rows<'a> = [(&'a str, RankingMetrics); 3];
 
-fn document(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: f64) -> Value {
+fn document(
+    args: &EvalArgs,
+    ks: &[usize],
+    rows: &Rows<'_>,
+    evaluation: &Evaluation,
+    seconds: f64,
+) -> Value {
     let metrics = |metrics: &RankingMetrics| -> Value {
-        let at = args.k.iter().flat_map(|&k| {
+        let at = ks.iter().flat_map(|&k| {
             let at = metrics.at(k);
             [
                 (format!("hit_rate@{k}"), json!(at.hit_rate)),
@@ -121,6 +174,7 @@ fn document(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: 
         "split": args.split,
         "users": evaluation.metrics.questions(),
         "beam_width": evaluation.beam_width,
+        "widths": args.widths,
         "metrics": named.collect::<serde_json::Map<_, _>>(),
         "valid": {
             "constrained": valid(evaluation.constrained),
@@ -131,14 +185,20 @@ fn document(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: 
     })
 }
 
-fn text(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: f64) -> String {
+fn text(
+    args: &EvalArgs,
+    ks: &[usize],
+    rows: &Rows<'_>,
+    evaluation: &Evaluation,
+    seconds: f64,
+) -> String {
     let users = evaluation.metrics.questions();
     let mut headings = vec![String::new()];
-    for k in &args.k {
+    for k in ks {
         headings.extend([format!(" HR@{k}"), format!(" NDCG@{k}")]);
     }
     let cells = |(name, metrics): &(&str, RankingMetrics)| {
-        let numbers = args.k.iter().flat_map(|&k| {
+        let numbers = ks.iter().flat_map(|&k| {
             let at = metrics.at(k);
             [format!("{:.4}", at.hit_rate), format!("{:.4}", at.ndcg)]
         });
@@ -157,7 +217,7 @@ fn text(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: f64)
         text += &format!(
             "without the constraint: {} of the best {}, {} of the beam\n",
             percent(best),
-            args.k.iter().max().unwrap_or(&0),
+            ks.iter().max().unwrap_or(&0),
             percent(beam)
         );
     }

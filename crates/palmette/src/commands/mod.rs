@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod catalog;
+mod cold_start;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod grammar;

@@ -8,7 +8,7 @@ use palmette_recommend::{Recommendations, Request, WorkerOptions};
 use serde_json::{Value, json};
 
 use super::items::{codes_text, item_json, name_text, scored_item_json};
-use super::loading::{RecommenderArgs, filter, ranks, set_threads};
+use super::loading::{RecommenderArgs, filter, ranks, set_threads, with_widths};
 use crate::output::{print, print_json, table};
 use crate::timings::{Timings, timed};
 
@@ -33,6 +33,9 @@ pub(crate) struct RecommendArgs {
     /// The search is as wide as K where that is more.
     #[arg(long, value_name = "N", default_value_t = 128)]
     beam_width: usize,
+    /// A width for each level instead, such as 64,256,128,128: as many as semantic IDs have codes
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', conflicts_with = "beam_width")]
+    widths: Option<Vec<usize>>,
     /// Recommend only items that match this filter, as JSON or @FILE: see `palmette catalog filter --help`
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
@@ -55,7 +58,7 @@ pub(crate) struct RecommendArgs {
 
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let threads = set_threads(args.threads)?;
-    let recommender = args.recommender.load()?;
+    let recommender = with_widths(args.recommender.load()?, args.widths.as_deref())?;
     let catalog = recommender.catalog();
     let history = ranks(catalog, &args.history)?;
     let options = WorkerOptions { beam_width: args.beam_width, threads };
@@ -79,6 +82,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
             "history": of_history,
             "history_used": answer.history_used,
             "beam_width": answer.beam_width,
+            "widths": args.widths,
             "items": items_json(catalog, &answer),
         });
         if args.timings {

@@ -5,6 +5,7 @@ use palmette_bench::recommend::{RecommendBench, RecommendReport};
 use palmette_model::ModelConfig;
 use palmette_recommend::Normaliser;
 
+use crate::commands::loading::WeightsArg;
 use crate::output::{bytes, grouped, print, print_json, table};
 
 /// Time whole recommendations by a model with random weights, next to what their arithmetic must take
@@ -36,12 +37,18 @@ pub(crate) struct RecommendArgs {
     /// Width of a head, instead of the shape's
     #[arg(long, value_name = "N")]
     head_dim: Option<usize>,
+    /// How weights are kept: int8 rounds the layers'
+    #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
+    weights: WeightsArg,
     /// Most tokens of the prompt: a beginning token and as many whole items as fit
     #[arg(long, value_name = "N", default_value_t = 512)]
     prompt: usize,
     /// Hypotheses kept at each level
     #[arg(long, value_name = "N", default_value_t = 128)]
     beam: usize,
+    /// A width for each level instead, such as 64,256,128: as many as --levels
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', conflicts_with = "beam")]
+    widths: Option<Vec<usize>>,
     /// Codes of each item
     #[arg(long, value_name = "N", default_value_t = 3)]
     levels: usize,
@@ -72,6 +79,7 @@ const EXAMPLES: &str = "\
 Examples:
   palmette bench recommend --params 10m --prompt 512 --beam 128 --levels 3 --codes 256
   palmette bench recommend --params 50m --beam 512 --threads 2 --json
+  palmette bench recommend --widths 64,256,128
   palmette bench recommend --params 1m --layers 8 --normaliser vocabulary
 
 Shapes, with 3 levels of 256 codes:
@@ -105,8 +113,9 @@ enum Whole {
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let bench = RecommendBench {
         model: model(args),
+        weights: args.weights.format(),
         prompt: args.prompt,
-        beam: args.beam,
+        widths: args.widths.clone().unwrap_or_else(|| vec![args.beam; args.levels]),
         levels: args.levels,
         codes: args.codes,
         items: args.items,
@@ -149,8 +158,9 @@ fn model(args: &RecommendArgs) -> ModelConfig {
 fn text(report: &RecommendReport) -> String {
     let shape = &report.model;
     let mut text = format!(
-        "{} parameters: hidden {}, inner {}, {} layers, {} heads, {} for keys and values, of {}\n",
+        "{} parameters in {}: hidden {}, inner {}, {} layers, {} heads, {} for keys and values, of {}\n",
         grouped(report.params as u64),
+        bytes(report.weight_bytes),
         shape.hidden_size,
         shape.intermediate_size,
         shape.num_hidden_layers,
@@ -161,7 +171,7 @@ fn text(report: &RecommendReport) -> String {
     text += &format!(
         "{} prompt tokens, beam {}, {} levels of {} codes, {} items, {} logits a row\n\n",
         report.prompt_tokens,
-        report.beam,
+        beam_text(&report.widths),
         report.levels,
         report.codes,
         grouped(report.items as u64),
@@ -191,4 +201,12 @@ fn text(report: &RecommendReport) -> String {
     );
     let cpu = report.machine.cpu.as_deref().unwrap_or("an unknown processor");
     text + &format!("{cpu}, {} threads, median of {} requests", report.threads, report.repeat)
+}
+
+/// One width where all levels have the same, as a search without a schedule.
+fn beam_text(widths: &[usize]) -> String {
+    match widths.split_first() {
+        Some((first, rest)) if rest.iter().all(|width| width == first) => first.to_string(),
+        _ => widths.iter().map(usize::to_string).collect::<Vec<_>>().join("-"),
+    }
 }
