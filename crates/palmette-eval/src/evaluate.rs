@@ -8,7 +8,8 @@ use palmette_core::{TokenId, Unconstrained};
 use palmette_decode::{BeamOptions, BeamSearch};
 use palmette_model::{Session, SessionError, SessionOptions};
 use palmette_recommend::{
-    MAX_BEAM_WIDTH, RecommendError, Recommender, Request, Worker, WorkerOptions,
+    MAX_BEAM_WIDTH, Mode, RecommendError, Recommender, Request, Verification, Worker,
+    WorkerOptions,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -20,6 +21,8 @@ use crate::split::Question;
 /// How to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvalOptions {
+    /// How items are found.
+    pub mode: Mode,
     /// Hypotheses kept at each level.
     pub beam_width: usize,
     /// How many recommendations to ask for: the largest K.
@@ -47,6 +50,9 @@ pub struct Evaluation {
     pub unconstrained: Option<ValidShare>,
     /// The same over the whole beam.
     pub unconstrained_beam: Option<ValidShare>,
+    /// Where the right items stood among the sequences that were generated without the constraint. Sequences that are no
+    /// item keep their places; items of the history are left out, where they may not be recommended.
+    pub unconstrained_metrics: Option<RankingMetrics>,
 }
 
 /// How many of the generated semantic IDs were items of the catalog.
@@ -95,6 +101,7 @@ impl Evaluation {
             constrained: ValidShare::default(),
             unconstrained: none,
             unconstrained_beam: none,
+            unconstrained_metrics: none.map(|_| RankingMetrics::new(options.k)),
         }
     }
 
@@ -109,6 +116,11 @@ impl Evaluation {
             if let (Some(sum), Some(more)) = (sum.as_mut(), more) {
                 sum.add(more);
             }
+        }
+        if let (Some(sum), Some(more)) =
+            (self.unconstrained_metrics.as_mut(), &other.unconstrained_metrics)
+        {
+            sum.merge(more);
         }
         self
     }
@@ -188,10 +200,16 @@ struct Examiner<'r> {
     every_id: &'r HashSet<Vec<u32>>,
     options: EvalOptions,
     worker: Worker<'r>,
-    free: Option<FreeRunning<'r>>,
+    free: Option<Free<'r>>,
 }
 
-/// Generation without the constraint.
+/// Generation without the constraint, by the decoder or the draft head.
+enum Free<'r> {
+    Decoder(FreeRunning<'r>),
+    Draft(Worker<'r>),
+}
+
+/// Generation by the decoder without the constraint.
 struct FreeRunning<'r> {
     session: Session<'r>,
     search: BeamSearch<Unconstrained>,
@@ -205,11 +223,15 @@ impl<'r> Examiner<'r> {
         every_id: &'r HashSet<Vec<u32>>,
         options: &EvalOptions,
     ) -> Result<Self, EvalError> {
-        let worker =
-            recommender.worker(WorkerOptions { beam_width: options.beam_width, threads: 1 })?;
-        let free = match options.unconstrained {
-            true => Some(FreeRunning::new(recommender, options)?),
-            false => None,
+        let beam = WorkerOptions { beam_width: options.beam_width, threads: 1 };
+        let worker = recommender.worker_in(options.mode, beam)?;
+        let free = match (options.unconstrained, options.mode) {
+            (false, _) => None,
+            (true, Mode::Beam) => Some(Free::Decoder(FreeRunning::new(recommender, options)?)),
+            (true, Mode::Draft(_)) => {
+                let free = Mode::Draft(Verification::None);
+                Some(Free::Draft(recommender.worker_in(free, beam)?))
+            }
         };
         Ok(Self { recommender, every_id, options: *options, worker, free })
     }
@@ -223,19 +245,53 @@ impl<'r> Examiner<'r> {
         let is_item = |tokens: &[TokenId]| is_item(self.recommender, self.every_id, tokens);
         let found: Vec<bool> = self.worker.generated().take(k).map(is_item).collect();
         sum.constrained.add(ValidShare::of(&found));
-        if let Some(free) = &mut self.free {
-            free.generate(self.recommender, question.history)?;
-            let found: Vec<bool> =
-                free.search.results().map(|hypothesis| is_item(hypothesis.tokens)).collect();
-            if let Some(share) = &mut sum.unconstrained {
-                share.add(ValidShare::of(&found[..k.min(found.len())]));
+        let Some(free) = &mut self.free else { return Ok(()) };
+        let sequences: Vec<&[TokenId]> = match free {
+            Free::Decoder(free) => {
+                free.generate(self.recommender, question.history)?;
+                free.search.results().map(|hypothesis| hypothesis.tokens).collect()
             }
-            if let Some(share) = &mut sum.unconstrained_beam {
-                share.add(ValidShare::of(&found));
+            Free::Draft(worker) => {
+                worker.recommend(&Request { include_seen: true, ..request }, |_| {})?;
+                worker.generated().collect()
             }
+        };
+        let found: Vec<bool> = sequences.iter().map(|tokens| is_item(tokens)).collect();
+        if let Some(share) = &mut sum.unconstrained {
+            share.add(ValidShare::of(&found[..k.min(found.len())]));
+        }
+        if let Some(share) = &mut sum.unconstrained_beam {
+            share.add(ValidShare::of(&found));
+        }
+        if let Some(metrics) = &mut sum.unconstrained_metrics {
+            let seen = if include_seen { &[] } else { question.history };
+            metrics.add(place_of(self.recommender, &sequences, question.target, seen));
         }
         Ok(())
     }
+}
+
+/// The place of an item among generated sequences, those that are an item of `seen` left out.
+fn place_of(
+    recommender: &Recommender,
+    sequences: &[&[TokenId]],
+    target: u64,
+    seen: &[u64],
+) -> Option<usize> {
+    let (catalog, tokens) = (recommender.catalog(), recommender.constraint().tokens());
+    let mut place = 0;
+    for sequence in sequences {
+        let codes = sequence.iter().enumerate().map(|(level, &token)| tokens.code(level, token));
+        let ranks = codes.collect::<Option<Vec<u32>>>().map(|codes| catalog.find(&codes));
+        if ranks.as_ref().is_some_and(|ranks| ranks.contains(&target)) {
+            return Some(place);
+        }
+        let is_seen = ranks.is_some_and(|mut ranks| {
+            !ranks.is_empty() && ranks.all(|rank| seen.contains(&rank))
+        });
+        place += usize::from(!is_seen);
+    }
+    None
 }
 
 /// Whether generated tokens spell a semantic ID of the catalog: decoded code by code and looked up

@@ -39,7 +39,14 @@ fn uniform_ids() -> Vec<Vec<u32>> {
 }
 
 fn options() -> EvalOptions {
-    EvalOptions { beam_width: 6, k: 5, include_seen: false, unconstrained: true, threads: 1 }
+    EvalOptions {
+        mode: Mode::Beam,
+        beam_width: 6,
+        k: 5,
+        include_seen: false,
+        unconstrained: true,
+        threads: 1,
+    }
 }
 
 /// The best items of an empty history: leaving them out makes a narrow search widen.

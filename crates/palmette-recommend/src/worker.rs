@@ -9,7 +9,9 @@ use palmette_core::TokenId;
 use palmette_decode::{BeamOptions, BeamSearch};
 use palmette_model::{Session, SessionOptions};
 
+use crate::draft::{Draft, state_of};
 use crate::error::RecommendError;
+use crate::mode::Mode;
 use crate::recommender::Recommender;
 
 /// Widest beam, and most recommendations of one request: caches and logits grow with it.
@@ -63,7 +65,7 @@ pub struct Recommendations {
 pub enum Stage {
     /// The model read the prompt.
     Prefill,
-    /// The model read one more token of every beam.
+    /// The model, or its draft head, read one more token of every beam.
     Decode,
     /// Beams moved on and their masks were made.
     Mask,
@@ -76,11 +78,13 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct Worker<'r> {
     recommender: &'r Recommender,
+    mode: Mode,
     options: WorkerOptions,
     /// Width the buffers are planned for: the options' own, except after a request that needed more.
     planned_width: usize,
     session: Session<'r>,
     search: BeamSearch<CatalogConstraint>,
+    draft: Option<Draft<'r>>,
     history: Vec<Vec<u32>>,
     prompt: Vec<TokenId>,
     /// Rows of the latest request's passes.
@@ -90,36 +94,59 @@ pub struct Worker<'r> {
 impl<'r> Worker<'r> {
     pub(crate) fn new(
         recommender: &'r Recommender,
+        mode: Mode,
         options: WorkerOptions,
     ) -> Result<Self, RecommendError> {
-        Self::planned(recommender, options, options.beam_width)
+        Self::planned(recommender, mode, options, options.beam_width)
     }
 
     fn planned(
         recommender: &'r Recommender,
+        mode: Mode,
         options: WorkerOptions,
         planned_width: usize,
     ) -> Result<Self, RecommendError> {
         let width = checked("beam width", planned_width, MAX_BEAM_WIDTH)?;
-        let levels = recommender.format().levels.len();
-        let session = Session::new(
-            recommender.model(),
-            SessionOptions {
-                max_prompt_tokens: recommender.format().max_prompt_tokens(),
-                max_beams: planned_width,
-                max_decode_passes: levels.saturating_sub(1),
-                threads: options.threads.max(1),
-            },
-        )?;
-        let search = BeamSearch::new(BeamOptions { width, max_tokens: levels });
-        let (history, prompt, rows) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { recommender, options, planned_width, session, search, history, prompt, rows })
+        let (levels, threads) = (recommender.format().levels.len(), options.threads.max(1));
+        let beam_options = BeamOptions { width, max_tokens: levels };
+        let prompt_tokens = recommender.format().max_prompt_tokens();
+        let (draft, plan) = match mode {
+            Mode::Beam => {
+                let (max_beams, max_decode_passes) = (planned_width, levels.saturating_sub(1));
+                let max_prompt_tokens = prompt_tokens;
+                (None, SessionOptions { max_prompt_tokens, max_beams, max_decode_passes, threads })
+            }
+            Mode::Draft(verification) => {
+                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
+                let draft = Draft::new(recommender, head, verification, beam_options, threads)?;
+                let plan = SessionOptions {
+                    max_prompt_tokens: prompt_tokens + head.num_placeholders(),
+                    max_beams: 0,
+                    max_decode_passes: 0,
+                    threads,
+                };
+                (Some(draft), plan)
+            }
+        };
+        Ok(Self {
+            recommender,
+            mode,
+            options,
+            planned_width,
+            session: Session::new(recommender.model(), plan)?,
+            search: BeamSearch::new(beam_options),
+            draft,
+            history: Vec::new(),
+            prompt: Vec::new(),
+            rows: Vec::new(),
+        })
     }
 
     /// Recommends items, calling `stage_ended` after each part of the work, so that a caller with a
     /// clock can time them.
     ///
-    /// Exact at its width: the search is that of `palmette-decode`, over the items that may be
+    /// Exact at its width but for the two free ways of [`Verification`](crate::Verification): the search is that of
+    /// `palmette-decode`, over the items that may be
     /// recommended and no others. What was seen is left out before the search, not after it, so there
     /// are `k` items as long as the catalog has that many to recommend.
     ///
@@ -137,18 +164,27 @@ impl<'r> Worker<'r> {
         // Every request begins at the same width, whatever the one before it needed.
         let beam_width = self.options.beam_width.max(k);
         if self.planned_width != beam_width {
-            *self = Self::planned(self.recommender, self.options, beam_width)?;
+            *self = Self::planned(self.recommender, self.mode, self.options, beam_width)?;
         }
         let constraint = self.constraint(request);
         let history_used = self.search(&constraint, request.history, &mut stage_ended)?;
-        let ranks = |state| constraint.items_at(state);
-        let items = self
-            .search
-            .results()
-            .flat_map(|found| ranks(found.state).map(move |rank| (rank, found.score)))
-            .map(|(rank, score)| Recommended { rank, score })
-            .take(k)
-            .collect();
+        let items = match self.draft.as_ref().and_then(Draft::free_search) {
+            None => {
+                let ranks = |state| constraint.items_at(state);
+                let found = self.search.results();
+                let items = found.flat_map(|f| ranks(f.state).map(move |rank| (rank, f.score)));
+                items.map(|(rank, score)| Recommended { rank, score }).take(k).collect()
+            }
+            Some(free) => {
+                let found = free.results().flat_map(|found| {
+                    let state = state_of(&constraint, found.tokens);
+                    let ranks: Vec<u64> =
+                        state.iter().flat_map(|state| constraint.items_at(state)).collect();
+                    ranks.into_iter().map(move |rank| (rank, found.score))
+                });
+                found.map(|(rank, score)| Recommended { rank, score }).take(k).collect()
+            }
+        };
         Ok(Recommendations { items, history_used, beam_width })
     }
 
@@ -169,8 +205,11 @@ impl<'r> Worker<'r> {
     }
 
     /// The sequences that the latest request's search found, best first, as the model's tokens.
-    pub fn generated(&self) -> impl ExactSizeIterator<Item = &[TokenId]> {
-        self.search.results().map(|found| found.tokens)
+    pub fn generated(&self) -> Box<dyn ExactSizeIterator<Item = &[TokenId]> + '_> {
+        match self.draft.as_ref().and_then(Draft::free_search) {
+            None => Box::new(self.search.results().map(|found| found.tokens)),
+            Some(free) => Box::new(free.results().map(|found| found.tokens)),
+        }
     }
 
     /// Tokens of the latest request's prompt.
@@ -203,18 +242,23 @@ impl<'r> Worker<'r> {
         format.write_prompt(&self.history, &mut self.prompt);
         self.session.set_prompt(&self.prompt)?;
 
+        self.rows.clear();
+        let (session, rows) = (&mut self.session, &mut self.rows);
+        if let Some(draft) = &mut self.draft {
+            draft.search(self.recommender, session, &mut self.search, constraint, rows, stage_ended)?;
+            return Ok(used);
+        }
         self.search.start(constraint)?;
         stage_ended(Stage::Mask);
-        self.rows.clear();
         while self.search.is_live() {
-            let level = self.rows.len();
+            let level = rows.len();
             let columns = self.recommender.columns(level);
             let (parents, tokens) = (self.search.parents(), self.search.tokens());
-            self.rows.push(tokens.len());
+            rows.push(tokens.len());
             let logits = if level == 0 {
-                self.session.prompt_logits_of(columns.clone())?
+                session.prompt_logits_of(columns.clone())?
             } else {
-                self.session.next_logits_of(parents, tokens, columns.clone())?
+                session.next_logits_of(parents, tokens, columns.clone())?
             };
             stage_ended(if level == 0 { Stage::Prefill } else { Stage::Decode });
             self.search.select_of(logits, columns)?;

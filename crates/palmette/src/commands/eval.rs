@@ -9,9 +9,11 @@ use palmette_eval::{
     EvalOptions, Evaluation, Floor, Histories, ItemItem, Popularity, Question, RankingMetrics,
     Split, ValidShare, evaluate, evaluate_floor, evenly_spread,
 };
+use palmette_recommend::Mode;
 use serde_json::{Value, json};
 
 use super::loading::{RecommenderArgs, set_threads};
+use super::mode::{self, ModeArgs};
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
 /// Measure a model on held-out items, next to popularity and item-item filtering.
@@ -24,6 +26,8 @@ use crate::output::{grouped, print, print_json, progress_bar, table};
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     recommender: RecommenderArgs,
+    #[command(flatten)]
+    mode: ModeArgs,
     /// Histories, oldest item first: {user: [item, …]} as JSON, or JSON lines of
     /// {"user_id": …, "history": [item, …]}
     #[arg(long, value_name = "FILE")]
@@ -59,7 +63,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let max_k = args.k.iter().copied().max().unwrap_or(0);
     ensure!(max_k > 0 && !args.k.contains(&0), "-k must be at least 1");
     ensure!(args.users != Some(0), "--users is 0; at least 1 user must be asked");
-    let recommender = args.recommender.load()?;
+    let mode = args.mode.mode()?;
+    let recommender = args.recommender.load(mode)?;
     let histories =
         Histories::read(&args.histories)?.bind(&args.histories, recommender.catalog())?;
     let all: Vec<Question<'_>> =
@@ -73,6 +78,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let asked = evenly_spread(&all, args.users.unwrap_or(all.len()));
 
     let options = EvalOptions {
+        mode,
         beam_width: args.beam_width,
         k: max_k,
         include_seen: args.include_seen,
@@ -90,20 +96,29 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let known = all.iter().map(|question| question.history);
     let popularity = Popularity::fit(known.clone(), num_items);
     let item_item = ItemItem::fit(known, num_items);
-    let rows = [
+    let mut rows = vec![
         ("model", evaluation.metrics.clone()),
         (popularity.name(), evaluate_floor(&popularity, &asked, max_k, args.include_seen, threads)),
         (item_item.name(), evaluate_floor(&item_item, &asked, max_k, args.include_seen, threads)),
     ];
+    if let (Mode::Draft(_), Some(metrics)) = (mode, &evaluation.unconstrained_metrics) {
+        rows.insert(1, ("not verified", metrics.clone()));
+    }
     match args.json {
-        true => print_json(&document(args, &rows, &evaluation, seconds)),
+        true => print_json(&document(args, mode, &rows, &evaluation, seconds)),
         false => print(&text(args, &rows, &evaluation, seconds)),
     }
 }
 
-type Rows<'a> = [(&'a str, RankingMetrics); 3];
+type Rows<'a> = [(&'a str, RankingMetrics)];
 
-fn document(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: f64) -> Value {
+fn document(
+    args: &EvalArgs,
+    mode: Mode,
+    rows: &Rows<'_>,
+    evaluation: &Evaluation,
+    seconds: f64,
+) -> Value {
     let metrics = |metrics: &RankingMetrics| -> Value {
         let at = args.k.iter().flat_map(|&k| {
             let at = metrics.at(k);
@@ -119,6 +134,7 @@ fn document(args: &EvalArgs, rows: &Rows<'_>, evaluation: &Evaluation, seconds: 
     let named = rows.iter().map(|(name, row)| ((*name).to_owned(), metrics(row)));
     json!({
         "split": args.split,
+        "mode": mode::name(mode),
         "users": evaluation.metrics.questions(),
         "beam_width": evaluation.beam_width,
         "metrics": named.collect::<serde_json::Map<_, _>>(),
