@@ -124,7 +124,9 @@ mod tests {
         let ids: [&[u32]; 4] = [&[0, 1, 2], &[2, 1, 0], &[2, 1, 0], &[1, 1, 1]];
         let keys = CatalogKeys::new(&catalog(&ids, Some(vec![3, 2, 4]))).unwrap();
         assert_eq!(keys.len(), 3);
-        for (a, b, c) in (0..4).flat_map(|a| (0..3).flat_map(move |b| (0..5).map(move |c| (a, b, c)))) {
+        for (a, b, c) in
+            (0..4).flat_map(|a| (0..3).flat_map(move |b| (0..5).map(move |c| (a, b, c))))
+        {
             let codes = [a, b, c];
             assert_eq!(keys.contains(&codes), ids.contains(&&codes[..]), "{codes:?}");
         }

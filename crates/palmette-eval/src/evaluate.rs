@@ -8,8 +8,7 @@ use palmette_core::{TokenId, Unconstrained};
 use palmette_decode::{BeamOptions, BeamSearch};
 use palmette_model::{Session, SessionError, SessionOptions};
 use palmette_recommend::{
-    MAX_BEAM_WIDTH, Mode, RecommendError, Recommender, Request, Verification, Worker,
-    WorkerOptions,
+    MAX_BEAM_WIDTH, Mode, RecommendError, Recommender, Request, Verification, Worker, WorkerOptions,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -205,8 +204,8 @@ struct Examiner<'r> {
 
 /// Generation without the constraint, by the decoder or the draft head.
 enum Free<'r> {
-    Decoder(FreeRunning<'r>),
-    Draft(Worker<'r>),
+    Decoder(Box<FreeRunning<'r>>),
+    Draft(Box<Worker<'r>>),
 }
 
 /// Generation by the decoder without the constraint.
@@ -227,10 +226,12 @@ impl<'r> Examiner<'r> {
         let worker = recommender.worker_in(options.mode, beam)?;
         let free = match (options.unconstrained, options.mode) {
             (false, _) => None,
-            (true, Mode::Beam) => Some(Free::Decoder(FreeRunning::new(recommender, options)?)),
+            (true, Mode::Beam) => {
+                Some(Free::Decoder(Box::new(FreeRunning::new(recommender, options)?)))
+            }
             (true, Mode::Draft(_)) => {
                 let free = Mode::Draft(Verification::None);
-                Some(Free::Draft(recommender.worker_in(free, beam)?))
+                Some(Free::Draft(Box::new(recommender.worker_in(free, beam)?)))
             }
         };
         Ok(Self { recommender, every_id, options: *options, worker, free })
@@ -286,9 +287,8 @@ fn place_of(
         if ranks.as_ref().is_some_and(|ranks| ranks.contains(&target)) {
             return Some(place);
         }
-        let is_seen = ranks.is_some_and(|mut ranks| {
-            !ranks.is_empty() && ranks.all(|rank| seen.contains(&rank))
-        });
+        let is_seen = ranks
+            .is_some_and(|mut ranks| !ranks.is_empty() && ranks.all(|rank| seen.contains(&rank)));
         place += usize::from(!is_seen);
     }
     None

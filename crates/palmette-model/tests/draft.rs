@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use palmette_core::TokenId;
-use palmette_model::draft::{DraftForm, DraftHead, DraftInput, DraftRun, DraftShape, DraftTransition};
+use palmette_model::draft::{
+    DraftForm, DraftHead, DraftInput, DraftRun, DraftShape, DraftTransition,
+};
 use palmette_model::{Model, ModelConfig, Session, SessionOptions};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -28,7 +30,8 @@ fn shape() -> DraftShape {
 fn floats(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f32 / (1 << 23) as f32 - 1.0
     };
     (0..count).map(|_| draw()).collect()
@@ -253,7 +256,11 @@ fn check_refused(form: &str, change: impl Fn(&mut Tensors), part: &str) {
 fn files_of_other_heads_are_refused() {
     let both = r#"{"input": "both", "transition": "rnn"}"#;
     check_refused(r#"{"input": "all"}"#, |_| {}, "input");
-    check_refused(both, |t| drop(t.remove("draft.placeholders")), "lacks the tensor draft.placeholders");
+    check_refused(
+        both,
+        |t| drop(t.remove("draft.placeholders")),
+        "lacks the tensor draft.placeholders",
+    );
     let state = r#"{"input": "state", "transition": "rnn"}"#;
     check_refused(state, |_| {}, "holds the tensor draft.placeholders");
     check_refused(

@@ -108,11 +108,8 @@ mod tests {
     use super::*;
 
     fn format() -> PromptFormat {
-        let level = |first_token, num_codes| LevelFormat {
-            prefix: "a".into(),
-            first_token,
-            num_codes,
-        };
+        let level =
+            |first_token, num_codes| LevelFormat { prefix: "a".into(), first_token, num_codes };
         let levels = vec![level(2, 4), level(6, 3), level(9, 5)];
         PromptFormat { bos_token: 1, pad_token: 0, levels, max_history_items: 2 }
     }

@@ -245,7 +245,14 @@ impl<'r> Worker<'r> {
         self.rows.clear();
         let (session, rows) = (&mut self.session, &mut self.rows);
         if let Some(draft) = &mut self.draft {
-            draft.search(self.recommender, session, &mut self.search, constraint, rows, stage_ended)?;
+            draft.search(
+                self.recommender,
+                session,
+                &mut self.search,
+                constraint,
+                rows,
+                stage_ended,
+            )?;
             return Ok(used);
         }
         self.search.start(constraint)?;

@@ -132,9 +132,8 @@ fn check(form: DraftForm, verification: Verification, width: usize, history: &[u
     let catalog = recommender.catalog();
     let k = width;
     let open = |codes: &[u32]| {
-        (0..catalog.num_items()).any(|rank| {
-            !history.contains(&rank) && catalog.codes(rank).starts_with(codes)
-        })
+        (0..catalog.num_items())
+            .any(|rank| !history.contains(&rank) && catalog.codes(rank).starts_with(codes))
     };
     let found = plain_search(&recommender, history, width, |codes| match verification {
         Verification::Masks => open(codes),
@@ -191,10 +190,12 @@ fn what_cannot_be_drafted_is_an_error() {
     let head = DraftHead::random(DraftForm::default(), plain.model(), shape, 1).unwrap();
     let error = plain.with_draft_head(head).unwrap_err();
     assert!(error.to_string().contains("(32, 29)"), "{error}");
-    let item = |id: &str, codes: Vec<u32>| Item { id: id.into(), codes, attributes: Default::default() };
+    let item =
+        |id: &str, codes: Vec<u32>| Item { id: id.into(), codes, attributes: Default::default() };
     let items = vec![item("long", vec![1, 2, 3]), item("short", vec![1, 2])];
     let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
-    let head = DraftHead::random(DraftForm::default(), &model(), format().draft_shape(), 1).unwrap();
+    let head =
+        DraftHead::random(DraftForm::default(), &model(), format().draft_shape(), 1).unwrap();
     let uneven = Recommender::new(model(), Arc::new(catalog), format()).unwrap();
     let uneven = uneven.with_draft_head(head).unwrap();
     let error = uneven.worker_in(Mode::Draft(Verification::Keys), options).unwrap_err();

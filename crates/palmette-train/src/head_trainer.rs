@@ -164,7 +164,15 @@ impl HeadTrainer {
         self.step += 1;
         let tokens = num_targets;
         let draft_loss = loss;
-        Ok(StepReport { step: self.step, epoch, loss, draft_loss, learning_rate, grad_norm, tokens })
+        Ok(StepReport {
+            step: self.step,
+            epoch,
+            loss,
+            draft_loss,
+            learning_rate,
+            grad_norm,
+            tokens,
+        })
     }
 
     /// The weights as of the last step.

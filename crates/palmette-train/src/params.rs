@@ -218,12 +218,11 @@ fn draft_ranges(
         };
         let num_codes = num_codes as usize;
         let head = push("head.weight", &[num_codes, width], Role::Projection);
-        let transition =
-            (form.has_transitions() && level + 1 < count).then(|| TransitionRanges {
-                token: push("transition.token.weight", &[width, width], Role::Transition),
-                bias: push("transition.bias", &[width], Role::Bias),
-                state: push("transition.state.weight", &[width, width], Role::Transition),
-            });
+        let transition = (form.has_transitions() && level + 1 < count).then(|| TransitionRanges {
+            token: push("transition.token.weight", &[width, width], Role::Transition),
+            bias: push("transition.bias", &[width], Role::Bias),
+            state: push("transition.state.weight", &[width, width], Role::Transition),
+        });
         levels.push(DraftLevelRanges { first_token, num_codes, head, transition });
     }
     DraftRanges { form, placeholders, levels, start }
@@ -263,12 +262,7 @@ impl Params {
 
     /// A trained decoder with a new draft head. The head's output begins as the decoder's own for the level's codes, a
     /// placeholder as the mean of the embeddings of the codes in whose place it stands, transitions are drawn.
-    pub fn with_draft(
-        decoder: &Self,
-        form: DraftForm,
-        shape: &DraftShape,
-        seed: u64,
-    ) -> Self {
+    pub fn with_draft(decoder: &Self, form: DraftForm, shape: &DraftShape, seed: u64) -> Self {
         let layout = Arc::new(Layout::with_draft(decoder.config(), form, shape));
         let mut params = Self::draw(Arc::clone(&layout), seed);
         params.values[..decoder.values.len()].copy_from_slice(&decoder.values);

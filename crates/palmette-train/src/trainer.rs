@@ -9,9 +9,7 @@ use rayon::prelude::*;
 use crate::checkpoint::{self, CheckpointArrays, CheckpointState};
 use crate::data::{Dataset, Example};
 use crate::error::{TrainError, TrainErrorKind};
-use crate::network::{
-    Dropout, LossSums, NO_TARGET, Network, Objective, PackedBatch, Workspace,
-};
+use crate::network::{Dropout, LossSums, NO_TARGET, Network, Objective, PackedBatch, Workspace};
 use crate::optimizer::{self, AdamW, GradientSum};
 use crate::options::{Duration, TrainOptions};
 use crate::params::Params;
@@ -368,7 +366,11 @@ fn sum_of_losses(shards: &[Shard]) -> LossSums {
 }
 
 /// Checks what the network relies on.
-pub(crate) fn check_example(example: &Example, index: usize, network: &Network) -> Result<(), TrainError> {
+pub(crate) fn check_example(
+    example: &Example,
+    index: usize,
+    network: &Network,
+) -> Result<(), TrainError> {
     let Example { tokens, targets, branches } = example;
     let config = network.config();
     let (vocab, limit) = (config.vocab_size, config.max_position_embeddings);
@@ -390,9 +392,9 @@ pub(crate) fn check_example(example: &Example, index: usize, network: &Network) 
             return Err(TrainErrorKind::TokenRange { example, what, position, token, vocab }.into());
         }
     }
-    network.check_branches(branches, tokens.len()).map_err(|reason| {
-        TrainErrorKind::Branches { example: index, reason }.into()
-    })
+    network
+        .check_branches(branches, tokens.len())
+        .map_err(|reason| TrainErrorKind::Branches { example: index, reason }.into())
 }
 
 #[cfg(test)]

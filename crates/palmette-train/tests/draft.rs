@@ -134,7 +134,7 @@ fn threads_change_no_bit_and_seeds_do() {
 #[test]
 fn a_head_alone_leaves_the_decoder_and_learns() {
     let shop = Shop::new();
-    let output = shop.draft("head", &["--head-only", "--epochs=20", "--batch-size=64"]);
+    let output = shop.draft("head", &["--head-only", "--epochs=20"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let loss = |epoch: usize| report["epochs"][epoch]["draft_loss"].as_f64().unwrap();
     assert!(loss(19) < 0.8 * loss(0), "{report}");

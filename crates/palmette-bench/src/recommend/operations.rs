@@ -69,9 +69,8 @@ impl Operations {
         let seen: u64 = (prompt..=t).sum();
         let last_layer =
             t * keys_values + (1 + placeholders) * (layer - keys_values) + attention(seen);
-        let step = |(before, &rows): (usize, &usize)| {
-            wide(rows) * head.operations_of_row(before + 1)
-        };
+        let step =
+            |(before, &rows): (usize, &usize)| wide(rows) * head.operations_of_row(before + 1);
         Self {
             prefill: (layers - 1) * whole_layer + last_layer + head.operations_of_row(0),
             decode: rows.iter().enumerate().map(step).sum(),

@@ -137,8 +137,7 @@ impl RecommendBench {
     fn measure(&self) -> Result<RecommendReport, String> {
         let recommender = self.recommender()?;
         let options = WorkerOptions { beam_width: self.beam, threads: self.threads };
-        let mut worker =
-            recommender.worker_in(self.mode, options).map_err(|e| e.to_string())?;
+        let mut worker = recommender.worker_in(self.mode, options).map_err(|e| e.to_string())?;
         let mut random = Random::new(self.seed ^ 1);
         let num_items = recommender.catalog().num_items();
         let history: Vec<u64> =
@@ -172,9 +171,7 @@ impl RecommendBench {
         let prompt_tokens = worker.prompt_tokens();
         let operations = match recommender.draft_head().filter(|_| drafting) {
             Some(head) => Operations::of_draft(&model, head, prompt_tokens, &rows),
-            None => {
-                Operations::of(&model, &Passes { prompt_tokens, rows: rows.clone(), logits })
-            }
+            None => Operations::of(&model, &Passes { prompt_tokens, rows: rows.clone(), logits }),
         };
         let (flops, prefill_flops) = (operations.total(), operations.prefill);
         let bound_ms = flops as f64 / gemm_gflops / 1e6;

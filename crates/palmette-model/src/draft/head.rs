@@ -78,9 +78,8 @@ impl DraftHead {
     ) -> Result<Self, LoadError> {
         let form = read_form(name, &bytes)?;
         let mut files = TensorFiles::single(name.to_owned(), bytes)?;
-        let head = Self::from_tensors(name, form, model, shape, |name, shape| {
-            files.take(name, shape)
-        })?;
+        let head =
+            Self::from_tensors(name, form, model, shape, |name, shape| files.take(name, shape))?;
         files.finish()?;
         Ok(head)
     }

@@ -99,28 +99,39 @@ impl<'h> DraftRun<'h> {
             .zip(self.inputs[..rows * d].chunks_mut(block * d))
             .zip(self.logits[..rows * codes].chunks_mut(block * codes))
             .enumerate();
-        for_each_block(&mut vec![(); threads], blocks, |(), (place, ((states, inputs), logits))| {
-            let count = states.len() / d;
-            if form.has_state() {
-                if let Some((before, earlier)) = from {
-                    let at = place * block..place * block + count;
-                    let chosen = (&parents[at.clone()], &tokens[at]);
-                    let first_token = head.shape.levels[before].0;
-                    move_states(&head.moves[before], first_token, chosen, earlier, states, inputs);
-                }
-                inputs.copy_from_slice(states);
-                if let Some(placeholder) = placeholder {
-                    for row in inputs.chunks_exact_mut(d) {
-                        row.iter_mut().zip(placeholder).for_each(|(x, h)| *x += h);
+        for_each_block(
+            &mut vec![(); threads],
+            blocks,
+            |(), (place, ((states, inputs), logits))| {
+                let count = states.len() / d;
+                if form.has_state() {
+                    if let Some((before, earlier)) = from {
+                        let at = place * block..place * block + count;
+                        let chosen = (&parents[at.clone()], &tokens[at]);
+                        let first_token = head.shape.levels[before].0;
+                        move_states(
+                            &head.moves[before],
+                            first_token,
+                            chosen,
+                            earlier,
+                            states,
+                            inputs,
+                        );
                     }
+                    inputs.copy_from_slice(states);
+                    if let Some(placeholder) = placeholder {
+                        for row in inputs.chunks_exact_mut(d) {
+                            row.iter_mut().zip(placeholder).for_each(|(x, h)| *x += h);
+                        }
+                    }
+                } else {
+                    let same = placeholder.unwrap_or(prompt);
+                    inputs.chunks_exact_mut(d).for_each(|row| row.copy_from_slice(same));
                 }
-            } else {
-                let same = placeholder.unwrap_or(prompt);
-                inputs.chunks_exact_mut(d).for_each(|row| row.copy_from_slice(same));
-            }
-            let x = RowsRef { data: inputs, rows: count, stride: d };
-            multiply(RowsMut { data: logits, stride: codes }, x, head.heads[level].view());
-        });
+                let x = RowsRef { data: inputs, rows: count, stride: d };
+                multiply(RowsMut { data: logits, stride: codes }, x, head.heads[level].view());
+            },
+        );
         &self.logits[..rows * codes]
     }
 }

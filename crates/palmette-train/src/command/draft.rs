@@ -101,8 +101,7 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
     Candidate::remove_leftover(&args.out)?;
-    let questions =
-        data::validation_questions(&histories, args.hold_out(), args.validation_users);
+    let questions = data::validation_questions(&histories, args.hold_out(), args.validation_users);
     let progress = Progress::new(args.json, 0, run.total_steps(), Duration::ZERO);
     progress.say(&run.beginning(&decoder));
     let judge = Judge { args, catalog: &catalog, format: &format, questions: &questions };
@@ -193,7 +192,9 @@ impl Run {
         let (head, steps) = (all - decoder, self.total_steps());
         match self {
             Self::Joint(_) => {
-                format!("training a head of {head} parameters and the decoder's {decoder}, {steps} steps")
+                format!(
+                    "training a head of {head} parameters and the decoder's {decoder}, {steps} steps"
+                )
             }
             Self::Head(trainer) => {
                 let branches = trainer.num_branches();

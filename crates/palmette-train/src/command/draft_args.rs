@@ -149,7 +149,9 @@ impl DraftArgs {
             .iter()
             .any(|name| self.out.join(name).exists());
         if holds_model && !self.overwrite {
-            bail!("{out} already holds a model: replace it with --overwrite, or choose another --out");
+            bail!(
+                "{out} already holds a model: replace it with --overwrite, or choose another --out"
+            );
         }
         for (name, share) in [("crop", self.crop), ("drop-items", self.drop_items)] {
             ensure!(

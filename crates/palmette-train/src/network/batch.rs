@@ -102,7 +102,11 @@ impl PackedBatch {
         self.targets.extend_from_slice(targets);
         self.seen.extend(tokens.iter().map(|_| Seen { prefix: 0, own: 0 }));
         for &after in &branches.after {
-            assert!((1..=tokens.len() as u32).contains(&after), "after {after} of {}", tokens.len());
+            assert!(
+                (1..=tokens.len() as u32).contains(&after),
+                "after {after} of {}",
+                tokens.len()
+            );
             let own = self.tokens.len();
             self.branches.push((first + after as usize - 1, own));
             self.tokens.extend(placeholders.clone());

@@ -186,12 +186,8 @@ impl Pass<'_> {
         let mut sum = 0.0;
         for (logits, &token) in logits.chunks_exact_mut(at.num_codes).zip(targets) {
             let code = token - at.first_token;
-            sum += cross_entropy::forward_backward_row(
-                logits,
-                code,
-                form.label_smoothing,
-                form.scale,
-            );
+            sum +=
+                cross_entropy::forward_backward_row(logits, code, form.label_smoothing, form.scale);
         }
         if let Some(gradient) = gradient {
             linear::backward_weight(&mut gradient[at.head.clone()], logits, inputs, rows);

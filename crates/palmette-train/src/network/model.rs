@@ -674,7 +674,11 @@ mod tests {
             let branches = Branches { after, targets: vec![2, 6] };
             alone.push_with_branches(prefix, &targets, &branches, network.placeholders());
             let states = network.draft_states(params.values(), alone.view(), &mut workspace);
-            assert_close("states", &states, &to_f64(&together[branch * per_branch..][..per_branch]));
+            assert_close(
+                "states",
+                &states,
+                &to_f64(&together[branch * per_branch..][..per_branch]),
+            );
         }
     }
 

@@ -261,9 +261,8 @@ pub(crate) mod reference {
         if batch.num_branches() == 0 {
             return weighted;
         }
-        let drafted = batch.branches().map(|branch| {
-            draft_loss(layout, weights, &normed, branch, smoothing)
-        });
+        let drafted =
+            batch.branches().map(|branch| draft_loss(layout, weights, &normed, branch, smoothing));
         weighted + drafted.sum::<f64>() / objective.num_draft_targets as f64
     }
 
