@@ -60,9 +60,9 @@ fn main() -> Result<()> {
     let limits = RecognizerLimits::default();
     let recognizer = Arc::new(Recognizer::new(grammar, &limits, &mut Budget::unlimited())?);
     let slices = Arc::new(VocabularySlices::new(vocabulary.clone()));
-    let walked = GrammarConstraint::by_walking(recognizer.clone(), slices);
+    let walked = GrammarConstraint::by_walking(recognizer.clone(), slices.clone());
     let stored = |steps| {
-        let store = MaskStore::new(recognizer.clone(), vocabulary.clone(), steps, 2 << 30);
+        let store = MaskStore::new(recognizer.clone(), slices.clone(), steps, 2 << 30);
         walked.clone().with_store(Arc::new(store))
     };
     let (plain, streamlined) = (stored(Steps::NONE), stored(Steps::ALL));

@@ -8,7 +8,8 @@
 //! json_schema_bench times FILE.jsonl [NAME]     how long the phases of compiling take, the best of five times
 //! ```
 //!
-//! `--order schema` fixes the order of properties, `--relax` lets go of what no grammar can express, `--list` prints
+//! `--order schema` fixes the order of properties, `--relax` lets go of what no grammar can express, `--strict` refuses
+//! all of it, `--list` prints
 //! every disagreement.
 #![allow(clippy::print_stdout)]
 
@@ -29,7 +30,9 @@ use std::{
 use machine::Machine;
 use palmette_grammar::{
     Budget, Recognizer, RecognizerLimits,
-    frontends::json_schema::{Draft, JsonSchemaError, JsonSchemaOptions, PropertyOrder, parse},
+    frontends::json_schema::{
+        Draft, Inexpressible, JsonSchemaError, JsonSchemaOptions, PropertyOrder, parse,
+    },
     lexer::Lexer,
 };
 use python_json::dumps;
@@ -49,7 +52,8 @@ fn main() {
                     None => panic!("--order schema, or how many properties are tracked"),
                 }
             }
-            "--relax" => options.relax = true,
+            "--relax" => options.inexpressible = Inexpressible::Ignored,
+            "--strict" => options.inexpressible = Inexpressible::Refused,
             "--list" => list = true,
             _ => words.push(argument),
         }

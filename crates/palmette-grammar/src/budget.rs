@@ -26,6 +26,14 @@ pub enum Interrupted {
         /// What the budget was.
         limit: u64,
     },
+    /// What has to be remembered takes too much memory.
+    #[error(
+        "what one answer needs takes more than {limit} bytes; raise the limit or simplify the grammar"
+    )]
+    OutOfBytes {
+        /// How much it may take.
+        limit: usize,
+    },
     /// The flag was set.
     #[error("the work was cancelled")]
     Cancelled,

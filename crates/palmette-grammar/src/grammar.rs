@@ -73,7 +73,7 @@ pub struct Nonterminal {
 }
 
 /// `head → body`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// The nonterminal that is defined.
     pub head: NonterminalId,

@@ -107,9 +107,9 @@ fn texts_and_masks_are_those_of_the_definition() {
     let recognizer =
         Recognizer::new(Arc::new(grammar.clone()), &limits, &mut Budget::unlimited()).unwrap();
     let slices = Arc::new(VocabularySlices::new(vocabulary.clone()));
-    let walked = GrammarConstraint::by_walking(Arc::new(recognizer), slices);
+    let walked = GrammarConstraint::by_walking(Arc::new(recognizer), slices.clone());
     let stored = [Steps::NONE, Steps::ALL].map(|steps| {
-        let store = MaskStore::new(walked.recognizer().clone(), vocabulary.clone(), steps, 1 << 20);
+        let store = MaskStore::new(walked.recognizer().clone(), slices.clone(), steps, 1 << 20);
         walked.clone().with_store(Arc::new(store))
     });
     // What closes whatever may be open, in few bytes: a text is live iff one of these completes it.

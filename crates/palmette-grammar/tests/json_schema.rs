@@ -4,7 +4,7 @@ mod machine;
 
 use machine::Machine;
 use palmette_grammar::frontends::json_schema::{
-    Escapes, JsonSchemaError, JsonSchemaOptions, PropertyOrder, Whitespace, parse,
+    Escapes, Inexpressible, JsonSchemaError, JsonSchemaOptions, PropertyOrder, Whitespace, parse,
     parse_with_warnings,
 };
 
@@ -357,8 +357,9 @@ fn what_has_no_effect_is_listed() {
     let (_, warnings) = parse_with_warnings(schema, &JsonSchemaOptions::default()).expect(schema);
     let pointers: Vec<&str> = warnings.iter().map(|warning| &*warning.pointer).collect();
     assert_eq!(pointers, ["/propertis", "/format"]);
-    let options = JsonSchemaOptions { relax: true, ..JsonSchemaOptions::default() };
-    let (_, warnings) = parse_with_warnings(r#"{"uniqueItems":true}"#, &options).expect("relaxed");
+    let (_, warnings) =
+        parse_with_warnings(r#"{"uniqueItems":true}"#, &with(Inexpressible::Ignored))
+            .expect("relaxed");
     assert_eq!(warnings.len(), 1);
 }
 
@@ -382,6 +383,49 @@ fn limits_are_errors() {
         .collect();
     let all = format!(r#"{{"allOf":[{}]}}"#, all.join(","));
     assert!(error(&all).is_limit_exceeded());
+}
+
+fn with(inexpressible: Inexpressible) -> JsonSchemaOptions {
+    JsonSchemaOptions { inexpressible, ..JsonSchemaOptions::default() }
+}
+
+#[test]
+fn what_no_grammar_can_express_is_refused_approximated_or_ignored() {
+    let format = |name| format!(r#"{{"type":"string","format":"{name}"}}"#);
+    let encoded = |draft| {
+        let schema = r#"{"$schema":"DRAFT","type":"string","contentEncoding":"base64"}"#;
+        schema.replace("DRAFT", draft)
+    };
+    let (old, new) =
+        ("http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema");
+    // How many warnings there are, or none where it is an error: strict, usual, relaxed.
+    for (schema, strict, usual, relaxed) in [
+        (format("idn-hostname"), None, None, Some(1)),
+        (format("hostname"), None, Some(0), Some(0)),
+        (format("regex"), None, Some(0), Some(0)),
+        (format("what"), None, Some(1), Some(1)),
+        (format("int32"), Some(0), Some(0), Some(0)),
+        (format("date"), Some(0), Some(0), Some(0)),
+        (r#"{"uniqueItems":true}"#.to_owned(), None, None, Some(1)),
+        (encoded(old), None, Some(0), Some(0)),
+        (encoded(new), Some(0), Some(0), Some(0)),
+    ] {
+        let ways = [Inexpressible::Refused, Inexpressible::Approximated, Inexpressible::Ignored];
+        for (way, expected) in ways.into_iter().zip([strict, usual, relaxed]) {
+            match parse_with_warnings(&schema, &with(way)) {
+                Ok((_, warnings)) => assert_eq!(Some(warnings.len()), expected, "{schema} {way:?}"),
+                Err(error) => {
+                    assert!(
+                        expected.is_none() && error.is_unsupported(),
+                        "{schema} {way:?}: {error}"
+                    );
+                    assert!(error.to_string().contains("--relax"), "{error}");
+                }
+            }
+        }
+    }
+    let options = JsonSchemaOptions { formats: false, ..with(Inexpressible::Refused) };
+    parse_with_warnings(&format("idn-hostname"), &options).expect("an annotation");
 }
 
 #[test]

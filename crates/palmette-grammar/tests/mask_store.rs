@@ -47,7 +47,7 @@ fn stored(
     steps: Steps,
     bytes: usize,
 ) -> (GrammarConstraint, Arc<MaskStore>) {
-    let (recognizer, vocabulary) = (of.recognizer().clone(), of.vocabulary().clone());
+    let (recognizer, vocabulary) = (of.recognizer().clone(), of.vocabulary_slices().clone());
     let store = Arc::new(MaskStore::new(recognizer, vocabulary, steps, bytes));
     (of.clone().with_store(store.clone()), store)
 }

@@ -4,6 +4,7 @@
 //! - [`laws::check`]: the laws of `Constraint`, on random walks.
 //! - [`logits::TableLogits`]: logits as a pure function of the prefix, with many ties on request.
 //! - [`search`]: exhaustive search and naive beam search.
+//! - [`beam_slots`]: the keys and values of beams that fork, copied and moved in place.
 //! - [`data`]: published data sets, where they are at hand.
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
 //! - [`lexing`]: what regular expressions match and how texts are cut into lexemes, as defined.
@@ -12,6 +13,7 @@
 #![deny(unsafe_code)]
 
 pub mod allocations;
+pub mod beam_slots;
 pub mod data;
 pub mod generate;
 pub mod grammar;

@@ -14,20 +14,21 @@ use super::{CatalogState, Index, ItemSet};
 ///
 /// Memory: the rows, and a sixteenth of it and 36 bytes a row for what they remember. Made once and reused, one
 /// for each thread; filling allocates only when there are more rows than ever before.
+///
+/// PERF: what all rows remember is one list. With a list a row, each in a cache line of its own, clearing 140 rows waited for as
+/// many lines more.
 #[derive(Clone, Debug)]
 pub struct MaskRows {
     words_per_row: usize,
     num_rows: usize,
-    /// All rows that there ever were, one after another; those past `num_rows` hold what they held last.
+    /// All rows that there ever were, one after another; those past `num_rows` are 0, or remembered as set.
     masks: Vec<u32>,
-    /// For each row, [`places_per_row`](places_per_row) places of its words that may be set, and how many of them
-    /// there are; other words are 0. [`WHOLE`] for a row of which any word may be set.
-    places: Vec<u32>,
-    num_places: Vec<u32>,
+    /// Which words of `masks` may be set, beside those of `whole` rows: the first `num_set`.
+    set: Vec<u32>,
+    num_set: usize,
+    /// A bit for each row: whether any word of it may be set.
+    whole: Vec<u64>,
 }
-
-/// The number of places of a row whose words may all be set.
-const WHOLE: u32 = u32::MAX;
 
 /// A read of codes visits up to so many more than belong to a prefix.
 const SPARE_PLACES: usize = 8;
@@ -41,16 +42,11 @@ fn max_single(words_per_row: usize) -> usize {
     if words_per_row < NARROW_WORDS { 0 } else { words_per_row / 16 }
 }
 
-/// Room for the places of a row.
-fn places_per_row(words_per_row: usize) -> usize {
-    max_single(words_per_row) + SPARE_PLACES
-}
-
 impl MaskRows {
     /// No rows yet, each to have so many words: `mask::num_words` of the number of tokens.
     pub fn new(words_per_row: usize) -> Self {
-        let (masks, places, num_places) = (Vec::new(), Vec::new(), Vec::new());
-        Self { words_per_row, num_rows: 0, masks, places, num_places }
+        let (masks, set, whole) = (Vec::new(), Vec::new(), Vec::new());
+        Self { words_per_row, num_rows: 0, masks, set, num_set: 0, whole }
     }
 
     /// Words of a row.
@@ -78,45 +74,49 @@ impl MaskRows {
 
     fn set_num_rows(&mut self, num_rows: usize) {
         self.num_rows = num_rows;
-        if self.num_places.len() < num_rows {
-            self.masks.resize(num_rows * self.words_per_row, 0);
-            self.places.resize(num_rows * places_per_row(self.words_per_row), 0);
-            self.num_places.resize(num_rows, 0);
+        let num_words = num_rows * self.words_per_row;
+        if self.masks.len() < num_words {
+            self.masks.resize(num_words, 0);
+            self.set.resize(num_rows * (max_single(self.words_per_row) + SPARE_PLACES), 0);
+        }
+        if self.whole.len() < num_rows.div_ceil(64) {
+            self.whole.resize(num_rows.div_ceil(64), 0);
         }
     }
 
-    #[inline]
-    fn remembered(&mut self, row: usize) -> RememberedRow<'_> {
-        let (words, places) = (self.words_per_row, places_per_row(self.words_per_row));
-        RememberedRow {
-            words: &mut self.masks[row * words..(row + 1) * words],
-            places: &mut self.places[row * places..(row + 1) * places],
-            num_places: &mut self.num_places[row],
-        }
-    }
-}
-
-/// One row, and what it remembers.
-struct RememberedRow<'a> {
-    words: &'a mut [u32],
-    places: &'a mut [u32],
-    num_places: &'a mut u32,
-}
-
-impl RememberedRow<'_> {
-    #[inline]
-    fn clear(&mut self) {
-        match self.places.get(..*self.num_places as usize) {
-            Some(places) => {
-                for &place in places {
-                    if let Some(word) = self.words.get_mut(place as usize) {
-                        *word = 0;
-                    }
-                }
+    /// Clears the words that are remembered singly.
+    fn clear_set(&mut self) {
+        for &place in &self.set[..self.num_set] {
+            if let Some(word) = self.masks.get_mut(place as usize) {
+                *word = 0;
             }
-            None => self.words.fill(0),
         }
-        *self.num_places = 0;
+        self.num_set = 0;
+    }
+
+    /// Clears a row of which any word may be set.
+    #[inline]
+    fn clear_whole(&mut self, row: usize) {
+        if self.whole[row / 64] >> (row % 64) & 1 == 1 {
+            self.row_mut(row).fill(0);
+            self.whole[row / 64] &= !(1 << (row % 64));
+        }
+    }
+
+    #[inline]
+    fn set_whole(&mut self, row: usize) {
+        self.whole[row / 64] |= 1 << (row % 64);
+    }
+
+    /// The most words of a row that are remembered singly. None where a word's place is no `u32`.
+    fn max_single(&self) -> usize {
+        let is_small = u32::try_from(self.masks.len()).is_ok();
+        if is_small { max_single(self.words_per_row) } else { 0 }
+    }
+
+    #[inline]
+    fn row_mut(&mut self, row: usize) -> &mut [u32] {
+        &mut self.masks[row * self.words_per_row..(row + 1) * self.words_per_row]
     }
 }
 
@@ -137,6 +137,7 @@ impl Index {
         with_bit_instructions(
             #[inline(always)]
             || {
+                rows.clear_set();
                 let mut first_row = 0;
                 for run in states.chunk_by(|a, b| a.level == b.level) {
                     let level = run[0].level();
@@ -164,14 +165,14 @@ impl Index {
         if level < self.dense.num_masked() {
             self.prefetch_masks(states, items);
             for (state, row) in states.iter().zip(first_row..) {
-                let row = rows.remembered(row);
-                write_bits(self.kept_mask(state, items).unwrap_or_default(), row.words, first_bit);
-                *row.num_places = WHOLE;
+                let mask = self.kept_mask(state, items).unwrap_or_default();
+                write_bits(mask, rows.row_mut(row), first_bit);
+                rows.set_whole(row);
             }
         } else if let Some(sparse) = self.sparse_level(level) {
             self.remember_codes(sparse, states, items, first_bit, first_row, rows);
         } else {
-            (first_row..).take(states.len()).for_each(|row| rows.remembered(row).clear());
+            (first_row..).take(states.len()).for_each(|row| rows.clear_whole(row));
         }
     }
 
@@ -189,23 +190,25 @@ impl Index {
         let members = items.map(|items| items.members(self, states[0].level()));
         let places = self.bring_in(sparse, states, members);
         // Clearing takes time in which the lines arrive.
-        (first_row..).take(states.len()).for_each(|row| rows.remembered(row).clear());
-        let most = max_single(rows.words_per_row) as u64;
+        (first_row..).take(states.len()).for_each(|row| rows.clear_whole(row));
+        let most = rows.max_single() as u64;
         for ((state, places), row) in states.iter().zip(places).zip(first_row..) {
-            let row = rows.remembered(row);
+            let start = row * rows.words_per_row;
+            let words = &mut rows.masks[start..start + rows.words_per_row];
             if places.end.saturating_sub(places.start) > most {
-                self.add_codes(sparse, state, places, members, first_bit, row.words);
-                *row.num_places = WHOLE;
+                self.add_codes(sparse, state, places, members, first_bit, words);
+                rows.set_whole(row);
                 continue;
             }
-            let (mut len, mut is_whole) = (0, false);
+            let (remembered, mut len) = (&mut rows.set[rows.num_set..], 0);
+            let mut is_whole = false;
             let mut set = |code: u64, valid: bool| {
                 let bit = u64::from(first_bit) + code;
                 let word = (bit / 32) as usize;
-                if let Some(bits) = row.words.get_mut(word) {
+                if let Some(bits) = words.get_mut(word) {
                     *bits |= u32::from(valid) << (bit % 32);
-                    match row.places.get_mut(len) {
-                        Some(place) => *place = word as u32,
+                    match remembered.get_mut(len) {
+                        Some(place) => *place = (start + word) as u32,
                         // A damaged file may have more codes than it says.
                         None => is_whole = true,
                     }
@@ -220,7 +223,11 @@ impl Index {
                     })
                 }
             }
-            *row.num_places = if is_whole { WHOLE } else { len as u32 };
+            if is_whole {
+                rows.set_whole(row);
+            } else {
+                rows.num_set += len;
+            }
         }
     }
 }

@@ -153,6 +153,12 @@ impl SparseLevel {
         codes.prefetch(places.end.saturating_sub(1));
     }
 
+    /// Asks for the last of the codes at `places`.
+    #[inline]
+    pub(crate) fn prefetch_last_code(&self, places: &Range<u64>) {
+        self.codes.reader().prefetch(places.end.saturating_sub(1));
+    }
+
     /// Asks for all the codes at `places`, up to some lines.
     #[inline]
     pub(crate) fn prefetch_all_codes(&self, places: &Range<u64>) {
@@ -163,10 +169,17 @@ impl SparseLevel {
         (1..=lines).for_each(|line| codes.prefetch(places.start + line * step));
     }
 
-    /// Sets the bit `first_bit + code` of `row` for each of the codes at `places`.
+    /// Sets the bit `first_bit + code` of `row` for each of the codes at `places`; `first` is the
+    /// [`read`](Self::read) of them.
     #[inline(always)]
-    pub(crate) fn set_codes(&self, places: Range<u64>, first_bit: u32, row: &mut [u32]) {
-        self.visit_codes(places, |code, valid| {
+    pub(crate) fn set_codes(
+        &self,
+        places: Range<u64>,
+        first: u64,
+        first_bit: u32,
+        row: &mut [u32],
+    ) {
+        self.visit_codes_after(places, first, |code, valid| {
             let bit = u64::from(first_bit) + code;
             if let Some(word) = row.get_mut((bit / 32) as usize) {
                 *word |= u32::from(valid) << (bit % 32);
@@ -174,14 +187,26 @@ impl SparseLevel {
         });
     }
 
+    /// Reads the first of the codes at `places`, as many as a read holds.
+    #[inline(always)]
+    pub(crate) fn read(&self, places: &Range<u64>) -> u64 {
+        self.codes.reader().read(places.start)
+    }
+
     /// Visits the codes at `places`, and up to seven others with `false`.
     #[inline(always)]
-    pub(crate) fn visit_codes(&self, places: Range<u64>, mut visit: impl FnMut(u64, bool)) {
+    pub(crate) fn visit_codes(&self, places: Range<u64>, visit: impl FnMut(u64, bool)) {
+        let first = self.read(&places);
+        self.visit_codes_after(places, first, visit);
+    }
+
+    #[inline(always)]
+    fn visit_codes_after(&self, places: Range<u64>, first: u64, mut visit: impl FnMut(u64, bool)) {
         let codes = self.codes.reader();
         if places.start + 1 == places.end {
-            visit(codes.get(places.start), true);
+            visit(first & codes.mask(), true);
         } else {
-            codes.for_each_or_more(places, visit);
+            codes.for_each_or_more(places, first, visit);
         }
     }
 

@@ -18,6 +18,9 @@ use super::{CatalogState, Index, ItemSet};
 /// 160 (`palmette bench catalog`): the lines themselves are what takes time.
 pub(super) const WINDOW: usize = 32;
 
+/// Beams whose first codes are read at a time.
+const READ_WINDOW: usize = 160;
+
 /// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 16;
 
@@ -72,6 +75,17 @@ impl Index {
             rest = after;
             let level = run[0].level();
             let first_bit = first_bits.get(level).copied().unwrap_or(0);
+            if let Some(sparse) = self.sparse_level(level)
+                && items.is_none()
+                && !sparse.knows_starts()
+                && level >= self.dense.num_masked()
+            {
+                let rows = rows.chunks_mut(READ_WINDOW * words_per_row);
+                for (states, rows) in run.chunks(READ_WINDOW).zip(rows) {
+                    self.set_codes_of_ranks(sparse, states, first_bit, words_per_row, rows);
+                }
+                continue;
+            }
             let windows = run.chunks(WINDOW).zip(rows.chunks_mut(WINDOW * words_per_row));
             for (states, rows) in windows {
                 if level < self.dense.num_masked() {
@@ -126,6 +140,33 @@ impl Index {
             states.iter().zip(places).zip(rows.chunks_exact_mut(words_per_row))
         {
             self.add_codes(sparse, state, places, members, first_bit, row);
+        }
+    }
+
+    /// Rows of states at a level that keeps a code for each rank, all of them allowed.
+    ///
+    /// PERF: each beam's first codes are read before any is looked at: reads that depend on nothing wait for
+    /// one another's lines no longer than for their own.
+    #[inline(always)]
+    fn set_codes_of_ranks(
+        &self,
+        sparse: &SparseLevel,
+        states: &[CatalogState],
+        first_bit: u32,
+        words_per_row: usize,
+        rows: &mut [u32],
+    ) {
+        let mut first = [0; READ_WINDOW];
+        for (state, first) in states.iter().zip(&mut first) {
+            let places = self.within(state);
+            *first = sparse.read(&places);
+            sparse.prefetch_last_code(&places);
+        }
+        rows.fill(0);
+        for ((state, first), row) in
+            states.iter().zip(first).zip(rows.chunks_exact_mut(words_per_row))
+        {
+            sparse.set_codes(self.within(state), first, first_bit, row);
         }
     }
 
@@ -277,7 +318,10 @@ impl Index {
         row: &mut [u32],
     ) {
         match members.filter(|_| is_asked(state)) {
-            None => sparse.set_codes(places, first_bit, row),
+            None => {
+                let first = sparse.read(&places);
+                sparse.set_codes(places, first, first_bit, row);
+            }
             Some(members) => sparse.for_each_code_of(members, self.within(state), places, |code| {
                 let bit = u64::from(first_bit) + code;
                 if let Some(word) = row.get_mut((bit / 32) as usize) {

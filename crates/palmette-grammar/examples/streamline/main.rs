@@ -24,9 +24,10 @@ use palmette_grammar::{
     frontends::lark::{self, LarkOptions},
     lexer::{Lexer, LexerLimits},
     store::{
-        Interchange, LexemeAutomaton, SortedTokens, Speller, Spellings, Steps, Streamliner,
+        BytesBelow, Interchange, LexemeAutomaton, Speller, Spellings, Steps, Streamliner,
         ignored_terminals,
     },
+    vocabulary::VocabularyTrie,
 };
 use serde_json::json;
 use terminal_states::TerminalStates;
@@ -73,16 +74,18 @@ fn main() -> Result<()> {
     let grammar = lark::parse(&source, &LarkOptions::from_rule(&options.start))?;
     let loaded = palmette_vocabulary::load(&options.vocabulary)?;
     let readable = |byte: &u8| !options.ascii || (32..=126).contains(byte) || *byte == b'\n';
-    let tokens = SortedTokens::only(&loaded.vocabulary, |text| text.iter().all(readable));
+    let texts = loaded.vocabulary.texts().filter(|(_, text)| text.iter().all(readable));
+    let tokens = VocabularyTrie::of(&loaded.vocabulary, texts.map(|(token, _)| token));
     let alphabet: Vec<u8> = (0..=u8::MAX).filter(readable).collect();
     let nothing = TerminalSet::new(grammar.terminals().len());
     let ignored = if options.keep_ignored { nothing } else { ignored_terminals(&grammar) };
     let speller = Speller {
         tokens: &tokens,
+        below: &BytesBelow::new(&tokens),
         ignored: &ignored,
         indentation: grammar.indentation().filter(|_| !options.plain),
     };
-    println!("{} tokens", tokens.len());
+    println!("{} tokens", tokens.num_ranks());
     let begun = Instant::now();
     let stored = match options.form {
         Form::Terminals => {
@@ -119,7 +122,7 @@ fn main() -> Result<()> {
     }
     if let Some(path) = options.json {
         let report = json!({
-            "states": stored.rows.len(), "tokens": tokens.len(),
+            "states": stored.rows.len(), "tokens": tokens.num_ranks(),
             "transitions": stored.num_transitions, "steps": steps,
         });
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;

@@ -22,7 +22,8 @@ pub struct CompletionLimits {
     /// Work: a unit for each node of the vocabulary's trie that is walked, each of its branches, and each byte read; some tens
     /// of nanoseconds each.
     pub steps: u64,
-    /// Stops when the constraint takes [this much memory](GrammarConstraint::bytes), within what a mask more adds.
+    /// Stops when the constraint takes [this much memory](GrammarConstraint::bytes), within what a mask more adds; and before what
+    /// is known of masks takes more than [it may](GrammarConstraint::with_mask_bytes), since it would push out what was found.
     pub bytes: usize,
     /// Positions that agree in the lexeme in progress and in this many states of each stack from its top are taken for one.
     /// More finds more of what differs deep in the stack, and takes longer.
@@ -52,7 +53,7 @@ pub struct Completion {
 pub enum CompletionStop {
     /// It took all its steps.
     Steps,
-    /// It took all its memory.
+    /// It took all its memory, or all that masks may take.
     Bytes,
     /// It was told to.
     Cancelled,
@@ -143,6 +144,7 @@ impl GrammarConstraint {
                 Err(RecognizerError::Interrupted(why)) => {
                     completion.stopped = Some(match why {
                         Interrupted::OutOfBudget { .. } => CompletionStop::Steps,
+                        Interrupted::OutOfBytes { .. } => CompletionStop::Bytes,
                         Interrupted::Cancelled => CompletionStop::Cancelled,
                     });
                     break;
@@ -168,7 +170,7 @@ impl GrammarConstraint {
     ) -> Result<(), RecognizerError> {
         match &self.engine {
             Engine::Automaton(automaton) => {
-                automaton.parts(&self.recognizer, position, &mut Vec::new(), budget)?;
+                automaton.prepare(&self.recognizer, position, budget)?;
             }
             Engine::Store(store) => store.prepare(position, budget)?,
             Engine::Walk => {}

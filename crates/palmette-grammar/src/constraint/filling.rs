@@ -98,9 +98,9 @@ impl GrammarConstraint {
             Engine::Walk => self.walk(position, scratch, mask, work),
         };
         match explored {
-            Err(RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }))
-                if !matches!(self.engine, Engine::Walk) =>
-            {
+            Err(RecognizerError::Interrupted(
+                Interrupted::OutOfBudget { .. } | Interrupted::OutOfBytes { .. },
+            )) if !matches!(self.engine, Engine::Walk) => {
                 self.walk(position, scratch, mask, work)?;
             }
             explored => explored?,

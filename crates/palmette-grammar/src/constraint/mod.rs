@@ -76,8 +76,8 @@ impl GrammarConstraint {
         let engine = if grammar.lexing() == Lexing::Any && grammar.indentation().is_none() {
             Engine::Automaton(Arc::new(MaskAutomaton::new(Arc::clone(&vocabulary))))
         } else {
-            let (grammar, texts) = (Arc::clone(&recognizer), Arc::clone(vocabulary.vocabulary()));
-            let store = MaskStore::new(grammar, texts, Steps::first(2), DEFAULT_STORE_BYTES);
+            let (grammar, tokens) = (Arc::clone(&recognizer), Arc::clone(&vocabulary));
+            let store = MaskStore::new(grammar, tokens, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
         Self {
@@ -105,9 +105,23 @@ impl GrammarConstraint {
     /// # Panics
     /// When the store is of another recognizer or vocabulary.
     pub fn with_store(self, store: Arc<MaskStore>) -> Self {
-        let same = store.is_of(&self.recognizer, self.vocabulary());
+        let same = store.is_of(&self.recognizer, &self.vocabulary);
         assert!(same, "the store is of another recognizer or vocabulary");
         Self { engine: Engine::Store(store), dictionary: Arc::default(), ..self }
+    }
+
+    /// The same over which what is known of masks takes at most so much memory, and nothing is known yet. Masks that need more
+    /// push out what was found for others; one that needs more by itself is found by walking the vocabulary.
+    pub fn with_mask_bytes(self, max_bytes: usize) -> Self {
+        let engine = match &self.engine {
+            Engine::Automaton(_) => Engine::Automaton(Arc::new(MaskAutomaton::with_max_bytes(
+                Arc::clone(&self.vocabulary),
+                max_bytes,
+            ))),
+            Engine::Store(store) => Engine::Store(Arc::new(store.emptied(max_bytes))),
+            Engine::Walk => Engine::Walk,
+        };
+        Self { engine, dictionary: Arc::default(), ..self }
     }
 
     /// The grammar.
@@ -120,7 +134,8 @@ impl GrammarConstraint {
         self.vocabulary.vocabulary()
     }
 
-    pub(crate) fn vocabulary_slices(&self) -> &Arc<VocabularySlices> {
+    /// The vocabulary with what grammars over it share.
+    pub fn vocabulary_slices(&self) -> &Arc<VocabularySlices> {
         &self.vocabulary
     }
 

@@ -10,7 +10,7 @@
 //!
 //! What the rows answer for a stack is kept for all stacks that begin with what was read of it (`answers.rs`).
 //!
-//! [`SortedTokens`], [`Speller`] and [`Streamliner`] do this for any [`LexemeAutomaton`]; [`MaskStore`] does it for the positions
+//! [`Speller`] and [`Streamliner`] do this for any [`LexemeAutomaton`]; [`MaskStore`] does it for the positions
 //! of a [`Lexer`](crate::lexer::Lexer), when they are first visited.
 //!
 //! Source: V. Tran-Thien, "Accelerating LLM Code Generation Through Mask Store Streamlining" (2025). We differ: rows
@@ -19,6 +19,7 @@
 
 mod answers;
 mod automaton;
+mod below;
 mod interchange;
 mod legality;
 mod letter;
@@ -33,10 +34,11 @@ mod streamline;
 mod successors;
 
 pub use automaton::LexemeAutomaton;
+pub use below::BytesBelow;
 pub use interchange::Interchange;
 pub use legality::Legality;
 pub use letter::{Letter, Line};
-pub use spelling::{SortedTokens, Speller, Spellings, ignored_terminals};
+pub use spelling::{Speller, Spellings, ignored_terminals};
 pub use store::{MaskStore, StoreStatistics};
 pub use streamline::{Steps, Streamliner};
 pub use successors::Successors;

@@ -1,70 +1,28 @@
 //! Which sequences of terminals each token spells from a position of the lexer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::rc::Rc;
 
-use palmette_core::{TokenId, Vocabulary};
+use hashbrown::HashMap;
+use palmette_core::TokenId;
 
 use super::{
     automaton::LexemeAutomaton,
+    below::{BytesBelow, of_kind},
     letter::{Letter, Line},
 };
-use crate::{Grammar, Indentation, TerminalId, TerminalSet, lexer::LexerError};
-
-/// The tokens with text in the order of their bytes, so that what tokens begin with is read once.
-#[derive(Clone, Debug)]
-pub struct SortedTokens {
-    tokens: Vec<TokenId>,
-    /// How many bytes each has in common with the one before.
-    common: Vec<u32>,
-    /// The bytes of each after those, one after another, so that a walk reads memory in order.
-    tails: Vec<u8>,
-    /// Where each one's end in `tails`.
-    tail_ends: Vec<u32>,
-}
-
-impl SortedTokens {
-    /// Sorts the tokens of `vocabulary`.
-    pub fn new(vocabulary: &Vocabulary) -> Self {
-        Self::only(vocabulary, |_| true)
-    }
-
-    /// Those tokens whose text is as asked.
-    pub fn only(vocabulary: &Vocabulary, keep: impl Fn(&[u8]) -> bool) -> Self {
-        let texts = vocabulary.texts().filter(|(_, text)| keep(text));
-        let mut tokens: Vec<_> = texts.map(|(token, _)| token).collect();
-        tokens.sort_unstable_by_key(|&token| (vocabulary.text(token), token));
-        let mut common = vec![0; tokens.len()];
-        for at in 1..tokens.len() {
-            let (before, text) = (vocabulary.text(tokens[at - 1]), vocabulary.text(tokens[at]));
-            common[at] = before.iter().zip(text).take_while(|(a, b)| a == b).count() as u32;
-        }
-        let (mut tails, mut tail_ends) = (Vec::new(), Vec::with_capacity(tokens.len()));
-        for (&token, &common) in tokens.iter().zip(&common) {
-            tails.extend_from_slice(&vocabulary.text(token)[common as usize..]);
-            tail_ends
-                .push(u32::try_from(tails.len()).expect("a vocabulary has fewer than 2^32 bytes"));
-        }
-        Self { tokens, common, tails, tail_ends }
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.tokens.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
-    }
-}
+use crate::lexer::LexerError;
+use crate::vocabulary::VocabularyTrie;
+use crate::{Grammar, Indentation, TerminalId, TerminalSet};
 
 /// What is the same for every position: the tokens and what the grammar says of terminals.
 #[derive(Clone, Copy, Debug)]
 pub struct Speller<'a> {
     /// The tokens in question.
-    pub tokens: &'a SortedTokens,
+    pub tokens: &'a VocabularyTrie,
+    /// What is below their nodes.
+    pub below: &'a BytesBelow,
     /// Terminals that are left out of sequences.
     pub ignored: &'a TerminalSet,
     /// Whose line's ends are told apart by the depth that they lead to.
@@ -93,7 +51,8 @@ impl Speller<'_> {
     /// Tokens that lead to the same ways of cutting what was read go on alike, so these *cuts* are found once and numbered,
     /// and a byte leads from number to number.
     ///
-    /// Cost: a look-up for each node of the vocabulary's trie that can be reached; and what the different cuts cost.
+    /// Cost: a look-up for each node of the vocabulary's trie that can be reached, but for those below which all bytes leave the
+    /// cuts as they are; and what the different cuts cost.
     ///
     /// # Errors
     /// When a limit of the lexer is exceeded.
@@ -119,38 +78,40 @@ impl Speller<'_> {
         let begin = vec![Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }];
         let mut cuts = Cuts::new(begin);
         let mut walk = Walk { speller: self, automaton, sequences: Sequences::default() };
-        // `path[d]`: where the first `d` bytes of the current token lead.
+        // `path[d]`: where the first `d` bytes of the current node lead.
         let mut path = vec![Cuts::<A::State>::BEGIN];
-        let SortedTokens { tokens, common, tails, tail_ends } = self.tokens;
-        let mut tail_begin = 0;
-        for ((&token, &common), &tail_end) in tokens.iter().zip(common).zip(tail_ends) {
-            let tail = &tails[tail_begin..tail_end as usize];
-            tail_begin = tail_end as usize;
-            path.truncate(common as usize + 1);
-            if path[path.len() - 1] == Cuts::<A::State>::DEAD {
-                // What this token has in common with an earlier one leads nowhere.
+        // By rank: where the whole token leads.
+        let mut led = vec![Cuts::<A::State>::DEAD; self.tokens.num_ranks()];
+        let mut index = 1;
+        while index < self.tokens.num_nodes() {
+            let node = self.tokens.node(index);
+            path.truncate(node.depth);
+            let before = path[node.depth - 1];
+            spend(1)?;
+            let at = match cuts.known(before, node.byte) {
+                Some(known) => known,
+                None => {
+                    spend(cuts.branches[before as usize].len() as u64)?;
+                    cuts.find(before, node.byte, &mut walk)?
+                }
+            };
+            if at == Cuts::<A::State>::DEAD {
+                index = self.tokens.end(index);
                 continue;
             }
-            let mut at = path[path.len() - 1];
-            for &byte in tail {
-                spend(1)?;
-                at = match cuts.known(at, byte) {
-                    Some(known) => known,
-                    None => {
-                        spend(cuts.branches[at as usize].len() as u64)?;
-                        cuts.find(at, byte, &mut walk)?
-                    }
-                };
-                path.push(at);
-                if at == Cuts::<A::State>::DEAD {
-                    break;
-                }
+            let end = self.tokens.end(index);
+            if end > index + 1 && cuts.stay(at, self.below.kinds(index), &mut walk)? {
+                let ranks = self.tokens.ranks(index);
+                led[ranks.start as usize..ranks.end as usize].fill(at);
+                index = end;
+                continue;
             }
-            if at != Cuts::<A::State>::DEAD {
-                cuts.tokens[at as usize].push(token);
-            }
+            let ranks = self.tokens.own_ranks(index);
+            led[ranks.start as usize..ranks.end as usize].fill(at);
+            path.push(at);
+            index += 1;
         }
-        Ok(walk.spellings(cuts))
+        Ok(walk.spellings(&cuts, &led))
     }
 }
 
@@ -169,8 +130,8 @@ struct Cuts<S> {
     numbers: HashMap<Rc<[Branch<S>]>, u32>,
     /// By number and byte: the number after it, or [`Self::UNKNOWN`].
     next: Vec<[u32; 256]>,
-    /// By number: the tokens that lead there.
-    tokens: Vec<Vec<TokenId>>,
+    /// By number: the kinds of bytes that were found to leave it as it is, and those that were found not to.
+    stays: Vec<[u64; 2]>,
 }
 
 impl<S: Copy + Eq + Hash> Cuts<S> {
@@ -185,7 +146,7 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
             branches: Vec::new(),
             numbers: HashMap::new(),
             next: Vec::new(),
-            tokens: Vec::new(),
+            stays: Vec::new(),
         };
         cuts.number(&[]);
         cuts.number(&begin);
@@ -201,8 +162,43 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
         self.branches.push(Rc::clone(&branches));
         self.numbers.insert(branches, number);
         self.next.push([Self::UNKNOWN; 256]);
-        self.tokens.push(Vec::new());
+        self.stays.push([0, 0]);
         number
+    }
+
+    /// Whether all bytes of these kinds leave a number as it is.
+    fn stay<A: LexemeAutomaton<State = S>>(
+        &mut self,
+        number: u32,
+        kinds: u64,
+        walk: &mut Walk<'_, A>,
+    ) -> Result<bool, LexerError>
+    where
+        S: Ord,
+    {
+        loop {
+            let [stay, leave] = self.stays[number as usize];
+            if kinds & leave != 0 {
+                return Ok(false);
+            }
+            let unknown = kinds & !stay;
+            if unknown == 0 {
+                return Ok(true);
+            }
+            let kind = unknown.trailing_zeros();
+            let mut stays = true;
+            for byte in of_kind(kind) {
+                let next = match self.known(number, byte) {
+                    Some(known) => known,
+                    None => self.find(number, byte, walk)?,
+                };
+                stays &= next == number;
+                if !stays {
+                    break;
+                }
+            }
+            self.stays[number as usize][usize::from(!stays)] |= 1 << kind;
+        }
     }
 
     /// The cuts after `byte`, if they were asked for before.
@@ -282,12 +278,34 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
         Ok(())
     }
 
-    /// The tokens by what they spell, and the number of token transitions.
-    fn spellings(mut self, cuts: Cuts<A::State>) -> (Spellings, usize) {
+    /// The tokens by what they spell, and the number of token transitions. `led`: by rank, where the token leads.
+    fn spellings(mut self, cuts: &Cuts<A::State>, led: &[u32]) -> (Spellings, usize) {
+        let tokens = self.speller.tokens.tokens();
+        let mut by_token =
+            vec![Cuts::<A::State>::DEAD; tokens.iter().max().map_or(0, |token| token.index() + 1)];
+        // Tokens by where they lead, in ascending order: `sorted[begins[number]..begins[number + 1]]`.
+        let mut begins = vec![0; cuts.branches.len() + 1];
+        for (token, &number) in tokens.iter().zip(led) {
+            by_token[token.index()] = number;
+            begins[number as usize + 1] += 1;
+        }
+        begins[1] = 0;
+        for number in 1..begins.len() {
+            begins[number] += begins[number - 1];
+        }
+        let mut sorted = vec![TokenId(0); begins[begins.len() - 1]];
+        let mut next = begins.clone();
+        for (&number, token) in by_token.iter().zip(0..) {
+            if number != Cuts::<A::State>::DEAD {
+                sorted[next[number as usize]] = TokenId(token);
+                next[number as usize] += 1;
+            }
+        }
         let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
         let mut num_transitions = 0;
         let mut spelled = Vec::new();
-        for (branches, tokens) in cuts.branches.iter().zip(cuts.tokens) {
+        for (branches, ends) in cuts.branches.iter().zip(begins.windows(2)) {
+            let tokens = &sorted[ends[0]..ends[1]];
             if tokens.is_empty() {
                 continue;
             }
@@ -301,12 +319,13 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
             spelled.sort_unstable();
             spelled.dedup();
             for &sequence in &spelled {
-                by_sequence.entry(sequence).or_default().extend_from_slice(&tokens);
+                by_sequence.entry(sequence).or_default().extend_from_slice(tokens);
             }
         }
         let sequences = &self.sequences;
         let spellings = by_sequence.into_iter().map(|(sequence, mut tokens)| {
-            tokens.sort_unstable();
+            // A few runs in ascending order, one for each way to get there.
+            tokens.sort();
             (sequences.letters(sequence), tokens)
         });
         (spellings.collect(), num_transitions)

@@ -7,18 +7,17 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, RwLock};
 
-use palmette_core::Vocabulary;
-
 use super::{
     answers::{Answers, MaskId, Unanswered},
     letter::Letter,
     rows::Rows,
-    spelling::{SortedTokens, Speller},
+    spelling::Speller,
     stack_reader::{StackReader, Ways},
     streamline::{Steps, Streamliner},
 };
 use crate::blocks::Blocks;
 use crate::lexer::LexerState;
+use crate::masks::VocabularySlices;
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, LimitError, ParserScratch, Stacks};
 
@@ -27,9 +26,8 @@ use crate::{Budget, Interrupted, LimitError, ParserScratch, Stacks};
 #[derive(Debug)]
 pub struct MaskStore {
     recognizer: Arc<Recognizer>,
-    vocabulary: Arc<Vocabulary>,
-    tokens: SortedTokens,
-    streamliner: Streamliner,
+    vocabulary: Arc<VocabularySlices>,
+    streamliner: Arc<Streamliner>,
     max_bytes: usize,
     kept: RwLock<Kept>,
     answers: RwLock<Answers>,
@@ -67,13 +65,12 @@ impl MaskStore {
     /// are asked for again; one position's rows are served even when they exceed it alone.
     pub fn new(
         recognizer: Arc<Recognizer>,
-        vocabulary: Arc<Vocabulary>,
+        vocabulary: Arc<VocabularySlices>,
         steps: Steps,
         max_bytes: usize,
     ) -> Self {
         Self {
-            tokens: SortedTokens::new(&vocabulary),
-            streamliner: Streamliner::new(recognizer.grammar(), steps),
+            streamliner: Arc::new(Streamliner::new(recognizer.grammar(), steps)),
             recognizer,
             vocabulary,
             max_bytes,
@@ -83,8 +80,20 @@ impl MaskStore {
     }
 
     /// Whether these are what it was made of.
-    pub(crate) fn is_of(&self, recognizer: &Arc<Recognizer>, vocabulary: &Arc<Vocabulary>) -> bool {
+    pub(crate) fn is_of(
+        &self,
+        recognizer: &Arc<Recognizer>,
+        vocabulary: &Arc<VocabularySlices>,
+    ) -> bool {
         Arc::ptr_eq(&self.recognizer, recognizer) && Arc::ptr_eq(&self.vocabulary, vocabulary)
+    }
+
+    /// An empty store of the same that may take as much.
+    pub(crate) fn emptied(&self, max_bytes: usize) -> Self {
+        let streamliner = self.streamliner.clone();
+        let (recognizer, vocabulary) = (self.recognizer.clone(), self.vocabulary.clone());
+        let (kept, answers) = Default::default();
+        Self { recognizer, vocabulary, streamliner, max_bytes, kept, answers }
     }
 
     /// What is held now.
@@ -216,16 +225,27 @@ impl MaskStore {
         Ok(true)
     }
 
-    /// Builds the rows that the mask of a position needs.
+    /// Builds the rows that the mask of a position needs. Rows that are known stay: where there is no room for more, that is an
+    /// error.
     ///
     /// # Errors
-    /// As [`fill_mask_within`](Self::fill_mask_within).
+    /// As [`fill_mask_within`](Self::fill_mask_within), and when the memory is full.
     pub(crate) fn prepare(
         &self,
         position: &Position,
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        position.branches().iter().try_for_each(|branch| self.rows(branch.lexer, budget).map(drop))
+        for branch in position.branches() {
+            if self.known_rows(branch.lexer).is_some() {
+                continue;
+            }
+            let rows = self.new_rows(branch.lexer, budget)?;
+            if self.statistics().bytes + rows.bytes() > self.max_bytes {
+                return Err(Interrupted::OutOfBytes { limit: self.max_bytes }.into());
+            }
+            self.keep(branch.lexer, &rows);
+        }
+        Ok(())
     }
 
     fn add_allowed(
@@ -259,20 +279,33 @@ impl MaskStore {
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<Arc<Rows>, RecognizerError> {
-        if let Some(rows) = self.kept.read().expect("no panic while held").rows.get(&state) {
-            return Ok(rows.clone());
+        if let Some(rows) = self.known_rows(state) {
+            return Ok(rows);
         }
+        let rows = self.new_rows(state, budget)?;
+        self.keep(state, &rows);
+        Ok(rows)
+    }
+
+    fn known_rows(&self, state: LexerState) -> Option<Arc<Rows>> {
+        self.kept.read().expect("no panic while held").rows.get(&state).cloned()
+    }
+
+    fn new_rows(
+        &self,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<Arc<Rows>, RecognizerError> {
         let speller = Speller {
-            tokens: &self.tokens,
+            tokens: self.vocabulary.trie(),
+            below: self.vocabulary.bytes_below(),
             ignored: self.recognizer.ignored(),
             indentation: self.recognizer.grammar().indentation(),
         };
         let spend = |units| Ok::<_, RecognizerError>(budget.spend(units)?);
         let (spellings, _) = speller.spell_within(self.recognizer.lexer(), state, spend)?;
         let spellings = self.streamliner.streamline(spellings);
-        let rows = Arc::new(Rows::new(spellings, self.vocabulary.num_tokens()));
-        self.keep(state, &rows);
-        Ok(rows)
+        Ok(Arc::new(Rows::new(spellings, self.vocabulary.vocabulary().num_tokens())))
     }
 
     fn keep(&self, state: LexerState, rows: &Arc<Rows>) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use palmette_core::{Constraint, TokenId, Vocabulary};
-use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
+use palmette_grammar::frontends::json_schema::{Inexpressible, JsonSchemaOptions};
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
@@ -40,7 +40,8 @@ fn a_grammar_is_known_by_all_that_it_depends_on() {
     let (cache, first) = (GrammarCache::new(CacheLimits::default()), vocabulary());
     let other = Vocabulary::new([Some("a"), Some("b"), None], [TokenId(2)]).unwrap();
     let other = Arc::new(VocabularySlices::new(Arc::new(other)));
-    let relaxed = JsonSchemaOptions { relax: true, ..JsonSchemaOptions::default() };
+    let inexpressible = Inexpressible::Ignored;
+    let relaxed = JsonSchemaOptions { inexpressible, ..JsonSchemaOptions::default() };
     let relaxed = GrammarSource::JsonSchema { text: "{}".to_owned(), options: relaxed };
     let sources = [regex("a*"), regex("b*"), schema("{}"), relaxed, regex("{}")];
     for expected in [CacheOutcome::Built, CacheOutcome::Hit] {

@@ -5,6 +5,7 @@ mod batch;
 mod cache;
 mod forced;
 mod ids;
+mod memory;
 mod saved;
 mod work;
 

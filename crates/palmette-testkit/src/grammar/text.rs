@@ -12,7 +12,7 @@ use super::regex::{ends, has_look, may_begin};
 ///
 /// Slow: a text's lexemes are found by trying all ends of all terminals at all places, sentences by an Earley parser over
 /// all cuttings, and beginnings by trying one continuation after another, the shortest first, those left out that are seen
-/// to be hopeless.
+/// to be hopeless. What a terminal says of a text is found out once: continuations have most of their parts in common.
 ///
 /// Grammars with indentation are not covered.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ struct OracleTerminal {
     regex: Regex,
     /// Whether only the first end that a backtracking matcher finds counts.
     first_end_only: bool,
+    /// Whether lookarounds are in it.
+    looks: bool,
     /// Whether a match is one whatever follows.
     certain: bool,
     ignored: bool,
@@ -38,6 +40,18 @@ struct OracleTerminal {
     rank: (i32, bool),
     /// Whether terminals of higher ranks match all its texts: it is kept beside them.
     shadowed: bool,
+    known: RefCell<KnownMatches>,
+}
+
+/// What was found out of a terminal, by text.
+#[derive(Debug, Default)]
+struct KnownMatches {
+    /// Where the lexemes end that begin with the text; where no lookaround sees more than that.
+    ends: HashMap<Vec<char>, Vec<usize>>,
+    /// Whether a text over the alphabet begins so, lookarounds being taken to hold.
+    begins: HashMap<Vec<char>, bool>,
+    /// Whether it is matched whole, lookarounds being taken to hold.
+    matches: HashMap<Vec<char>, bool>,
 }
 
 /// How long the texts are by which a terminal's being shadowed is judged.
@@ -63,12 +77,14 @@ impl TextOracle {
             .map(|(terminal, id)| OracleTerminal {
                 id,
                 first_end_only: is_reluctant(&terminal.regex),
+                looks: has_look(&terminal.regex),
                 certain: !is_reluctant(&terminal.regex) && !has_look(&terminal.regex),
                 regex: terminal.regex.clone(),
                 ignored: grammar.ignored().contains(&id),
                 in_rules: in_rules.contains(&id),
                 rank: (terminal.priority, terminal.kind == TerminalKind::Literal),
                 shadowed: false,
+                known: RefCell::default(),
             })
             .filter(|terminal| terminal.ignored || terminal.in_rules)
             .collect();
@@ -165,7 +181,7 @@ impl TextOracle {
                 || self.terminals.iter().any(|terminal| {
                     let fits =
                         if terminal.ignored { reached } else { expected.contains(&terminal.id) };
-                    fits && may_begin(&terminal.regex, &text[from..], &self.alphabet)
+                    fits && terminal.may_begin(&text[from..], &self.alphabet)
                 })
         })
     }
@@ -173,9 +189,7 @@ impl TextOracle {
     /// The lexemes that may begin at `from` and be over where `text` goes on: every lookaround is taken to hold, and of
     /// cuttings those are left out that what is known of the text rules out.
     fn possible_lexemes(&self, text: &[char], from: usize) -> Vec<Lexeme> {
-        let matched = |terminal: &OracleTerminal, end: usize| {
-            may_begin(&terminal.regex, &text[from..end], &[])
-        };
+        let matched = |terminal: &OracleTerminal, end: usize| terminal.may_match(&text[from..end]);
         let beaten = |loser: &OracleTerminal, end: usize| {
             let certain = self.terminals.iter().filter(|winner| winner.certain);
             certain.into_iter().any(|winner| {
@@ -199,7 +213,7 @@ impl TextOracle {
     fn lexemes(&self, text: &[char], from: usize, lexing: Lexing) -> Vec<Lexeme> {
         let mut matches: Vec<(&OracleTerminal, usize)> = Vec::new();
         for terminal in &self.terminals {
-            let mut found = ends(&terminal.regex, text, from);
+            let mut found = terminal.ends(text, from);
             found.truncate(if terminal.first_end_only { 1 } else { found.len() });
             matches.extend(found.into_iter().filter(|&end| end > from).map(|end| (terminal, end)));
         }
@@ -217,6 +231,28 @@ impl TextOracle {
 }
 
 impl OracleTerminal {
+    /// Where a lexeme that begins at `from` may end.
+    fn ends(&self, text: &[char], from: usize) -> Vec<usize> {
+        if self.looks {
+            return ends(&self.regex, text, from);
+        }
+        let find = |text: &[char]| ends(&self.regex, text, 0);
+        let found = known(&mut self.known.borrow_mut().ends, &text[from..], find);
+        found.into_iter().map(|end| from + end).collect()
+    }
+
+    /// Whether some text over the alphabet that begins so is matched, lookarounds being taken to hold.
+    fn may_begin(&self, beginning: &[char], alphabet: &[char]) -> bool {
+        let find = |beginning: &[char]| may_begin(&self.regex, beginning, alphabet);
+        known(&mut self.known.borrow_mut().begins, beginning, find)
+    }
+
+    /// Whether a text is matched, lookarounds being taken to hold.
+    fn may_match(&self, text: &[char]) -> bool {
+        let find = |text: &[char]| may_begin(&self.regex, text, &[]);
+        known(&mut self.known.borrow_mut().matches, text, find)
+    }
+
     /// The rank that others must pass to beat it: what is ignored does not lose to literals of its priority.
     fn losing_rank(&self) -> (i32, bool) {
         (self.rank.0, self.rank.1 || self.ignored)
@@ -227,11 +263,24 @@ impl OracleTerminal {
     }
 }
 
+/// What is known of a text, found out the first time.
+fn known<T: Clone>(
+    all: &mut HashMap<Vec<char>, T>,
+    text: &[char],
+    find: impl FnOnce(&[char]) -> T,
+) -> T {
+    if let Some(known) = all.get(text) {
+        return known.clone();
+    }
+    let found = find(text);
+    all.insert(text.to_vec(), found.clone());
+    found
+}
+
 /// Whether every text of a terminal is one of terminals of higher ranks.
 fn is_shadowed(terminals: &[OracleTerminal], at: usize, texts: &[Vec<char>]) -> bool {
-    let matches = |terminal: &OracleTerminal, text: &[char]| {
-        ends(&terminal.regex, text, 0).contains(&text.len())
-    };
+    let matches =
+        |terminal: &OracleTerminal, text: &[char]| terminal.ends(text, 0).contains(&text.len());
     let this = &terminals[at];
     let mut own = texts.iter().filter(|text| matches(this, text)).peekable();
     own.peek().is_some()

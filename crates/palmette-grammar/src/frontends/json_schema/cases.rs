@@ -6,7 +6,7 @@ use super::{arrays::ArraySet, objects::ObjectSet};
 use super::{goals::Goals, numbers::NumberSet, strings::StringSet};
 
 /// A union of sets of values, each of one type.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Cases {
     pub(super) null: bool,
     pub(super) truth: bool,

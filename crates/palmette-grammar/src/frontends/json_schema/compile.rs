@@ -12,7 +12,7 @@ use super::{
     goals::{About, Claim, GoalId, Goals},
     keywords::{Role, role},
     objects::ObjectSet,
-    options::{Draft, JsonSchemaOptions},
+    options::{Draft, Inexpressible, JsonSchemaOptions},
     resources::Resources,
     source::{Json, JsonId, Source},
 };
@@ -349,6 +349,16 @@ impl<'o> Compiler<'o> {
     pub(super) fn unsupported(&self, at: JsonId, reason: impl Into<String>) -> JsonSchemaError {
         let (keyword, reason) = (self.keyword(at), reason.into());
         self.source.error(at, Kind::Unsupported { keyword, reason })
+    }
+
+    /// What no grammar can express, and is not enforced: an error, or a warning when the caller wants it.
+    pub(super) fn not_enforced(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
+        if self.options.inexpressible == Inexpressible::Ignored {
+            self.warn(at, format!("not enforced: {message}"));
+            return Ok(());
+        }
+        let or = "or let it go unenforced (`Inexpressible::Ignored`, --relax)";
+        Err(self.unsupported(at, format!("{message}; {way_out}, {or}")))
     }
 
     pub(super) fn over(

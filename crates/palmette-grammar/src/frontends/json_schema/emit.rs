@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 
 use super::{
     arrays::ArraySet,
+    cases::Cases,
     compile::{Compiler, Result},
     error::Kind,
     goals::GoalId,
@@ -14,10 +15,11 @@ use super::{
     number_text,
     numbers::{self, Condition, NumberSet, Property},
     objects::ObjectSet,
+    sharing,
     strings::StringSet,
 };
 use crate::{
-    Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalId,
+    Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, Symbol, Terminal, TerminalId,
     TerminalKind,
 };
 
@@ -37,15 +39,20 @@ enum Spelled {
 pub(super) struct Emitter<'c, 'o> {
     pub(super) compiler: &'c mut Compiler<'o>,
     pub(super) spelling: Spelling,
+    /// The terminals.
     builder: GrammarBuilder,
-    num_rules: usize,
+    /// The names of the nonterminals.
+    nonterminals: Vec<String>,
+    rules: Vec<Rule>,
     terminals: HashMap<Regex, TerminalId>,
     goals: HashMap<GoalId, NonterminalId>,
+    /// Goals that are met in the same cases share a nonterminal.
+    values: HashMap<Rc<Cases>, NonterminalId>,
     arrays: HashMap<Rc<ArraySet>, NonterminalId>,
     objects: HashMap<Rc<ObjectSet>, NonterminalId>,
     numbers: HashMap<BTreeSet<Condition>, Rc<Spelled>>,
-    /// Goals that have a nonterminal and no rules yet.
-    open: Vec<GoalId>,
+    /// Nonterminals that have no rules yet, and the values they are for.
+    open: Vec<(NonterminalId, Rc<Cases>)>,
 }
 
 /// The grammar of the values that are valid for the schema.
@@ -57,16 +64,18 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
         compiler,
         spelling: Spelling { whitespace, escapes },
         builder: GrammarBuilder::new(),
-        num_rules: 0,
+        nonterminals: Vec::new(),
+        rules: Vec::new(),
         terminals: HashMap::new(),
         goals: HashMap::new(),
+        values: HashMap::new(),
         arrays: HashMap::new(),
         objects: HashMap::new(),
         numbers: HashMap::new(),
         open: Vec::new(),
     };
-    let document = emitter.builder.nonterminal("document", None);
-    let Some(value) = emitter.goal(goal) else {
+    let document = emitter.part("document");
+    let Some(value) = emitter.goal(goal)? else {
         return Err(emitter.compiler.source.error(root, Kind::Empty));
     };
     emitter.rule(document, vec![value])?;
@@ -74,10 +83,10 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
         let trailing = emitter.pattern("whitespace", trailing)?;
         emitter.rule(document, vec![value, trailing])?;
     }
-    while let Some(goal) = emitter.open.pop() {
-        emitter.value(goal)?;
+    while let Some((head, cases)) = emitter.open.pop() {
+        emitter.value(head, &cases)?;
     }
-    let grammar = emitter.builder.build(document, Lexing::Any);
+    let grammar = emitter.build(document);
     if !derives_something(&grammar) {
         return Err(compiler.source.error(root, Kind::Empty));
     }
@@ -118,34 +127,68 @@ fn derives_something(grammar: &Grammar) -> bool {
 
 impl Emitter<'_, '_> {
     /// The symbol for a goal's values; `None` for [`GoalId::NEVER`].
-    pub(super) fn goal(&mut self, goal: GoalId) -> Option<Symbol> {
+    pub(super) fn goal(&mut self, goal: GoalId) -> Result<Option<Symbol>> {
         if goal == GoalId::NEVER {
-            return None;
+            return Ok(None);
         }
         if let Some(&found) = self.goals.get(&goal) {
-            return Some(Symbol::Nonterminal(found));
+            return Ok(Some(Symbol::Nonterminal(found)));
         }
-        let name = format!("value {}", goal.0);
-        let fresh = self.builder.nonterminal(name, None);
-        self.goals.insert(goal, fresh);
-        self.open.push(goal);
-        Some(Symbol::Nonterminal(fresh))
+        let cases = self.compiler.goal_cases(goal)?;
+        let found = match self.values.get(&cases) {
+            Some(&known) => known,
+            None => {
+                let fresh = self.part("value");
+                self.values.insert(cases.clone(), fresh);
+                self.open.push((fresh, cases));
+                fresh
+            }
+        };
+        self.goals.insert(goal, found);
+        Ok(Some(Symbol::Nonterminal(found)))
     }
 
-    /// A new nonterminal.
+    /// A new nonterminal, its name numbered.
     pub(super) fn part(&mut self, name: &str) -> NonterminalId {
-        self.builder.nonterminal(name, None)
+        let id = NonterminalId(self.nonterminals.len() as u32);
+        self.nonterminals.push(format!("{name} {}", id.0));
+        id
+    }
+
+    /// The grammar of the rules so far, in which equal nonterminals are one.
+    fn build(&mut self, start: NonterminalId) -> Grammar {
+        let num_nonterminals = self.nonterminals.len();
+        let rules = sharing::shared(std::mem::take(&mut self.rules), num_nonterminals, start);
+        let mut builder = std::mem::take(&mut self.builder);
+        let mut ids: Vec<Option<NonterminalId>> = vec![None; num_nonterminals];
+        let names = &self.nonterminals;
+        let mut id_of = |builder: &mut GrammarBuilder, old: NonterminalId| {
+            *ids[old.index()]
+                .get_or_insert_with(|| builder.nonterminal(names[old.index()].clone(), None))
+        };
+        let start = id_of(&mut builder, start);
+        for Rule { head, body } in rules {
+            let head = id_of(&mut builder, head);
+            let body: Vec<Symbol> = body
+                .into_iter()
+                .map(|symbol| match symbol {
+                    Symbol::Nonterminal(id) => Symbol::Nonterminal(id_of(&mut builder, id)),
+                    terminal => terminal,
+                })
+                .collect();
+            builder.rule(head, body);
+        }
+        builder.build(start, Lexing::Any)
     }
 
     pub(super) fn rule(&mut self, head: NonterminalId, body: Vec<Symbol>) -> Result<()> {
-        self.num_rules += 1;
         self.compiler.tick(16 + body.len())?;
         let max = self.compiler.options.limits.max_rules;
-        if self.num_rules > max {
+        if self.rules.len() >= max {
             let at = self.compiler.root();
             return Err(self.compiler.over(at, "max_rules", max, ": the grammar is larger".into()));
         }
-        self.builder.rule(head, body);
+        self.rules.push(Rule { head, body });
         Ok(())
     }
 
@@ -194,9 +237,7 @@ impl Emitter<'_, '_> {
         Ok(Symbol::Terminal(fresh))
     }
 
-    fn value(&mut self, goal: GoalId) -> Result<()> {
-        let head = self.goals[&goal];
-        let cases = self.compiler.goal_cases(goal)?;
+    fn value(&mut self, head: NonterminalId, cases: &Cases) -> Result<()> {
         for (there, word) in [(cases.null, "null"), (cases.truth, "true"), (cases.falsity, "false")]
         {
             if there {

@@ -65,7 +65,7 @@ impl Emitter<'_, '_> {
         let unrolled = array.max.map_or(unrolled, |max| unrolled.min(max));
         let mut last = None;
         for at in 0..unrolled {
-            let Some(item) = self.goal(array.item(at)) else { return Ok(()) };
+            let Some(item) = self.goal(array.item(at))? else { return Ok(()) };
             let items = self.part("items");
             let body = match last {
                 None => vec![open, item],
@@ -83,7 +83,7 @@ impl Emitter<'_, '_> {
             Some(max) => Some(max - unrolled),
             None => None,
         };
-        let Some(item) = self.goal(array.rest) else { return Ok(()) };
+        let Some(item) = self.goal(array.rest)? else { return Ok(()) };
         let next = self.part("item");
         self.rule(next, vec![comma, item])?;
         let least = array.min.saturating_sub(unrolled);
@@ -194,7 +194,7 @@ impl Emitter<'_, '_> {
                 continue;
             }
             for (item, counts) in self.kinds(array, &state) {
-                let Some(item) = self.goal(item) else { continue };
+                let Some(item) = self.goal(item)? else { continue };
                 let next = State { length: (state.length + 1).min(far), counts };
                 let to = match ids.get(&next) {
                     Some(&to) => to,
@@ -340,12 +340,7 @@ impl Emitter<'_, '_> {
     fn not_unique(&mut self, head: NonterminalId, array: &ArraySet, why: &str) -> Result<()> {
         let at = array.unique_at.unwrap_or(self.compiler.root());
         let message = format!("no grammar can tell whether an item comes twice: {why}");
-        if !self.compiler.options.relax {
-            let way_out =
-                "leave it out, list the possible items, or set `JsonSchemaOptions::relax`";
-            return Err(self.compiler.unsupported(at, format!("{message}; {way_out}")));
-        }
-        self.compiler.warn(at, format!("not enforced: {message}"));
+        self.compiler.not_enforced(at, &message, "leave it out, list the possible items")?;
         let relaxed = ArraySet { unique: None, ..array.clone() };
         self.array(head, &relaxed)
     }

@@ -231,13 +231,26 @@ impl Emitter<'_, '_> {
             _ => bits,
         });
         let in_order = must.filter(|(turn, _)| matches!(turn, Turn::Nth(_))).count();
-        // Members that act alike share a nonterminal.
+        // Members that act alike share a nonterminal, and so do the names of those whose values are alike too: what comes
+        // after the name is then the same for all of them.
         let mut groups: BTreeMap<Effect, NonterminalId> = BTreeMap::new();
+        let mut named: HashMap<(NonterminalId, Symbol), NonterminalId> = HashMap::new();
         for member in &plan.members {
+            let Some(value) = self.goal(member.value)? else { continue };
             let turn = member.declared.map_or(Turn::Anywhere, |at| turns[at]);
             let effect = Effect { turn, exists: member.exists };
             let group = *groups.entry(effect).or_insert_with(|| self.part("member"));
-            self.member(group, member)?;
+            let names = match named.get(&(group, value)) {
+                Some(&names) => names,
+                None => {
+                    let names = self.part("names");
+                    named.insert((group, value), names);
+                    self.rule(group, vec![Symbol::Nonterminal(names), value])?;
+                    names
+                }
+            };
+            let name = self.name(&member.names)?;
+            self.rule(names, vec![name])?;
         }
         let counter = Counter::new(plan);
         let groups: Vec<(Effect, NonterminalId)> = groups.into_iter().collect();
@@ -285,7 +298,7 @@ impl Emitter<'_, '_> {
 
     fn member(&mut self, head: NonterminalId, member: &Member) -> Result<()> {
         let name = self.name(&member.names)?;
-        match self.goal(member.value) {
+        match self.goal(member.value)? {
             Some(value) => self.rule(head, vec![name, value]),
             None => Ok(()),
         }

@@ -69,6 +69,16 @@ pub(super) fn is_annotation(name: &str) -> bool {
     matches!(name, "int32" | "int64" | "float" | "double")
 }
 
+/// Why no regular expression tells the strings of the format `name` from all others.
+pub(super) fn not_regular(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "idn-hostname" => "how long a label may be depends on its code in Punycode",
+        "hostname" => "which labels in Punycode there are depends on what they encode",
+        "regex" => "groups nest without bound, and backreferences name them",
+        _ => return None,
+    })
+}
+
 /// RFC 3339: `full-date`, with the lengths of the months and leap years.
 fn date() -> String {
     let long = "(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])";

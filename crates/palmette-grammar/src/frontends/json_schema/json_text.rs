@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::enumeration::enumeration;
 use super::options::{Escapes, Whitespace};
 use crate::{CharClass, Regex};
 
@@ -57,7 +58,7 @@ impl Spelling {
             Regex::Literal(text) => self.literal(text),
             Regex::Class(class) => self.class(class),
             Regex::Concat(parts) => Regex::concat(all(parts)),
-            Regex::Alternate(options) => Regex::alternate(all(options)),
+            Regex::Alternate(options) => self.alternate(options),
             Regex::Repeat { inner, min, max, .. } => self.spelled(inner).repeat(*min, *max),
             Regex::And(parts) => Regex::and(all(parts)),
             Regex::Not(inner) => {
@@ -69,6 +70,32 @@ impl Spelling {
                 behind: *behind,
                 negated: *negated,
             },
+        }
+    }
+
+    /// One of several: listed texts by their beginnings, unless all of them are spelled as they are, which need no tree.
+    fn alternate(self, options: &[Regex]) -> Regex {
+        let (mut texts, mut spelled) = (Vec::new(), Vec::new());
+        for option in options {
+            match option {
+                Regex::Literal(text) => texts.push(Arc::clone(text)),
+                _ => spelled.push(self.spelled(option)),
+            }
+        }
+        let mut listed: Vec<Regex> = texts.iter().map(|text| self.literal(text)).collect();
+        if listed.iter().any(|text| !matches!(text, Regex::Literal(_)))
+            && let Some(tree) = enumeration(&texts, &|class| self.one_of(class))
+        {
+            listed = vec![tree];
+        }
+        Regex::alternate(spelled.into_iter().chain(listed))
+    }
+
+    /// A character of a class.
+    fn one_of(self, class: &CharClass) -> Regex {
+        match class.ranges() {
+            &[(low, high)] if low == high => self.literal(low.encode_utf8(&mut [0; 4])),
+            _ => self.class(class),
         }
     }
 

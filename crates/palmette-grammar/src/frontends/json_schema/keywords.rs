@@ -5,7 +5,7 @@
 pub(super) enum Role {
     /// Names or refers to schemas.
     Core,
-    /// Says something of the value.
+    /// Says something of the value, if only in some drafts.
     Assertion,
     /// Its value is a schema.
     Schema,
@@ -46,8 +46,8 @@ const KEYWORDS: [(&str, Role); 65] = {
         ("anyOf", Schemas),
         ("const", Assertion),
         ("contains", Schema),
-        ("contentEncoding", Annotation),
-        ("contentMediaType", Annotation),
+        ("contentEncoding", Assertion),
+        ("contentMediaType", Assertion),
         ("contentSchema", Annotation),
         ("default", Annotation),
         ("definitions", NamedSchemas),

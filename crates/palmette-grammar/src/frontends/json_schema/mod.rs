@@ -7,7 +7,7 @@
 //!    values, each of one type. `allOf` and sibling keywords intersect, `anyOf` unites, `not`, `oneOf` and `if` deny
 //!    claims. Goals of members and items are only named there, so recursion ends: there are finitely many.
 //! 3. `emit` makes a nonterminal for each goal and rules for its cases. Strings, names and numbers are one terminal
-//!    each, whitespace before it included.
+//!    each, whitespace before it included. Nonterminals with the same rules become one (`sharing`).
 //!
 //! # What is exact, and what is chosen
 //! The grammar accepts exactly the texts of valid values, in these spellings:
@@ -20,14 +20,16 @@
 //! - whitespace: [`Whitespace`].
 //!
 //! # Keywords
-//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values, and
-//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`. `contentEncoding` and its siblings are annotations. Enforced
-//! formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
+//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values,
+//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`, and the
+//! format `idn-hostname`. `contentEncoding` and its siblings are annotations.
+//!
+//! Enforced formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
 //! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
-//! and `regex` (groups nested up to twelve deep; what backreferences name is not looked for). Of host names in punycode
-//! (`xn--…`) the letters are checked, not what they encode, which is not regular: what is let through is a host name by all rules
-//! but those on the label that it encodes. Other formats, as
-//! unknown keywords, have no effect and are listed as [`Warning`]s.
+//! and `regex`. Two of them are not regular, and enforced as far as they are: of host names in Punycode (`xn--…`) the
+//! letters are checked, not what they encode; in `regex`, groups nest up to twelve deep and what backreferences name is
+//! not looked for. Other formats, as unknown keywords, have no effect and are listed as [`Warning`]s.
+//! [`Inexpressible`] has two other ways: all of this is an error, or none of it.
 
 mod arrays;
 mod cases;
@@ -38,6 +40,7 @@ mod dynamic_scope;
 mod emit;
 mod emit_arrays;
 mod emit_objects;
+mod enumeration;
 mod error;
 mod formats;
 mod goals;
@@ -52,13 +55,16 @@ mod objects;
 mod options;
 mod resources;
 mod schema;
+mod sharing;
 mod source;
 mod strings;
 mod unevaluated;
 mod uri;
 
 pub use error::{JsonSchemaError, Warning};
-pub use options::{Draft, Escapes, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder, Whitespace};
+pub use options::{
+    Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder, Whitespace,
+};
 
 use crate::{Budget, Grammar};
 
@@ -72,7 +78,7 @@ pub fn parse(schema_text: &str, options: &JsonSchemaOptions) -> Result<Grammar, 
 }
 
 /// As [`parse`], with what the schema says without effect: unknown keywords and formats, and what
-/// [`JsonSchemaOptions::relax`] leaves out.
+/// [`Inexpressible::Ignored`] leaves out.
 ///
 /// # Errors
 /// As [`parse`].

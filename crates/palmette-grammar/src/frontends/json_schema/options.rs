@@ -16,9 +16,8 @@ pub struct JsonSchemaOptions {
     /// Whether `format` is enforced (for the formats that are known) or only an annotation. The drafts leave that to the
     /// caller; a metaschema among the resources that lists the vocabulary `format-assertion` asks for it in any case.
     pub formats: bool,
-    /// Whether a keyword that no grammar can express (`uniqueItems` over infinitely many values) is reported as
-    /// a warning and otherwise ignored. Off by default: it is an error.
-    pub relax: bool,
+    /// What becomes of what no grammar can express.
+    pub inexpressible: Inexpressible,
     /// The draft of schemas that do not name theirs in `$schema`.
     pub draft: Draft,
     /// Schemas that may be referred to, by URI. Nothing is ever downloaded.
@@ -66,6 +65,22 @@ pub enum Escapes {
     Any,
 }
 
+/// What becomes of what no grammar can express: `uniqueItems` over infinitely many values, the formats `idn-hostname`,
+/// `hostname` (what a label in Punycode encodes) and `regex` (groups nested without bound), and in draft 7 what
+/// `contentEncoding` and `contentMediaType` say of a string.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Inexpressible {
+    /// All of it is an error, and so are formats that are not known: what compiles allows valid texts only.
+    Refused,
+    /// An error where it would not be enforced at all. Of the formats `hostname` and `regex` is enforced what a grammar
+    /// can; `contentEncoding` and `contentMediaType` are annotations; formats that are not known are reported
+    /// as warnings.
+    #[default]
+    Approximated,
+    /// As before, and what would be an error is reported as a warning and not enforced.
+    Ignored,
+}
+
 /// A version of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Draft {
@@ -106,7 +121,7 @@ impl Default for JsonSchemaOptions {
             escapes: Escapes::Needed,
             integer_fractions: true,
             formats: true,
-            relax: false,
+            inexpressible: Inexpressible::default(),
             draft: Draft::Draft202012,
             resources: BTreeMap::new(),
             limits: JsonSchemaLimits::default(),

@@ -12,7 +12,7 @@ use super::{
     goals::GoalId,
     numbers::{NumberSet, Property},
     objects::{ObjectSet, Scope},
-    options::Draft,
+    options::{Draft, Inexpressible},
     source::{Json, JsonId},
     strings::{StringSet, Texts},
 };
@@ -127,14 +127,42 @@ impl Compiler<'_> {
             let name = self.text(at)?;
             let listed = self.resources.vocabularies(&self.source, schema);
             if self.options.formats || listed.is_some_and(|listed| listed.format_assertion) {
-                match formats::regex(&name) {
-                    Some(regex) => all.push(Texts(Arc::new(regex))),
-                    None if formats::is_annotation(&name) => {}
-                    None => self.warn(at, format!("unknown format {name:?}: it has no effect")),
+                self.format(at, &name, &mut all)?;
+            }
+        }
+        if self.is_strict() && self.draft(schema) <= Draft::Draft7 {
+            for keyword in ["contentEncoding", "contentMediaType"] {
+                if let Some(at) = self.get(schema, keyword) {
+                    let message = "no grammar of JSON reads what a string encodes";
+                    self.not_enforced(at, message, "leave it out")?;
                 }
             }
         }
         Ok(StringSet::All { min, max, all })
+    }
+
+    fn format(&mut self, at: JsonId, name: &str, all: &mut Vec<Texts>) -> Result<()> {
+        let regex = formats::regex(name);
+        if let Some(why) = formats::not_regular(name)
+            && (regex.is_none() || self.is_strict())
+        {
+            let message =
+                format!("no grammar can tell which strings are of the format {name:?}: {why}");
+            self.not_enforced(at, &message, "leave it out, give a \"pattern\"")?;
+        } else if regex.is_none() && !formats::is_annotation(name) {
+            let message = format!("unknown format {name:?}");
+            if self.is_strict() {
+                self.not_enforced(at, &message, "leave it out, give a \"pattern\"")?;
+            }
+            self.warn(at, format!("{message}: it has no effect"));
+        }
+        all.extend(regex.map(|regex| Texts(Arc::new(regex))));
+        Ok(())
+    }
+
+    /// Whether what no grammar can express whole is an error.
+    fn is_strict(&self) -> bool {
+        self.options.inexpressible == Inexpressible::Refused
     }
 
     fn array(&mut self, schema: JsonId) -> Result<Option<ArraySet>> {

@@ -18,10 +18,10 @@ mod saved;
 mod slices;
 mod views;
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::Budget;
 use crate::recognizer::{Position, Recognizer, RecognizerError};
+use crate::{Budget, Interrupted};
 use found::FoundMasks;
 pub(crate) use memo::MaskId;
 use memo::{Memo, Missing};
@@ -35,7 +35,8 @@ const DEFAULT_MAX_BYTES: usize = 256 << 20;
 /// meets only known ones costs some look-ups.
 ///
 /// Shared by threads: reading takes a shared lock, a new node an exclusive one. When nodes and masks take more than their
-/// limit, all are dropped and built again as they are visited.
+/// limit, all are dropped and built again as they are visited. A question drops them once; what needs more than the limit by
+/// itself is refused.
 #[derive(Debug)]
 pub struct MaskAutomaton {
     vocabulary: Arc<VocabularySlices>,
@@ -67,20 +68,20 @@ impl MaskAutomaton {
 
     /// How large it is.
     pub fn statistics(&self) -> AutomatonStatistics {
-        let memo = self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
         let (nodes, masks) = (memo.nodes.len(), memo.masks.len());
         AutomatonStatistics { nodes, masks, bytes: memo.bytes }
     }
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(crate) fn bytes(&self) -> usize {
-        self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner).all_bytes()
+        self.memo.read().unwrap_or_else(PoisonError::into_inner).all_bytes()
     }
 
     /// Sets the bits of the tokens with text that may follow; clears all others.
     ///
     /// # Errors
-    /// When a limit is exceeded; the mask then denies all.
+    /// When a limit is exceeded, that on the memory included; the mask then denies all.
     ///
     /// # Panics
     /// When `mask` is not a row of the vocabulary.
@@ -108,7 +109,8 @@ impl MaskAutomaton {
         mask: &mut [u32],
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        let filled = self.read(recognizer, budget, |memo| memo.fill(position, mask));
+        let filled =
+            self.read(recognizer, budget, WhenFull::Drop, |memo| memo.fill(position, mask));
         if filled.is_err() {
             mask.fill(0);
         }
@@ -127,7 +129,7 @@ impl MaskAutomaton {
         parts: &mut Vec<MaskId>,
         budget: &mut Budget<'_>,
     ) -> Result<u32, RecognizerError> {
-        self.read(recognizer, budget, |memo| {
+        self.read(recognizer, budget, WhenFull::Drop, |memo| {
             parts.clear();
             let mut found = FoundMasks::default();
             memo.find(position, &mut found)?;
@@ -136,33 +138,61 @@ impl MaskAutomaton {
         })
     }
 
+    /// Finds out what the mask of a position needs. What is known stays: where there is no room for more, that is an error.
+    ///
+    /// # Errors
+    /// As [`fill_mask_within`](Self::fill_mask_within), and when the memory is full.
+    pub(crate) fn prepare(
+        &self,
+        recognizer: &Recognizer,
+        position: &Position,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        self.read(recognizer, budget, WhenFull::Stop, |memo| {
+            memo.find(position, &mut FoundMasks::default())
+        })
+    }
+
     /// Asks until nothing is missing.
     fn read<'s, T>(
         &self,
         recognizer: &Recognizer,
         budget: &mut Budget<'_>,
+        mut when_full: WhenFull,
         mut ask: impl FnMut(&Memo) -> Result<T, Missing<'s>>,
     ) -> Result<T, RecognizerError> {
         loop {
-            let answer = ask(&self.memo.read().unwrap_or_else(std::sync::PoisonError::into_inner));
-            match answer {
+            let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
+            let (answer, generation) = (ask(&memo), memo.generation);
+            drop(memo);
+            let missing = match answer {
                 Ok(answer) => return Ok(answer),
-                Err(missing) => self.build(recognizer, missing, budget)?,
+                Err(missing) => missing,
+            };
+            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+            if memo.generation != generation {
+                // Another question dropped the nodes that this one is about.
+                continue;
+            }
+            if memo.all_bytes() <= self.max_bytes {
+                memo.build(recognizer, &self.vocabulary, missing, budget)?;
+                continue;
+            }
+            match when_full {
+                WhenFull::Drop => (*memo, when_full) = (Memo::after(&memo), WhenFull::Stop),
+                WhenFull::Stop => {
+                    return Err(Interrupted::OutOfBytes { limit: self.max_bytes }.into());
+                }
             }
         }
     }
+}
 
-    fn build(
-        &self,
-        recognizer: &Recognizer,
-        missing: Missing<'_>,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
-        let mut memo = self.memo.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if memo.all_bytes() > self.max_bytes {
-            *memo = Memo::after(&memo);
-            return Ok(());
-        }
-        memo.build(recognizer, &self.vocabulary, missing, budget)
-    }
+/// What a question does that finds no room for what it needs.
+#[derive(Clone, Copy)]
+enum WhenFull {
+    /// It drops what was known, once.
+    Drop,
+    /// It ends.
+    Stop,
 }

@@ -10,6 +10,7 @@ use super::views::{Answer, Views};
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
+use crate::store::BytesBelow;
 use crate::vocabulary::{VocabularyFingerprint, VocabularyTrie};
 
 /// Slices are kept for at most this many sets of bytes; what has more is walked whole.
@@ -32,6 +33,7 @@ pub struct VocabularySlices {
     slices: Mutex<HashMap<Bytes, Arc<Slice>>>,
     pieces: OnceLock<RwLock<Arc<Pieces>>>,
     fingerprint: OnceLock<VocabularyFingerprint>,
+    below: OnceLock<BytesBelow>,
 }
 
 /// The tokens made of certain bytes, and the others.
@@ -63,6 +65,7 @@ impl VocabularySlices {
             slices: Mutex::default(),
             pieces: OnceLock::new(),
             fingerprint: OnceLock::new(),
+            below: OnceLock::new(),
         }
     }
 
@@ -79,6 +82,11 @@ impl VocabularySlices {
     /// What tells the vocabulary from others; computed once.
     pub fn fingerprint(&self) -> VocabularyFingerprint {
         *self.fingerprint.get_or_init(|| VocabularyFingerprint::of(&self.vocabulary))
+    }
+
+    /// Which bytes come below the nodes of the trie; computed once.
+    pub(crate) fn bytes_below(&self) -> &BytesBelow {
+        self.below.get_or_init(|| BytesBelow::new(&self.trie))
     }
 
     /// What grammars over the vocabulary share of pieces. When they take more than their limit, new ones begin.

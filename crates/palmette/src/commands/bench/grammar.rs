@@ -190,9 +190,8 @@ impl Compile for Compiler {
             Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
             Engine::Walk => GrammarConstraint::by_walking(recognizer, vocabulary),
             Engine::Store => {
-                let texts = Arc::clone(vocabulary.vocabulary());
-                let steps = Steps::first(2);
-                let store = MaskStore::new(Arc::clone(&recognizer), texts, steps, STORE_BYTES);
+                let (made, tokens) = (Arc::clone(&recognizer), Arc::clone(&vocabulary));
+                let store = MaskStore::new(made, tokens, Steps::first(2), STORE_BYTES);
                 GrammarConstraint::by_walking(recognizer, vocabulary).with_store(Arc::new(store))
             }
         })

@@ -95,7 +95,7 @@ impl GrammarFileArgs {
         let named = || self.file.display().to_string();
         ensure!(
             self.reading.is_default(),
-            "{}: a compiled grammar was read already; leave out --start, --order, --whitespace and --relax",
+            "{}: a compiled grammar was read already; leave out --start, --order, --whitespace, --relax and --strict",
             named()
         );
         SavedGrammar::open(&self.file).with_context(named)

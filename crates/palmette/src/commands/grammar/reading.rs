@@ -4,7 +4,7 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_grammar::Grammar;
 use palmette_grammar::frontends::json_schema::{
-    self, JsonSchemaOptions, PropertyOrder, Whitespace,
+    self, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
 };
 use palmette_grammar::frontends::{gbnf, lark, regex};
 
@@ -26,6 +26,10 @@ pub(crate) struct ReadingArgs {
     /// that break it are then allowed
     #[arg(long, help_heading = "JSON Schema")]
     relax: bool,
+    /// In JSON Schema: refuse what a grammar can express in part only, such as the formats hostname and regex, and
+    /// formats that are not known, so that what is allowed is valid in every respect
+    #[arg(long, conflicts_with = "relax", help_heading = "JSON Schema")]
+    strict: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
@@ -64,11 +68,13 @@ impl ReadingArgs {
         if let Some(start) = self.start.as_deref().filter(|_| !rules) {
             bail!("--start names a rule, {start}, but a {} has none; leave it out", syntax.name());
         }
-        ensure!(
-            !self.relax || syntax == Syntax::JsonSchema,
-            "--relax is for JSON Schema; this is read as {}",
-            syntax.name()
-        );
+        for (given, name) in [(self.relax, "--relax"), (self.strict, "--strict")] {
+            let read = syntax.name();
+            ensure!(
+                !given || syntax == Syntax::JsonSchema,
+                "{name} is for JSON Schema; this is read as {read}"
+            );
+        }
         let start = self.start.as_deref();
         let grammar = match syntax {
             Syntax::Lark => {
@@ -110,7 +116,11 @@ impl ReadingArgs {
                 Spaces::Compact => Whitespace::Compact,
                 Spaces::Spaced => Whitespace::Spaced,
             },
-            relax: self.relax,
+            inexpressible: match (self.strict, self.relax) {
+                (true, _) => Inexpressible::Refused,
+                (false, true) => Inexpressible::Ignored,
+                (false, false) => Inexpressible::Approximated,
+            },
             ..default
         }
     }

@@ -129,9 +129,9 @@ fn store(
     texts: &[Vec<u8>],
 ) -> anyhow::Result<Store> {
     let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
-    let slices = Arc::new(VocabularySlices::new(Arc::clone(&vocabulary)));
+    let slices = Arc::new(VocabularySlices::new(vocabulary));
     let which = Steps::first(usize::from(steps));
-    let store = MaskStore::new(Arc::clone(recognizer), vocabulary, which, usize::MAX);
+    let store = MaskStore::new(Arc::clone(recognizer), Arc::clone(&slices), which, usize::MAX);
     let store = Arc::new(store);
     let constraint = GrammarConstraint::by_walking(Arc::clone(recognizer), slices)
         .with_store(Arc::clone(&store));
