@@ -50,7 +50,7 @@ pub use filter_cache::FilterCache;
 pub use index::CatalogState;
 pub use item::Item;
 pub use keys::{CatalogKeys, KeysError};
-pub use palmette_attributes::{ColumnKind, Filter, FilterError, UnknownKind};
+pub use palmette_attributes::{ColumnKind, Filter, FilterError, RankSet, UnknownKind};
 pub use palmette_storage::Check;
 pub use plan::{CatalogPlan, PlanError, PlanOptions};
 pub use stats::{CatalogStats, ColumnStats, LevelStats};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_eval::{EvalOptions, Question, RankingMetrics, evaluate};
 use palmette_model::Model;
-use palmette_recommend::{LevelFormat, PromptFormat, Recommender, Request, WorkerOptions};
+use palmette_recommend::{LevelFormat, Mode, PromptFormat, Recommender, Request, WorkerOptions};
 
 const NUM_CODES: u32 = 30;
 

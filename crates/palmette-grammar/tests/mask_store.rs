@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing, Recognizer,
-    RecognizerLimits,
+    Budget, CharClass, Grammar, GrammarBuilder, GrammarConstraint, GrammarScratch, GrammarState,
+    Lexing, Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
     masks::VocabularySlices,
     store::{MaskStore, Steps},
 };
@@ -150,6 +150,32 @@ proptest! {
             laws::check(&stored(&walked, Steps::ALL, STORE_BYTES).0, seed, 1, 3);
         }
     }
+}
+
+/// A terminal in a rule that derives nothing takes no lexemes from those that sentences are made of.
+#[test]
+fn what_no_sentence_uses_does_not_compete() {
+    let mut builder = GrammarBuilder::new();
+    let (letter, word) = (CharClass::new([('a', 'c')]), CharClass::new([('a', 'b')]));
+    let [letter, word] = [(letter, 1), (word, 2)].map(|(class, min)| {
+        builder.terminal(Terminal {
+            name: format!("{class:?}"),
+            regex: Regex::Class(class).repeat(min, (min == 1).then_some(1)),
+            priority: 0,
+            kind: TerminalKind::Pattern,
+            span: None,
+        })
+    });
+    let [start, never] = ["start", "never"].map(|name| builder.nonterminal(name, None));
+    builder.rule(start, []);
+    builder.rule(start, [Symbol::Nonterminal(start), Symbol::Terminal(letter)]);
+    builder.rule(start, [Symbol::Terminal(word), Symbol::Nonterminal(never)]);
+    let grammar = builder.build(start, Lexing::Longest);
+    let walked = walked(&grammar, &[b"abc".to_vec(), b"ab".to_vec(), b"d".to_vec()]);
+    let stored = stored(&walked, Steps::ALL, STORE_BYTES).0;
+    let allowed = mask(&stored, &stored.start());
+    assert_eq!(allowed.iter().collect::<Vec<_>>(), [0, 1, 4].map(TokenId));
+    assert_eq!(mask(&walked, &walked.start()), allowed);
 }
 
 /// A store that can keep almost nothing gives the same masks as one that keeps all.

@@ -1,8 +1,10 @@
 //! One request's search with a draft head.
 
+use std::num::NonZeroUsize;
+
 use palmette_catalog::{CatalogConstraint, CatalogKeys, CatalogState};
 use palmette_core::{Constraint, TokenId};
-use palmette_decode::{BeamOptions, BeamSearch};
+use palmette_decode::BeamSearch;
 use palmette_model::Session;
 use palmette_model::draft::{DraftHead, DraftRun};
 
@@ -34,7 +36,7 @@ impl<'r> Draft<'r> {
         recommender: &'r Recommender,
         head: &'r DraftHead,
         verification: Verification,
-        options: BeamOptions,
+        widths: &[NonZeroUsize],
         threads: usize,
     ) -> Result<Self, RecommendError> {
         let keys = match verification {
@@ -45,9 +47,10 @@ impl<'r> Draft<'r> {
             let num_tokens = recommender.model().config().vocab_size;
             let levels = recommender.catalog().num_levels();
             let every = EveryCode::new(recommender.format(), levels, num_tokens);
-            Free { every, search: BeamSearch::new(options), keys, codes: Vec::new() }
+            Free { every, search: BeamSearch::with_widths(widths), keys, codes: Vec::new() }
         });
-        Ok(Self { run: DraftRun::new(head, options.width.get(), threads), free })
+        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
+        Ok(Self { run: DraftRun::new(head, widest, threads), free })
     }
 
     /// The search that holds the results, where it is not the worker's own.

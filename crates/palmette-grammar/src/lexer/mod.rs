@@ -339,9 +339,15 @@ impl Lexer {
     }
 }
 
-/// The terminals in rules that can be reached from the start, and the ignored ones; those without text are left out.
+/// The terminals in rules that can be reached from the start, and the ignored ones; those without text are left out, and where
+/// terminals compete, those of which no sentence is made.
 fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
     let mut used: BTreeSet<_> = grammar.ignored().iter().copied().collect();
+    if competes(grammar) {
+        used.extend(crate::analysis::used_terminals(grammar).iter());
+        used.retain(|id| grammar.terminals()[id.index()].kind != TerminalKind::Declared);
+        return used;
+    }
     let mut rules_of = vec![Vec::new(); grammar.nonterminals().len()];
     for rule in grammar.rules() {
         rules_of[rule.head.index()].push(rule);

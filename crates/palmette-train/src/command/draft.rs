@@ -85,7 +85,7 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
         best: None,
         seconds: 0.0,
     };
-    let training = data::training_histories(&catalog, &histories, args.hold_out());
+    let training = data::training_histories(&catalog, &histories, args.hold_out(), None);
     let uneven = training.iter().flatten().find(|codes| codes.len() != format.levels.len());
     if let Some(codes) = uneven {
         anyhow::bail!(
@@ -101,7 +101,8 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
     Candidate::remove_leftover(&args.out)?;
-    let questions = data::validation_questions(&histories, args.hold_out(), args.validation_users);
+    let questions =
+        data::validation_questions(&histories, args.hold_out(), None, args.validation_users);
     let progress = Progress::new(args.json, 0, run.total_steps(), Duration::ZERO);
     progress.say(&run.beginning(&decoder));
     let judge = Judge { args, catalog: &catalog, format: &format, questions: &questions };

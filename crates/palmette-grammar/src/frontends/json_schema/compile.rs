@@ -225,7 +225,7 @@ impl<'o> Compiler<'o> {
         if met.objects.len() > 1 || one.objects.len() > 1 || other.objects.len() > 1 {
             met.objects = self.possible(met.objects, Self::is_empty_object);
             self.spend(met.objects.len() * met.objects.len() / 8)?;
-            met.objects = without_parts(met.objects, &mut self.goals);
+            met.objects = without_parts(met.objects, 0, &mut self.goals);
         }
         if met.arrays.len() > 1 || one.arrays.len() > 1 || other.arrays.len() > 1 {
             met.arrays = self.possible(met.arrays, Self::is_empty_array);
@@ -238,9 +238,10 @@ impl<'o> Compiler<'o> {
     pub(super) fn join(&mut self, one: Cases, other: &Cases) -> Result<Cases> {
         self.spend(1 + one.len().max(other.len()))?;
         let grows = !one.objects.is_empty() && !other.objects.is_empty();
+        let num_known = one.objects.len();
         let mut joined = one.or(other);
         if grows {
-            joined.objects = without_parts(joined.objects, &mut self.goals);
+            joined.objects = without_parts(joined.objects, num_known, &mut self.goals);
         }
         self.bounded(&joined)?;
         Ok(joined)

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use super::Arm;
+
 /// A partition of the bytes into classes, numbered by their least byte.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ByteClasses {
@@ -24,7 +26,11 @@ pub(crate) struct Partitions {
     joins: HashMap<(PartitionId, PartitionId), PartitionId>,
     /// Of the bytes from one to another, and all others.
     ranges: HashMap<(u8, u8), PartitionId>,
+    arms: HashMap<ArmShapes, PartitionId>,
 }
+
+/// Several arms of a switch: from which byte to which, and the first arm that leads to the same.
+type ArmShapes = Box<[(u8, u8, u8)]>;
 
 impl ByteClasses {
     /// Bytes are in one class where `label` gives them the same number.
@@ -71,6 +77,7 @@ impl Partitions {
             ids: HashMap::new(),
             joins: HashMap::new(),
             ranges: HashMap::new(),
+            arms: HashMap::new(),
         };
         partitions.intern(|_| 0);
         partitions
@@ -92,8 +99,29 @@ impl Partitions {
         id
     }
 
+    /// The partition that tells apart what comes after the bytes of a switch's arms, which are sorted and disjoint.
+    pub(super) fn of_arms(&mut self, arms: &[Arm]) -> PartitionId {
+        // Texts are made of these.
+        if let [only] = arms {
+            return self.of_range(only.low, only.high);
+        }
+        let first = |then| arms.iter().position(|arm| arm.then == then).unwrap_or(0) as u8;
+        let shape: Box<[_]> = arms.iter().map(|arm| (arm.low, arm.high, first(arm.then))).collect();
+        if let Some(&known) = self.arms.get(&shape) {
+            return known;
+        }
+        let label = |byte: u8| {
+            let at = shape.partition_point(|&(_, high, _)| high < byte);
+            let arm = shape.get(at).filter(|&&(low, ..)| low <= byte);
+            arm.map_or(0, |&(.., first)| u32::from(first) + 1)
+        };
+        let made = self.intern(label);
+        self.arms.insert(shape, made);
+        made
+    }
+
     /// The partition into these bytes and all others.
-    pub(super) fn of_range(&mut self, low: u8, high: u8) -> PartitionId {
+    fn of_range(&mut self, low: u8, high: u8) -> PartitionId {
         if let Some(&known) = self.ranges.get(&(low, high)) {
             return known;
         }

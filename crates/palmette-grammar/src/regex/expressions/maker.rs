@@ -92,6 +92,7 @@ impl Maker<'_, '_> {
             at_end: false,
             reach: 0,
             shortest: self.shortest_of(node),
+            greatest_bound: self.greatest_bound_of(node),
         };
         facts.at_end = match node {
             Node::Never | Node::Switch(_) | Node::Grows(_) | Node::Longer(_) => false,
@@ -114,18 +115,7 @@ impl Maker<'_, '_> {
         };
         match node {
             Node::Never | Node::Empty => {}
-            // Texts are made of these.
-            Node::Switch(arms) if arms.len() == 1 => {
-                facts.partition = self.partitions.of_range(arms[0].low, arms[0].high);
-            }
-            Node::Switch(arms) => {
-                let label = |byte: u8| {
-                    let at = arms.partition_point(|arm| arm.high < byte);
-                    let arm = arms.get(at).filter(|arm| arm.low <= byte);
-                    arm.map_or(0, |arm| arm.then.0)
-                };
-                facts.partition = self.partitions.intern(label);
-            }
+            Node::Switch(arms) => facts.partition = self.partitions.of_arms(arms),
             Node::Concat(a, b) => {
                 self.add_part(&mut facts, *a);
                 let null = self.facts(*a).null;
@@ -206,6 +196,15 @@ impl Maker<'_, '_> {
                 items.iter().map(of).min().unwrap_or(0)
             }
         }
+    }
+
+    fn greatest_bound_of(&self, node: &Node) -> u32 {
+        let mut greatest = match node {
+            Node::Repeat(repeat) => repeat.max.unwrap_or(repeat.min).max(repeat.min),
+            _ => 0,
+        };
+        node.parts(|part| greatest = greatest.max(self.facts(part).greatest_bound));
+        greatest
     }
 
     /// The part's lexemes are part of the whole's.
