@@ -225,6 +225,21 @@ impl<C: Constraint> BeamSearch<C> {
     /// # Errors
     /// As [`select`](Self::select), and when the constraint allows a token that is not among the columns.
     pub fn select_of(&mut self, logits: &[f32], columns: Range<usize>) -> Result<(), DecodeError> {
+        self.select_where(logits, columns, |_, _| true)
+    }
+
+    /// As [`select_of`](Self::select_of), of the extensions that `accepts` wants: it is given a hypothesis' tokens and the
+    /// next, and asked only about those that would otherwise be kept. To verify what the constraint leaves open, such as
+    /// whole sequences at the last step.
+    ///
+    /// # Errors
+    /// As [`select_of`](Self::select_of).
+    pub fn select_where(
+        &mut self,
+        logits: &[f32],
+        columns: Range<usize>,
+        mut accepts: impl FnMut(&[TokenId], TokenId) -> bool,
+    ) -> Result<(), DecodeError> {
         let (beams, num_columns) = (self.live.scores.len(), columns.len());
         if beams * num_columns != logits.len() {
             let (num_tokens, got) = (num_columns, logits.len());
@@ -246,12 +261,16 @@ impl<C: Constraint> BeamSearch<C> {
                 continue;
             }
             let words = &self.masks[beam * self.words_per_row..][..self.words_per_row];
+            let sequence = &self.live.sequences[beam * self.schedule.max_tokens..][..self.step];
             for token in mask::iter(words) {
                 let place = token.index().checked_sub(columns.start);
                 let Some(&logit) = place.and_then(|place| row.get(place)) else {
                     return Err(self.no_logit(token));
                 };
-                self.top_k.offer(Extension { score: score(logit), parent: beam as u32, token });
+                let score = score(logit);
+                if self.top_k.would_take(score) && accepts(sequence, token) {
+                    self.top_k.take(Extension { score, parent: beam as u32, token });
+                }
             }
         }
         self.top_k.drain_into(&mut self.selected);

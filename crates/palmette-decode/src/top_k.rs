@@ -59,15 +59,13 @@ impl TopK {
             || self.heap.peek().is_some_and(|worst| score > worst.0.score)
     }
 
-    /// Offers one. They must come in order of parent and token, so that one that only equals the
-    /// worst kept score can never displace it.
+    /// Keeps one that [would be taken](Self::would_take). They must come in order of parent and token, so that one that
+    /// only equals the worst kept score can never displace it.
     #[inline]
-    pub(crate) fn offer(&mut self, extension: Extension) {
+    pub(crate) fn take(&mut self, extension: Extension) {
         if self.heap.len() < self.capacity {
             self.heap.push(Reverse(extension));
-        } else if let Some(mut worst) = self.heap.peek_mut()
-            && extension.score > worst.0.score
-        {
+        } else if let Some(mut worst) = self.heap.peek_mut() {
             *worst = Reverse(extension);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use palmette_core::TokenId;
 use palmette_model::SessionError;
 use palmette_recommend::{
-    MAX_BEAM_WIDTH, RecommendError, Recommender, Request, Worker, WorkerOptions,
+    MAX_BEAM_WIDTH, Mode, RecommendError, Recommender, Request, Verification, Worker, WorkerOptions,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -19,6 +19,8 @@ use crate::split::Question;
 /// How to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvalOptions {
+    /// How items are found.
+    pub mode: Mode,
     /// Hypotheses kept at each level, unless the recommender has widths of its own.
     pub beam_width: usize,
     /// How many recommendations to ask for: the largest K.
@@ -46,6 +48,9 @@ pub struct Evaluation {
     pub unconstrained: Option<ValidShare>,
     /// The same over the whole beam.
     pub unconstrained_beam: Option<ValidShare>,
+    /// Where the right items stood among the sequences that were generated without the constraint. Sequences that are no
+    /// item keep their places; items of the history are left out, where they may not be recommended.
+    pub unconstrained_metrics: Option<RankingMetrics>,
 }
 
 /// How many of the generated semantic IDs were items of the catalog.
@@ -94,6 +99,7 @@ impl Evaluation {
             constrained: ValidShare::default(),
             unconstrained: none,
             unconstrained_beam: none,
+            unconstrained_metrics: none.map(|_| RankingMetrics::new(options.k)),
         }
     }
 
@@ -108,6 +114,11 @@ impl Evaluation {
             if let (Some(sum), Some(more)) = (sum.as_mut(), more) {
                 sum.add(more);
             }
+        }
+        if let (Some(sum), Some(more)) =
+            (self.unconstrained_metrics.as_mut(), &other.unconstrained_metrics)
+        {
+            sum.merge(more);
         }
         self
     }
@@ -204,7 +215,13 @@ struct Examiner<'r> {
     every_id: &'r HashSet<Vec<u32>>,
     options: EvalOptions,
     worker: Worker<'r>,
-    free: Option<FreeRunning<'r>>,
+    free: Option<Free<'r>>,
+}
+
+/// Generation without the constraint, by the decoder or the draft head.
+enum Free<'r> {
+    Decoder(Box<FreeRunning<'r>>),
+    Draft(Box<Worker<'r>>),
 }
 
 impl<'r> Examiner<'r> {
@@ -213,11 +230,17 @@ impl<'r> Examiner<'r> {
         every_id: &'r HashSet<Vec<u32>>,
         options: &EvalOptions,
     ) -> Result<Self, EvalError> {
-        let worker =
-            recommender.worker(WorkerOptions { beam_width: options.beam_width, threads: 1 })?;
-        let free = match options.unconstrained {
-            true => Some(FreeRunning::new(recommender, options)?),
-            false => None,
+        let beam = WorkerOptions { beam_width: options.beam_width, threads: 1 };
+        let worker = recommender.worker_in(options.mode, beam)?;
+        let free = match (options.unconstrained, options.mode) {
+            (false, _) => None,
+            (true, Mode::Beam) => {
+                Some(Free::Decoder(Box::new(FreeRunning::new(recommender, options)?)))
+            }
+            (true, Mode::Draft(_)) => {
+                let free = Mode::Draft(Verification::None);
+                Some(Free::Draft(Box::new(recommender.worker_in(free, beam)?)))
+            }
         };
         Ok(Self { recommender, every_id, options: *options, worker, free })
     }
@@ -231,18 +254,49 @@ impl<'r> Examiner<'r> {
         let is_item = |tokens: &[TokenId]| is_item(self.recommender, self.every_id, tokens);
         let found: Vec<bool> = self.worker.generated().take(k).map(is_item).collect();
         sum.constrained.add(ValidShare::of(&found));
-        if let Some(free) = &mut self.free {
-            let generated = free.generate(self.recommender, question.history)?;
-            let found: Vec<bool> = generated.map(is_item).collect();
-            if let Some(share) = &mut sum.unconstrained {
-                share.add(ValidShare::of(&found[..k.min(found.len())]));
+        let Some(free) = &mut self.free else { return Ok(()) };
+        let sequences: Vec<&[TokenId]> = match free {
+            Free::Decoder(free) => free.generate(self.recommender, question.history)?.collect(),
+            Free::Draft(worker) => {
+                worker.recommend(&Request { include_seen: true, ..request }, |_| {})?;
+                worker.generated().collect()
             }
-            if let Some(share) = &mut sum.unconstrained_beam {
-                share.add(ValidShare::of(&found));
-            }
+        };
+        let found: Vec<bool> = sequences.iter().map(|tokens| is_item(tokens)).collect();
+        if let Some(share) = &mut sum.unconstrained {
+            share.add(ValidShare::of(&found[..k.min(found.len())]));
+        }
+        if let Some(share) = &mut sum.unconstrained_beam {
+            share.add(ValidShare::of(&found));
+        }
+        if let Some(metrics) = &mut sum.unconstrained_metrics {
+            let seen = if include_seen { &[] } else { question.history };
+            metrics.add(place_of(self.recommender, &sequences, question.target, seen));
         }
         Ok(())
     }
+}
+
+/// The place of an item among generated sequences, those that are an item of `seen` left out.
+fn place_of(
+    recommender: &Recommender,
+    sequences: &[&[TokenId]],
+    target: u64,
+    seen: &[u64],
+) -> Option<usize> {
+    let (catalog, tokens) = (recommender.catalog(), recommender.constraint().tokens());
+    let mut place = 0;
+    for sequence in sequences {
+        let codes = sequence.iter().enumerate().map(|(level, &token)| tokens.code(level, token));
+        let ranks = codes.collect::<Option<Vec<u32>>>().map(|codes| catalog.find(&codes));
+        if ranks.as_ref().is_some_and(|ranks| ranks.contains(&target)) {
+            return Some(place);
+        }
+        let is_seen = ranks
+            .is_some_and(|mut ranks| !ranks.is_empty() && ranks.all(|rank| seen.contains(&rank)));
+        place += usize::from(!is_seen);
+    }
+    None
 }
 
 /// Whether generated tokens spell a semantic ID of the catalog: decoded code by code and looked up

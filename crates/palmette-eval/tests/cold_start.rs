@@ -12,7 +12,7 @@ use palmette_eval::{
     cold_start_recall,
 };
 use palmette_model::{Model, Session, SessionOptions};
-use palmette_recommend::{LevelFormat, PromptFormat, Recommender, Request, WorkerOptions};
+use palmette_recommend::{LevelFormat, Mode, PromptFormat, Recommender, Request, WorkerOptions};
 
 /// All tokens of the model but the first two: at every level the same ones.
 const NUM_CODES: u32 = 95;
@@ -64,7 +64,14 @@ fn generated(recommender: &Recommender, history: &[Vec<u32>], width: usize) -> V
 }
 
 fn options(beam_width: usize, k: usize) -> EvalOptions {
-    EvalOptions { beam_width, k, include_seen: false, unconstrained: true, threads: 2 }
+    EvalOptions {
+        mode: Mode::Beam,
+        beam_width,
+        k,
+        include_seen: false,
+        unconstrained: true,
+        threads: 2,
+    }
 }
 
 fn histories(items: Vec<Vec<u64>>) -> UserHistories {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_eval::{EvalOptions, Question, RankingMetrics, evaluate};
 use palmette_model::Model;
-use palmette_recommend::{LevelFormat, PromptFormat, Recommender, Request, WorkerOptions};
+use palmette_recommend::{LevelFormat, Mode, PromptFormat, Recommender, Request, WorkerOptions};
 
 const NUM_CODES: u32 = 30;
 
@@ -39,7 +39,14 @@ fn uniform_ids() -> Vec<Vec<u32>> {
 }
 
 fn options() -> EvalOptions {
-    EvalOptions { beam_width: 6, k: 5, include_seen: false, unconstrained: true, threads: 1 }
+    EvalOptions {
+        mode: Mode::Beam,
+        beam_width: 6,
+        k: 5,
+        include_seen: false,
+        unconstrained: true,
+        threads: 1,
+    }
 }
 
 /// The best items of an empty history: leaving them out makes a narrow search widen.

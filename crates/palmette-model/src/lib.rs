@@ -4,7 +4,8 @@
 //! positions, grouped-query attention with query and key norms, SwiGLU). A [`Session`] holds the
 //! caches and buffers of one request and is a
 //! [`LogitsSource`](palmette_decode::LogitsSource): one pass over the prompt, whose keys and values
-//! all beams share, then one pass a level over all beams at once.
+//! all beams share, then one pass a level over all beams at once. With a [draft head](draft) there are no more passes
+//! after the one over the prompt.
 //!
 //! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8). A row's results depend neither on the other rows that are computed with it nor on the
 //! number of threads.
@@ -13,6 +14,7 @@
 mod attention;
 mod blocks;
 mod config;
+pub mod draft;
 mod error;
 pub mod kernels;
 mod key_values;

@@ -8,7 +8,8 @@ use palmette_decode::{DecodeError, LogitsSource};
 use crate::attention::{HeadShape, QUERY_ROWS};
 use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block, worthwhile_threads};
 use crate::config::ModelConfig;
-use crate::kernels::RopeTable;
+use crate::draft::DraftHead;
+use crate::kernels::{RopeTable, rms_norm_rows};
 use crate::key_values::{BeamKeyValues, OwnPart, PromptKeyValues, store_block};
 use crate::layers::{Positions, Workspace};
 use crate::model::Model;
@@ -267,7 +268,7 @@ impl<'m> Session<'m> {
     /// # Errors
     /// When no prompt has been set.
     pub fn all_prompt_logits(&mut self) -> Result<Vec<f32>, SessionError> {
-        self.prefill(false)?;
+        self.prefill(&[], self.prompt.len())?;
         let (model, rows) = (self.model, self.prompt.len());
         let (d, vocab) = (model.config.hidden_size, model.config.vocab_size);
         let mut logits = vec![0.0; rows * vocab];
@@ -284,7 +285,7 @@ impl<'m> Session<'m> {
     /// When no prompt has been set, or there are no columns or the vocabulary ends before them.
     pub fn prompt_logits_of(&mut self, columns: Range<usize>) -> Result<&[f32], SessionError> {
         self.check_columns(&columns)?;
-        self.prefill(true)?;
+        self.prefill(&[], 1)?;
         self.passes = 0;
         self.num_rows = 1;
         let d = self.model.config.hidden_size;
@@ -351,22 +352,54 @@ impl<'m> Session<'m> {
         }
     }
 
+    /// Writes the hidden states that a draft head reads, normed: after the prompt, and at each of the head's
+    /// placeholders, `[1 + placeholders, D]`. One pass over the prompt and the placeholders after it, which count as
+    /// prompt tokens of the plan. No decode pass can follow.
+    ///
+    /// # Errors
+    /// When no prompt has been set, or the placeholders do not fit after it.
+    ///
+    /// # Panics
+    /// When `states` is of another shape, for one that the head was made for a model of another width.
+    pub fn draft_states(
+        &mut self,
+        head: &DraftHead,
+        states: &mut [f32],
+    ) -> Result<(), SessionError> {
+        let (d, max) = (self.model.config.hidden_size, self.options.max_prompt_tokens);
+        let (tokens, wanted) =
+            (self.prompt.len() + head.num_placeholders(), 1 + head.num_placeholders());
+        assert_eq!(states.len(), wanted * d, "a state for the prompt and each placeholder");
+        if tokens > max {
+            return Err(SessionError::PromptTooLong { tokens, max });
+        }
+        self.prefill(head.placeholders(), wanted)?;
+        self.num_rows = 0;
+        let hidden = &self.hidden[(tokens - wanted) * d..tokens * d];
+        let norm = &self.model.weights.final_norm;
+        rms_norm_rows(states, hidden, norm, self.model.config.rms_norm_eps);
+        Ok(())
+    }
+
     /// Runs the prompt through all layers. Each takes two rounds over its blocks, since a row looks at the keys of all
-    /// rows before it. Leaves the residual stream in `hidden`; `last_only`: that of the last row only, since nothing but
-    /// keys and values is needed of the others in the last layer.
-    fn prefill(&mut self, last_only: bool) -> Result<(), SessionError> {
+    /// rows before it. Rows of `placeholders`, `[_, D]`, come after the prompt's. Leaves the residual stream in `hidden`,
+    /// that of the last `wanted` rows: nothing but keys and values is needed of the others in the last layer.
+    fn prefill(&mut self, placeholders: &[f32], wanted: usize) -> Result<(), SessionError> {
         if self.prompt.is_empty() {
             return Err(SessionError::NoPrompt);
         }
         let (model, config) = (self.model, &self.model.config);
-        let (rows, d) = (self.prompt.len(), config.hidden_size);
+        let d = config.hidden_size;
+        let rows = self.prompt.len() + placeholders.len() / d;
         let threads = self.threads_for(rows);
         let block = block_rows(rows, threads);
         let workspaces = &mut self.workspaces[..threads];
         let hidden = &mut self.hidden[..rows * d];
-        for (row, &token) in hidden.chunks_exact_mut(d).zip(&self.prompt) {
+        let (of_prompt, after) = hidden.split_at_mut(self.prompt.len() * d);
+        for (row, &token) in of_prompt.chunks_exact_mut(d).zip(&self.prompt) {
             model.weights.embed(token, row);
         }
+        after.copy_from_slice(placeholders);
         let shape = HeadShape::of(config);
         let at = |first| Positions { rope: &self.rope, first, advance: 1 };
         for (index, layer) in model.weights.layers.iter().enumerate() {
@@ -379,9 +412,10 @@ impl<'m> Session<'m> {
                 store_block(&shape, key_values, cache);
             });
             let cache = self.prompt_cache.layer(index);
-            if last_only && index + 1 == config.num_hidden_layers {
-                let last = &mut hidden[(rows - 1) * d..];
-                workspaces[0].finish_prompt_layer(config, layer, at(rows - 1), cache, last);
+            // Few enough for one block, or all.
+            if wanted < rows.min(block) && index + 1 == config.num_hidden_layers {
+                let (first, last) = (rows - wanted, &mut hidden[(rows - wanted) * d..]);
+                workspaces[0].finish_prompt_layer(config, layer, at(first), cache, last);
                 break;
             }
             let blocks = hidden.chunks_mut(block * d).enumerate();

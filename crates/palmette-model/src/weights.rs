@@ -61,8 +61,7 @@ impl Weights {
         bytes: Vec<u8>,
         config: &ModelConfig,
     ) -> Result<Self, LoadError> {
-        let shards = BTreeMap::from([(name.to_owned(), bytes)]);
-        Self::assemble(TensorFiles::index(name.to_owned(), shards)?, config)
+        Self::assemble(TensorFiles::single(name.to_owned(), bytes)?, config)
     }
 
     fn assemble(mut files: TensorFiles, config: &ModelConfig) -> Result<Self, LoadError> {
@@ -173,7 +172,7 @@ impl LayerWeights {
 }
 
 /// The tensors of one or several safetensors files, by name.
-struct TensorFiles {
+pub(crate) struct TensorFiles {
     /// What errors about the whole set name.
     path: PathBuf,
     shards: Vec<Shard>,
@@ -212,8 +211,8 @@ impl TensorFiles {
         let (single, index) =
             (dir.join("model.safetensors"), dir.join("model.safetensors.index.json"));
         if single.exists() || !index.exists() {
-            let shards = BTreeMap::from([(single.clone(), read(&single)?)]);
-            return Self::index(single, shards);
+            let bytes = read(&single)?;
+            return Self::single(single, bytes);
         }
         let parsed: ShardIndex = serde_json::from_slice(&read(&index)?)
             .map_err(|e| LoadError::weights(&index, format!("is no shard index: {e}")))?;
@@ -239,6 +238,11 @@ impl TensorFiles {
         }
     }
 
+    /// One file that holds all tensors.
+    pub(crate) fn single(path: PathBuf, bytes: Vec<u8>) -> Result<Self, LoadError> {
+        Self::index(path.clone(), BTreeMap::from([(path, bytes)]))
+    }
+
     fn index(path: PathBuf, files: BTreeMap<PathBuf, Vec<u8>>) -> Result<Self, LoadError> {
         let (mut shards, mut left) = (Vec::new(), BTreeMap::new());
         for (path, bytes) in files {
@@ -260,7 +264,8 @@ impl TensorFiles {
         Ok(Self { path, shards, left })
     }
 
-    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+    /// The values of a tensor, which must have this shape.
+    pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let Some(Entry { shard, info }) = self.left.remove(name) else {
             let reason = format!("lacks the tensor {name} {shape:?}");
             return Err(LoadError::weights(&self.path, reason));
@@ -270,7 +275,7 @@ impl TensorFiles {
         if info.shape != shape {
             let found = info.shape;
             return Err(error(format!(
-                "tensor {name} is {found:?}; config.json makes it {shape:?}"
+                "tensor {name} is {found:?}; the configuration makes it {shape:?}"
             )));
         }
         let (start, end) = info.data_offsets;
@@ -293,7 +298,7 @@ impl TensorFiles {
 
     /// A tensor left over (a bias, say) means that the file is of another architecture, whose
     /// logits would come out wrong.
-    fn finish(mut self) -> Result<(), LoadError> {
+    pub(crate) fn finish(mut self) -> Result<(), LoadError> {
         self.left.retain(|name, _| !name.ends_with("rotary_emb.inv_freq"));
         match self.left.pop_first() {
             Some((name, entry)) => {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use palmette_catalog::TokensError;
+use palmette_catalog::{KeysError, TokensError};
 use palmette_decode::DecodeError;
 use palmette_model::SessionError;
 
@@ -91,6 +91,24 @@ pub enum RecommendError {
         /// The limit.
         max: usize,
     },
+    /// A draft head was asked for and there is none.
+    #[error(
+        "this recommender has no draft head; `palmette-train draft` trains one and puts it beside the model, as draft.safetensors"
+    )]
+    NoDraftHead,
+    /// The draft head spells other codes than the model's prompts.
+    #[error(
+        "the draft head spells levels {head:?} (first token, codes), the model's semantic_ids.json has {format:?}: they are not of one model"
+    )]
+    OtherDraftHead {
+        /// The head's levels.
+        head: Vec<(u32, u32)>,
+        /// The format's.
+        format: Vec<(u32, u32)>,
+    },
+    /// The catalog's semantic IDs cannot be verified by key.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
     /// The model failed.
     #[error(transparent)]
     Session(#[from] SessionError),

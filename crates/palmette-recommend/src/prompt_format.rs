@@ -4,6 +4,7 @@ use std::path::Path;
 
 use palmette_catalog::{Catalog, CodeTokens, LevelTokens, TokensError};
 use palmette_core::TokenId;
+use palmette_model::draft::DraftShape;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FormatError, TooManyTokens};
@@ -78,6 +79,11 @@ impl PromptFormat {
         let ends = self.levels.iter().map(|l| u64::from(l.first_token) + u64::from(l.num_codes));
         let special = u64::from(self.bos_token.max(self.pad_token)) + 1;
         ends.fold(special, u64::max) as usize
+    }
+
+    /// What a draft head spells.
+    pub fn draft_shape(&self) -> DraftShape {
+        DraftShape { levels: self.levels.iter().map(|l| (l.first_token, l.num_codes)).collect() }
     }
 
     /// Most tokens of a prompt.

@@ -1,12 +1,14 @@
 //! The frozen parts of a recommender.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use palmette_catalog::{Catalog, CatalogConstraint};
+use palmette_catalog::{Catalog, CatalogConstraint, CatalogKeys, KeysError};
 use palmette_model::Model;
+use palmette_model::draft::DraftHead;
 
 use crate::error::RecommendError;
+use crate::mode::Mode;
 use crate::prompt_format::PromptFormat;
 use crate::worker::{MAX_BEAM_WIDTH, Worker, WorkerOptions, checked};
 
@@ -29,6 +31,9 @@ pub struct Recommender {
     format: PromptFormat,
     normaliser: Normaliser,
     widths: Option<Vec<usize>>,
+    draft_head: Option<DraftHead>,
+    /// Made when first asked for.
+    keys: OnceLock<Result<CatalogKeys, KeysError>>,
 }
 
 impl Recommender {
@@ -62,8 +67,33 @@ impl Recommender {
         }
         let tokens = format.code_tokens(model.config().vocab_size)?;
         let constraint = CatalogConstraint::new(catalog, tokens)?;
-        let normaliser = Normaliser::default();
-        Ok(Self { model, constraint, format, normaliser, widths: None })
+        let (normaliser, draft_head, keys) = (Normaliser::default(), None, OnceLock::new());
+        let widths = None;
+        Ok(Self { model, constraint, format, normaliser, widths, draft_head, keys })
+    }
+
+    /// The same with a draft head of its model, for [`Mode::Draft`].
+    ///
+    /// # Errors
+    /// When the head spells other codes, or the model's positions do not hold its placeholders after the longest prompt.
+    pub fn with_draft_head(self, head: DraftHead) -> Result<Self, RecommendError> {
+        let format = self.format.draft_shape();
+        if *head.shape() != format {
+            let (head, format) = (head.shape().levels.clone(), format.levels);
+            return Err(RecommendError::OtherDraftHead { head, format });
+        }
+        Ok(Self { draft_head: Some(head), ..self })
+    }
+
+    /// The draft head, where there is one.
+    pub fn draft_head(&self) -> Option<&DraftHead> {
+        self.draft_head.as_ref()
+    }
+
+    /// The catalog's semantic IDs, to be verified whole. The first call makes them.
+    pub(crate) fn keys(&self) -> Result<&CatalogKeys, RecommendError> {
+        let keys = self.keys.get_or_init(|| CatalogKeys::new(self.catalog()));
+        keys.as_ref().map_err(|error| error.clone().into())
     }
 
     /// The same with scores over another whole.
@@ -102,13 +132,17 @@ impl Recommender {
 
     /// The tokens among which the next of `level` earlier ones is chosen.
     pub(crate) fn columns(&self, level: usize) -> Range<usize> {
-        match (self.normaliser, self.format.levels.get(level)) {
-            (Normaliser::Level, Some(at)) => {
-                let first = at.first_token as usize;
-                first..first + at.num_codes as usize
-            }
+        match self.normaliser {
+            Normaliser::Level if level < self.format.levels.len() => self.level_columns(level),
             _ => 0..self.model.config().vocab_size,
         }
+    }
+
+    /// The tokens of a level's codes.
+    pub(crate) fn level_columns(&self, level: usize) -> Range<usize> {
+        let at = &self.format.levels[level];
+        let first = at.first_token as usize;
+        first..first + at.num_codes as usize
     }
 
     /// The model.
@@ -136,6 +170,18 @@ impl Recommender {
     /// # Errors
     /// When the beam width is 0 or too large.
     pub fn worker(&self, options: WorkerOptions) -> Result<Worker<'_>, RecommendError> {
-        Worker::new(self, options)
+        self.worker_in(Mode::Beam, options)
+    }
+
+    /// As [`worker`](Self::worker), for requests that are answered in this way.
+    ///
+    /// # Errors
+    /// As [`worker`](Self::worker), and when there is no draft head for the mode, or the catalog has no keys.
+    pub fn worker_in(
+        &self,
+        mode: Mode,
+        options: WorkerOptions,
+    ) -> Result<Worker<'_>, RecommendError> {
+        Worker::new(self, mode, options)
     }
 }

@@ -9,7 +9,9 @@ use palmette_core::TokenId;
 use palmette_decode::BeamSearch;
 use palmette_model::Session;
 
+use crate::draft::{Draft, state_of};
 use crate::error::RecommendError;
+use crate::mode::Mode;
 use crate::recommender::Recommender;
 
 /// Widest beam, and most recommendations of one request: caches and logits grow with it.
@@ -63,7 +65,7 @@ pub struct Recommendations {
 pub enum Stage {
     /// The model read the prompt.
     Prefill,
-    /// The model read one more token of every beam.
+    /// The model, or its draft head, read one more token of every beam.
     Decode,
     /// Beams moved on and their masks were made.
     Mask,
@@ -76,6 +78,7 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct Worker<'r> {
     recommender: &'r Recommender,
+    mode: Mode,
     threads: usize,
     /// The worker's own widths, one a level.
     widths: Vec<usize>,
@@ -83,6 +86,7 @@ pub struct Worker<'r> {
     least: usize,
     session: Session<'r>,
     search: BeamSearch<CatalogConstraint>,
+    draft: Option<Draft<'r>>,
     history: Vec<Vec<u32>>,
     prompt: Vec<TokenId>,
     /// Rows of the latest request's passes.
@@ -92,15 +96,17 @@ pub struct Worker<'r> {
 impl<'r> Worker<'r> {
     pub(crate) fn new(
         recommender: &'r Recommender,
+        mode: Mode,
         options: WorkerOptions,
     ) -> Result<Self, RecommendError> {
         let widths = recommender.level_widths(options.beam_width);
-        Self::planned(recommender, widths, 0, options.threads.max(1))
+        Self::planned(recommender, mode, widths, 0, options.threads.max(1))
     }
 
     /// With buffers for these widths, or `least` where that is more.
     fn planned(
         recommender: &'r Recommender,
+        mode: Mode,
         widths: Vec<usize>,
         least: usize,
         threads: usize,
@@ -110,11 +116,28 @@ impl<'r> Worker<'r> {
         // Nothing is read after the last level.
         let beams: Vec<usize> =
             planned[..planned.len() - 1].iter().map(|width| width.get()).collect();
-        let max_prompt_tokens = recommender.format().max_prompt_tokens();
-        let session = Session::of_passes(recommender.model(), max_prompt_tokens, &beams, threads)?;
-        let search = BeamSearch::with_widths(&planned);
-        let (history, prompt, rows) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { recommender, threads, widths, least, session, search, history, prompt, rows })
+        let prompt_tokens = recommender.format().max_prompt_tokens();
+        let (draft, prompt_tokens, passes) = match mode {
+            Mode::Beam => (None, prompt_tokens, &beams[..]),
+            Mode::Draft(verification) => {
+                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
+                let draft = Draft::new(recommender, head, verification, &planned, threads)?;
+                (Some(draft), prompt_tokens + head.num_placeholders(), &[][..])
+            }
+        };
+        Ok(Self {
+            recommender,
+            mode,
+            threads,
+            least,
+            session: Session::of_passes(recommender.model(), prompt_tokens, passes, threads)?,
+            search: BeamSearch::with_widths(&planned),
+            widths,
+            draft,
+            history: Vec::new(),
+            prompt: Vec::new(),
+            rows: Vec::new(),
+        })
     }
 
     /// What `least` must be for `k` results: as wide a search at every level never finds fewer while there are as many.
@@ -125,7 +148,8 @@ impl<'r> Worker<'r> {
     /// Recommends items, calling `stage_ended` after each part of the work, so that a caller with a
     /// clock can time them.
     ///
-    /// Exact at its width: the search is that of `palmette-decode`, over the items that may be
+    /// Exact at its width but for the two free ways of [`Verification`](crate::Verification): the search is that of
+    /// `palmette-decode`, over the items that may be
     /// recommended and no others. What was seen is left out before the search, not after it, so there
     /// are `k` items as long as the catalog has that many to recommend.
     ///
@@ -144,19 +168,28 @@ impl<'r> Worker<'r> {
         let least = self.least_for(k);
         if self.least != least {
             let widths = self.widths.clone();
-            *self = Self::planned(self.recommender, widths, least, self.threads)?;
+            *self = Self::planned(self.recommender, self.mode, widths, least, self.threads)?;
         }
         let beam_width = self.search.widths().last().map_or(k, |width| width.get());
         let constraint = self.constraint(request);
         let history_used = self.search(&constraint, request.history, &mut stage_ended)?;
-        let ranks = |state| constraint.items_at(state);
-        let items = self
-            .search
-            .results()
-            .flat_map(|found| ranks(found.state).map(move |rank| (rank, found.score)))
-            .map(|(rank, score)| Recommended { rank, score })
-            .take(k)
-            .collect();
+        let items = match self.draft.as_ref().and_then(Draft::free_search) {
+            None => {
+                let ranks = |state| constraint.items_at(state);
+                let found = self.search.results();
+                let items = found.flat_map(|f| ranks(f.state).map(move |rank| (rank, f.score)));
+                items.map(|(rank, score)| Recommended { rank, score }).take(k).collect()
+            }
+            Some(free) => {
+                let found = free.results().flat_map(|found| {
+                    let state = state_of(&constraint, found.tokens);
+                    let ranks: Vec<u64> =
+                        state.iter().flat_map(|state| constraint.items_at(state)).collect();
+                    ranks.into_iter().map(move |rank| (rank, found.score))
+                });
+                found.map(|(rank, score)| Recommended { rank, score }).take(k).collect()
+            }
+        };
         Ok(Recommendations { items, history_used, beam_width })
     }
 
@@ -177,8 +210,11 @@ impl<'r> Worker<'r> {
     }
 
     /// The sequences that the latest request's search found, best first, as the model's tokens.
-    pub fn generated(&self) -> impl ExactSizeIterator<Item = &[TokenId]> {
-        self.search.results().map(|found| found.tokens)
+    pub fn generated(&self) -> Box<dyn ExactSizeIterator<Item = &[TokenId]> + '_> {
+        match self.draft.as_ref().and_then(Draft::free_search) {
+            None => Box::new(self.search.results().map(|found| found.tokens)),
+            Some(free) => Box::new(free.results().map(|found| found.tokens)),
+        }
     }
 
     /// Tokens of the latest request's prompt.
@@ -211,18 +247,30 @@ impl<'r> Worker<'r> {
         format.write_prompt(&self.history, &mut self.prompt);
         self.session.set_prompt(&self.prompt)?;
 
+        self.rows.clear();
+        let (session, rows) = (&mut self.session, &mut self.rows);
+        if let Some(draft) = &mut self.draft {
+            draft.search(
+                self.recommender,
+                session,
+                &mut self.search,
+                constraint,
+                rows,
+                stage_ended,
+            )?;
+            return Ok(used);
+        }
         self.search.start(constraint)?;
         stage_ended(Stage::Mask);
-        self.rows.clear();
         while self.search.is_live() {
-            let level = self.rows.len();
+            let level = rows.len();
             let columns = self.recommender.columns(level);
             let (parents, tokens) = (self.search.parents(), self.search.tokens());
-            self.rows.push(tokens.len());
+            rows.push(tokens.len());
             let logits = if level == 0 {
-                self.session.prompt_logits_of(columns.clone())?
+                session.prompt_logits_of(columns.clone())?
             } else {
-                self.session.next_logits_of(parents, tokens, columns.clone())?
+                session.next_logits_of(parents, tokens, columns.clone())?
             };
             stage_ended(if level == 0 { Stage::Prefill } else { Stage::Decode });
             self.search.select_of(logits, columns)?;

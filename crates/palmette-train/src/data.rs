@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::network::NO_TARGET;
+use crate::network::{Branches, NO_TARGET};
 
 /// One sequence and what to predict along it; filled again and again, so that it keeps its memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Example {
     pub tokens: Vec<u32>,
     /// `targets[i]` is to be predicted after `tokens[..=i]`; [`NO_TARGET`] for nothing.
     pub targets: Vec<u32>,
+    /// What a draft head is to say, and after which tokens; none where there is no draft head.
+    pub branches: Branches,
 }
 
 impl Example {
@@ -35,6 +37,7 @@ impl Example {
     pub fn clear(&mut self) {
         self.tokens.clear();
         self.targets.clear();
+        self.branches.clear();
     }
 }
 
@@ -50,18 +53,22 @@ pub trait Dataset {
     ///
     /// As given: a shuffle that depends on seed and epoch.
     fn order(&self, seed: u64, epoch: u64, order: &mut Vec<u32>) {
-        order.clear();
-        order.extend(0..self.num_examples() as u32);
-        let mut source =
-            ChaCha8Rng::seed_from_u64(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        for i in (1..order.len()).rev() {
-            let other = (u128::from(source.next_u64()) * (i as u128 + 1)) >> 64;
-            order.swap(i, other as usize);
-        }
+        shuffled(seed, epoch, self.num_examples(), order);
     }
 
     /// Replaces `example` by number `index`; a crop or an augmentation may depend on the epoch.
     fn example(&self, seed: u64, epoch: u64, index: usize, example: &mut Example);
+}
+
+/// Replaces `order` by the numbers below `count` in an order that depends on seed and epoch.
+pub(crate) fn shuffled(seed: u64, epoch: u64, count: usize, order: &mut Vec<u32>) {
+    order.clear();
+    order.extend(0..count as u32);
+    let mut source = ChaCha8Rng::seed_from_u64(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    for i in (1..order.len()).rev() {
+        let other = (u128::from(source.next_u64()) * (i as u128 + 1)) >> 64;
+        order.swap(i, other as usize);
+    }
 }
 
 impl<D: Dataset + ?Sized> Dataset for &D {
@@ -120,6 +127,8 @@ impl Dataset for VecDataset {
         example.clear();
         example.tokens.extend_from_slice(&source.tokens);
         example.targets.extend_from_slice(&source.targets);
+        example.branches.after.extend_from_slice(&source.branches.after);
+        example.branches.targets.extend_from_slice(&source.branches.targets);
     }
 }
 

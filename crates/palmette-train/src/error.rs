@@ -35,6 +35,8 @@ pub(crate) enum TrainErrorKind {
          tokens must be smaller: was the data made for another vocabulary?"
     )]
     TokenRange { example: usize, what: &'static str, position: usize, token: u32, vocab: usize },
+    #[error("example {example}: {reason}")]
+    Branches { example: usize, reason: String },
     #[error(
         "{what} is {value} at step {step}: training has diverged and the step was not applied; \
          lower the learning rate, lengthen the warm-up or clip gradients harder, and go on from \

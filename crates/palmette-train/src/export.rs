@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_model::ModelConfig;
+use palmette_model::draft::DraftHead;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +45,8 @@ impl ExportDtype {
     }
 }
 
-/// Writes a model that `transformers`, and inference here, can load; makes `dir` if need be.
+/// Writes a model that `transformers`, and inference here, can load; makes `dir` if need be. A draft head goes to a file
+/// of its own, [`DraftHead::FILE_NAME`], and in f32.
 ///
 /// Each file is written beside its place and renamed, weights first; other files in `dir`, such as
 /// a tokenizer, are left alone.
@@ -53,15 +55,32 @@ impl ExportDtype {
 /// When a file cannot be written.
 pub fn export(dir: &Path, params: &Params, dtype: ExportDtype) -> Result<(), TrainError> {
     fs::create_dir_all(dir).map_err(|error| TrainError::io(dir, error))?;
+    let (decoder, _) = params.layout().parts();
     tensor_file::replace_file(&dir.join("model.safetensors"), |path| {
-        tensor_file::write(path, params.layout(), params.values(), dtype.stored())
+        let dtype = dtype.stored();
+        tensor_file::write_tensors(path, decoder, params.values(), dtype, tensor_file::PYTORCH)
     })?;
+    export_draft_head(dir, params)?;
     let generation = serde_json::json!({ "_from_model_config": true });
     let config = params.config().to_hugging_face(dtype.name());
     for (name, value) in [("generation_config.json", generation), ("config.json", config)] {
         tensor_file::replace_text(&dir.join(name), &format!("{value:#}\n"))?;
     }
     Ok(())
+}
+
+/// Writes the draft head of a model, if it has one, in f32, beside the decoder that it was trained for.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn export_draft_head(dir: &Path, params: &Params) -> Result<(), TrainError> {
+    let Some(draft) = &params.layout().draft else { return Ok(()) };
+    let (_, tensors) = params.layout().parts();
+    let form = serde_json::to_string(&draft.form).expect("plain data can be written as JSON");
+    let metadata = (DraftHead::FORM_KEY, form.as_str());
+    tensor_file::replace_file(&dir.join(DraftHead::FILE_NAME), |path| {
+        tensor_file::write_tensors(path, tensors, params.values(), Dtype::F32, metadata)
+    })
 }
 
 impl Params {

@@ -25,6 +25,7 @@ pub struct HistoryDataset {
     histories: Vec<Vec<Vec<u32>>>,
     format: PromptFormat,
     augmentation: Augmentation,
+    has_branches: bool,
 }
 
 impl HistoryDataset {
@@ -35,7 +36,13 @@ impl HistoryDataset {
         augmentation: Augmentation,
     ) -> Self {
         histories.retain(|history| !history.is_empty());
-        Self { histories, format, augmentation }
+        Self { histories, format, augmentation, has_branches: false }
+    }
+
+    /// The same with a branch for every item, so that a draft head learns to say it from what is before it.
+    #[must_use]
+    pub fn with_branches(self) -> Self {
+        Self { has_branches: true, ..self }
     }
 
     /// The items of one example: a window, then what is dropped from it. At least one is left.
@@ -69,6 +76,11 @@ impl Dataset for HistoryDataset {
         self.format.write_prompt(&items, &mut prompt);
         let tokens: Vec<u32> = prompt.into_iter().map(|TokenId(token)| token).collect();
         example.set_next_token(&tokens);
+        if self.has_branches {
+            let levels = self.format.levels.len();
+            example.branches.targets.extend_from_slice(&tokens[1..]);
+            example.branches.after.extend((0..items.len()).map(|item| (1 + item * levels) as u32));
+        }
     }
 }
 
@@ -116,6 +128,16 @@ mod tests {
         for epoch in 0..5 {
             assert_eq!(items(&data, epoch), [0, 1, 2, 3, 4]);
         }
+    }
+
+    #[test]
+    fn a_branch_says_what_comes_after_its_prefix() {
+        let data = dataset(3, 9, Augmentation { crop: 0.0, drop_items: 0.0 }).with_branches();
+        let mut example = Example::default();
+        data.example(3, 0, 0, &mut example);
+        assert_eq!(example.tokens, [1, 2, 102, 3, 103, 4]);
+        assert_eq!(example.branches.after, [1, 3, 5]);
+        assert_eq!(example.branches.targets, [2, 102, 3, 103, 4, 104]);
     }
 
     #[test]

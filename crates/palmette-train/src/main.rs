@@ -10,6 +10,7 @@ Example:
   palmette-train tokenize --embeddings items.parquet --out items.json
   palmette catalog build items.json --out shop.palm
   palmette-train train --catalog shop.palm --histories histories.json --out model
+  palmette-train draft --model model --catalog shop.palm --histories histories.json --out drafting
 
 `palmette-train train --help` says what to train with and when to change a default.";
 
@@ -24,6 +25,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Train(Box<command::TrainArgs>),
+    Draft(Box<command::DraftArgs>),
     Tokenize(Box<tokenize::TokenizeArgs>),
     /// Print a completion script for a shell
     Completions {
@@ -35,6 +37,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let result = match Cli::parse().command {
         Command::Train(args) => command::train(&args),
+        Command::Draft(args) => command::draft(&args),
         Command::Tokenize(args) => tokenize::tokenize(&args),
         Command::Completions { shell } => {
             let name = "palmette-train";

@@ -143,18 +143,36 @@ impl AdamW {
         learning_rate: f64,
         step: u64,
     ) {
+        self.step_from(0, weights, gradient, layout, options, gradient_scale, learning_rate, step);
+    }
+
+    /// As [`step`](Self::step) for the weights from place `from` on, whose gradient is given; the others stay as they are.
+    #[expect(clippy::too_many_arguments, reason = "the arrays and scalars of the published update")]
+    pub(crate) fn step_from(
+        &mut self,
+        from: usize,
+        weights: &mut [f32],
+        gradient: &[f32],
+        layout: &Layout,
+        options: &TrainOptions,
+        gradient_scale: f32,
+        learning_rate: f64,
+        step: u64,
+    ) {
+        let weights = &mut weights[from..];
+        let (first, second) = (&mut self.first[from..], &mut self.second[from..]);
         let betas = [options.beta1, options.beta2];
         let update = Update::new(betas, options.adam_epsilon, gradient_scale, learning_rate, step);
         let decaying = (1.0 - learning_rate * f64::from(options.weight_decay)) as f32;
         let keep = |role: Role| match role {
-            Role::Norm => 1.0,
+            Role::Norm | Role::Bias => 1.0,
             Role::Embedding if !options.decay_embeddings => 1.0,
             _ => decaying,
         };
-        let moments = self.first.par_chunks_mut(CHUNK).zip(self.second.par_chunks_mut(CHUNK));
+        let moments = first.par_chunks_mut(CHUNK).zip(second.par_chunks_mut(CHUNK));
         let chunks = weights.par_chunks_mut(CHUNK).zip(gradient.par_chunks(CHUNK)).zip(moments);
         chunks.enumerate().for_each(|(chunk, ((weights, gradient), (first, second)))| {
-            let (start, mut from) = (chunk * CHUNK, 0);
+            let (start, mut from) = (from + chunk * CHUNK, 0);
             while from < weights.len() {
                 let tensor = &layout.tensors()[layout.tensor_at(start + from)];
                 let to = (tensor.range().end - start).min(weights.len());

@@ -47,6 +47,9 @@ pub struct TrainOptions {
     pub dropout: f32,
     /// The share of the wanted distribution that is spread over the whole vocabulary.
     pub label_smoothing: f32,
+    /// What the loss of the next tokens counts beside that of a draft head's codes, which counts 1; without a draft head
+    /// a factor of all that is minimised.
+    pub next_token_weight: f32,
     /// The memory of the weights' moving average; 0 turns the average off.
     pub average_decay: f32,
     /// Decides the initial weights, the order of examples, and what dropout drops.
@@ -73,6 +76,7 @@ impl Default for TrainOptions {
             clip_norm: 1.0,
             dropout: 0.1,
             label_smoothing: 0.0,
+            next_token_weight: 1.0,
             average_decay: 0.0,
             seed: 0,
             shards: 4,
@@ -128,6 +132,7 @@ impl TrainOptions {
         not_negative("clip_norm", self.clip_norm)?;
         share("dropout", self.dropout)?;
         share("label_smoothing", self.label_smoothing)?;
+        not_negative("next_token_weight", self.next_token_weight)?;
         share("average_decay", self.average_decay)?;
         rule(self.shards > 0, "shards", 0, "a batch has at least one shard; 4 is usual")
     }
@@ -151,6 +156,7 @@ mod tests {
             (TrainOptions { clip_norm: f32::NAN, ..good() }, "clip_norm"),
             (TrainOptions { dropout: 1.0, ..good() }, "dropout"),
             (TrainOptions { label_smoothing: -0.1, ..good() }, "label_smoothing"),
+            (TrainOptions { next_token_weight: -1.0, ..good() }, "next_token_weight"),
             (TrainOptions { average_decay: 1.0, ..good() }, "average_decay"),
             (TrainOptions { shards: 0, ..good() }, "shards"),
         ] {

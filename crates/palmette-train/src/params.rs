@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_model::ModelConfig;
+use palmette_model::draft::{DraftForm, DraftShape};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -41,6 +42,10 @@ pub(crate) enum Role {
     ResidualProjection,
     /// The weight of an RMS norm.
     Norm,
+    /// A matrix of a draft head's transition.
+    Transition,
+    /// What is added to a projection.
+    Bias,
 }
 
 /// The places of one decoder layer's tensors.
@@ -63,6 +68,40 @@ pub(crate) struct LayerRanges {
     pub(crate) down: Range<usize>,
 }
 
+/// The places of a draft head's tensors, and what it computes with them.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftRanges {
+    pub(crate) form: DraftForm,
+    /// `[L, D]`, where the form has placeholders.
+    pub(crate) placeholders: Option<Range<usize>>,
+    pub(crate) levels: Vec<DraftLevelRanges>,
+    /// The place of the first tensor; those before are the decoder's.
+    pub(crate) start: usize,
+}
+
+/// The places of one level's tensors.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftLevelRanges {
+    /// The token of code 0.
+    pub(crate) first_token: u32,
+    pub(crate) num_codes: usize,
+    /// `[codes, D]`
+    pub(crate) head: Range<usize>,
+    /// Where the state moves on from this level by weights.
+    pub(crate) transition: Option<TransitionRanges>,
+}
+
+/// The places of a transition's tensors.
+#[derive(Clone, Debug)]
+pub(crate) struct TransitionRanges {
+    /// `[D, D]`, of the code's embedding.
+    pub(crate) token: Range<usize>,
+    /// `[D]`
+    pub(crate) bias: Range<usize>,
+    /// `[D, D]`, of the state.
+    pub(crate) state: Range<usize>,
+}
+
 /// Where each tensor of a model lies in the flat arrays of weights, gradients and moments.
 ///
 /// Tensors lie one after another without gaps, in the order of [`Layout::tensors`].
@@ -75,12 +114,23 @@ pub struct Layout {
     pub(crate) final_norm: Range<usize>,
     /// `[V, D]`; equal to `embedding` when tied.
     pub(crate) head: Range<usize>,
+    /// A draft head's tensors come after all others.
+    pub(crate) draft: Option<DraftRanges>,
     len: usize,
 }
 
 impl Layout {
     /// The layout of a model of this shape.
     pub fn new(config: &ModelConfig) -> Self {
+        Self::assemble(config, None)
+    }
+
+    /// The layout of a model of this shape with a draft head.
+    pub fn with_draft(config: &ModelConfig, form: DraftForm, shape: &DraftShape) -> Self {
+        Self::assemble(config, Some((form, shape)))
+    }
+
+    fn assemble(config: &ModelConfig, draft: Option<(DraftForm, &DraftShape)>) -> Self {
         let mut table = Table::default();
         let (width, vocab) = (config.hidden_size, config.vocab_size);
         let (query, key_value) = (config.query_width(), config.key_value_width());
@@ -119,8 +169,9 @@ impl Layout {
         } else {
             table.push("lm_head.weight", &[vocab, width], Role::Projection)
         };
+        let draft = draft.map(|(form, shape)| draft_ranges(&mut table, width, form, shape));
         let Table { tensors, len } = table;
-        Self { config: config.clone(), tensors, layers, embedding, final_norm, head, len }
+        Self { config: config.clone(), tensors, layers, embedding, final_norm, head, draft, len }
     }
 
     /// The shape of the model.
@@ -133,15 +184,48 @@ impl Layout {
         &self.tensors
     }
 
-    /// Number of weights of the model.
+    /// Number of weights of the model, those of a draft head included.
     pub fn num_weights(&self) -> usize {
         self.len
+    }
+
+    /// The tensors of the decoder, and those of the draft head.
+    pub(crate) fn parts(&self) -> (&[NamedTensor], &[NamedTensor]) {
+        let start = self.draft.as_ref().map_or(self.len, |draft| draft.start);
+        self.tensors.split_at(self.tensors.partition_point(|tensor| tensor.offset < start))
     }
 
     /// Index in [`Layout::tensors`] of the tensor that holds the weight at `place`.
     pub(crate) fn tensor_at(&self, place: usize) -> usize {
         self.tensors.partition_point(|tensor| tensor.offset <= place) - 1
     }
+}
+
+fn draft_ranges(
+    table: &mut Table,
+    width: usize,
+    form: DraftForm,
+    shape: &DraftShape,
+) -> DraftRanges {
+    let (start, count) = (table.len, shape.levels.len());
+    let placeholders = form
+        .has_placeholders()
+        .then(|| table.push("draft.placeholders", &[count, width], Role::Embedding));
+    let mut levels = Vec::with_capacity(count);
+    for (level, &(first_token, num_codes)) in shape.levels.iter().enumerate() {
+        let mut push = |part: &str, shape: &[usize], role| {
+            table.push(&format!("draft.levels.{level}.{part}"), shape, role)
+        };
+        let num_codes = num_codes as usize;
+        let head = push("head.weight", &[num_codes, width], Role::Projection);
+        let transition = (form.has_transitions() && level + 1 < count).then(|| TransitionRanges {
+            token: push("transition.token.weight", &[width, width], Role::Transition),
+            bias: push("transition.bias", &[width], Role::Bias),
+            state: push("transition.state.weight", &[width, width], Role::Transition),
+        });
+        levels.push(DraftLevelRanges { first_token, num_codes, head, transition });
+    }
+    DraftRanges { form, placeholders, levels, start }
 }
 
 #[derive(Default)]
@@ -173,8 +257,39 @@ impl Params {
     /// 0.02, and projections into the residual stream are smaller by √(2 · layers), so that the
     /// stream's variance does not grow with depth.
     pub fn init(config: &ModelConfig, seed: u64) -> Self {
-        let mut params = Self::zeros(config);
-        let layout = Arc::clone(&params.layout);
+        Self::draw(Arc::new(Layout::new(config)), seed)
+    }
+
+    /// A trained decoder with a new draft head. The head's output begins as the decoder's own for the level's codes, a
+    /// placeholder as the mean of the embeddings of the codes in whose place it stands, transitions are drawn.
+    pub fn with_draft(decoder: &Self, form: DraftForm, shape: &DraftShape, seed: u64) -> Self {
+        let layout = Arc::new(Layout::with_draft(decoder.config(), form, shape));
+        let mut params = Self::draw(Arc::clone(&layout), seed);
+        params.values[..decoder.values.len()].copy_from_slice(&decoder.values);
+        let Some(draft) = &layout.draft else { return params };
+        let width = decoder.config().hidden_size;
+        for (index, level) in draft.levels.iter().enumerate() {
+            let rows = |table: &Range<usize>| {
+                let first = table.start + level.first_token as usize * width;
+                &decoder.values[first..first + level.num_codes * width]
+            };
+            params.values[level.head.clone()].copy_from_slice(rows(&layout.head));
+            if let Some(placeholders) = &draft.placeholders {
+                let mean = &mut params.values[placeholders.start + index * width..][..width];
+                mean.fill(0.0);
+                for row in rows(&layout.embedding).chunks_exact(width) {
+                    mean.iter_mut().zip(row).for_each(|(mean, value)| *mean += value);
+                }
+                mean.iter_mut().for_each(|mean| *mean /= level.num_codes as f32);
+            }
+        }
+        params
+    }
+
+    fn draw(layout: Arc<Layout>, seed: u64) -> Self {
+        let mut params =
+            Self { values: vec![0.0; layout.num_weights()], layout: Arc::clone(&layout) };
+        let config = layout.config();
         let residual_deviation = INIT_DEVIATION / (2.0 * config.num_hidden_layers as f64).sqrt();
         let mut normal = Normal { source: ChaCha8Rng::seed_from_u64(seed), spare: None };
         for tensor in layout.tensors() {
@@ -184,6 +299,8 @@ impl Params {
                     values.fill(1.0);
                     continue;
                 }
+                Role::Bias => continue,
+                Role::Transition => 0.5 / (config.hidden_size as f64).sqrt(),
                 Role::ResidualProjection => residual_deviation,
                 Role::Embedding | Role::Projection => INIT_DEVIATION,
             };

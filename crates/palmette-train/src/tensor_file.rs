@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, View};
 
 use crate::error::TrainError;
-use crate::params::Layout;
+use crate::params::{Layout, NamedTensor};
 
 /// One tensor, converted to its stored form when it is written.
 struct StoredTensor<'a> {
@@ -49,11 +49,25 @@ pub(crate) fn write(
     values: &[f32],
     dtype: Dtype,
 ) -> Result<(), TrainError> {
-    let stored = layout.tensors().iter().map(|tensor| {
+    write_tensors(path, layout.tensors(), values, dtype, PYTORCH)
+}
+
+/// The metadata by which other programs know what the tensors are for.
+pub(crate) const PYTORCH: (&str, &str) = ("format", "pt");
+
+/// Writes some tensors of `values`, and one entry of metadata: the order of several would be left to chance.
+pub(crate) fn write_tensors(
+    path: &Path,
+    tensors: &[NamedTensor],
+    values: &[f32],
+    dtype: Dtype,
+    (key, value): (&str, &str),
+) -> Result<(), TrainError> {
+    let stored = tensors.iter().map(|tensor| {
         let values = &values[tensor.range()];
         (tensor.name.as_str(), StoredTensor { shape: &tensor.shape, values, dtype })
     });
-    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let metadata = HashMap::from([(key.to_owned(), value.to_owned())]);
     safetensors::serialize_to_file(stored, Some(metadata), path)
         .map_err(|error| TrainError::file(path, format!("cannot be written: {error}")))?;
     sync(path)

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::checkpoint::{self, CheckpointArrays, CheckpointState};
 use crate::data::{Dataset, Example};
 use crate::error::{TrainError, TrainErrorKind};
-use crate::network::{Dropout, NO_TARGET, Network, Objective, PackedBatch, Workspace};
+use crate::network::{Dropout, LossSums, NO_TARGET, Network, Objective, PackedBatch, Workspace};
 use crate::optimizer::{self, AdamW, GradientSum};
 use crate::options::{Duration, TrainOptions};
 use crate::params::Params;
@@ -22,8 +22,11 @@ pub struct StepReport {
     pub step: u64,
     /// The epoch whose examples were read, from 0.
     pub epoch: u64,
-    /// Mean over the batch's targets, before the update, label smoothing included.
+    /// What is minimised, before the update, label smoothing included: the mean over the batch's targets, and over the
+    /// codes that a draft head is to say.
     pub loss: f64,
+    /// Of that, the draft head's part.
+    pub draft_loss: f64,
     /// The learning rate of the update.
     pub learning_rate: f64,
     /// The gradient's norm before clipping.
@@ -81,7 +84,7 @@ struct Feed {
 struct Shard {
     gradient: Vec<f32>,
     workspace: Workspace,
-    loss: f64,
+    loss: LossSums,
 }
 
 impl<D: Dataset> Trainer<D> {
@@ -153,6 +156,8 @@ impl<D: Dataset> Trainer<D> {
                 step: self.step,
             },
             num_targets: batch.num_targets(),
+            next_token_weight: self.options.next_token_weight,
+            num_draft_targets: batch.num_branch_targets(),
         };
         let learning_rate = schedule::learning_rate(&self.options, self.step, self.total_steps());
         let CheckpointArrays { params, adam, average } = &mut self.arrays;
@@ -171,10 +176,11 @@ impl<D: Dataset> Trainer<D> {
                     &mut shard.workspace,
                 );
             });
-            let loss = shards.iter().map(|shard| shard.loss).sum::<f64>();
-            let norm = gradient.compute(shards, |shard| &shard.gradient);
-            (loss / objective.num_targets as f64, norm)
+            let loss = sum_of_losses(shards);
+            (loss, gradient.compute(shards, |shard| &shard.gradient))
         });
+        let draft_loss = objective.mean(LossSums { next_token: 0.0, ..loss });
+        let loss = objective.mean(loss);
         for (what, value) in [("the loss", loss), ("the gradient's norm", grad_norm)] {
             if !value.is_finite() {
                 return Err(TrainErrorKind::Diverged { step: step + 1, what, value }.into());
@@ -191,10 +197,18 @@ impl<D: Dataset> Trainer<D> {
         });
         self.step += 1;
         let tokens = self.feed.batch.num_tokens();
-        Ok(StepReport { step: self.step, epoch, loss, learning_rate, grad_norm, tokens })
+        Ok(StepReport {
+            step: self.step,
+            epoch,
+            loss,
+            draft_loss,
+            learning_rate,
+            grad_norm,
+            tokens,
+        })
     }
 
-    /// The mean loss per target over other data, nothing dropped and no label smoothing, of
+    /// The mean loss per next token over other data, nothing dropped and no label smoothing, of
     /// [`Trainer::averaged`]'s weights.
     ///
     /// # Errors
@@ -212,7 +226,7 @@ impl<D: Dataset> Trainer<D> {
             batch.clear();
             for index in from..(from + self.options.batch_size).min(data.num_examples()) {
                 data.example(self.options.seed, 0, index, &mut example);
-                check_example(&example, index, network.config())?;
+                check_example(&example, index, network)?;
                 batch.push(&example.tokens, &example.targets);
             }
             self.pool.install(|| {
@@ -221,7 +235,7 @@ impl<D: Dataset> Trainer<D> {
                     shard.loss = network.loss(weights, part, 0.0, &mut shard.workspace);
                 });
             });
-            sum += shards.iter().map(|shard| shard.loss).sum::<f64>();
+            sum += sum_of_losses(shards).next_token;
             num_targets += batch.num_targets();
         }
         if num_targets == 0 {
@@ -335,10 +349,11 @@ impl<D: Dataset> Trainer<D> {
         batch.clear();
         for &index in indices {
             self.data.example(self.options.seed, epoch, index as usize, example);
-            check_example(example, index as usize, self.network.config())?;
-            batch.push(&example.tokens, &example.targets);
+            check_example(example, index as usize, &self.network)?;
+            let Example { tokens, targets, branches } = &*example;
+            batch.push_with_branches(tokens, targets, branches, self.network.placeholders());
         }
-        if batch.num_targets() == 0 {
+        if batch.num_targets() + batch.num_branch_targets() == 0 {
             let (step, count) = (self.step + 1, indices.len());
             return Err(TrainErrorKind::NoTargets { step, count }.into());
         }
@@ -346,14 +361,25 @@ impl<D: Dataset> Trainer<D> {
     }
 }
 
+fn sum_of_losses(shards: &[Shard]) -> LossSums {
+    shards.iter().fold(LossSums::default(), |sum, shard| sum + shard.loss)
+}
+
 /// Checks what the network relies on.
-fn check_example(example: &Example, index: usize, config: &ModelConfig) -> Result<(), TrainError> {
-    let Example { tokens, targets } = example;
-    let (length, limit, vocab) = (tokens.len(), config.max_position_embeddings, config.vocab_size);
-    if targets.len() != length {
-        let targets = targets.len();
-        return Err(TrainErrorKind::TargetCount { example: index, tokens: length, targets }.into());
+pub(crate) fn check_example(
+    example: &Example,
+    index: usize,
+    network: &Network,
+) -> Result<(), TrainError> {
+    let Example { tokens, targets, branches } = example;
+    let config = network.config();
+    let (vocab, limit) = (config.vocab_size, config.max_position_embeddings);
+    if targets.len() != tokens.len() {
+        let (tokens, targets) = (tokens.len(), targets.len());
+        return Err(TrainErrorKind::TargetCount { example: index, tokens, targets }.into());
     }
+    let latest = branches.after.iter().map(|&after| after as usize + network.placeholders().len());
+    let length = latest.fold(tokens.len(), usize::max);
     if length > limit {
         return Err(TrainErrorKind::TooLong { example: index, length, limit }.into());
     }
@@ -366,7 +392,9 @@ fn check_example(example: &Example, index: usize, config: &ModelConfig) -> Resul
             return Err(TrainErrorKind::TokenRange { example, what, position, token, vocab }.into());
         }
     }
-    Ok(())
+    network
+        .check_branches(branches, tokens.len())
+        .map_err(|reason| TrainErrorKind::Branches { example: index, reason }.into())
 }
 
 #[cfg(test)]

@@ -120,6 +120,20 @@ fn a_live_directory_is_read_where_a_catalog_file_is() {
 }
 
 #[test]
+fn drafting_needs_a_draft_head() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let refused = |command: &str, rest: &[&str], words: &[&str]| {
+        check_refused(&with_recommender(command, &recommender, rest), words);
+    };
+    let lacks = ["draft.safetensors", "`palmette-train draft` trains"];
+    refused("recommend", &["--history", "P0001", "--mode", "draft"], &lacks);
+    let histories = shop.path("histories.json");
+    refused("eval", &["--histories", &histories, "--mode", "draft"], &lacks);
+    refused("recommend", &["--history", "P0001", "--verify", "keys"], &["give --mode draft"]);
+}
+
+#[test]
 fn a_new_user_gets_recommendations_too() {
     let shop = Shop::get();
     let recommender = shop.recommender();

@@ -1,6 +1,7 @@
 //! The floating-point operations that a recommendation cannot do without.
 
 use palmette_model::ModelConfig;
+use palmette_model::draft::DraftHead;
 
 /// What a request makes a model compute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,35 @@ impl Operations {
         Self {
             prefill: (layers - 1) * whole_layer + last_layer + head,
             decode: passes.rows.iter().enumerate().map(pass).sum(),
+        }
+    }
+
+    /// Counts those of a draft: one pass over the prompt and the head's placeholders, the last of whose rows go through
+    /// the whole last layer, and `rows` rows of the head at each level after the first.
+    pub fn of_draft(
+        config: &ModelConfig,
+        head: &DraftHead,
+        prompt_tokens: usize,
+        rows: &[usize],
+    ) -> Self {
+        let wide = |n: usize| n as u64;
+        let d = wide(config.hidden_size);
+        let (q, kv) = (wide(config.query_width()), wide(config.key_value_width()));
+        let (f, layers) = (wide(config.intermediate_size), wide(config.num_hidden_layers));
+        let keys_values = 4 * d * kv;
+        let layer = keys_values + 4 * d * q + 6 * d * f;
+        let attention = |keys: u64| 4 * q * keys;
+        let (prompt, placeholders) = (wide(prompt_tokens), wide(head.num_placeholders()));
+        let t = prompt + placeholders;
+        let whole_layer = t * layer + attention(t * (t + 1) / 2);
+        let seen: u64 = (prompt..=t).sum();
+        let last_layer =
+            t * keys_values + (1 + placeholders) * (layer - keys_values) + attention(seen);
+        let step =
+            |(before, &rows): (usize, &usize)| wide(rows) * head.operations_of_row(before + 1);
+        Self {
+            prefill: (layers - 1) * whole_layer + last_layer + head.operations_of_row(0),
+            decode: rows.iter().enumerate().map(step).sum(),
         }
     }
 

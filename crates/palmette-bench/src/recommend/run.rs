@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_model::draft::{DraftForm, DraftHead};
 use palmette_model::{Model, ModelConfig, Session, WeightFormat};
 use palmette_recommend::{
-    Normaliser, PromptFormat, Recommender, Request, Stage, Worker, WorkerOptions,
+    Mode, Normaliser, PromptFormat, Recommender, Request, Stage, Worker, WorkerOptions,
 };
 use serde::Serialize;
 
@@ -37,6 +38,8 @@ pub struct RecommendBench {
     pub threads: usize,
     /// What scores are shares of.
     pub normaliser: Normaliser,
+    /// How items are found; a draft head is as random as the model.
+    pub mode: Mode,
     /// Requests timed, after one that is not.
     pub repeat: usize,
     /// Seed of weights, items and history.
@@ -98,6 +101,8 @@ pub struct RecommendReport {
     pub threads: usize,
     /// Logits computed for a row: those of a level or of the vocabulary.
     pub logits: usize,
+    /// Parameters of the draft head; 0 where items are not drafted.
+    pub draft_params: usize,
     /// Requests timed.
     pub repeat: usize,
     /// The fastest request.
@@ -140,7 +145,7 @@ impl RecommendBench {
     fn measure(&self) -> Result<RecommendReport, String> {
         let recommender = self.recommender()?;
         let options = WorkerOptions { beam_width: self.beam(), threads: self.threads };
-        let mut worker = recommender.worker(options).map_err(|e| e.to_string())?;
+        let mut worker = recommender.worker_in(self.mode, options).map_err(|e| e.to_string())?;
         let mut random = Random::new(self.seed ^ 1);
         let num_items = recommender.catalog().num_items();
         let history: Vec<u64> =
@@ -165,20 +170,28 @@ impl RecommendBench {
         gemm_gflops: f64,
     ) -> RecommendReport {
         let model = recommender.model().config().clone();
+        let drafting = self.mode != Mode::Beam;
         let logits = match self.normaliser {
-            Normaliser::Vocabulary => model.vocab_size,
-            Normaliser::Level => self.codes as usize,
+            Normaliser::Vocabulary if !drafting => model.vocab_size,
+            _ => self.codes as usize,
         };
         let rows = worker.rows_of_passes()[1..].to_vec();
         let prompt_tokens = worker.prompt_tokens();
-        let passes = Passes { prompt_tokens, rows: rows.clone(), logits };
-        let operations = Operations::of(&model, &passes);
+        let operations = match recommender.draft_head().filter(|_| drafting) {
+            Some(head) => Operations::of_draft(&model, head, prompt_tokens, &rows),
+            None => Operations::of(&model, &Passes { prompt_tokens, rows: rows.clone(), logits }),
+        };
         let (flops, prefill_flops) = (operations.total(), operations.prefill);
         let bound_ms = flops as f64 / gemm_gflops / 1e6;
-        let beams = &self.widths[..self.levels - 1];
-        let max_prompt_tokens = recommender.format().max_prompt_tokens();
-        let planned =
-            Session::planned_bytes_of_passes(&model, max_prompt_tokens, beams, self.threads);
+        let head = recommender.draft_head().filter(|_| drafting);
+        let placeholders = head.map_or(0, DraftHead::num_placeholders);
+        let beams = if drafting { &[] } else { &self.widths[..self.levels - 1] };
+        let planned = Session::planned_bytes_of_passes(
+            &model,
+            recommender.format().max_prompt_tokens() + placeholders,
+            beams,
+            self.threads,
+        );
         let kv_bytes_planned =
             planned.map_or(0, |planned| planned.prompt_cache + planned.beam_cache);
         let (prompt_bytes, beam_bytes) = worker.cache_bytes();
@@ -215,6 +228,7 @@ impl RecommendBench {
             items: self.items,
             threads: self.threads,
             logits,
+            draft_params: head.map_or(0, DraftHead::num_parameters),
             repeat: self.repeat,
             min_total_ms: runs.iter().map(|run| run.total).fold(f64::INFINITY, f64::min),
             machine: Machine::here(),
@@ -233,9 +247,22 @@ impl RecommendBench {
         };
         let model = Model::random(config, self.seed).map_err(|e| e.to_string())?;
         let model = model.with_weights(self.weights);
+        let head = match self.mode {
+            Mode::Beam => None,
+            Mode::Draft(_) => {
+                let (form, shape) = (DraftForm::default(), format.draft_shape());
+                let head = DraftHead::random(form, &model, shape, self.seed ^ 2);
+                Some(head.map_err(|e| e.to_string())?)
+            }
+        };
         let recommender = Recommender::new(model, catalog, format).map_err(|e| e.to_string())?;
         let recommender = recommender.with_normaliser(self.normaliser);
-        recommender.with_widths(self.widths.clone()).map_err(|e| e.to_string())
+        let recommender =
+            recommender.with_widths(self.widths.clone()).map_err(|e| e.to_string())?;
+        match head {
+            Some(head) => recommender.with_draft_head(head).map_err(|e| e.to_string()),
+            None => Ok(recommender),
+        }
     }
 
     /// The last level's width.
@@ -289,6 +316,8 @@ fn time_request(worker: &mut Worker<'_>, request: &Request<'_>) -> Result<Stages
 
 #[cfg(test)]
 mod tests {
+    use palmette_recommend::Verification;
+
     use super::*;
 
     fn bench() -> RecommendBench {
@@ -315,6 +344,7 @@ mod tests {
             items: 300,
             threads: 1,
             normaliser: Normaliser::Level,
+            mode: Mode::Beam,
             repeat: 2,
             seed: 1,
         }
@@ -334,6 +364,18 @@ mod tests {
         assert_eq!(scheduled.kv_bytes_beams, 20 * 2 * 2 * 16 * 4 + 2 * 16 * 8 + 3 * 8);
         let whole = RecommendBench { normaliser: Normaliser::Vocabulary, ..bench() };
         assert_eq!(whole.run().unwrap().logits, 50);
+    }
+
+    #[test]
+    fn a_draft_takes_no_decode_pass() {
+        for verification in [Verification::Masks, Verification::Keys] {
+            let mode = Mode::Draft(verification);
+            let report = RecommendBench { mode, ..bench() }.run().unwrap();
+            assert_eq!((report.rows.len(), report.kv_bytes_beams), (2, 0));
+            assert_eq!(report.kv_bytes_planned, report.kv_bytes_used);
+            assert!(report.draft_params > 0);
+            assert!(report.flops < bench().run().unwrap().flops);
+        }
     }
 
     #[test]

@@ -155,10 +155,20 @@ enum Dtype {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum HoldOutArg {
+pub(crate) enum HoldOutArg {
     Both,
     Test,
     Nothing,
+}
+
+impl From<HoldOutArg> for HoldOut {
+    fn from(arg: HoldOutArg) -> Self {
+        match arg {
+            HoldOutArg::Both => Self::Both,
+            HoldOutArg::Test => Self::Test,
+            HoldOutArg::Nothing => Self::Nothing,
+        }
+    }
 }
 
 impl TrainArgs {
@@ -213,11 +223,7 @@ impl TrainArgs {
     }
 
     pub(crate) fn hold_out(&self) -> HoldOut {
-        match self.hold_out {
-            HoldOutArg::Both => HoldOut::Both,
-            HoldOutArg::Test => HoldOut::Test,
-            HoldOutArg::Nothing => HoldOut::Nothing,
-        }
+        self.hold_out.into()
     }
 
     pub(crate) fn dtype(&self) -> ExportDtype {

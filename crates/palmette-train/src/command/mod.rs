@@ -1,4 +1,5 @@
-//! `palmette-train train`: data in, checkpoints on the way, a Hugging Face directory out.
+//! `palmette-train train`: data in, checkpoints on the way, a Hugging Face directory out; and `palmette-train draft`, in
+//! [`mod@draft`].
 //!
 //! [`TrainArgs`] is the command line, [`Run`](run::Run) the loop of epochs and validations,
 //! [`Log`](log::Log) what `training.json` keeps of them, and [`publish`] how a model gets to OUT.
@@ -6,6 +7,8 @@
 
 mod args;
 mod data;
+mod draft;
+mod draft_args;
 mod log;
 mod progress;
 mod publish;
@@ -15,6 +18,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 pub(crate) use args::TrainArgs;
+pub(crate) use draft::draft;
+pub(crate) use draft_args::DraftArgs;
 use palmette_catalog::Catalog;
 use palmette_eval::Histories;
 

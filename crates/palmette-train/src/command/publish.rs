@@ -2,11 +2,12 @@
 //!
 //! At every moment OUT holds no weights or a whole model. The weights are the last to be moved, and
 //! where a file beside them changes, the old ones are the first to go. Within a run those files do
-//! not change, so from the first model on, exchanging one is a single rename.
+//! not change but for a draft head, so from the first model on, exchanging one without is a single rename.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use palmette_model::draft::DraftHead;
 use palmette_recommend::PromptFormat;
 use palmette_train::{ExportDtype, Params, export, replace_text};
 
@@ -50,12 +51,18 @@ impl Candidate {
     pub(crate) fn publish(&self, out: &Path) -> anyhow::Result<()> {
         let read = |dir: &Path, name: &str| std::fs::read(dir.join(name)).ok();
         let is_same = |name: &&str| read(&self.dir, name) == read(out, name);
-        if !BESIDE_THE_WEIGHTS.iter().all(is_same) {
-            let weights = out.join(WEIGHTS);
-            ignoring_absence(std::fs::remove_file(&weights))
-                .with_context(|| format!("removing {}", weights.display()))?;
+        if !BESIDE_THE_WEIGHTS.iter().chain(&[DraftHead::FILE_NAME]).all(is_same) {
+            // A head of the old weights must not be left beside the new.
+            for name in [WEIGHTS, DraftHead::FILE_NAME] {
+                let path = out.join(name);
+                ignoring_absence(std::fs::remove_file(&path))
+                    .with_context(|| format!("removing {}", path.display()))?;
+            }
             for name in BESIDE_THE_WEIGHTS {
                 self.rename(name, out)?;
+            }
+            if self.dir.join(DraftHead::FILE_NAME).exists() {
+                self.rename(DraftHead::FILE_NAME, out)?;
             }
         }
         self.rename(WEIGHTS, out)

@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use palmette_catalog::Catalog;
 use palmette_eval::{ColdStart, EvalOptions, Question, UserHistories, evaluate};
 use palmette_model::Model;
-use palmette_recommend::{PromptFormat, Recommender};
+use palmette_recommend::{Mode, PromptFormat, Recommender};
 use palmette_train::{HistoryDataset, Trainer, remove_checkpoint};
 
 use super::args::TrainArgs;
@@ -172,6 +172,7 @@ impl<'a> Run<'a> {
     fn ask(&self, model: Model, epoch: u64) -> anyhow::Result<Validation> {
         let recommender = Recommender::new(model, Arc::clone(&self.catalog), self.format.clone())?;
         let options = EvalOptions {
+            mode: Mode::Beam,
             beam_width: self.args.validation_beam_width,
             k: VALIDATION_K,
             include_seen: false,

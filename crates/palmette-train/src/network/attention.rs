@@ -1,8 +1,9 @@
-//! Causal attention within each sequence, with grouped keys and values.
+//! Causal attention within each sequence, with grouped keys and values. A row of a branch sees what is before the branch
+//! and the rows of the branch up to itself.
 //!
 //! `queries_keys`: `[N, (H + G)·C]`, normed and turned. `projected`: `[N, (H + 2G)·C]`, of which the
 //! last G·C columns are the values. `weights`: for each sequence, H matrices `[T, T]` after the
-//! softmax and before dropout; above the diagonal they hold nothing of meaning. `y`: `[N, H·C]`.
+//! softmax and before dropout; above the diagonal they hold nothing of meaning, and 0 where a query does not see. `y`: `[N, H·C]`.
 //!
 //! Queries are taken in blocks of [`BLOCK`], which see the keys up to their own end: about half of
 //! the products that the mask would throw away are not computed.
@@ -10,7 +11,7 @@
 use palmette_model::ModelConfig;
 use palmette_model::kernels::{MatMut, MatRef, Write, dot, matmul, softmax_in_place};
 
-use super::batch::BatchView;
+use super::batch::{BatchView, Seen};
 use super::dropout::{Dropout, DropoutStream, Site};
 
 /// Queries per block.
@@ -124,7 +125,8 @@ pub(crate) fn forward(
                     1,
                 );
                 for row in 0..rows {
-                    causal_softmax(&mut block[row * length..][..to], from + row + 1);
+                    let seen = batch.seen()[at.start + from + row];
+                    softmax_of_seen(&mut block[row * length..][..to], from + row, seen);
                 }
                 let mixed = if dropout.is_off() {
                     MatRef::strided(block, rows, to, length)
@@ -209,7 +211,7 @@ pub(crate) fn backward(
                     if !dropout.is_off() {
                         stream.apply(&mut d_row[..=query], first_element(head, query, length));
                     }
-                    causal_softmax_backward(d_row, &block[row * length..][..to], query + 1);
+                    softmax_backward(d_row, &block[row * length..][..to], query + 1);
                 }
                 matmul(
                     heads.view_mut(d_queries_keys, qk_width, at.start + from, rows, head),
@@ -232,19 +234,25 @@ pub(crate) fn backward(
     }
 }
 
-/// Softmax over the first `seen` scores; the others, which lie in the future, become 0.
+/// Softmax over the scores that `query` sees; the others become 0.
 #[inline]
-fn causal_softmax(row: &mut [f32], seen: usize) {
-    let (past, future) = row.split_at_mut(seen);
-    softmax_in_place(past, 1.0);
-    future.fill(0.0);
+fn softmax_of_seen(row: &mut [f32], query: usize, seen: Seen) {
+    let (prefix, own, end) = (seen.prefix as usize, seen.own as usize, query + 1);
+    let together = prefix + end - own;
+    // The rows of a branch lie apart from those before it: brought next to them, and back.
+    row.copy_within(own..end, prefix);
+    softmax_in_place(&mut row[..together], 1.0);
+    row.copy_within(prefix..together, own);
+    row[prefix..own].fill(0.0);
+    row[end..].fill(0.0);
 }
 
-/// Turns the gradient of the first `seen` weights into that of their scores.
+/// Turns the gradient of the first `end` weights into that of their scores. A weight of 0, where a query does not see,
+/// leaves none.
 #[inline]
-fn causal_softmax_backward(d_row: &mut [f32], weights: &[f32], seen: usize) {
-    let (past, future) = d_row.split_at_mut(seen);
-    let mean = dot(past, &weights[..seen]);
+fn softmax_backward(d_row: &mut [f32], weights: &[f32], end: usize) {
+    let (past, future) = d_row.split_at_mut(end);
+    let mean = dot(past, &weights[..end]);
     for (d, weight) in past.iter_mut().zip(weights) {
         *d = weight * (*d - mean);
     }

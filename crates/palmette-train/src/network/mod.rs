@@ -10,7 +10,9 @@
 
 mod attention;
 mod batch;
+mod branches;
 mod cross_entropy;
+pub(crate) mod draft_head;
 mod dropout;
 mod embedding;
 pub(crate) mod linear;
@@ -22,7 +24,7 @@ mod swiglu;
 pub(crate) mod testing;
 mod workspace;
 
-pub use batch::{BatchView, NO_TARGET, PackedBatch};
+pub use batch::{BatchView, Branches, NO_TARGET, PackedBatch};
 pub use dropout::Dropout;
-pub use model::{Network, Objective};
+pub use model::{LossSums, Network, Objective};
 pub use workspace::Workspace;

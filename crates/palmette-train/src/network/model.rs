@@ -1,19 +1,22 @@
 //! The whole decoder: layers composed forward, then walked backward.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_model::ModelConfig;
 use palmette_model::kernels::{RopeTable, rms_norm_row, swiglu};
 
 use super::attention::{self, Heads};
-use super::batch::BatchView;
+use super::batch::{BatchView, Branches};
+use super::draft_head::DraftLossForm;
 use super::dropout::{Dropout, Site};
 use super::output_head::{self, HeadGradients, LossForm};
 use super::workspace::{LayerActivations, Scratch, Workspace};
-use super::{embedding, linear, rms_norm, swiglu};
+use super::{branches, embedding, linear, rms_norm, swiglu};
 use crate::params::{LayerRanges, Layout};
 
-/// What is minimised: the mean cross-entropy over the targets of the whole batch.
+/// What is minimised: the mean cross-entropy over the targets of the whole batch, times
+/// [`next_token_weight`](Self::next_token_weight), and that over the codes that its branches are to say.
 #[derive(Clone, Copy, Debug)]
 pub struct Objective {
     /// The share of the wanted distribution that is spread over the whole vocabulary, in [0, 1).
@@ -22,6 +25,36 @@ pub struct Objective {
     pub dropout: Dropout,
     /// Targets of the whole batch, of which the given part may be one shard.
     pub num_targets: usize,
+    /// What the part of the next tokens is multiplied by.
+    pub next_token_weight: f32,
+    /// Codes that the branches of the whole batch are to say.
+    pub num_draft_targets: usize,
+}
+
+/// Sums of losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LossSums {
+    /// Over the next tokens, not weighted.
+    pub next_token: f64,
+    /// Over the codes of branches.
+    pub draft: f64,
+}
+
+impl std::ops::Add for LossSums {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { next_token: self.next_token + other.next_token, draft: self.draft + other.draft }
+    }
+}
+
+impl Objective {
+    /// What is minimised, from the sums over the whole batch.
+    pub fn mean(&self, sums: LossSums) -> f64 {
+        let mean = |sum: f64, count: usize| if count == 0 { 0.0 } else { sum / count as f64 };
+        f64::from(self.next_token_weight) * mean(sums.next_token, self.num_targets)
+            + mean(sums.draft, self.num_draft_targets)
+    }
 }
 
 /// A decoder's arithmetic; the weights are passed in.
@@ -48,8 +81,8 @@ impl Network {
         self.layout.config()
     }
 
-    /// The **sum** of the losses of this part of the batch; adds to `gradient` the gradient of
-    /// that sum divided by [`Objective::num_targets`].
+    /// The **sums** of the losses of this part of the batch; adds to `gradient` its part of the gradient of
+    /// [`Objective::mean`].
     ///
     /// # Panics
     /// When `weights` or `gradient` is of another layout, a token or target is outside the
@@ -61,19 +94,19 @@ impl Network {
         batch: BatchView<'_>,
         objective: Objective,
         workspace: &mut Workspace,
-    ) -> f64 {
+    ) -> LossSums {
         self.forward(weights, batch, objective.dropout, workspace);
-        let Workspace { layers, last, target_rows, head, scratch } = workspace;
+        let Workspace { layers, last, target_rows, head, draft, scratch } = workspace;
         let last = &last[..batch.tokens.len() * self.config().hidden_size];
         let d_stream = &mut scratch.d_stream[..last.len()];
         d_stream.fill(0.0);
         let gradients = HeadGradients { weights: gradient, d_last: d_stream };
         let form = LossForm {
             label_smoothing: objective.label_smoothing,
-            scale: 1.0 / objective.num_targets as f32,
+            scale: objective.next_token_weight / objective.num_targets as f32,
         };
         let targets = batch.targets;
-        let loss = output_head::loss(
+        let next_token = output_head::loss(
             &self.layout,
             weights,
             last,
@@ -83,6 +116,13 @@ impl Network {
             Some(gradients),
             head,
         );
+        let form = DraftLossForm {
+            label_smoothing: objective.label_smoothing,
+            scale: 1.0 / objective.num_draft_targets as f32,
+        };
+        let gradients = HeadGradients { weights: gradient, d_last: d_stream };
+        let drafted =
+            branches::loss(&self.layout, weights, last, batch, form, Some(gradients), draft);
         for (index, ranges) in self.layout.layers.iter().enumerate().rev() {
             let pass =
                 LayerPass { network: self, ranges, index, batch, dropout: objective.dropout };
@@ -92,12 +132,11 @@ impl Network {
         let width = self.config().hidden_size;
         let d_stream = &mut scratch.d_stream[..batch.tokens.len() * width];
         drop_rows(d_stream, width, batch, objective.dropout, Site::Embedding);
-        let d_table = &mut gradient[self.layout.embedding.clone()];
-        embedding::backward(d_table, d_stream, batch.tokens, width);
-        loss
+        self.tables().backward(gradient, d_stream, batch.tokens, width);
+        LossSums { next_token, draft: drafted }
     }
 
-    /// The sum of the losses of this part of the batch, nothing dropped.
+    /// The sums of the losses of this part of the batch, nothing dropped.
     ///
     /// # Panics
     /// As [`Network::loss_and_gradient`].
@@ -107,11 +146,78 @@ impl Network {
         batch: BatchView<'_>,
         label_smoothing: f32,
         workspace: &mut Workspace,
-    ) -> f64 {
+    ) -> LossSums {
         self.forward(weights, batch, Dropout::OFF, workspace);
-        let Workspace { last, target_rows, head, .. } = workspace;
-        let form = LossForm { label_smoothing, scale: 0.0 };
-        output_head::loss(&self.layout, weights, last, target_rows, batch.targets, form, None, head)
+        let Workspace { last, target_rows, head, draft, .. } = workspace;
+        let (layout, scale) = (&self.layout, 0.0);
+        let form = LossForm { label_smoothing, scale };
+        let targets = batch.targets;
+        let next_token =
+            output_head::loss(layout, weights, last, target_rows, targets, form, None, head);
+        let form = DraftLossForm { label_smoothing, scale };
+        let draft = branches::loss(layout, weights, last, batch, form, None, draft);
+        LossSums { next_token, draft }
+    }
+
+    /// The normed hidden states that a draft head reads, of each branch: `[branches, 1 + L, D]`, nothing dropped. Those
+    /// at placeholders are 0 where the form has none.
+    ///
+    /// # Panics
+    /// As [`Network::loss_and_gradient`], and when the layout has no draft head.
+    pub(crate) fn draft_states(
+        &self,
+        weights: &[f32],
+        batch: BatchView<'_>,
+        workspace: &mut Workspace,
+    ) -> Vec<f32> {
+        self.forward(weights, batch, Dropout::OFF, workspace);
+        branches::states(&self.layout, weights, &workspace.last, batch)
+    }
+
+    /// The numbers of the placeholders that each branch gets, from the vocabulary's end on.
+    pub(crate) fn placeholders(&self) -> Range<u32> {
+        let draft = self.layout.draft.as_ref().filter(|draft| draft.form.has_placeholders());
+        let (first, count) =
+            (self.config().vocab_size as u32, draft.map_or(0, |draft| draft.levels.len()));
+        first..first + count as u32
+    }
+
+    /// Checks the branches of a sequence of `num_tokens`.
+    ///
+    /// # Errors
+    /// A sentence about the first that cannot be computed.
+    pub(crate) fn check_branches(
+        &self,
+        branches: &Branches,
+        num_tokens: usize,
+    ) -> Result<(), String> {
+        let Branches { after, targets } = branches;
+        let levels = self.layout.draft.as_ref().map_or(&[][..], |draft| &draft.levels);
+        if targets.len() != after.len() * levels.len() {
+            return Err(format!(
+                "{} branches are to say {} tokens; the draft head says {} in each",
+                after.len(),
+                targets.len(),
+                levels.len()
+            ));
+        }
+        if let Some(after) = after.iter().find(|&&n| n == 0 || n as usize > num_tokens) {
+            return Err(format!("a branch comes after {after} of {num_tokens} tokens"));
+        }
+        for (&token, level) in targets.iter().zip(levels.iter().cycle()) {
+            let (first, count) = (level.first_token, level.num_codes as u32);
+            if !(first..first + count).contains(&token) {
+                let last = first + count - 1;
+                return Err(format!("a branch is to say {token} of the tokens {first} to {last}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn tables(&self) -> embedding::Tables {
+        let draft = self.layout.draft.as_ref();
+        let placeholders = draft.and_then(|draft| draft.placeholders.clone());
+        embedding::Tables { tokens: self.layout.embedding.clone(), placeholders }
     }
 
     /// The logits at every position of every sequence, `[N, V]`, nothing dropped.
@@ -152,7 +258,7 @@ impl Network {
         let len = batch.tokens.len() * width;
         let Workspace { layers, last, scratch, .. } = workspace;
         let stream = &mut layers.first_mut().map_or(&mut *last, |layer| &mut layer.input)[..len];
-        embedding::forward(stream, batch.tokens, &weights[self.layout.embedding.clone()], width);
+        self.tables().forward(stream, batch.tokens, weights, width);
         drop_rows(stream, width, batch, dropout, Site::Embedding);
         for (index, ranges) in self.layout.layers.iter().enumerate() {
             let (done, next) = layers.split_at_mut(index + 1);
@@ -325,7 +431,8 @@ impl LayerPass<'_> {
         let (config, heads) = (self.network.config(), Heads::new(self.network.config()));
         let (dim, count) = (heads.dim, heads.query + heads.key_value);
         for (_, at) in self.batch.sequences() {
-            for (position, row) in at.enumerate() {
+            for (place, row) in at.enumerate() {
+                let position = self.batch.seen()[row].position(place);
                 let x = &projected[row * heads.projected_width()..];
                 let y = &mut queries_keys[row * count * dim..][..count * dim];
                 for head in 0..count {
@@ -349,7 +456,8 @@ impl LayerPass<'_> {
         let heads = Heads::new(self.network.config());
         let (dim, count) = (heads.dim, heads.query + heads.key_value);
         for (_, at) in self.batch.sequences() {
-            for (position, row) in at.enumerate() {
+            for (place, row) in at.enumerate() {
+                let position = self.batch.seen()[row].position(place);
                 let x = &kept.projected[row * heads.projected_width()..];
                 let d_x = &mut scratch.d_projected[row * heads.projected_width()..];
                 let d_y = &mut scratch.d_queries_keys[row * count * dim..][..count * dim];
@@ -372,7 +480,7 @@ impl LayerPass<'_> {
     }
 
     /// The norm of a head, counted over queries, then keys.
-    fn head_norm(&self, heads: Heads, head: usize) -> std::ops::Range<usize> {
+    fn head_norm(&self, heads: Heads, head: usize) -> Range<usize> {
         let is_query = head < heads.query;
         if is_query { self.ranges.query_norm.clone() } else { self.ranges.key_norm.clone() }
     }
@@ -399,6 +507,8 @@ fn add(out: &mut [f32], a: &[f32]) {
 
 #[cfg(test)]
 mod tests {
+    use palmette_model::draft::{DraftForm, DraftInput, DraftShape, DraftTransition};
+
     use super::*;
     use crate::network::batch::{NO_TARGET, PackedBatch};
     use crate::network::testing::{assert_close, check_gradient, reference, tiny_config, to_f64};
@@ -420,6 +530,12 @@ mod tests {
         batch
     }
 
+    fn plain_objective(label_smoothing: f32, num_targets: usize) -> Objective {
+        let (next_token_weight, num_draft_targets) = (1.0, 0);
+        let dropout = Dropout::OFF;
+        Objective { label_smoothing, dropout, num_targets, next_token_weight, num_draft_targets }
+    }
+
     #[track_caller]
     fn check(tied: bool, rate: f32, label_smoothing: f32) {
         let config = tiny_config(tied);
@@ -430,6 +546,8 @@ mod tests {
             label_smoothing,
             dropout: Dropout { rate, seed: 9, step: 2 },
             num_targets: batch.num_targets(),
+            next_token_weight: 1.0,
+            num_draft_targets: 0,
         };
         let mut gradient = vec![0.0; params.values().len()];
         let mut workspace = Workspace::default();
@@ -445,7 +563,7 @@ mod tests {
         };
         let weights = to_f64(params.values());
         let wanted = exact(&weights);
-        let found = loss / objective.num_targets as f64;
+        let found = objective.mean(loss);
         assert!((found - wanted).abs() < 1e-5 * wanted, "loss {found}, not {wanted}");
         for tensor in params.layout().tensors() {
             let range = tensor.range();
@@ -469,6 +587,101 @@ mod tests {
         check(false, 0.3, 0.1);
     }
 
+    /// Items of two codes, tokens 2 to 5 and 6 to 9; branches after one token, in the middle and at the end.
+    fn drafting(form: DraftForm, tied: bool) -> (Params, PackedBatch) {
+        let shape = DraftShape { levels: vec![(2, 4), (6, 4)] };
+        let decoder = weights(&tiny_config(tied));
+        let mut params = Params::with_draft(&decoder, form, &shape, 3);
+        let noise = crate::network::testing::floats(params.values().len(), 12);
+        params.values_mut().iter_mut().zip(noise).for_each(|(w, noise)| *w += 0.2 * noise);
+        let network = Network::new(Arc::clone(params.layout()));
+        let mut batch = PackedBatch::default();
+        let branches = Branches { after: vec![1, 3, 5], targets: vec![2, 7, 5, 8, 2, 9] };
+        let (tokens, targets) = ([1, 2, 7, 5, 8], [2, 7, 5, 8, NO_TARGET]);
+        network.check_branches(&branches, tokens.len()).unwrap();
+        batch.push_with_branches(&tokens, &targets, &branches, network.placeholders());
+        batch.push(&[1, 3], &[3, 6]);
+        let branches = Branches { after: vec![1], targets: vec![4, 6] };
+        batch.push_with_branches(&[1], &[4], &branches, network.placeholders());
+        (params, batch)
+    }
+
+    #[track_caller]
+    fn check_draft(form: DraftForm, tied: bool, rate: f32, label_smoothing: f32) {
+        let (params, batch) = drafting(form, tied);
+        let network = Network::new(Arc::clone(params.layout()));
+        let objective = Objective {
+            label_smoothing,
+            dropout: Dropout { rate, seed: 9, step: 2 },
+            num_targets: batch.num_targets(),
+            next_token_weight: 0.7,
+            num_draft_targets: batch.num_branch_targets(),
+        };
+        let mut gradient = vec![0.0; params.values().len()];
+        let loss = network.loss_and_gradient(
+            params.values(),
+            &mut gradient,
+            batch.view(),
+            objective,
+            &mut Workspace::default(),
+        );
+        let exact = |weights: &[f64]| {
+            reference::mean_loss(params.layout(), weights, batch.view(), objective)
+        };
+        let weights = to_f64(params.values());
+        let (found, wanted) = (objective.mean(loss), exact(&weights));
+        assert!((found - wanted).abs() < 1e-5 * wanted, "{form:?}: loss {found}, not {wanted}");
+        for tensor in params.layout().tensors() {
+            let range = tensor.range();
+            let mut moved = weights.clone();
+            let name = format!("{} ({form:?}, rate {rate})", tensor.name);
+            check_gradient(&name, &gradient[range.clone()], &weights[range.clone()], |part| {
+                moved[range.clone()].copy_from_slice(part);
+                exact(&moved)
+            });
+        }
+    }
+
+    #[test]
+    fn every_tensor_of_a_draft_head_and_its_decoder() {
+        check_draft(DraftForm::default(), true, 0.0, 0.0);
+        check_draft(DraftForm::default(), false, 0.3, 0.1);
+    }
+
+    #[test]
+    fn every_tensor_of_the_other_forms() {
+        for input in [DraftInput::Placeholder, DraftInput::State, DraftInput::Prompt] {
+            let transition = DraftTransition::Rnn;
+            check_draft(DraftForm { input, transition }, true, 0.0, 0.1);
+        }
+        let (input, transition) = (DraftInput::Both, DraftTransition::Add);
+        check_draft(DraftForm { input, transition }, true, 0.0, 0.0);
+    }
+
+    /// A branch in a packed sequence is what a sequence of its own would be.
+    #[test]
+    fn branches_see_their_prefix_and_nothing_else() {
+        let (params, batch) = drafting(DraftForm::default(), true);
+        let network = Network::new(Arc::clone(params.layout()));
+        let mut workspace = Workspace::default();
+        let together = network.draft_states(params.values(), batch.view(), &mut workspace);
+        let per_branch = 3 * network.config().hidden_size;
+        let prefixes: [&[u32]; 4] = [&[1], &[1, 2, 7], &[1, 2, 7, 5, 8], &[1]];
+        for (branch, prefix) in prefixes.iter().enumerate() {
+            let mut alone = PackedBatch::default();
+            let targets = vec![NO_TARGET; prefix.len()];
+            let after = vec![prefix.len() as u32];
+            let branches = Branches { after, targets: vec![2, 6] };
+            alone.push_with_branches(prefix, &targets, &branches, network.placeholders());
+            let states = network.draft_states(params.values(), alone.view(), &mut workspace);
+            assert_close(
+                "states",
+                &states,
+                &to_f64(&together[branch * per_branch..][..per_branch]),
+            );
+        }
+    }
+
     #[test]
     #[should_panic(expected = "up_proj")]
     fn a_wrong_gradient_is_found() {
@@ -477,7 +690,7 @@ mod tests {
         let network = Network::new(Arc::clone(params.layout()));
         let batch = batch();
         let num_targets = batch.num_targets();
-        let objective = Objective { label_smoothing: 0.0, dropout: Dropout::OFF, num_targets };
+        let objective = plain_objective(0.0, num_targets);
         let mut gradient = vec![0.0; params.values().len()];
         network.loss_and_gradient(
             params.values(),
@@ -519,7 +732,7 @@ mod tests {
         let network = Network::new(Arc::clone(params.layout()));
         let batch = batch();
         let num_targets = batch.num_targets();
-        let objective = Objective { label_smoothing: 0.2, dropout: Dropout::OFF, num_targets };
+        let objective = plain_objective(0.2, num_targets);
         let (mut gradient, mut workspace) =
             (vec![0.0; params.values().len()], Workspace::default());
         let both = network.loss_and_gradient(

@@ -77,7 +77,9 @@ pub(crate) fn check_gradient(
 /// The definitions, executed: f64, one value after another, no buffers shared with the layers.
 pub(crate) mod reference {
     use crate::network::attention::Heads;
-    use crate::network::batch::{BatchView, NO_TARGET};
+    use palmette_model::draft::{DraftInput, DraftTransition};
+
+    use crate::network::batch::{BatchView, Branch, NO_TARGET};
     use crate::network::dropout::{Dropout, Site};
     use crate::network::model::Objective;
     use crate::params::Layout;
@@ -145,6 +147,9 @@ pub(crate) mod reference {
                         (q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>() / (dim as f64).sqrt())
                             .exp()
                     };
+                    let seen = batch.seen()[at.start + i];
+                    let sees = |j: usize| j < seen.prefix as usize || j >= seen.own as usize;
+                    let score = |j: usize| if sees(j) { score(j) } else { 0.0 };
                     let scores: Vec<f64> = (0..=i).map(score).collect();
                     let sum: f64 = scores.iter().sum();
                     for c in 0..dim {
@@ -193,8 +198,11 @@ pub(crate) mod reference {
         };
         let embedding = get("model.embed_tokens.weight");
         let rows = batch.tokens.iter().map(|&token| token as usize);
-        let mut stream: Vec<f64> =
-            rows.flat_map(|token| embedding[token * width..][..width].to_vec()).collect();
+        let row_of = |token: usize| match token.checked_sub(config.vocab_size) {
+            None => embedding[token * width..][..width].to_vec(),
+            Some(level) => get("draft.placeholders")[level * width..][..width].to_vec(),
+        };
+        let mut stream: Vec<f64> = rows.flat_map(row_of).collect();
         drop(&mut stream, Site::Embedding);
         for layer in 0..config.num_hidden_layers {
             let get = |name: &str| get(&format!("model.layers.{layer}.{name}.weight"));
@@ -212,7 +220,8 @@ pub(crate) mod reference {
             let v = linear(&normed, get("self_attn.v_proj"), width);
             let (mut queries_keys, mut projected) = (Vec::new(), Vec::new());
             for (_, at) in batch.sequences() {
-                for (position, row) in at.enumerate() {
+                for (place, row) in at.enumerate() {
+                    let position = batch.seen()[row].position(place);
                     for (x, count) in [(&q, heads.query), (&k, heads.key_value)] {
                         for head in x[row * count * dim..][..count * dim].chunks(dim) {
                             queries_keys.extend(rope(head, position, config.rope_theta));
@@ -247,6 +256,61 @@ pub(crate) mod reference {
             let row = &logits[row * config.vocab_size..][..config.vocab_size];
             cross_entropy(row, target as usize, smoothing)
         });
-        losses.sum::<f64>() / objective.num_targets as f64
+        let next_token = losses.sum::<f64>() / objective.num_targets as f64;
+        let weighted = f64::from(objective.next_token_weight) * next_token;
+        if batch.num_branches() == 0 {
+            return weighted;
+        }
+        let drafted =
+            batch.branches().map(|branch| draft_loss(layout, weights, &normed, branch, smoothing));
+        weighted + drafted.sum::<f64>() / objective.num_draft_targets as f64
+    }
+
+    /// The loss of one branch: equations 1 to 3 and 6 of NEZHA, one level after another.
+    fn draft_loss(
+        layout: &Layout,
+        weights: &[f64],
+        normed: &[f64],
+        branch: Branch<'_>,
+        smoothing: f64,
+    ) -> f64 {
+        let (draft, width) = (layout.draft.as_ref().unwrap(), layout.config().hidden_size);
+        let hidden = |row: usize| &normed[row * width..][..width];
+        let get = |level: usize, name: &str| {
+            let name = format!("draft.levels.{level}.{name}");
+            let tensor = layout.tensors().iter().find(|tensor| tensor.name == name).unwrap();
+            &weights[tensor.range()]
+        };
+        let embedding = &weights[layout.embedding.clone()];
+        let mut state = hidden(branch.after).to_vec();
+        let mut loss = 0.0;
+        for (level, &token) in branch.targets.iter().enumerate() {
+            let zeros = vec![0.0; width];
+            let (placeholder, known) = match draft.form.input {
+                DraftInput::Both => (hidden(branch.placeholders + level), &state),
+                DraftInput::Placeholder => (hidden(branch.placeholders + level), &zeros),
+                DraftInput::State => (&zeros[..], &state),
+                DraftInput::Prompt => (hidden(branch.after), &zeros),
+            };
+            let x: Vec<f64> = placeholder.iter().zip(known).map(|(h, s)| h + s).collect();
+            let logits = linear(&x, get(level, "head.weight"), width);
+            let code = token - draft.levels[level].first_token;
+            loss += cross_entropy(&logits, code as usize, smoothing);
+            let last = level + 1 == branch.targets.len();
+            if last || !draft.form.has_state() {
+                continue;
+            }
+            let e = &embedding[token as usize * width..][..width];
+            state = match draft.form.transition {
+                DraftTransition::Add => state.iter().zip(e).map(|(s, e)| s + e).collect(),
+                DraftTransition::Rnn => {
+                    let moved = linear(&state, get(level, "transition.state.weight"), width);
+                    let chosen = linear(e, get(level, "transition.token.weight"), width);
+                    let bias = get(level, "transition.bias");
+                    (0..width).map(|i| (moved[i] + chosen[i] + bias[i]).tanh()).collect()
+                }
+            };
+        }
+        loss
     }
 }

@@ -2,6 +2,7 @@
 
 use super::attention::Heads;
 use super::batch::BatchView;
+use super::branches::BranchScratch;
 use super::output_head;
 use crate::params::Layout;
 
@@ -17,6 +18,7 @@ pub struct Workspace {
     /// Places of the tokens that have a target.
     pub(crate) target_rows: Vec<u32>,
     pub(crate) head: HeadScratch,
+    pub(crate) draft: BranchScratch,
     pub(crate) scratch: Scratch,
 }
 

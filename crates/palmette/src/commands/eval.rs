@@ -9,10 +9,12 @@ use palmette_eval::{
     ColdStart, EvalOptions, Evaluation, Floor, Histories, ItemItem, Popularity, Question,
     RankingMetrics, Split, ValidShare, evaluate, evaluate_floor, evenly_spread,
 };
+use palmette_recommend::Mode;
 use serde_json::{Value, json};
 
 use super::cold_start::{self, ColdStartArgs};
 use super::loading::{RecommenderArgs, set_threads, with_widths};
+use super::mode::{self, ModeArgs};
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
 /// Measure a model on held-out items, next to popularity and item-item filtering.
@@ -25,6 +27,8 @@ use crate::output::{grouped, print, print_json, progress_bar, table};
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     recommender: RecommenderArgs,
+    #[command(flatten)]
+    mode: ModeArgs,
     /// Histories, oldest item first: {user: [item, …]} as JSON, or JSON lines of
     /// {"user_id": …, "history": [item, …]}
     #[arg(long, value_name = "FILE")]
@@ -82,7 +86,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let max_k = ks.iter().copied().max().unwrap_or(0);
     ensure!(max_k > 0 && !ks.contains(&0), "-k must be at least 1");
     ensure!(args.users != Some(0), "--users is 0; at least 1 user must be asked");
-    let recommender = with_widths(args.recommender.load()?, args.widths.as_deref())?;
+    let mode = args.mode.mode()?;
+    let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
     let histories =
         Histories::read(&args.histories)?.bind(&args.histories, recommender.catalog())?;
     let all: Vec<Question<'_>> =
@@ -94,6 +99,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         Split::MIN_ITEMS
     );
     let options = EvalOptions {
+        mode,
         // Of several widths the last is the number of results.
         beam_width: args
             .widths
@@ -137,21 +143,25 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let known = all.iter().map(|question| question.history);
     let popularity = Popularity::fit(known.clone(), num_items);
     let item_item = ItemItem::fit(known, num_items);
-    let rows = [
+    let mut rows = vec![
         ("model", evaluation.metrics.clone()),
         (popularity.name(), evaluate_floor(&popularity, &asked, max_k, args.include_seen, threads)),
         (item_item.name(), evaluate_floor(&item_item, &asked, max_k, args.include_seen, threads)),
     ];
+    if let (Mode::Draft(_), Some(metrics)) = (mode, &evaluation.unconstrained_metrics) {
+        rows.insert(1, ("not verified", metrics.clone()));
+    }
     match args.json {
-        true => print_json(&document(args, &ks, &rows, &evaluation, seconds)),
+        true => print_json(&document(args, mode, &ks, &rows, &evaluation, seconds)),
         false => print(&text(args, &ks, &rows, &evaluation, seconds)),
     }
 }
 
-type Rows<'a> = [(&'a str, RankingMetrics); 3];
+type Rows<'a> = [(&'a str, RankingMetrics)];
 
 fn document(
     args: &EvalArgs,
+    mode: Mode,
     ks: &[usize],
     rows: &Rows<'_>,
     evaluation: &Evaluation,
@@ -172,6 +182,7 @@ fn document(
     let named = rows.iter().map(|(name, row)| ((*name).to_owned(), metrics(row)));
     json!({
         "split": args.split,
+        "mode": mode::name(mode),
         "users": evaluation.metrics.questions(),
         "beam_width": evaluation.beam_width,
         "widths": args.widths,

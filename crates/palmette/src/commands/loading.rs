@@ -7,8 +7,9 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_catalog::{Catalog, Filter};
 use palmette_live::{LiveCatalog, LiveOptions, MergePolicy};
+use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
-use palmette_recommend::{PromptFormat, Recommender};
+use palmette_recommend::{Mode, PromptFormat, Recommender};
 use serde_json::Value;
 
 use crate::output::{grouped, progress_bar, visible};
@@ -44,12 +45,24 @@ impl WeightsArg {
 }
 
 impl RecommenderArgs {
-    pub(crate) fn load(&self) -> anyhow::Result<Recommender> {
+    /// With the model's draft head where the mode asks for one.
+    pub(crate) fn load(&self, mode: Mode) -> anyhow::Result<Recommender> {
         let catalog = Arc::new(open_catalog(&self.catalog)?);
         let format = PromptFormat::read(&self.model)?;
         let model = Model::load(&self.model)?.with_weights(self.weights.format());
-        Recommender::new(model, catalog, format)
-            .with_context(|| format!("{} with {}", self.model.display(), self.catalog.display()))
+        let head = match mode {
+            Mode::Beam => None,
+            Mode::Draft(_) => {
+                let head = DraftHead::load(&self.model, &model, format.draft_shape());
+                Some(head.context("`palmette-train draft` trains draft heads")?)
+            }
+        };
+        let both = || format!("{} with {}", self.model.display(), self.catalog.display());
+        let recommender = Recommender::new(model, catalog, format).with_context(both)?;
+        Ok(match head {
+            Some(head) => recommender.with_draft_head(head).with_context(both)?,
+            None => recommender,
+        })
     }
 }
 

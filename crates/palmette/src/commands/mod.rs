@@ -8,4 +8,5 @@ pub(crate) mod eval;
 pub(crate) mod grammar;
 mod items;
 mod loading;
+mod mode;
 pub(crate) mod recommend;

@@ -4,22 +4,26 @@ use std::sync::Arc;
 
 use clap::Args;
 use palmette_catalog::Catalog;
-use palmette_recommend::{Recommendations, Request, WorkerOptions};
+use palmette_recommend::{Mode, Recommendations, Request, Verification, WorkerOptions};
 use serde_json::{Value, json};
 
 use super::items::{codes_text, item_json, name_text, scored_item_json};
 use super::loading::{RecommenderArgs, filter, ranks, set_threads, with_widths};
+use super::mode::{self, ModeArgs};
 use crate::output::{print, print_json, table};
 use crate::timings::{Timings, timed};
 
 /// Recommend items that follow a history.
 ///
 /// The result is the exact beam search of the given width over the catalog: always items of the
-/// catalog, and K of them while K may be recommended. Scores are sums of log-probabilities.
+/// catalog, and K of them while K may be recommended. Scores are sums of log-probabilities, the
+/// model's or, with --mode draft, its draft head's.
 #[derive(Debug, Args)]
 pub(crate) struct RecommendArgs {
     #[command(flatten)]
     recommender: RecommenderArgs,
+    #[command(flatten)]
+    mode: ModeArgs,
     /// Ids of the items in the history, oldest first, such as 12,7,99; "" for a new user
     ///
     /// Ids that hold commas, or blanks at their ends, are given as a JSON list: '["a,b", " c"]'.
@@ -58,11 +62,12 @@ pub(crate) struct RecommendArgs {
 
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let threads = set_threads(args.threads)?;
-    let recommender = with_widths(args.recommender.load()?, args.widths.as_deref())?;
+    let mode = args.mode.mode()?;
+    let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
     let catalog = recommender.catalog();
     let history = ranks(catalog, &args.history)?;
     let options = WorkerOptions { beam_width: args.beam_width, threads };
-    let mut worker = recommender.worker(options)?;
+    let mut worker = recommender.worker_in(mode, options)?;
     let items = match &args.filter {
         Some(text) => Some(Arc::new(catalog.item_set(&filter(text)?)?)),
         None => None,
@@ -81,6 +86,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
         let mut document = json!({
             "history": of_history,
             "history_used": answer.history_used,
+            "mode": mode::name(mode),
             "beam_width": answer.beam_width,
             "widths": args.widths,
             "items": items_json(catalog, &answer),
@@ -103,7 +109,11 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     }
     text += &items_text(catalog, &answer);
     if answer.items.len() < args.k {
-        text += &format!("only {} items may be recommended\n", answer.items.len());
+        let why = match mode {
+            Mode::Beam | Mode::Draft(Verification::Masks) => "may be recommended",
+            Mode::Draft(_) => "were found: a free search may lose all others on the way",
+        };
+        text += &format!("only {} items {why}\n", answer.items.len());
     }
     if args.timings {
         text += &timings_text(&timings);

@@ -6,6 +6,7 @@ use palmette_model::ModelConfig;
 use palmette_recommend::Normaliser;
 
 use crate::commands::loading::WeightsArg;
+use crate::commands::mode::ModeArgs;
 use crate::output::{bytes, grouped, print, print_json, table};
 
 /// Time whole recommendations by a model with random weights, next to what their arithmetic must take
@@ -64,6 +65,8 @@ pub(crate) struct RecommendArgs {
     /// What a code's probability is a share of
     #[arg(long, value_name = "WHOLE", default_value = "level")]
     normaliser: Whole,
+    #[command(flatten)]
+    mode: ModeArgs,
     /// Requests timed
     #[arg(long, value_name = "N", default_value_t = 20)]
     repeat: usize,
@@ -78,6 +81,7 @@ pub(crate) struct RecommendArgs {
 const EXAMPLES: &str = "\
 Examples:
   palmette bench recommend --params 10m --prompt 512 --beam 128 --levels 3 --codes 256
+  palmette bench recommend --params 10m --beam 512 --mode draft
   palmette bench recommend --params 50m --beam 512 --threads 2 --json
   palmette bench recommend --widths 64,256,128
   palmette bench recommend --params 1m --layers 8 --normaliser vocabulary
@@ -124,6 +128,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
             Whole::Level => Normaliser::Level,
             Whole::Vocabulary => Normaliser::Vocabulary,
         },
+        mode: args.mode.mode()?,
         repeat: args.repeat,
         seed: args.seed,
     };
@@ -177,6 +182,11 @@ fn text(report: &RecommendReport) -> String {
         grouped(report.items as u64),
         report.logits
     );
+    if report.draft_params > 0 {
+        let params = grouped(report.draft_params as u64);
+        text.truncate(text.len() - 1);
+        text += &format!("drafted by a head of {params} parameters\n\n");
+    }
     let stages = [
         ("prefill", report.prefill_ms),
         ("decode", report.decode_ms),

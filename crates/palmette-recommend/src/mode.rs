@@ -1,0 +1,126 @@
+//! How items are found: by the decoder's passes, or by a draft head's steps.
+
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+
+use crate::prompt_format::{LevelFormat, PromptFormat};
+
+/// How items are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Beam search with the decoder: a pass over the prompt, then one a level over all beams.
+    #[default]
+    Beam,
+    /// Beam search with a draft head after one pass over the prompt and its placeholders. Scores are the head's.
+    Draft(Verification),
+}
+
+/// How drafted semantic IDs are held to the catalog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// The catalog's mask at every level: the search is the exact beam search over the items that may be recommended.
+    #[default]
+    Masks,
+    /// A free search, and at the last level a look-up of whole IDs: the best extensions that are items are kept, as
+    /// NEZHA (WWW 2026), algorithm 3, has it. Beams may be lost on the way to prefixes that no item has, and then there
+    /// are fewer items than asked for.
+    Keys,
+    /// None: items are those of the generated IDs that happen to be one. To see what verification does.
+    None,
+}
+
+/// Every sequence of one code a level, as a constraint: what a draft head may say when nothing limits it.
+#[derive(Clone, Debug)]
+pub(crate) struct EveryCode {
+    levels: Vec<LevelFormat>,
+    num_tokens: usize,
+}
+
+impl EveryCode {
+    /// The first `levels` levels of the format, over a vocabulary of `num_tokens`.
+    pub(crate) fn new(format: &PromptFormat, levels: usize, num_tokens: usize) -> Self {
+        Self { levels: format.levels[..levels].to_vec(), num_tokens }
+    }
+
+    fn spells(&self, level: usize, token: TokenId) -> bool {
+        self.levels.get(level).is_some_and(|at| {
+            token.0.checked_sub(at.first_token).is_some_and(|code| code < at.num_codes)
+        })
+    }
+}
+
+impl Constraint for EveryCode {
+    /// Codes committed so far.
+    type State = usize;
+    type Scratch = ();
+
+    fn num_tokens(&self) -> usize {
+        self.num_tokens
+    }
+
+    fn start(&self) -> usize {
+        0
+    }
+
+    fn fill_mask(&self, state: &usize, (): &mut (), words: &mut [u32]) {
+        assert_eq!(words.len(), mask::num_words(self.num_tokens), "words of a mask row");
+        words.fill(0);
+        let Some(at) = self.levels.get(*state) else { return };
+        for token in at.first_token..at.first_token + at.num_codes {
+            mask::insert(words, TokenId(token));
+        }
+    }
+
+    fn successors(&self, state: &usize, (): &mut (), mut visit: impl FnMut(TokenId, usize)) {
+        let Some(at) = self.levels.get(*state) else { return };
+        let tokens = at.first_token..at.first_token + at.num_codes;
+        tokens.for_each(|token| visit(TokenId(token), state + 1));
+    }
+
+    fn commit(&self, state: &mut usize, token: TokenId) -> Result<(), CommitError> {
+        let num_tokens = self.num_tokens;
+        if token.index() >= num_tokens {
+            return Err(CommitError::UnknownToken { token, num_tokens });
+        }
+        if !self.spells(*state, token) {
+            return Err(CommitError::NotAllowed { token, position: *state });
+        }
+        *state += 1;
+        Ok(())
+    }
+
+    fn rollback(&self, state: &mut usize, num_tokens: usize) -> Result<(), RollbackError> {
+        let committed = *state;
+        *state = committed
+            .checked_sub(num_tokens)
+            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        Ok(())
+    }
+
+    fn is_accepting(&self, state: &usize) -> bool {
+        *state == self.levels.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_core::TokenMask;
+
+    use super::*;
+
+    fn format() -> PromptFormat {
+        let level =
+            |first_token, num_codes| LevelFormat { prefix: "a".into(), first_token, num_codes };
+        let levels = vec![level(2, 4), level(6, 3), level(9, 5)];
+        PromptFormat { bos_token: 1, pad_token: 0, levels, max_history_items: 2 }
+    }
+
+    #[test]
+    fn every_code_of_a_level_may_follow_and_no_other() {
+        let every = EveryCode::new(&format(), 3, 40);
+        palmette_testkit::laws::check(&every, 1, 20, 5);
+        let mut mask = TokenMask::new(40);
+        every.fill_mask(&1, &mut (), mask.as_words_mut());
+        assert!(mask.iter().eq((6..9).map(TokenId)));
+        assert!(!every.is_accepting(&2) && every.is_accepting(&3));
+    }
+}
