@@ -48,7 +48,7 @@ pub use file::FileError;
 pub use filter_cache::FilterCache;
 pub use index::CatalogState;
 pub use item::Item;
-pub use palmette_attributes::{ColumnKind, Filter, FilterError, UnknownKind};
+pub use palmette_attributes::{ColumnKind, Filter, FilterError, RankSet, UnknownKind};
 pub use palmette_storage::Check;
 pub use plan::{CatalogPlan, PlanError, PlanOptions};
 pub use stats::{CatalogStats, ColumnStats, LevelStats};

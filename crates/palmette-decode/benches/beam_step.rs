@@ -118,7 +118,7 @@ fn step<C: Constraint>(search: &mut BeamSearch<C>, constraint: &C, logits: &[f32
 
 fn search_to_full_beam<C: Constraint>(search: &mut BeamSearch<C>, constraint: &C, logits: &[f32]) {
     search.start(constraint).expect("no limits");
-    while search.tokens().len() < search.options().width.get() {
+    while search.tokens().len() < search.widths()[0].get() {
         step(search, constraint, logits);
     }
 }

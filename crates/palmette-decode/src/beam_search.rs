@@ -19,6 +19,16 @@ pub struct BeamOptions {
     pub max_tokens: usize,
 }
 
+/// The width of each step.
+#[derive(Clone, Debug)]
+struct Schedule {
+    /// One a step as far as sequences go; where they have no tokens, one all the same.
+    widths: Box<[NonZeroUsize]>,
+    /// The largest.
+    widest: usize,
+    max_tokens: usize,
+}
+
 /// One result: a sequence of the constraint's set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hypothesis<'a, S> {
@@ -32,13 +42,13 @@ pub struct Hypothesis<'a, S> {
 
 /// A beam search over constraint `C`: every buffer it needs, made once and reused.
 ///
-/// Memory, W = width, N = `max_tokens`, V tokens: masks `W · V / 8` bytes, sequences
+/// Memory, W = the width, or the largest of a schedule, N = `max_tokens`, V tokens: masks `W · V / 8` bytes, sequences
 /// `16 · W · N` bytes, and `4 W` states: live ones, those of the next step, and up to two widths of
 /// results. After the first search over a vocabulary no
 /// step allocates unless cloning a state does.
 #[derive(Debug)]
 pub struct BeamSearch<C: Constraint> {
-    options: BeamOptions,
+    schedule: Schedule,
     scratch: C::Scratch,
     num_tokens: usize,
     step: usize,
@@ -88,27 +98,43 @@ struct ResultEntry<S> {
 }
 
 impl<C: Constraint> BeamSearch<C> {
-    /// Plans a search.
+    /// Plans a search as wide at every step.
     pub fn new(options: BeamOptions) -> Self {
-        let width = options.width.get();
+        let BeamOptions { width, max_tokens } = options;
+        Self::planned(Schedule::new(vec![width; max_tokens.max(1)], max_tokens))
+    }
+
+    /// Plans a search over sequences of at most as many tokens as there are widths: after the token of
+    /// step `i` the best `widths[i]` hypotheses are kept. The last is also how many results there are
+    /// at most, whatever their lengths.
+    ///
+    /// # Panics
+    /// Without widths.
+    pub fn with_widths(widths: &[NonZeroUsize]) -> Self {
+        assert!(!widths.is_empty(), "a schedule has a width for every step");
+        Self::planned(Schedule::new(widths.to_vec(), widths.len()))
+    }
+
+    fn planned(schedule: Schedule) -> Self {
+        let Schedule { widest, max_tokens, .. } = schedule;
         Self {
-            options,
             scratch: C::Scratch::default(),
             num_tokens: 0,
             step: 0,
-            live: Rows::new(&options),
-            next: Rows::new(&options),
+            live: Rows::new(widest, max_tokens),
+            next: Rows::new(widest, max_tokens),
             masks: Vec::new(),
             words_per_row: 0,
-            top_k: TopK::new(width),
-            selected: Vec::with_capacity(width),
-            results: Results::new(&options),
+            top_k: TopK::new(widest),
+            selected: Vec::with_capacity(widest),
+            results: Results::new(schedule.num_results() + widest, max_tokens),
+            schedule,
         }
     }
 
-    /// The options it was planned with.
-    pub fn options(&self) -> BeamOptions {
-        self.options
+    /// How many hypotheses are kept at each step; the last is how many results there are at most.
+    pub fn widths(&self) -> &[NonZeroUsize] {
+        &self.schedule.widths
     }
 
     /// Runs to the end; [`results`](Self::results) then gives what was found.
@@ -142,13 +168,11 @@ impl<C: Constraint> BeamSearch<C> {
     /// When the constraint exceeds a limit of its own.
     pub fn start(&mut self, constraint: &C) -> Result<(), DecodeError> {
         self.step = 0;
-        // A step that failed may have left extensions of its own.
-        self.top_k.clear();
         self.results.clear();
         self.live.clear();
         self.num_tokens = constraint.num_tokens();
         self.words_per_row = mask::num_words(self.num_tokens);
-        self.masks.resize(self.options.width.get() * self.words_per_row, 0);
+        self.masks.resize(self.schedule.widest * self.words_per_row, 0);
 
         let start = constraint.start();
         if constraint.is_accepting(&start) {
@@ -165,9 +189,9 @@ impl<C: Constraint> BeamSearch<C> {
     /// Whether another step could change the results.
     ///
     /// Scores only fall, so the search ends once the best live hypothesis is no better than the
-    /// worst of `width` results.
+    /// worst of as many results as there may be.
     pub fn is_live(&self) -> bool {
-        match (self.live.scores.first(), self.results.worst_if_full(self.options.width.get())) {
+        match (self.live.scores.first(), self.results.worst_if_full(self.schedule.num_results())) {
             (None, _) => false,
             (Some(&best), Some(worst)) => best > worst,
             (Some(_), None) => true,
@@ -184,7 +208,7 @@ impl<C: Constraint> BeamSearch<C> {
         &self.live.tokens
     }
 
-    /// Scores the allowed extensions of every live hypothesis and keeps the best `width`.
+    /// Scores the allowed extensions of every live hypothesis and keeps the best, as many as the step's width.
     ///
     /// `logits`: `[live hypotheses, V]`. Follow with [`expand`](Self::expand).
     ///
@@ -206,6 +230,8 @@ impl<C: Constraint> BeamSearch<C> {
             let (num_tokens, got) = (num_columns, logits.len());
             return Err(DecodeError::ShapeMismatch { beams, num_tokens, got });
         }
+        // A step that failed may have left extensions of its own.
+        self.top_k.begin(self.schedule.width_of(self.step));
         for (beam, row) in logits.chunks_exact(num_columns.max(1)).enumerate() {
             let (max, normaliser) = max_and_log_sum_exp(row);
             if !normaliser.is_finite() {
@@ -248,7 +274,7 @@ impl<C: Constraint> BeamSearch<C> {
     /// # Errors
     /// When a hypothesis could grow past `max_tokens`, or the constraint refuses what its mask allows.
     pub fn expand(&mut self, constraint: &C) -> Result<(), DecodeError> {
-        let max_tokens = self.options.max_tokens;
+        let max_tokens = self.schedule.max_tokens;
         self.next.clear();
         for &Extension { score, parent, token } in &self.selected {
             let state = self.live.states[parent as usize].clone();
@@ -276,7 +302,7 @@ impl<C: Constraint> BeamSearch<C> {
             }
         }
         self.drop_ended_rows();
-        self.results.keep_best(self.options.width.get());
+        self.results.keep_best(self.schedule.num_results());
         std::mem::swap(&mut self.live, &mut self.next);
         self.step += 1;
         Ok(())
@@ -304,7 +330,7 @@ impl<C: Constraint> BeamSearch<C> {
 
     /// Moves the rows that can go on before those that cannot, and lets go of the latter.
     fn drop_ended_rows(&mut self) {
-        let (words, max_tokens) = (self.words_per_row, self.options.max_tokens);
+        let (words, max_tokens) = (self.words_per_row, self.schedule.max_tokens);
         let mut kept = 0;
         for row in 0..self.next.states.len() {
             if mask::is_empty(&self.masks[row * words..][..words]) {
@@ -329,15 +355,30 @@ impl<C: Constraint> BeamSearch<C> {
     }
 }
 
+impl Schedule {
+    fn new(widths: Vec<NonZeroUsize>, max_tokens: usize) -> Self {
+        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
+        Self { widths: widths.into(), widest, max_tokens }
+    }
+
+    /// A step past the last is one that will be refused.
+    fn width_of(&self, step: usize) -> usize {
+        self.widths[step.min(self.widths.len() - 1)].get()
+    }
+
+    fn num_results(&self) -> usize {
+        self.widths[self.widths.len() - 1].get()
+    }
+}
+
 impl<S> Rows<S> {
-    fn new(options: &BeamOptions) -> Self {
-        let width = options.width.get();
+    fn new(width: usize, max_tokens: usize) -> Self {
         Self {
             states: Vec::with_capacity(width),
             scores: Vec::with_capacity(width),
             parents: Vec::with_capacity(width),
             tokens: Vec::with_capacity(width),
-            sequences: vec![TokenId(0); width * options.max_tokens],
+            sequences: vec![TokenId(0); width * max_tokens],
         }
     }
 
@@ -373,13 +414,12 @@ impl<S> Rows<S> {
 }
 
 impl<S: Clone> Results<S> {
-    /// A step adds at most `width` to the `width` kept.
-    fn new(options: &BeamOptions) -> Self {
-        let slots = 2 * options.width.get();
+    /// For `slots` entries: a step adds as many as its width to those kept.
+    fn new(slots: usize, max_tokens: usize) -> Self {
         Self {
             entries: Vec::with_capacity(slots),
-            sequences: vec![TokenId(0); slots * options.max_tokens],
-            places: options.max_tokens,
+            sequences: vec![TokenId(0); slots * max_tokens],
+            places: max_tokens,
             free_slots: (0..slots as u32).rev().collect(),
             found: 0,
         }
@@ -391,7 +431,7 @@ impl<S: Clone> Results<S> {
     }
 
     fn insert(&mut self, score: f32, sequence: &[TokenId], state: &S) {
-        let slot = self.free_slots.pop().expect("at most `width` per step, then `keep_best`");
+        let slot = self.free_slots.pop().expect("at most a step's width, then `keep_best`");
         let start = slot as usize * self.places;
         self.sequences[start..start + sequence.len()].copy_from_slice(sequence);
         self.entries.push(ResultEntry {

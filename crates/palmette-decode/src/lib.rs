@@ -13,7 +13,8 @@
 //! normalising, not before. [`select_of`](BeamSearch::select_of) takes another whole: the tokens of one level, whose
 //! probabilities then sum to 1. At each step the best `width` extensions of all live hypotheses
 //! survive. Every survivor at an accepting position is a result; one that can go on also stays
-//! live. The results are the best `width` of all of those.
+//! live. The results are the best `width` of all of those. With a [schedule](BeamSearch::with_widths)
+//! each step has a width of its own, and there are as many results as the last one.
 //!
 //! The search is exact: equal to scoring every allowed extension and sorting, in order and to the
 //! bit. Equal scores are ordered by the parent's place, then by token; results of different

@@ -42,13 +42,15 @@ pub(crate) struct TopK {
 }
 
 impl TopK {
-    /// Forgets what was offered.
-    pub(crate) fn clear(&mut self) {
-        self.heap.clear();
+    /// Takes no more memory as long as no more than `most` are kept.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { heap: BinaryHeap::with_capacity(most), capacity: most }
     }
 
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { heap: BinaryHeap::with_capacity(capacity), capacity }
+    /// Forgets what was offered, and keeps the best `capacity` from now on.
+    pub(crate) fn begin(&mut self, capacity: usize) {
+        self.heap.clear();
+        self.capacity = capacity;
     }
 
     /// Whether an extension of this score could still be kept, offered in order.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId};
 use palmette_decode::{BeamOptions, BeamSearch, DecodeError, LogitsSource};
 use palmette_testkit::logits::TableLogits;
-use palmette_testkit::search::{Scored, exhaustive, naive_beam_search};
+use palmette_testkit::search::{Scored, exhaustive, naive_beam_search, naive_scheduled_search};
 use palmette_testkit::{SequenceSet, generate};
 use proptest::prelude::*;
 
@@ -42,6 +42,37 @@ proptest! {
             beam_search(&set, &logits, width),
             naive_beam_search(&set, &logits, width)
         );
+    }
+
+    #[test]
+    fn a_schedule_equals_naive_search_with_its_widths(
+        set in generate::sequence_sets(),
+        seed: u64,
+        grades in prop_oneof![2_u32..6, 1000_u32..2000],
+        widths in prop::collection::vec(prop_oneof![1_usize..8, 1_usize..100], 1..7),
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
+        // One width a token, the drawn ones over and over.
+        let steps = set.max_len().max(1);
+        let widths: Vec<usize> = widths.into_iter().cycle().take(steps).collect();
+        let given: Vec<NonZeroUsize> =
+            widths.iter().map(|&width| NonZeroUsize::new(width).expect("positive")).collect();
+        let mut search = BeamSearch::with_widths(&given);
+        prop_assert_eq!(search.widths(), &given[..]);
+        let expected = naive_scheduled_search(&set, &logits, &widths);
+        prop_assert_eq!(&run(&mut search, &set, &logits), &expected);
+        // And again, with what the first search left in the buffers.
+        prop_assert_eq!(&run(&mut search, &set, &logits), &expected);
+
+        search.start(&set).expect("sets have no limits");
+        let mut step = 0;
+        while search.is_live() {
+            prop_assert!(step == 0 || search.tokens().len() <= widths[step - 1]);
+            let rows = search.tokens().len() * set.num_tokens();
+            search.select(&vec![0.0; rows]).expect("zeros are a distribution");
+            search.expand(&set).expect("masks are right");
+            step += 1;
+        }
     }
 
     #[test]

@@ -12,12 +12,18 @@ const WIDTH: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 #[test]
 fn a_second_search_allocates_nothing_where_every_token_is_allowed() {
-    check(&Unconstrained::new(NUM_TOKENS, MAX_TOKENS));
+    check(&Unconstrained::new(NUM_TOKENS, MAX_TOKENS), BeamSearch::new(options()), WIDTH);
 }
 
 #[test]
 fn a_second_search_allocates_nothing_where_every_prefix_is_a_result() {
-    check(&EveryPrefix);
+    check(&EveryPrefix, BeamSearch::new(options()), WIDTH);
+}
+
+#[test]
+fn a_second_search_allocates_nothing_with_widths_up_and_down() {
+    let widths = [32, 128, 16, 100].map(|width| NonZeroUsize::new(width).unwrap());
+    check(&EveryPrefix, BeamSearch::with_widths(&widths), widths[3]);
 }
 
 /// The counter sees what it is there to see.
@@ -29,8 +35,7 @@ fn making_a_search_does_allocate() {
 }
 
 #[track_caller]
-fn check<C: Constraint>(constraint: &C) {
-    let mut search = BeamSearch::new(options());
+fn check<C: Constraint>(constraint: &C, mut search: BeamSearch<C>, num_results: NonZeroUsize) {
     let (mut first, mut second) = (FixedLogits::new(1), FixedLogits::new(2));
     search.run(constraint, &mut first).expect("the logits have distributions");
     let first_scores: Vec<f32> = search.results().map(|r| r.score).collect();
@@ -42,7 +47,7 @@ fn check<C: Constraint>(constraint: &C) {
     assert_eq!(during, 0, "allocations of the second search");
     assert!(second.steps > 1, "it took {} steps", second.steps);
     let second_scores: Vec<f32> = search.results().map(|r| r.score).collect();
-    assert_eq!(second_scores.len(), WIDTH.get());
+    assert_eq!(second_scores.len(), num_results.get());
     assert_ne!(first_scores, second_scores, "the second search was another");
 }
 

@@ -1,12 +1,10 @@
 //! Asking a recommender every user's question.
 
 use std::collections::HashSet;
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use palmette_core::{TokenId, Unconstrained};
-use palmette_decode::{BeamOptions, BeamSearch};
-use palmette_model::{Session, SessionError, SessionOptions};
+use palmette_core::TokenId;
+use palmette_model::SessionError;
 use palmette_recommend::{
     MAX_BEAM_WIDTH, RecommendError, Recommender, Request, Worker, WorkerOptions,
 };
@@ -14,13 +12,14 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::floors::Floor;
+use crate::free_running::{FreeRunning, spelled};
 use crate::metrics::RankingMetrics;
 use crate::split::Question;
 
 /// How to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvalOptions {
-    /// Hypotheses kept at each level.
+    /// Hypotheses kept at each level, unless the recommender has widths of its own.
     pub beam_width: usize,
     /// How many recommendations to ask for: the largest K.
     pub k: usize,
@@ -126,10 +125,7 @@ pub fn evaluate(
     options: &EvalOptions,
     answered: impl Fn(usize) + Sync,
 ) -> Result<Evaluation, EvalError> {
-    if options.k > MAX_BEAM_WIDTH {
-        let (value, max) = (options.k, MAX_BEAM_WIDTH);
-        return Err(RecommendError::TooLarge { what: "k", value, max }.into());
-    }
+    check_k(options.k)?;
     let catalog = recommender.catalog();
     let every_id: HashSet<Vec<u32>> = (0..catalog.num_items()).map(|r| catalog.codes(r)).collect();
     let is_uniform = every_id.iter().all(|id| id.len() == catalog.num_levels());
@@ -138,21 +134,41 @@ pub fn evaluate(
         unconstrained: options.unconstrained && is_uniform,
         ..*options
     };
-    let threads = options.threads.max(1);
-    let done = AtomicUsize::new(0);
-    let share = questions.len().div_ceil(threads * 8).max(1);
-    let one_share = |questions: &[Question<'_>]| -> Result<Evaluation, EvalError> {
+    let parts = in_shares(questions, options.threads, answered, |questions, answered| {
         let mut examiner = Examiner::new(recommender, &every_id, options)?;
         let mut sum = Evaluation::empty(options);
         for question in questions {
             examiner.ask(question, &mut sum)?;
-            answered(done.fetch_add(1, Ordering::Relaxed) + 1);
+            answered();
         }
         Ok(sum)
-    };
-    let parts: Vec<Evaluation> =
-        in_pool(threads, || questions.par_chunks(share).map(one_share).collect::<Result<_, _>>())?;
+    })?;
     Ok(parts.iter().fold(Evaluation::empty(options), Evaluation::merge))
+}
+
+/// # Errors
+/// When no worker can recommend so many items.
+pub(crate) fn check_k(k: usize) -> Result<(), EvalError> {
+    match k > MAX_BEAM_WIDTH {
+        true => Err(RecommendError::TooLarge { what: "k", value: k, max: MAX_BEAM_WIDTH }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Gives the questions to `ask` in shares, on several threads; returns what came of each share, in
+/// order. `ask` says after every question that it is answered.
+pub(crate) fn in_shares<'q, T: Send>(
+    questions: &[Question<'q>],
+    threads: usize,
+    answered: impl Fn(usize) + Sync,
+    ask: impl Fn(&[Question<'q>], &dyn Fn()) -> Result<T, EvalError> + Sync,
+) -> Result<Vec<T>, EvalError> {
+    let threads = threads.max(1);
+    let done = AtomicUsize::new(0);
+    let share = questions.len().div_ceil(threads * 8).max(1);
+    let one_answered = || answered(done.fetch_add(1, Ordering::Relaxed) + 1);
+    let ask = |questions: &[Question<'q>]| ask(questions, &one_answered);
+    in_pool(threads, || questions.par_chunks(share).map(ask).collect())
 }
 
 /// Asks a floor the same questions.
@@ -191,14 +207,6 @@ struct Examiner<'r> {
     free: Option<FreeRunning<'r>>,
 }
 
-/// Generation without the constraint.
-struct FreeRunning<'r> {
-    session: Session<'r>,
-    search: BeamSearch<Unconstrained>,
-    every: Unconstrained,
-    prompt: Vec<TokenId>,
-}
-
 impl<'r> Examiner<'r> {
     fn new(
         recommender: &'r Recommender,
@@ -224,9 +232,8 @@ impl<'r> Examiner<'r> {
         let found: Vec<bool> = self.worker.generated().take(k).map(is_item).collect();
         sum.constrained.add(ValidShare::of(&found));
         if let Some(free) = &mut self.free {
-            free.generate(self.recommender, question.history)?;
-            let found: Vec<bool> =
-                free.search.results().map(|hypothesis| is_item(hypothesis.tokens)).collect();
+            let generated = free.generate(self.recommender, question.history)?;
+            let found: Vec<bool> = generated.map(is_item).collect();
             if let Some(share) = &mut sum.unconstrained {
                 share.add(ValidShare::of(&found[..k.min(found.len())]));
             }
@@ -241,40 +248,5 @@ impl<'r> Examiner<'r> {
 /// Whether generated tokens spell a semantic ID of the catalog: decoded code by code and looked up
 /// in a plain set, apart from the index that the constraint reads.
 fn is_item(recommender: &Recommender, every_id: &HashSet<Vec<u32>>, generated: &[TokenId]) -> bool {
-    let tokens = recommender.constraint().tokens();
-    let codes = generated.iter().enumerate().map(|(level, &token)| tokens.code(level, token));
-    codes.collect::<Option<Vec<u32>>>().is_some_and(|codes| every_id.contains(&codes))
-}
-
-impl<'r> FreeRunning<'r> {
-    fn new(recommender: &'r Recommender, options: &EvalOptions) -> Result<Self, SessionError> {
-        let width = NonZeroUsize::new(options.beam_width).unwrap_or(NonZeroUsize::MIN);
-        let format = recommender.format();
-        let levels = recommender.catalog().num_levels();
-        let vocab = recommender.model().config().vocab_size;
-        let session = Session::new(
-            recommender.model(),
-            SessionOptions {
-                max_prompt_tokens: format.max_prompt_tokens(),
-                max_beams: width.get(),
-                max_decode_passes: levels.saturating_sub(1),
-                threads: 1,
-            },
-        )?;
-        Ok(Self {
-            session,
-            search: BeamSearch::new(BeamOptions { width, max_tokens: levels }),
-            every: Unconstrained::new(vocab, levels),
-            prompt: Vec::new(),
-        })
-    }
-
-    /// Runs the model without the constraint; the search then holds what it generated.
-    fn generate(&mut self, recommender: &Recommender, history: &[u64]) -> Result<(), SessionError> {
-        let catalog = recommender.catalog();
-        let codes: Vec<Vec<u32>> = history.iter().map(|&rank| catalog.codes(rank)).collect();
-        recommender.format().write_prompt(&codes, &mut self.prompt);
-        self.session.set_prompt(&self.prompt)?;
-        self.search.run(&self.every, &mut self.session)
-    }
+    spelled(recommender, generated).is_some_and(|codes| every_id.contains(&codes))
 }

@@ -4,15 +4,21 @@
 //! [`Histories`] are read from a file and bound to a catalog as [`UserHistories`]; [`Split`] says
 //! which items of a history train and which is asked for; [`evaluate`] asks a
 //! [`Recommender`](palmette_recommend::Recommender) for every user and counts; [`Popularity`] and
-//! [`ItemItem`] answer the same questions without a model.
+//! [`ItemItem`] answer the same questions without a model. [`ColdStart`]
+//! holds items out, and [`cold_start_recall`] says how often they are found.
 #![forbid(unsafe_code)]
 
+mod cold_start;
+mod cold_start_recall;
 mod evaluate;
 mod floors;
+mod free_running;
 mod histories;
 mod metrics;
 mod split;
 
+pub use cold_start::{ColdStart, ColdStartError};
+pub use cold_start_recall::{ColdStartRecall, RandomGuesses, cold_start_recall};
 pub use evaluate::{EvalError, EvalOptions, Evaluation, ValidShare, evaluate, evaluate_floor};
 pub use floors::{Floor, ItemItem, Popularity};
 pub use histories::{Histories, HistoryError, UserHistories};

@@ -184,7 +184,7 @@ impl WithSimd for OwnValues<'_> {
 mod tests {
     use super::*;
     use crate::key_values::{BeamKeyValues, PromptKeyValues, store_block};
-    use crate::plan::SessionOptions;
+    use crate::plan::{Plan, SessionOptions};
 
     const SHAPE: HeadShape = HeadShape { heads: 6, key_heads: 2, head_dim: 10 };
 
@@ -267,7 +267,7 @@ mod tests {
         };
         let key_values = values(tokens * kv, 3);
         let cache = stored(&key_values, tokens);
-        let mut beams = BeamKeyValues::new(SHAPE, 1, &options).unwrap();
+        let mut beams = BeamKeyValues::new(SHAPE, 1, &Plan::even(options)).unwrap();
         let mut histories: Vec<Vec<Vec<f32>>> = vec![Vec::new(); rows];
         for pass in 0..3 {
             let parents: Vec<u32> = (0..rows).map(|row| (row * 7 % rows) as u32).collect();

@@ -4,7 +4,7 @@
 
 use crate::attention::HeadShape;
 use crate::kernels::{PANEL, PanelRow, Panels};
-use crate::plan::{SessionOptions, zeroed};
+use crate::plan::{Plan, zeroed};
 
 /// Keys and values of the prompt, laid out as the right sides of products, whatever the number of beams.
 #[derive(Debug)]
@@ -113,14 +113,16 @@ impl<'a> PromptPart<'a> {
     }
 }
 
-/// The beams' own keys and values, exactly B · P slots, and which of them each beam descends from.
+/// The beams' own keys and values, exactly a slot for every beam of every pass, and which of them each beam descends from.
 ///
 /// A beam that forks copies nothing: each row keeps the slots of its ancestors. Source: xGR, arXiv 2512.11529, §5.1,
 /// which moves slots in place so that a beam's lie side by side.
 #[derive(Debug)]
 pub(crate) struct BeamKeyValues {
-    /// `[P, B, layers, 2, G·C]`, keys before values.
+    /// `[slots, layers, 2, G·C]`, keys before values; those of a pass side by side.
     slots: Vec<f32>,
+    /// The first slot of each pass, and one past the last: P + 1.
+    first_slots: Vec<usize>,
     /// `[P, B]`: the slot in pass `p` of the ancestor of the beam in row `b`.
     ancestors: Vec<u32>,
     /// `ancestors` before the latest fork.
@@ -135,6 +137,7 @@ pub(crate) struct BeamKeyValues {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EarlierPasses<'a> {
     slots: &'a [f32],
+    first_slots: &'a [usize],
     ancestors: &'a [u32],
     max_beams: usize,
     passes: usize,
@@ -155,23 +158,37 @@ pub(crate) struct OwnPart<'a> {
 }
 
 impl BeamKeyValues {
-    /// For options whose [`PlannedBytes`](crate::PlannedBytes) could be counted.
+    /// For a plan whose [`PlannedBytes`](crate::PlannedBytes) could be counted.
     /// `None` where there is not the memory for it.
-    pub(crate) fn new(shape: HeadShape, layers: usize, options: &SessionOptions) -> Option<Self> {
+    pub(crate) fn new(shape: HeadShape, layers: usize, plan: &Plan<'_>) -> Option<Self> {
         let width = shape.key_value_width();
-        let slots = options.max_decode_passes * options.max_beams;
+        let max_beams = plan.options.max_beams;
+        let mut first_slots: Vec<usize> = zeroed(plan.options.max_decode_passes + 1)?;
+        let mut slots = 0;
+        for (next, beams) in first_slots[1..].iter_mut().zip(plan.beams()) {
+            slots += beams;
+            *next = slots;
+        }
+        let places = plan.options.max_decode_passes * max_beams;
         Some(Self {
             slots: zeroed(slots * layers * 2 * width)?,
-            ancestors: zeroed(slots)?,
-            previous: zeroed(slots)?,
-            max_beams: options.max_beams,
+            first_slots,
+            ancestors: zeroed(places)?,
+            previous: zeroed(places)?,
+            max_beams,
             layers,
             width,
         })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots) + size_of_val(&*self.ancestors) + size_of_val(&*self.previous)
+        let places = size_of_val(&*self.ancestors) + size_of_val(&*self.previous);
+        size_of_val(&*self.slots) + size_of_val(&*self.first_slots) + places
+    }
+
+    /// Most beams of a pass, counted from 0.
+    pub(crate) fn max_beams_of(&self, pass: usize) -> usize {
+        self.first_slots[pass + 1] - self.first_slots[pass]
     }
 
     /// Values of one slot: all layers' keys and values of a token.
@@ -201,9 +218,15 @@ impl BeamKeyValues {
         rows: usize,
     ) -> (EarlierPasses<'_>, &mut [f32]) {
         let slot_width = self.slot_width();
-        let (slots, current) = self.slots.split_at_mut(pass * self.max_beams * slot_width);
-        let (ancestors, max_beams) = (&*self.ancestors, self.max_beams);
-        let earlier = EarlierPasses { slots, ancestors, max_beams, passes: pass, slot_width };
+        let (slots, current) = self.slots.split_at_mut(self.first_slots[pass] * slot_width);
+        let earlier = EarlierPasses {
+            slots,
+            first_slots: &self.first_slots,
+            ancestors: &self.ancestors,
+            max_beams: self.max_beams,
+            passes: pass,
+            slot_width,
+        };
         (earlier, &mut current[..rows * slot_width])
     }
 }
@@ -243,12 +266,13 @@ impl<'a> OwnPart<'a> {
 
     #[inline(always)]
     fn slot(&self, pass: usize, row: usize) -> &'a [f32] {
-        let EarlierPasses { slots, ancestors, max_beams, passes, slot_width } = self.earlier;
+        let EarlierPasses { slots, first_slots, ancestors, max_beams, passes, slot_width } =
+            self.earlier;
         if pass == passes {
             return &self.current[row * slot_width..][..slot_width];
         }
         let ancestor = ancestors[pass * max_beams + self.first_beam + row] as usize;
-        &slots[(pass * max_beams + ancestor) * slot_width..][..slot_width]
+        &slots[(first_slots[pass] + ancestor) * slot_width..][..slot_width]
     }
 }
 
@@ -267,18 +291,20 @@ mod tests {
     proptest! {
         #[test]
         fn slots_of_ancestors_equal_copies(
-            max_beams in 1_usize..7,
+            widths in prop::collection::vec(1_usize..7, 4),
             passes in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..7), 1..5),
         ) {
-            let options = SessionOptions {
-                max_prompt_tokens: 1, max_beams, max_decode_passes: passes.len(), threads: 1,
-            };
-            let mut beams = BeamKeyValues::new(SHAPE, LAYERS, &options).unwrap();
+            let widths = &widths[..passes.len()];
+            let mut beams =
+                BeamKeyValues::new(SHAPE, LAYERS, &Plan::of_passes(1, widths, 1)).unwrap();
+            let slots = beams.slots.len() / beams.slot_width();
+            prop_assert_eq!(slots, widths.iter().sum::<usize>());
             let (mut copies, mut written): (Copies, f32) = (vec![Vec::new()], 0.0);
             for (pass, picks) in passes.iter().enumerate() {
                 let parents: Vec<u32> =
-                    picks.iter().take(max_beams).map(|p| p.index(copies.len()) as u32).collect();
+                    picks.iter().take(widths[pass]).map(|p| p.index(copies.len()) as u32).collect();
                 copies = parents.iter().map(|&parent| copies[parent as usize].clone()).collect();
+                prop_assert_eq!(beams.max_beams_of(pass), widths[pass]);
                 beams.fork(&parents, pass);
                 let slot_width = beams.slot_width();
                 let (earlier, current) = beams.split_at_pass(pass, parents.len());

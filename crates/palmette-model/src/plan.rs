@@ -21,10 +21,50 @@ pub struct SessionOptions {
     pub threads: usize,
 }
 
+/// What a session is planned for: its options, and the most beams of each pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) options: SessionOptions,
+    /// Where they are not the same in every pass: one number a pass, the largest of them the options'.
+    beams: Option<&'a [usize]>,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn even(options: SessionOptions) -> Self {
+        Self { options, beams: None }
+    }
+
+    pub(crate) fn of_passes(max_prompt_tokens: usize, beams: &'a [usize], threads: usize) -> Self {
+        let max_beams = beams.iter().copied().max().unwrap_or(0);
+        let options = SessionOptions {
+            max_prompt_tokens,
+            max_beams,
+            max_decode_passes: beams.len(),
+            threads,
+        };
+        Self { options, beams: Some(beams) }
+    }
+
+    /// Most beams of each pass.
+    pub(crate) fn beams(&self) -> impl Iterator<Item = usize> {
+        let SessionOptions { max_beams, max_decode_passes, .. } = self.options;
+        (0..max_decode_passes).map(move |pass| self.beams.map_or(max_beams, |beams| beams[pass]))
+    }
+
+    /// Slots of all passes; `None` when there are more than can be counted.
+    fn slots(&self) -> Option<usize> {
+        match self.beams {
+            Some(beams) => sum(beams),
+            None => product(&[self.options.max_decode_passes, self.options.max_beams]),
+        }
+    }
+}
+
 /// The bytes of a session's buffers, by what they hold: what
 /// [`Session::new`](crate::Session::new) takes.
 ///
-/// Letters as in [`ModelConfig`], and P [`max_decode_passes`](SessionOptions::max_decode_passes).
+/// Letters as in [`ModelConfig`], P [`max_decode_passes`](SessionOptions::max_decode_passes), and S the beams of all
+/// passes together, P · B where each has as many.
 /// The model's weights are not included, nor the packing space of matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -32,8 +72,8 @@ pub struct PlannedBytes {
     /// Keys and values of the prompt, once for all beams: 4 · layers · (G·C · T₁₆ + G·C₁₆ · T), where n₁₆ is n
     /// rounded up to a multiple of 16.
     pub prompt_cache: usize,
-    /// Keys and values of the beams' own tokens, 8 · layers · P · B · G·C, and where each beam's
-    /// lie, 8 · P · B.
+    /// Keys and values of the beams' own tokens, 8 · layers · S · G·C, and where each beam's
+    /// lie, 8 · P · B + 8 · (P + 1).
     pub beam_cache: usize,
     /// The rows of a pass between layers, and for each of `threads` a block of R = min(192, max(T, B)) rows within one:
     /// 4 · max(T, B) · D + 4 · threads · R · (D + 2 H·C + 2 G·C + F). No more threads count than there are rows.
@@ -48,15 +88,15 @@ pub struct PlannedBytes {
 
 impl PlannedBytes {
     /// `None` when there are more bytes than an address can count.
-    pub(crate) fn count(config: &ModelConfig, options: &SessionOptions) -> Option<Self> {
+    pub(crate) fn count(config: &ModelConfig, plan: &Plan<'_>) -> Option<Self> {
         const FLOAT: usize = size_of::<f32>();
         let SessionOptions { max_prompt_tokens: t, max_beams: b, max_decode_passes: p, .. } =
-            *options;
+            plan.options;
         let (layers, c, vocab) = (config.num_hidden_layers, config.head_dim, config.vocab_size);
         let (d, f) = (config.hidden_size, config.intermediate_size);
         let kv = product(&[config.num_key_value_heads, c])?;
         let rows = t.max(b);
-        let workspaces = workspaces(options);
+        let workspaces = workspaces(&plan.options);
         let block = MAX_BLOCK_ROWS.min(rows);
         let widths = [d, product(&[2, config.num_attention_heads, c])?, product(&[2, kv])?, f];
         let whole = product(&[FLOAT, rows, d])?;
@@ -64,14 +104,14 @@ impl PlannedBytes {
         let panelled = |n: usize| n.checked_next_multiple_of(PANEL);
         let keys = product(&[kv, panelled(t)?])?;
         let values = product(&[config.num_key_value_heads, panelled(c)?, t])?;
-        let slots = product(&[p, b])?;
-        let own_cache = product(&[2 * FLOAT, slots, layers, kv])?;
-        let ancestors = product(&[2 * size_of::<u32>(), slots])?;
+        let own_cache = product(&[2 * FLOAT, plan.slots()?, layers, kv])?;
+        let ancestors = product(&[2 * size_of::<u32>(), p, b])?;
+        let first_slots = product(&[size_of::<usize>(), p.checked_add(1)?])?;
         let tokens = product(&[size_of::<TokenId>(), t])?;
         let angles = product(&[FLOAT, c, t.checked_add(p)?])?;
         let planned = Self {
             prompt_cache: product(&[FLOAT, layers, sum(&[keys, values])?])?,
-            beam_cache: sum(&[own_cache, ancestors])?,
+            beam_cache: sum(&[own_cache, ancestors, first_slots])?,
             activations: sum(&[whole, blocks])?,
             scores: product(&[FLOAT, workspaces, QUERY_ROWS.min(block), t.checked_add(p)?])?,
             logits: product(&[FLOAT, b.max(1), vocab])?,

@@ -12,7 +12,7 @@ use crate::kernels::RopeTable;
 use crate::key_values::{BeamKeyValues, OwnPart, PromptKeyValues, store_block};
 use crate::layers::{Positions, Workspace};
 use crate::model::Model;
-use crate::plan::{PlannedBytes, SessionOptions, workspaces, zeroed};
+use crate::plan::{Plan, PlannedBytes, SessionOptions, workspaces, zeroed};
 use crate::weights::LayerWeights;
 
 /// A request or pass that a session cannot take.
@@ -148,9 +148,27 @@ impl<'m> Session<'m> {
     /// When prompt and passes together exceed the model's positions, or the plan needs more memory
     /// than there is.
     pub fn new(model: &'m Model, options: SessionOptions) -> Result<Self, SessionError> {
-        let planned = Self::planned_bytes(&model.config, &options)?;
-        Self::allocate(model, options, &planned)
-            .ok_or_else(|| plan_too_large(&options, Some(planned.total())))
+        Self::planned(model, &Plan::even(options))
+    }
+
+    /// The same for decode passes of different widths: pass `p` has at most `beams[p]` beams, and there are as many
+    /// passes as numbers. The beams' own keys and values then take a slot for each of these and no more.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_passes(
+        model: &'m Model,
+        max_prompt_tokens: usize,
+        beams: &[usize],
+        threads: usize,
+    ) -> Result<Self, SessionError> {
+        Self::planned(model, &Plan::of_passes(max_prompt_tokens, beams, threads))
+    }
+
+    fn planned(model: &'m Model, plan: &Plan<'_>) -> Result<Self, SessionError> {
+        let planned = planned_bytes(&model.config, plan)?;
+        Self::allocate(model, plan, &planned)
+            .ok_or_else(|| plan_too_large(&plan.options, Some(planned.total())))
     }
 
     /// The memory that [`new`](Self::new) would take for a model of this shape, by part.
@@ -161,16 +179,25 @@ impl<'m> Session<'m> {
         config: &ModelConfig,
         options: &SessionOptions,
     ) -> Result<PlannedBytes, SessionError> {
-        let (prompt, passes) = (options.max_prompt_tokens, options.max_decode_passes);
-        let max = config.max_position_embeddings;
-        if prompt.saturating_add(passes) > max {
-            return Err(SessionError::TooManyPositions { prompt, passes, max });
-        }
-        PlannedBytes::count(config, options).ok_or_else(|| plan_too_large(options, None))
+        planned_bytes(config, &Plan::even(*options))
+    }
+
+    /// The memory that [`of_passes`](Self::of_passes) would take.
+    ///
+    /// # Errors
+    /// As [`planned_bytes`](Self::planned_bytes).
+    pub fn planned_bytes_of_passes(
+        config: &ModelConfig,
+        max_prompt_tokens: usize,
+        beams: &[usize],
+        threads: usize,
+    ) -> Result<PlannedBytes, SessionError> {
+        planned_bytes(config, &Plan::of_passes(max_prompt_tokens, beams, threads))
     }
 
     /// `None` where there is not the memory for it.
-    fn allocate(model: &'m Model, options: SessionOptions, planned: &PlannedBytes) -> Option<Self> {
+    fn allocate(model: &'m Model, plan: &Plan<'_>, planned: &PlannedBytes) -> Option<Self> {
+        let options = plan.options;
         // The whole at once, given back at once: a system that hands out memory lazily refuses one
         // request beyond all it has, but not the same in parts. The optimiser would leave out an
         // allocation that nobody looks at.
@@ -194,7 +221,7 @@ impl<'m> Session<'m> {
             options,
             prompt,
             prompt_cache: PromptKeyValues::new(shape, layers, prompt_tokens)?,
-            beams: BeamKeyValues::new(shape, layers, &options)?,
+            beams: BeamKeyValues::new(shape, layers, plan)?,
             rope: RopeTable::fill(
                 zeroed(angles)?,
                 zeroed(angles)?,
@@ -282,15 +309,16 @@ impl<'m> Session<'m> {
         tokens: &[TokenId],
         columns: Range<usize>,
     ) -> Result<&[f32], SessionError> {
-        let (beams, max) = (tokens.len(), self.options.max_beams);
+        let beams = tokens.len();
         assert_eq!(parents.len(), beams, "one parent a beam");
         self.check_columns(&columns)?;
-        if beams > max {
-            return Err(SessionError::TooManyBeams { beams, max });
-        }
         let (pass, max) = (self.passes + 1, self.options.max_decode_passes);
         if pass > max {
             return Err(SessionError::TooManyPasses { pass, max });
+        }
+        let max = self.beams.max_beams_of(self.passes);
+        if beams > max {
+            return Err(SessionError::TooManyBeams { beams, max });
         }
         self.check_tokens(tokens)?;
         let rows = self.num_rows;
@@ -418,6 +446,15 @@ impl<'m> Session<'m> {
     }
 }
 
+fn planned_bytes(config: &ModelConfig, plan: &Plan<'_>) -> Result<PlannedBytes, SessionError> {
+    let (prompt, passes) = (plan.options.max_prompt_tokens, plan.options.max_decode_passes);
+    let max = config.max_position_embeddings;
+    if prompt.saturating_add(passes) > max {
+        return Err(SessionError::TooManyPositions { prompt, passes, max });
+    }
+    PlannedBytes::count(config, plan).ok_or_else(|| plan_too_large(&plan.options, None))
+}
+
 fn plan_too_large(options: &SessionOptions, bytes: Option<usize>) -> SessionError {
     let (prompt, beams) = (options.max_prompt_tokens, options.max_beams);
     SessionError::PlanTooLarge { prompt, beams, bytes }
@@ -459,19 +496,35 @@ mod tests {
                 threads,
             };
             let planned = Session::planned_bytes(&model.config, &options).unwrap();
-            let session = Session::new(&model, options).unwrap();
-            let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>();
-            let (activations, scores): (Vec<usize>, Vec<usize>) =
-                session.workspaces.iter().map(Workspace::bytes).unzip();
-            let taken = PlannedBytes {
-                prompt_cache: session.cache_bytes().0,
-                beam_cache: session.cache_bytes().1,
-                activations: size_of_val(&*session.hidden) + activations.iter().sum::<usize>(),
-                scores: scores.iter().sum(),
-                logits: size_of_val(&*session.logits),
-                positions: prompt_tokens + session.rope.bytes(),
-            };
-            assert_eq!(planned, taken, "{options:?}");
+            check_planned(planned, &Session::new(&model, options).unwrap());
         }
+        let schedules: [(usize, &[usize], usize); 4] =
+            [(64, &[8, 2, 5], 1), (3, &[40], 2), (9, &[1, 30, 1], 3), (5, &[], 1)];
+        for (prompt, beams, threads) in schedules {
+            let planned =
+                Session::planned_bytes_of_passes(&model.config, prompt, beams, threads).unwrap();
+            let session = Session::of_passes(&model, prompt, beams, threads).unwrap();
+            check_planned(planned, &session);
+            let slots: usize = beams.iter().sum();
+            let own_values = slots * session.beams.slot_width() * size_of::<f32>();
+            let lists = beams.len() * session.options.max_beams * 8 + (beams.len() + 1) * 8;
+            assert_eq!(planned.beam_cache, own_values + lists);
+        }
+    }
+
+    #[track_caller]
+    fn check_planned(planned: PlannedBytes, session: &Session<'_>) {
+        let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>();
+        let (activations, scores): (Vec<usize>, Vec<usize>) =
+            session.workspaces.iter().map(Workspace::bytes).unzip();
+        let taken = PlannedBytes {
+            prompt_cache: session.cache_bytes().0,
+            beam_cache: session.cache_bytes().1,
+            activations: size_of_val(&*session.hidden) + activations.iter().sum::<usize>(),
+            scores: scores.iter().sum(),
+            logits: size_of_val(&*session.logits),
+            positions: prompt_tokens + session.rope.bytes(),
+        };
+        assert_eq!(planned, taken, "{:?}", session.options);
     }
 }

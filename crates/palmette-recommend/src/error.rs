@@ -71,6 +71,16 @@ pub enum RecommendError {
         /// `k` or `beam width`.
         what: &'static str,
     },
+    /// A width schedule of other levels than the model's.
+    #[error(
+        "{given} beam widths were given for {levels} levels of semantic IDs: give one width a level"
+    )]
+    OtherWidths {
+        /// Widths given.
+        given: usize,
+        /// The model's levels.
+        levels: usize,
+    },
     /// The beam would need more memory than is sensible.
     #[error("{what} is {value}; at most {max} is possible")]
     TooLarge {

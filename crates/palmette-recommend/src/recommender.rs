@@ -8,7 +8,7 @@ use palmette_model::Model;
 
 use crate::error::RecommendError;
 use crate::prompt_format::PromptFormat;
-use crate::worker::{Worker, WorkerOptions};
+use crate::worker::{MAX_BEAM_WIDTH, Worker, WorkerOptions, checked};
 
 /// What a code's probability is a share of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub struct Recommender {
     constraint: CatalogConstraint,
     format: PromptFormat,
     normaliser: Normaliser,
+    widths: Option<Vec<usize>>,
 }
 
 impl Recommender {
@@ -61,13 +62,37 @@ impl Recommender {
         }
         let tokens = format.code_tokens(model.config().vocab_size)?;
         let constraint = CatalogConstraint::new(catalog, tokens)?;
-        Ok(Self { model, constraint, format, normaliser: Normaliser::default() })
+        let normaliser = Normaliser::default();
+        Ok(Self { model, constraint, format, normaliser, widths: None })
     }
 
     /// The same with scores over another whole.
     #[must_use]
     pub fn with_normaliser(self, normaliser: Normaliser) -> Self {
         Self { normaliser, ..self }
+    }
+
+    /// The same with a beam width for each level, which takes the place of
+    /// [`beam_width`](WorkerOptions::beam_width): after level `l` a search keeps `widths[l]` hypotheses, and it finds as
+    /// many semantic IDs as the last says.
+    ///
+    /// # Errors
+    /// When there is not one width a level of the model's, or one is 0 or too large.
+    pub fn with_widths(self, widths: Vec<usize>) -> Result<Self, RecommendError> {
+        let (given, levels) = (widths.len(), self.format.levels.len());
+        if given != levels || given == 0 {
+            return Err(RecommendError::OtherWidths { given, levels });
+        }
+        for &width in &widths {
+            checked("a beam width", width, MAX_BEAM_WIDTH)?;
+        }
+        Ok(Self { widths: Some(widths), ..self })
+    }
+
+    /// The hypotheses kept after each level by a worker of this beam width, where no request needs more.
+    pub fn level_widths(&self, beam_width: usize) -> Vec<usize> {
+        let levels = self.format.levels.len().max(1);
+        self.widths.clone().unwrap_or_else(|| vec![beam_width; levels])
     }
 
     /// What scores are shares of.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use palmette_catalog::CatalogConstraint;
 use palmette_catalog::index::ItemSet;
 use palmette_core::TokenId;
-use palmette_decode::{BeamOptions, BeamSearch};
-use palmette_model::{Session, SessionOptions};
+use palmette_decode::BeamSearch;
+use palmette_model::Session;
 
 use crate::error::RecommendError;
 use crate::recommender::Recommender;
@@ -18,7 +18,7 @@ pub const MAX_BEAM_WIDTH: usize = 1 << 16;
 /// How a worker searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerOptions {
-    /// Hypotheses kept at each level.
+    /// Hypotheses kept at each level, unless the recommender has [widths](Recommender::with_widths) of its own.
     pub beam_width: usize,
     /// Threads of one request; results do not depend on it.
     pub threads: usize,
@@ -54,7 +54,7 @@ pub struct Recommendations {
     pub items: Vec<Recommended>,
     /// How many of the most recent items of the history the model read.
     pub history_used: usize,
-    /// The beam width that was used: the worker's own, or `k` where that is more.
+    /// The beam width that was used: the worker's own, or `k` where that is more; of several, the last level's.
     pub beam_width: usize,
 }
 
@@ -76,9 +76,11 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct Worker<'r> {
     recommender: &'r Recommender,
-    options: WorkerOptions,
-    /// Width the buffers are planned for: the options' own, except after a request that needed more.
-    planned_width: usize,
+    threads: usize,
+    /// The worker's own widths, one a level.
+    widths: Vec<usize>,
+    /// The least width the buffers are planned for: 0, except after a request that needed more.
+    least: usize,
     session: Session<'r>,
     search: BeamSearch<CatalogConstraint>,
     history: Vec<Vec<u32>>,
@@ -92,28 +94,32 @@ impl<'r> Worker<'r> {
         recommender: &'r Recommender,
         options: WorkerOptions,
     ) -> Result<Self, RecommendError> {
-        Self::planned(recommender, options, options.beam_width)
+        let widths = recommender.level_widths(options.beam_width);
+        Self::planned(recommender, widths, 0, options.threads.max(1))
     }
 
+    /// With buffers for these widths, or `least` where that is more.
     fn planned(
         recommender: &'r Recommender,
-        options: WorkerOptions,
-        planned_width: usize,
+        widths: Vec<usize>,
+        least: usize,
+        threads: usize,
     ) -> Result<Self, RecommendError> {
-        let width = checked("beam width", planned_width, MAX_BEAM_WIDTH)?;
-        let levels = recommender.format().levels.len();
-        let session = Session::new(
-            recommender.model(),
-            SessionOptions {
-                max_prompt_tokens: recommender.format().max_prompt_tokens(),
-                max_beams: planned_width,
-                max_decode_passes: levels.saturating_sub(1),
-                threads: options.threads.max(1),
-            },
-        )?;
-        let search = BeamSearch::new(BeamOptions { width, max_tokens: levels });
+        let wide = |&width: &usize| checked("beam width", width.max(least), MAX_BEAM_WIDTH);
+        let planned: Vec<NonZeroUsize> = widths.iter().map(wide).collect::<Result<_, _>>()?;
+        // Nothing is read after the last level.
+        let beams: Vec<usize> =
+            planned[..planned.len() - 1].iter().map(|width| width.get()).collect();
+        let max_prompt_tokens = recommender.format().max_prompt_tokens();
+        let session = Session::of_passes(recommender.model(), max_prompt_tokens, &beams, threads)?;
+        let search = BeamSearch::with_widths(&planned);
         let (history, prompt, rows) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { recommender, options, planned_width, session, search, history, prompt, rows })
+        Ok(Self { recommender, threads, widths, least, session, search, history, prompt, rows })
+    }
+
+    /// What `least` must be for `k` results: as wide a search at every level never finds fewer while there are as many.
+    fn least_for(&self, k: usize) -> usize {
+        if self.widths.iter().all(|&width| width >= k) { 0 } else { k }
     }
 
     /// Recommends items, calling `stage_ended` after each part of the work, so that a caller with a
@@ -134,11 +140,13 @@ impl<'r> Worker<'r> {
         mut stage_ended: impl FnMut(Stage),
     ) -> Result<Recommendations, RecommendError> {
         let k = checked("k", request.k, MAX_BEAM_WIDTH)?.get();
-        // Every request begins at the same width, whatever the one before it needed.
-        let beam_width = self.options.beam_width.max(k);
-        if self.planned_width != beam_width {
-            *self = Self::planned(self.recommender, self.options, beam_width)?;
+        // Every request begins at the same widths, whatever the one before it needed.
+        let least = self.least_for(k);
+        if self.least != least {
+            let widths = self.widths.clone();
+            *self = Self::planned(self.recommender, widths, least, self.threads)?;
         }
+        let beam_width = self.search.widths().last().map_or(k, |width| width.get());
         let constraint = self.constraint(request);
         let history_used = self.search(&constraint, request.history, &mut stage_ended)?;
         let ranks = |state| constraint.items_at(state);
@@ -226,7 +234,11 @@ impl<'r> Worker<'r> {
     }
 }
 
-fn checked(what: &'static str, value: usize, max: usize) -> Result<NonZeroUsize, RecommendError> {
+pub(crate) fn checked(
+    what: &'static str,
+    value: usize,
+    max: usize,
+) -> Result<NonZeroUsize, RecommendError> {
     match NonZeroUsize::new(value) {
         None => Err(RecommendError::Zero { what }),
         Some(_) if value > max => Err(RecommendError::TooLarge { what, value, max }),

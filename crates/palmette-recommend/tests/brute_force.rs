@@ -313,3 +313,96 @@ fn scores_may_be_shares_of_a_level() {
     let whole = recommend(&recommender(), 60, &request);
     assert_ne!(got.items, whole.items);
 }
+
+/// What a schedule means: all prefixes of items one code longer, scored by prompts and sorted, and as many kept as the
+/// level's width.
+fn search_by_sorting(recommender: &Recommender, history: &[u64], widths: &[usize]) -> Vec<u64> {
+    let (catalog, format) = (recommender.catalog(), recommender.format());
+    let options =
+        SessionOptions { max_prompt_tokens: 20, max_beams: 1, max_decode_passes: 0, threads: 1 };
+    let mut session = Session::new(recommender.model(), options).unwrap();
+    let history: Vec<Vec<u32>> = history.iter().map(|&rank| catalog.codes(rank)).collect();
+    let mut prompt = Vec::new();
+    format.write_prompt(&history, &mut prompt);
+    let mut kept: Vec<(Vec<u32>, f32)> = vec![(Vec::new(), 0.0)];
+    for (level, &width) in widths.iter().enumerate() {
+        let mut longer = Vec::new();
+        for (prefix, score) in &kept {
+            let tokens = prefix.iter().zip(&format.levels);
+            let tokens = tokens.map(|(code, level)| TokenId(level.first_token + code));
+            let prompt: Vec<TokenId> = prompt.iter().copied().chain(tokens).collect();
+            session.set_prompt(&prompt).unwrap();
+            let logits = session.prompt_logits().unwrap().to_vec();
+            for code in 0..NUM_CODES {
+                let codes = [&prefix[..], &[code]].concat();
+                if (0..catalog.num_items()).any(|rank| catalog.codes(rank).starts_with(&codes)) {
+                    let token = (format.levels[level].first_token + code) as usize;
+                    longer.push((codes, score + logits[token] - log_sum_exp(&logits)));
+                }
+            }
+        }
+        longer.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        longer.truncate(width);
+        kept = longer;
+    }
+    kept.iter().flat_map(|(codes, _)| catalog.find(codes)).collect()
+}
+
+#[test]
+fn a_schedule_of_widths_equals_its_definition() {
+    for widths in [[1, 1, 1], [5, 2, 9], [2, 40, 3], [7, 7, 7], [60, 4, 60]] {
+        let scheduled = recommender().with_widths(widths.to_vec()).unwrap();
+        // The worker's own width has nothing to say then.
+        let mut worker = scheduled.worker(WorkerOptions { beam_width: 3, threads: 1 }).unwrap();
+        for history in [&[][..], &[3], &[59, 0, 17]] {
+            let request = Request { history, k: 1, include_seen: true, items: None };
+            let answer = worker.recommend(&request, |_| {}).unwrap();
+            assert_eq!(answer.beam_width, widths[2]);
+            let rows = worker.rows_of_passes();
+            assert!(rows[1] <= widths[0] && rows[2] <= widths[1], "{rows:?}");
+            let generated: Vec<u64> = worker
+                .generated()
+                .map(|tokens| {
+                    let levels = tokens.iter().zip(&scheduled.format().levels);
+                    levels.map(|(token, level)| token.0 - level.first_token).collect::<Vec<u32>>()
+                })
+                .flat_map(|codes| scheduled.catalog().find(&codes))
+                .collect();
+            assert_eq!(generated, search_by_sorting(&scheduled, history, &widths), "{widths:?}");
+        }
+        let (prompt, beams) = worker.cache_bytes();
+        let max_prompt = scheduled.format().max_prompt_tokens();
+        let config = scheduled.model().config();
+        let planned =
+            Session::planned_bytes_of_passes(config, max_prompt, &widths[..2], 1).unwrap();
+        assert_eq!((prompt, beams), (planned.prompt_cache, planned.beam_cache));
+    }
+}
+
+#[test]
+fn a_schedule_finds_k_items_while_there_are_as_many() {
+    let scheduled = recommender().with_widths(vec![2, 1, 3]).unwrap();
+    let mut worker = scheduled.worker(WorkerOptions { beam_width: 9, threads: 1 }).unwrap();
+    for k in [1, 20, 58, 2] {
+        let request = Request { history: &[1, 2], k, include_seen: false, items: None };
+        let answer = worker.recommend(&request, |_| {}).unwrap();
+        assert_eq!(answer.items.len(), k);
+        // As wide at each level as `k`, where that is more.
+        let widths = [2, 1, 3].map(|width: usize| width.max(k));
+        let same = recommender().with_widths(widths.to_vec()).unwrap();
+        assert_eq!(answer, recommend(&same, 9, &request));
+    }
+}
+
+#[test]
+fn schedules_that_cannot_be_are_refused() {
+    let says =
+        |widths: &[usize]| recommender().with_widths(widths.to_vec()).unwrap_err().to_string();
+    assert_eq!(
+        says(&[4, 4]),
+        "2 beam widths were given for 3 levels of semantic IDs: give one width a level"
+    );
+    assert!(says(&[]).starts_with("0 beam widths"));
+    assert_eq!(says(&[4, 0, 4]), "a beam width is 0; at least 1 is needed");
+    assert_eq!(says(&[4, 4, 65537]), "a beam width is 65537; at most 65536 is possible");
+}

@@ -59,9 +59,23 @@ fn prefix_scores(tokens: &[TokenId], logits: &TableLogits) -> Vec<f32> {
         .collect()
 }
 
-/// Beam search without any shortcut: lists every allowed extension of every live prefix, sorts
-/// them all, keeps `width`; runs until no prefix can be extended.
+/// [`naive_scheduled_search`] as wide at every step.
 pub fn naive_beam_search(set: &SequenceSet, logits: &TableLogits, width: usize) -> Vec<Scored> {
+    naive_scheduled_search(set, logits, &vec![width; set.max_len().max(1)])
+}
+
+/// Beam search without any shortcut: lists every allowed extension of every live prefix, sorts
+/// them all, keeps the step's width; runs until no prefix can be extended. The results are as many as
+/// the last width.
+///
+/// # Panics
+/// When there are fewer widths than tokens in a sequence, or none.
+pub fn naive_scheduled_search(
+    set: &SequenceSet,
+    logits: &TableLogits,
+    widths: &[usize],
+) -> Vec<Scored> {
+    let mut step = 0;
     let is_result = |tokens: &[TokenId]| set.sequences().any(|s| s == tokens);
     let mut live = vec![Scored { tokens: Vec::new(), score: 0.0 }];
     let mut results: Vec<Scored> = live.iter().filter(|s| is_result(&s.tokens)).cloned().collect();
@@ -75,7 +89,10 @@ pub fn naive_beam_search(set: &SequenceSet, logits: &TableLogits, width: usize) 
             }
         }
         extensions.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-        extensions.truncate(width);
+        if !extensions.is_empty() {
+            extensions.truncate(widths[step]);
+        }
+        step += 1;
         live = extensions
             .into_iter()
             .map(|(score, parent, token)| {
@@ -89,6 +106,6 @@ pub fn naive_beam_search(set: &SequenceSet, logits: &TableLogits, width: usize) 
     }
     // A stable sort keeps the order of discovery among equals.
     results.sort_by(|a, b| b.score.total_cmp(&a.score));
-    results.truncate(width);
+    results.truncate(widths[widths.len() - 1]);
     results
 }

@@ -416,3 +416,78 @@ fn unusable_data_is_named() {
     }
     assert!(!shop.path("model").exists(), "a refused run leaves something behind");
 }
+
+/// Items of the training part of a history, where the last two are held out.
+fn trained(history: &Value) -> &[Value] {
+    let items = history.as_array().unwrap();
+    &items[..items.len() - 2]
+}
+
+#[test]
+fn a_cold_start_is_training_without_the_histories_that_have_its_items() {
+    let histories = walks(5);
+    let shop = Shop::with_histories(&histories);
+    let options = ["--epochs=2", "--validation-users=0"];
+    shop.train("cold", &[&options[..], &["--cold-start=0.1"]].concat());
+
+    let mut by_appearance: Vec<&Value> = Vec::new();
+    let users = histories.as_object().unwrap();
+    for item in users.values().flat_map(|history| history.as_array().unwrap()) {
+        if !by_appearance.contains(&item) {
+            by_appearance.push(item);
+        }
+    }
+    assert_eq!(by_appearance.len(), NUM_ITEMS);
+    let cold = &by_appearance[NUM_ITEMS - 2..];
+    let has_cold = |history: &Value| trained(history).iter().any(|item| cold.contains(&item));
+    let without: Map<String, Value> = users
+        .iter()
+        .filter(|(_, history)| !has_cold(history))
+        .map(|(user, history)| (user.clone(), history.clone()))
+        .collect();
+    let (log, left) = (shop.log("cold"), without.len());
+    assert!(0 < left && left < users.len());
+    assert_eq!((&log["cold_items"], &log["training_histories"]), (&json!(2), &json!(left)));
+
+    shop.write_histories(&without.into());
+    shop.train("without", &options);
+    assert_eq!(shop.weights("cold"), shop.weights("without"));
+}
+
+#[test]
+fn nobody_is_asked_about_items_of_a_cold_start_at_validation() {
+    let histories = walks(5);
+    let shop = Shop::with_histories(&histories);
+    shop.train("cold", &["--epochs=1", "--cold-start=0.1"]);
+    let users = histories.as_object().unwrap();
+    let mut seen: Vec<&Value> = Vec::new();
+    users.values().flat_map(|h| h.as_array().unwrap()).for_each(|item| {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    });
+    let cold = &seen[NUM_ITEMS - 2..];
+    let is_asked = |history: &&Value| {
+        let items = history.as_array().unwrap();
+        !items[..items.len() - 1].iter().any(|item| cold.contains(&item))
+    };
+    let asked = users.values().filter(is_asked).count();
+    assert!(0 < asked && asked < users.len());
+    assert_eq!(shop.log("cold")["best"]["users"], json!(asked));
+}
+
+#[test]
+fn cold_starts_that_cannot_be_are_refused() {
+    let shop = Shop::new();
+    for share in ["0", "1", "-0.5", "NaN"] {
+        let option = format!("--cold-start={share}");
+        shop.check_refused("out", &[&option], 1, &["--cold-start", share, "between 0 and 1"]);
+    }
+    let parts = ["histories.json", "that is 0 of the 20 items"];
+    shop.check_refused("out", &["--cold-start=0.001"], 1, &parts);
+    assert!(!shop.path("out").exists(), "nothing was begun");
+
+    shop.train("out", &["--epochs=1", "--cold-start=0.1"]);
+    let parts = ["--cold-start was 0.1 before and is absent now"];
+    shop.check_refused("out", &["--epochs=1", "--resume"], 1, &parts);
+}

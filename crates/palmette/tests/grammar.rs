@@ -243,6 +243,12 @@ fn bench_counts_right_and_wrong() {
     }
     let first = run_json(&[&args[..], &["--limit", "1"]].concat());
     assert_eq!([&first["schemas"], &first["compiled"]], [1, 1]);
+    let ahead = run_json(&[&args[..], &["--ahead", "10000"]].concat());
+    assert!(ahead["ahead_ms"]["max"].as_f64() > Some(0.0), "{ahead}");
+    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
+    {
+        assert_eq!(ahead[counted], report[counted], "{counted}");
+    }
     check_refused(&[&args[..], &["--skip", "2"]].concat(), &["no cases"]);
     check_refused(&[&args[..], &["--walks", "0"]].concat(), &["--walks"]);
 }

@@ -30,6 +30,8 @@ pub struct GrammarReport {
     pub wrong: Vec<String>,
     /// Compilation.
     pub compile_ms: Option<Percentiles>,
+    /// Finding masks out ahead.
+    pub ahead_ms: Option<Percentiles>,
     /// Masks of first walks.
     pub mask_us_cold: Option<Percentiles>,
     /// Masks, the fastest of all walks.
@@ -111,6 +113,7 @@ impl GrammarReport {
             invalid_accepted: texts(false).filter(|text| text.accepted).count(),
             wrong: wrong.map(|outcome| outcome.name.clone()).collect(),
             compile_ms: Percentiles::of(compiled().map(|outcome| outcome.compile_ms).collect()),
+            ahead_ms: Percentiles::of(compiled().map(|outcome| outcome.ahead_ms).collect()),
             mask_us_cold: column(|outcome| &outcome.mask_us_cold),
             mask_us: column(|outcome| &outcome.mask_us),
             commit_us: column(|outcome| &outcome.commit_us),

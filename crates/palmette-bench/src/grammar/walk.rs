@@ -18,6 +18,14 @@ pub trait Compile {
     /// When the grammar is not supported or not one.
     fn compile(&self, case: &GrammarCase) -> Result<Self::Constraint, String>;
 
+    /// Finds masks out before the first text comes, as a server may while a prompt is read. Does nothing by default.
+    ///
+    /// # Errors
+    /// When the grammar turns out not to be usable.
+    fn ahead(&self, _constraint: &Self::Constraint) -> Result<(), String> {
+        Ok(())
+    }
+
     /// How much memory a grammar takes now, without what all grammars over a vocabulary share.
     fn bytes(&self, constraint: &Self::Constraint) -> usize;
 
@@ -37,9 +45,11 @@ pub struct CaseOutcome {
     pub error: Option<String>,
     /// How long that took; the fastest of all times.
     pub compile_ms: f64,
+    /// How long [`ahead`](Compile::ahead) took.
+    pub ahead_ms: f64,
     /// By text.
     pub texts: Vec<TextOutcome>,
-    /// Masks of the first walk, when nothing was visited yet.
+    /// Masks of the first walk, when nothing was visited yet but what was found out ahead.
     pub mask_us_cold: Vec<f64>,
     /// Masks; the fastest of all walks.
     pub mask_us: Vec<f64>,
@@ -68,6 +78,9 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: usize) -> CaseOu
     let began = Instant::now();
     let constraint = compile.compile(case);
     outcome.compile_ms = began.elapsed().as_secs_f64() * 1e3;
+    let began = Instant::now();
+    let constraint = constraint.and_then(|made| compile.ahead(&made).map(|()| made));
+    outcome.ahead_ms = began.elapsed().as_secs_f64() * 1e3;
     let constraint = match constraint {
         Ok(constraint) => constraint,
         Err(error) => {

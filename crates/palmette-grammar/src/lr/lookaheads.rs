@@ -12,7 +12,9 @@
 //! We differ in taking *reads* and *includes* together as one graph over nodes `Read(p, A)` and `Follow(p, A)`, with an
 //! edge from the latter to the former, and in keeping equal sets once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
 
 use super::automaton::{Automaton, StateId};
 use super::rule_table::{RuleId, RuleTable};

@@ -5,8 +5,8 @@
 //! `A → A b`, where `N⁺` has the texts of `N` but the empty one, that cannot happen, and links between stack nodes
 //! that were made at one place in the text form no cycle.
 
+use hashbrown::HashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use crate::analysis::left_corners::LeftCorners;
 use crate::analysis::rule_list::{ByHead, ListedRule, RuleList, is};

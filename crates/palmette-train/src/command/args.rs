@@ -62,6 +62,11 @@ pub(crate) struct TrainArgs {
     /// model that goes into service. Without validation OUT holds the latest model
     #[arg(long, value_enum, default_value_t = HoldOutArg::Both, help_heading = "Training")]
     hold_out: HoldOutArg,
+    /// Hold out this share of the items too, the newest by first appearance in the histories: no
+    /// history with one of them is trained on, nor asked about at validation. `palmette eval
+    /// --cold-start` with the same share asks for them
+    #[arg(long, value_name = "SHARE", help_heading = "Training")]
+    pub(crate) cold_start: Option<f64>,
     /// Histories per step
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Training")]
     batch_size: usize,

@@ -1,31 +1,37 @@
 //! From histories to examples and questions.
 
 use palmette_catalog::Catalog;
-use palmette_eval::{HoldOut, Question, Split, UserHistories, evenly_spread};
+use palmette_eval::{ColdStart, HoldOut, Question, Split, UserHistories, evenly_spread};
 
-/// The semantic IDs of the items of each history that are trained on.
+/// The semantic IDs of the items of each history that are trained on; of a history that has an item
+/// of the cold start there, none.
 pub(crate) fn training_histories(
     catalog: &Catalog,
     histories: &UserHistories,
     hold_out: HoldOut,
+    cold: Option<&ColdStart>,
 ) -> Vec<Vec<Vec<u32>>> {
-    let codes = |history: &Vec<u64>| {
-        hold_out.training(history).iter().map(|&rank| catalog.codes(rank)).collect()
-    };
-    histories.items.iter().map(codes).collect()
+    let trained = histories.items.iter().map(|history| hold_out.training(history));
+    let trained = trained.filter(|items| cold.is_none_or(|cold| cold.is_without(items)));
+    trained.map(|items| items.iter().map(|&rank| catalog.codes(rank)).collect()).collect()
 }
 
-/// The validation questions of at most `most` users; none where their answers are trained on.
-pub(crate) fn validation_questions(
-    histories: &UserHistories,
+/// The validation questions of at most `most` users; none where their answers are trained on, nor
+/// any with an item of the cold start.
+pub(crate) fn validation_questions<'a>(
+    histories: &'a UserHistories,
     hold_out: HoldOut,
+    cold: Option<&ColdStart>,
     most: usize,
-) -> Vec<Question<'_>> {
+) -> Vec<Question<'a>> {
     if hold_out != HoldOut::Both {
         return Vec::new();
     }
     let asked = histories.items.iter().filter_map(|history| Split::Validation.question(history));
-    evenly_spread(&asked.collect::<Vec<_>>(), most)
+    let is_without_cold = |question: &Question<'_>| {
+        cold.is_none_or(|cold| cold.is_without(question.history) && !cold.contains(question.target))
+    };
+    evenly_spread(&asked.filter(is_without_cold).collect::<Vec<_>>(), most)
 }
 
 /// A number that other histories, or a catalog with other semantic IDs, do not have: 64-bit FNV-1a

@@ -20,6 +20,9 @@ pub(crate) struct Log {
     pub(crate) parameters: usize,
     pub(crate) training_histories: usize,
     pub(crate) training_items: usize,
+    /// The newest items, which are kept from training.
+    #[serde(default)]
+    pub(crate) cold_items: usize,
     pub(crate) epochs: Vec<EpochLog>,
     /// The first of the validations with the highest NDCG; what OUT holds. Follows from `epochs`, as
     /// does the next.
@@ -33,6 +36,8 @@ pub(crate) struct Log {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CommandOptions {
     hold_out: HoldOut,
+    #[serde(default)]
+    cold_start: Option<f64>,
     crop: f32,
     drop_items: f32,
     dtype: ExportDtype,
@@ -120,6 +125,7 @@ impl CommandOptions {
         let augmentation = args.augmentation();
         Self {
             hold_out: args.hold_out(),
+            cold_start: args.cold_start,
             crop: augmentation.crop,
             drop_items: augmentation.drop_items,
             dtype: args.dtype(),
@@ -133,8 +139,11 @@ impl CommandOptions {
     /// # Errors
     /// Naming the first option in which a run that is resumed differs.
     pub(crate) fn check_agrees(&self, now: &Self) -> anyhow::Result<()> {
+        let shown =
+            |share: Option<f64>| share.map_or_else(|| "absent".to_owned(), |s| s.to_string());
         for (option, before, now) in [
             ("hold-out", self.hold_out.name().to_owned(), now.hold_out.name().to_owned()),
+            ("cold-start", shown(self.cold_start), shown(now.cold_start)),
             ("crop", self.crop.to_string(), now.crop.to_string()),
             ("drop-items", self.drop_items.to_string(), now.drop_items.to_string()),
             ("dtype", self.dtype.name().into(), now.dtype.name().into()),
@@ -184,6 +193,7 @@ mod tests {
             },
             command: CommandOptions {
                 hold_out: HoldOut::Both,
+                cold_start: None,
                 crop: 0.3,
                 drop_items: 0.1,
                 dtype: ExportDtype::Float32,
@@ -196,6 +206,7 @@ mod tests {
             parameters: 1,
             training_histories: 2,
             training_items: 3,
+            cold_items: 0,
             epochs: Vec::new(),
             best: None,
             validations_since_best: 0,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use palmette_catalog::Catalog;
-use palmette_eval::{EvalOptions, Question, UserHistories, evaluate};
+use palmette_eval::{ColdStart, EvalOptions, Question, UserHistories, evaluate};
 use palmette_model::Model;
 use palmette_recommend::{PromptFormat, Recommender};
 use palmette_train::{HistoryDataset, Trainer, remove_checkpoint};
@@ -48,9 +48,18 @@ impl<'a> Run<'a> {
         catalog: Arc<Catalog>,
         histories: &'a UserHistories,
     ) -> anyhow::Result<Self> {
-        let training = data::training_histories(&catalog, histories, args.hold_out());
+        let cold = match args.cold_start {
+            Some(share) => Some(
+                ColdStart::newest(histories, catalog.num_items(), share)
+                    .with_context(|| format!("--cold-start with {}", args.histories.display()))?,
+            ),
+            None => None,
+        };
+        let hold_out = args.hold_out();
+        let training = data::training_histories(&catalog, histories, hold_out, cold.as_ref());
         let training_items = training.iter().map(Vec::len).sum();
         ensure!(training_items > 0, "{}: no history to train on", args.histories.display());
+        let training_histories = training.len();
         let format = PromptFormat::for_catalog(&catalog, args.max_history)?;
         let config = args.model_config(&format);
         let dataset = HistoryDataset::new(training, format.clone(), args.augmentation());
@@ -65,7 +74,8 @@ impl<'a> Run<'a> {
             command: CommandOptions::new(args),
             fingerprint: data::fingerprint(&catalog, histories),
             parameters: trainer.params().values().len(),
-            training_histories: histories.items.len(),
+            training_histories,
+            cold_items: cold.as_ref().map_or(0, ColdStart::num_items),
             training_items,
             epochs: Vec::new(),
             best: None,
@@ -87,7 +97,8 @@ impl<'a> Run<'a> {
             args,
             questions: data::validation_questions(
                 histories,
-                args.hold_out(),
+                hold_out,
+                cold.as_ref(),
                 args.validation_users,
             ),
             catalog,
@@ -191,12 +202,15 @@ impl<'a> Run<'a> {
     }
 
     fn tell_beginning(&self) {
-        let Log { parameters, training_histories, training_items, .. } = &self.log;
+        let Log { parameters, training_histories, training_items, cold_items, .. } = &self.log;
         let steps = self.trainer.total_steps();
         let mut line = format!(
             "training {parameters} parameters on {training_items} items of {training_histories} \
              histories, {steps} steps"
         );
+        if *cold_items > 0 {
+            line += &format!(", the {cold_items} newest items held out");
+        }
         if self.args.resume {
             line += &format!(", {} of them taken", self.trainer.steps_taken());
         }

@@ -62,7 +62,7 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
     let goal = compiler.goal(root)?;
     let mut emitter = Emitter {
         compiler,
-        spelling: Spelling { whitespace, escapes },
+        spelling: Spelling::new(whitespace, escapes),
         builder: GrammarBuilder::new(),
         nonterminals: Vec::new(),
         rules: Vec::new(),

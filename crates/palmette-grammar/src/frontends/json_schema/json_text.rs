@@ -1,23 +1,32 @@
 //! How strings, whitespace and punctuation are spelled in JSON.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
+
+use hashbrown::HashMap;
 
 use super::enumeration::enumeration;
 use super::options::{Escapes, Whitespace};
 use crate::{CharClass, Regex};
 
 /// The choices of spelling.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Spelling {
-    pub(super) whitespace: Whitespace,
-    pub(super) escapes: Escapes,
+    whitespace: Whitespace,
+    escapes: Escapes,
+    /// Classes of characters that were spelled before. The same few are in most strings of a schema.
+    classes: RefCell<HashMap<CharClass, Regex>>,
 }
 
 impl Spelling {
+    /// With these choices.
+    pub(super) fn new(whitespace: Whitespace, escapes: Escapes) -> Self {
+        Self { whitespace, escapes, classes: RefCell::default() }
+    }
+
     /// A token of JSON: `core` after what may precede every token.
     ///
     /// Whitespace belongs to the token that it precedes, so that a text is cut in one way only.
-    pub(super) fn token(self, core: Regex) -> Regex {
+    pub(super) fn token(&self, core: Regex) -> Regex {
         match self.whitespace {
             Whitespace::Flexible => Regex::concat([blanks(), core]),
             Whitespace::Compact | Whitespace::Spaced => core,
@@ -25,16 +34,16 @@ impl Spelling {
     }
 
     /// What may stand after the whole text.
-    pub(super) fn trailing(self) -> Option<Regex> {
+    pub(super) fn trailing(&self) -> Option<Regex> {
         (self.whitespace == Whitespace::Flexible).then(|| blank().repeat(1, None))
     }
 
-    pub(super) fn comma(self) -> Regex {
+    pub(super) fn comma(&self) -> Regex {
         self.token(Regex::literal(if self.whitespace == Whitespace::Spaced { ", " } else { "," }))
     }
 
     /// A member's name and the colon after it.
-    pub(super) fn name(self, quoted: Regex) -> Regex {
+    pub(super) fn name(&self, quoted: Regex) -> Regex {
         let colon = if self.whitespace == Whitespace::Spaced { ": " } else { ":" };
         Regex::concat([self.token(quoted), self.token(Regex::literal(colon))])
     }
@@ -44,11 +53,11 @@ impl Spelling {
     /// A string is a sequence of spellings of characters, and no spelling begins another; so set operations on
     /// texts are the same set operations on spelled texts, if complements are taken within these.
     /// Half a surrogate pair (`\ud800` alone) is no character and spells nothing.
-    pub(super) fn quoted(self, texts: &Regex) -> Regex {
+    pub(super) fn quoted(&self, texts: &Regex) -> Regex {
         Regex::concat([Regex::literal("\""), self.spelled(texts), Regex::literal("\"")])
     }
 
-    fn spelled(self, texts: &Regex) -> Regex {
+    fn spelled(&self, texts: &Regex) -> Regex {
         let all = |parts: &Arc<[Regex]>| -> Vec<Regex> {
             parts.iter().map(|part| self.spelled(part)).collect()
         };
@@ -74,7 +83,7 @@ impl Spelling {
     }
 
     /// One of several: listed texts by their beginnings, unless all of them are spelled as they are, which need no tree.
-    fn alternate(self, options: &[Regex]) -> Regex {
+    fn alternate(&self, options: &[Regex]) -> Regex {
         let (mut texts, mut spelled) = (Vec::new(), Vec::new());
         for option in options {
             match option {
@@ -92,12 +101,12 @@ impl Spelling {
     }
 
     /// Whether a character is spelled in one way, as it is.
-    fn is_literal(self, character: char) -> bool {
+    fn is_literal(&self, character: char) -> bool {
         self.escapes == Escapes::Needed && is_printable(character) && character != '/'
     }
 
     /// A character of a class.
-    fn one_of(self, class: &CharClass) -> Regex {
+    fn one_of(&self, class: &CharClass) -> Regex {
         match class.ranges() {
             &[(low, high)] if low == high => self.literal(low.encode_utf8(&mut [0; 4])),
             _ => self.class(class),
@@ -106,7 +115,7 @@ impl Spelling {
 
     /// As [`spelled`](Self::spelled), among spelled texts: where any text may come last, whatever may. That a complement of it
     /// is empty is then plain.
-    fn spelled_open(self, texts: &Regex) -> Regex {
+    fn spelled_open(&self, texts: &Regex) -> Regex {
         let anything = Regex::anything();
         let all = |parts: &Arc<[Regex]>| -> Vec<Regex> {
             parts.iter().map(|part| self.spelled_open(part)).collect()
@@ -122,7 +131,7 @@ impl Spelling {
         }
     }
 
-    fn literal(self, text: &str) -> Regex {
+    fn literal(&self, text: &str) -> Regex {
         let mut parts = Vec::new();
         let mut plain = String::new();
         for character in text.chars() {
@@ -137,7 +146,16 @@ impl Spelling {
         Regex::concat(parts)
     }
 
-    fn class(self, class: &CharClass) -> Regex {
+    fn class(&self, class: &CharClass) -> Regex {
+        if let Some(known) = self.classes.borrow().get(class) {
+            return known.clone();
+        }
+        let spelled = self.spelled_class(class);
+        self.classes.borrow_mut().insert(class.clone(), spelled.clone());
+        spelled
+    }
+
+    fn spelled_class(&self, class: &CharClass) -> Regex {
         let raw = CharClass::new([(' ', '!'), ('#', '['), (']', char::MAX)]);
         let mut options = Vec::new();
         let raw = class.intersection(&raw);
@@ -281,7 +299,7 @@ mod tests {
     use super::{super::matching::matches, *};
 
     fn spelling(escapes: Escapes) -> Spelling {
-        Spelling { whitespace: Whitespace::Flexible, escapes }
+        Spelling::new(Whitespace::Flexible, escapes)
     }
 
     /// Every spelling of `character` as a string's content: raw, by a letter, by code units in three mixtures of case.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, hash_map::Entry};
 
 use super::{
     number_reader::{Phase, SetReader, SetState},
@@ -169,50 +169,38 @@ impl NumberAutomaton {
         if n > max_size {
             return None;
         }
-        let mut edges: BTreeMap<(usize, usize), (Regex, usize)> = BTreeMap::new();
+        let mut ways = Ways::new(n + 2);
         for (from, row) in self.edges.iter().enumerate() {
             let mut classes: BTreeMap<usize, Vec<(char, char)>> = BTreeMap::new();
             for (&symbol, &to) in row {
                 classes.entry(to as usize).or_default().push((symbol, symbol));
             }
             for (to, ranges) in classes {
-                edges.insert((from, to), (Regex::Class(CharClass::new(ranges)), 1));
+                ways.add(from, to, Regex::Class(CharClass::new(ranges)), 1);
             }
             if self.accepting[from] {
-                edges.insert((from, n), (Regex::Empty, 0));
+                ways.add(from, n, Regex::Empty, 0);
             }
         }
-        edges.insert((n + 1, 0), (Regex::Empty, 0));
+        ways.add(n + 1, 0, Regex::Empty, 0);
         let mut left: Vec<usize> = (0..n).collect();
         while !left.is_empty() {
-            let cost = |state: usize| {
-                let into = edges.keys().filter(|edge| edge.1 == state && edge.0 != state).count();
-                let from = edges.keys().filter(|edge| edge.0 == state && edge.1 != state).count();
-                into * from
-            };
-            let at = (0..left.len()).min_by_key(|&at| (cost(left[at]), left[at]))?;
+            let at = (0..left.len()).min_by_key(|&at| (ways.cost(left[at]), left[at]))?;
             let state = left.remove(at);
-            let again = edges.remove(&(state, state));
-            let again = again.map(|(regex, size)| (regex.repeat(0, None), size + 1));
-            let into: Vec<_> = edges.keys().filter(|edge| edge.1 == state).copied().collect();
-            let from: Vec<_> = edges.keys().filter(|edge| edge.0 == state).copied().collect();
-            for &enter in &into {
-                for &leave in &from {
-                    let parts = [Some(&edges[&enter]), again.as_ref(), Some(&edges[&leave])];
+            let Removed { into, again, from } = ways.remove(state);
+            for (enter, first) in &into {
+                for (leave, last) in &from {
+                    let parts = [Some(first), again.as_ref(), Some(last)];
                     let size: usize = parts.iter().flatten().map(|part| part.1).sum();
                     let path =
                         Regex::concat(parts.into_iter().flatten().map(|part| part.0.clone()));
-                    let edge = edges.entry((enter.0, leave.1)).or_insert((Regex::Never, 0));
-                    edge.0 = either(std::mem::replace(&mut edge.0, Regex::Never), path);
-                    edge.1 += size;
-                    if edge.1 > max_size {
+                    if ways.add(*enter, *leave, path, size) > max_size {
                         return None;
                     }
                 }
             }
-            edges.retain(|edge, _| edge.0 != state && edge.1 != state);
         }
-        Some(edges.remove(&(n + 1, n)).map_or(Regex::Never, |(regex, _)| regex))
+        Some(ways.texts.remove(&(n + 1, n)).map_or(Regex::Never, |(regex, _)| regex))
     }
 
     #[cfg(test)]
@@ -222,6 +210,70 @@ impl NumberAutomaton {
             .chars()
             .try_fold(0u32, |state, symbol| self.edges[state as usize].get(&symbol).copied());
         end.is_some_and(|state| self.accepting[state as usize])
+    }
+}
+
+/// Texts that lead from one state to another, with their sizes.
+struct Ways {
+    texts: HashMap<(usize, usize), Text>,
+    /// By state: those from which texts lead to it, and those to which they lead from it; itself not among them.
+    sources: Vec<BTreeSet<usize>>,
+    targets: Vec<BTreeSet<usize>>,
+}
+
+type Text = (Regex, usize);
+
+/// What led through a state.
+struct Removed {
+    into: Vec<(usize, Text)>,
+    /// From the state to itself, any number of times.
+    again: Option<Text>,
+    from: Vec<(usize, Text)>,
+}
+
+impl Ways {
+    fn new(num_states: usize) -> Self {
+        let none = vec![BTreeSet::new(); num_states];
+        Self { texts: HashMap::new(), sources: none.clone(), targets: none }
+    }
+
+    /// Adds texts; gives the size of all that lead from the one to the other.
+    fn add(&mut self, from: usize, to: usize, regex: Regex, size: usize) -> usize {
+        if from != to {
+            self.sources[to].insert(from);
+            self.targets[from].insert(to);
+        }
+        match self.texts.entry((from, to)) {
+            Entry::Vacant(new) => new.insert((regex, size)).1,
+            Entry::Occupied(known) => {
+                let known = known.into_mut();
+                known.0 = either(std::mem::replace(&mut known.0, Regex::Never), regex);
+                known.1 += size;
+                known.1
+            }
+        }
+    }
+
+    /// How many ways lead through a state.
+    fn cost(&self, state: usize) -> usize {
+        self.sources[state].len() * self.targets[state].len()
+    }
+
+    fn remove(&mut self, state: usize) -> Removed {
+        let again = self.texts.remove(&(state, state));
+        let again = again.map(|(regex, size)| (regex.repeat(0, None), size + 1));
+        let sources = std::mem::take(&mut self.sources[state]);
+        let targets = std::mem::take(&mut self.targets[state]);
+        for &from in &sources {
+            self.targets[from].remove(&state);
+        }
+        for &to in &targets {
+            self.sources[to].remove(&state);
+        }
+        let mut take = |from, to| self.texts.remove(&(from, to)).expect("a way of the state");
+        let into = sources.iter().map(|&from| (from, take(from, state))).collect();
+        let from = targets.iter().map(|&to| (to, take(state, to))).collect();
+        Removed { into, again, from }
     }
 }
 

@@ -5,6 +5,7 @@ use palmette_core::TokenId;
 
 use super::explore::Explorer;
 use super::found::FoundMasks;
+use super::rows::{Row, Rows};
 use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
@@ -22,11 +23,10 @@ pub(super) struct Memo {
     /// The nodes for the topmost state.
     pub(super) tops: HashMap<(LexerState, StateId), NodeId>,
     pub(super) nodes: Vec<Node>,
-    pub(super) masks: Vec<Box<[u32]>>,
+    pub(super) masks: Rows,
     /// By masks, ascending: their union.
-    unions: HashMap<Box<[MaskId]>, Box<[u32]>>,
+    unions: HashMap<Box<[MaskId]>, Row>,
     union_bytes: usize,
-    by_hash: HashMap<u64, Vec<MaskId>>,
     lexemes: Option<Lexemes>,
     reading: ReadingMemory,
     explorer: Explorer,
@@ -101,9 +101,9 @@ impl Memo {
         self.find(position, &mut found)?;
         match *found.sorted() {
             [] => mask.fill(0),
-            [only] => mask.copy_from_slice(&self.masks[only.0 as usize]),
+            [only] => self.masks.row(only).copy_to(mask),
             ref several => match self.unions.get(several) {
-                Some(known) => mask.copy_from_slice(known),
+                Some(known) => known.copy_to(mask),
                 None => return Err(Missing::Union(several.into())),
             },
         }
@@ -258,12 +258,11 @@ impl Memo {
 
     /// Remembers the union of several masks.
     fn unite(&mut self, num_words: usize, several: Box<[MaskId]>) {
-        let mut union = vec![0; num_words].into_boxed_slice();
-        for mask in &several {
-            let mask = &self.masks[mask.0 as usize];
-            union.iter_mut().zip(mask).for_each(|(word, &mask)| *word |= mask);
-        }
-        self.union_bytes += size_of_val(&*several) + size_of_val(&*union);
+        self.words.clear();
+        self.words.resize(num_words, 0);
+        several.iter().for_each(|&mask| self.masks.row(mask).insert_into(&mut self.words));
+        let union = Row::of(&self.words);
+        self.union_bytes += size_of_val(&*several) + union.memory_bytes();
         self.unions.insert(several, union);
     }
 
@@ -286,7 +285,7 @@ impl Memo {
         let slice;
         let trie = match above.map(|above| &self.nodes[above.0 as usize].known) {
             Some(Known::Some(mask, undecided)) => {
-                self.words.copy_from_slice(&self.masks[mask.0 as usize]);
+                self.masks.row(*mask).copy_to(&mut self.words);
                 undecided
             }
             _ => {
@@ -356,33 +355,8 @@ impl Memo {
 
     /// The number of the mask in the making, which is stored once.
     pub(super) fn intern(&mut self) -> MaskId {
-        let hash = hash(&self.words);
-        let alike = self.by_hash.entry(hash).or_default();
-        let same = |id: &&MaskId| *self.masks[id.0 as usize] == *self.words;
-        if let Some(&known) = alike.iter().find(same) {
-            return known;
-        }
-        let id = MaskId(self.masks.len() as u32);
-        alike.push(id);
-        self.bytes += size_of_val(&*self.words);
-        self.masks.push(self.words.as_slice().into());
+        let (id, bytes) = self.masks.intern(&self.words);
+        self.bytes += bytes;
         id
     }
-}
-
-/// A hash of a mask that is the same everywhere.
-fn hash(mask: &[u32]) -> u64 {
-    // Several lanes, so that no product waits for the one before.
-    const LANES: usize = 8;
-    let mut lanes = [0xCBF2_9CE4_8422_2325_u64; LANES];
-    let mix = |lane: &mut u64, pair: &[u32]| {
-        let word = pair.iter().fold(0, |word, &half| word << 32 | u64::from(half));
-        *lane = (*lane ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
-    };
-    for chunk in mask.chunks(2 * LANES) {
-        lanes.iter_mut().zip(chunk.chunks(2)).for_each(|(lane, pair)| mix(lane, pair));
-    }
-    lanes.into_iter().fold(0, |hash: u64, lane| {
-        (hash ^ lane).wrapping_mul(0xFF51_AFD7_ED55_8CCD).rotate_left(31)
-    })
 }

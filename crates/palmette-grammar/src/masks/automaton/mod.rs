@@ -14,6 +14,7 @@ mod explore;
 mod found;
 mod memo;
 mod prepare;
+mod rows;
 mod saved;
 mod slices;
 mod views;

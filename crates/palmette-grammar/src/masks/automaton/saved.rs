@@ -70,7 +70,7 @@ impl MaskAutomaton {
         let nodes = nodes.collect();
         let mut alike: Vec<_> = memo.alike.iter().map(|(&state, &alike)| (state, alike)).collect();
         alike.sort_unstable();
-        SavedMemo { alike, nodes, masks: memo.masks.concat() }
+        SavedMemo { alike, nodes, masks: memo.masks.concat(self.vocabulary.num_words()) }
     }
 
     /// Takes over what another found out, in place of what was found out here.

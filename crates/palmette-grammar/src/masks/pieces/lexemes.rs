@@ -7,7 +7,7 @@ use super::{PieceId, Pieces, Unread};
 use crate::Budget;
 use crate::TerminalId;
 use crate::lexer::{Lexer, LexerState};
-use crate::regex::expressions::{Exceeded, ExprId, Expressions, Front};
+use crate::regex::expressions::{ExprId, Expressions, Front};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
 /// many, and few tokens begin it.
@@ -39,22 +39,6 @@ pub(super) struct InProgress {
     pub(super) live: Box<[(TerminalId, LexemeId)]>,
 }
 
-/// A terminal is no piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unknown;
-
-impl From<Exceeded> for Unknown {
-    fn from(_: Exceeded) -> Self {
-        Self
-    }
-}
-
-impl From<Unknown> for Unread {
-    fn from(_: Unknown) -> Self {
-        Self::Unknown
-    }
-}
-
 /// Terminals and states of a grammar's lexer as pieces, as far as they were asked for.
 #[derive(Debug)]
 pub(in crate::masks) struct Lexemes {
@@ -66,7 +50,8 @@ pub(in crate::masks) struct Lexemes {
     lexemes: Vec<Lexeme>,
     /// By terminal: its lexeme before the first byte.
     whole: Vec<Whole>,
-    by_state: HashMap<LexerState, Result<Arc<InProgress>, Unknown>>,
+    /// `None` where some terminal is no piece.
+    by_state: HashMap<LexerState, Option<Arc<InProgress>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,24 +93,28 @@ impl Lexemes {
         &mut self,
         lexer: &Lexer,
         state: LexerState,
-    ) -> Result<Arc<InProgress>, Unknown> {
+        budget: &mut Budget<'_>,
+    ) -> Result<Arc<InProgress>, Unread> {
         if let Some(known) = self.by_state.get(&state) {
-            return known.clone();
+            return known.clone().ok_or(Unread::Unknown);
         }
         let found = lexer.remainders(state, |left| {
             if !left.independent {
-                return Err(Unknown);
+                return Err(Unread::Unknown);
             }
             let mut live = Vec::new();
             if !left.fresh {
                 for &(terminal, expr) in left.live {
-                    let lexeme = self.make(left.expressions, expr)?;
+                    let lexeme = self.make(left.expressions, expr, budget)?;
                     live.extend(lexeme.map(|lexeme| (terminal, lexeme)));
                 }
             }
             Ok(Arc::new(InProgress { fresh: left.fresh, live: live.into() }))
         });
-        self.by_state.insert(state, found.clone());
+        // Work that was called off is begun again when it is asked for again.
+        if !matches!(found, Err(Unread::Interrupted(_))) {
+            self.by_state.insert(state, found.clone().ok());
+        }
         found
     }
 
@@ -134,13 +123,14 @@ impl Lexemes {
         &mut self,
         lexer: &Lexer,
         terminal: TerminalId,
-    ) -> Result<Option<LexemeId>, Unknown> {
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
         if let Some(&Whole::Known(known)) = self.whole.get(terminal.index()) {
             return Ok(known);
         }
         let found = lexer.remainders(lexer.start(), |left| {
             match left.live.binary_search_by_key(&terminal, |&(terminal, _)| terminal) {
-                Ok(at) => self.make(left.expressions, left.live[at].1),
+                Ok(at) => self.make(left.expressions, left.live[at].1, budget),
                 Err(_) => Ok(None),
             }
         })?;
@@ -155,23 +145,20 @@ impl Lexemes {
         &mut self,
         expressions: &mut Expressions,
         expr: ExprId,
-    ) -> Result<Option<LexemeId>, Unknown> {
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
         if let Some(&known) = self.by_expr.get(&expr) {
             return Ok(known);
         }
         if !expressions.is_context_free(expr) {
-            return Err(Unknown);
+            return Err(Unread::Unknown);
         }
-        let Front { blanks, text, rest } =
-            expressions.making(&mut Budget::unlimited()).front(expr)?;
+        let Front { blanks, text, rest } = expressions.making(budget).front(expr)?;
         let mut growing = self.pieces.growing();
         let mut piece = |expr| {
-            let here = growing.expressions.making(&mut Budget::unlimited()).import(
-                expressions,
-                expr,
-                &mut self.imported,
-            )?;
-            self.pieces.intern(&mut growing, here)
+            let mut making = growing.expressions.making(budget);
+            let here = making.import(expressions, expr, &mut self.imported)?;
+            self.pieces.intern(&mut growing, here, budget)
         };
         let known_whole = text.len() < LONG && (blanks.is_some() || text.is_empty());
         let made = match piece(rest)? {

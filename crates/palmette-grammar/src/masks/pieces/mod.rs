@@ -14,12 +14,17 @@
 //! That holds where terminals do not compete for lexemes ([`Lexing::Any`](crate::Lexing::Any)) and none looks at what is
 //! around its lexeme.
 
+mod alike;
 mod analysis;
+mod byte_groups;
+mod compare;
 mod lexemes;
+mod models;
 mod reading;
 mod shape;
 mod steps;
 mod suffixes;
+mod token_set;
 mod tops;
 
 use hashbrown::HashMap;
@@ -62,8 +67,11 @@ pub(super) enum Unread {
 }
 
 impl From<Exceeded> for Unread {
-    fn from(_: Exceeded) -> Self {
-        Self::Unknown
+    fn from(exceeded: Exceeded) -> Self {
+        match exceeded {
+            Exceeded::Interrupted(why) => Self::Interrupted(why),
+            _ => Self::Unknown,
+        }
     }
 }
 
@@ -101,6 +109,8 @@ struct Growing {
     /// `None` for expressions that match nothing.
     ids: HashMap<ExprId, Option<PieceId>>,
     num_pieces: usize,
+    /// Pieces that others are like.
+    hubs: Vec<PieceId>,
     /// For how many bytes two pieces agree.
     agreements: HashMap<(PieceId, PieceId), Option<u8>>,
 }
@@ -127,6 +137,7 @@ impl Pieces {
                 expressions,
                 ids: HashMap::new(),
                 num_pieces: 0,
+                hubs: Vec::new(),
                 agreements: HashMap::new(),
             }),
             suffixes: Suffixes::new(trie),
@@ -149,34 +160,54 @@ impl Pieces {
     }
 
     /// The piece after a byte; `None` when nothing goes on so.
-    fn advance(&self, piece: PieceId, byte: u8) -> Result<Option<PieceId>, Exceeded> {
+    fn advance(
+        &self,
+        piece: PieceId,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<PieceId>, Exceeded> {
         let from = self.piece(piece);
         let class = from.classes.class(byte);
         match from.row[class].load(Ordering::Acquire) {
-            UNKNOWN => self.find(from, class),
+            UNKNOWN => self.find(from, class, budget),
             DEAD => Ok(None),
             found => Ok(Some(PieceId(found - FIRST_PIECE))),
         }
     }
 
+    /// The bytes that a piece tells apart.
+    fn classes(&self, piece: PieceId) -> &ByteClasses {
+        &self.piece(piece).classes
+    }
+
     #[cold]
-    fn find(&self, from: &Piece, class: usize) -> Result<Option<PieceId>, Exceeded> {
+    fn find(
+        &self,
+        from: &Piece,
+        class: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<PieceId>, Exceeded> {
         let byte = from.classes.representatives()[class];
         let mut growing = self.growing();
-        let after = growing.expressions.making(&mut Budget::unlimited()).derive(from.expr, byte)?;
-        let found = self.intern(&mut growing, after)?;
+        let after = growing.expressions.making(budget).derive(from.expr, byte)?;
+        let found = self.intern(&mut growing, after, budget)?;
         let entry = found.map_or(DEAD, |piece| piece.0 + FIRST_PIECE);
         from.row[class].store(entry, Ordering::Release);
         Ok(found)
     }
 
     /// The piece of an expression; `None` when that matches nothing.
-    fn intern(&self, growing: &mut Growing, expr: ExprId) -> Result<Option<PieceId>, Exceeded> {
+    fn intern(
+        &self,
+        growing: &mut Growing,
+        expr: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<PieceId>, Exceeded> {
         if let Some(&known) = growing.ids.get(&expr) {
             return Ok(known);
         }
         self.num_expressions.store(growing.expressions.len(), Ordering::Relaxed);
-        if !growing.expressions.making(&mut Budget::unlimited()).matches_something(expr)? {
+        if !growing.expressions.making(budget).matches_something(expr)? {
             growing.ids.insert(expr, None);
             return Ok(None);
         }

@@ -82,7 +82,7 @@ impl Reading<'_, '_> {
         words: &mut [u32],
     ) -> Result<(), Unread> {
         self.budget.spend(1)?;
-        let in_progress = self.lexemes.in_progress(self.recognizer.lexer(), lexer)?;
+        let in_progress = self.lexemes.in_progress(self.recognizer.lexer(), lexer, self.budget)?;
         let pieces = Arc::clone(self.lexemes.pieces());
         let tops = Tops::new(std::mem::take(&mut self.memory.tops), states, lowest);
         self.memory.fronts.clear();
@@ -189,7 +189,11 @@ impl Filling<'_, '_, '_, '_> {
         shifts.sort_unstable();
         let mut after = Vec::new();
         for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {
-            let Some(lexeme) = self.reading.lexemes.whole(recognizer.lexer(), of_terminal[0].0)?
+            let Some(lexeme) = self.reading.lexemes.whole(
+                recognizer.lexer(),
+                of_terminal[0].0,
+                self.reading.budget,
+            )?
             else {
                 continue;
             };
@@ -198,7 +202,9 @@ impl Filling<'_, '_, '_, '_> {
             show(self, lexeme, &after)?;
         }
         for terminal in recognizer.ignored().iter() {
-            if let Some(lexeme) = self.reading.lexemes.whole(recognizer.lexer(), terminal)? {
+            if let Some(lexeme) =
+                self.reading.lexemes.whole(recognizer.lexer(), terminal, self.reading.budget)?
+            {
                 show(self, lexeme, &[After::Same(stack)])?;
             }
         }
@@ -278,7 +284,7 @@ impl Filling<'_, '_, '_, '_> {
                 self.begin(place.at(suffix), after);
             }
             for (&byte, at) in suffixes.node(suffix).bytes().iter().zip(0..) {
-                if let Some(next) = self.pieces.advance(piece, byte)? {
+                if let Some(next) = self.pieces.advance(piece, byte, self.reading.budget)? {
                     let child = suffixes.child_at(self.reading.trie, suffix, at);
                     self.insert(place.at(child));
                     work.push((child, next));
@@ -302,7 +308,7 @@ impl Filling<'_, '_, '_, '_> {
         while let Some(&node) = nodes.get(done) {
             done += 1;
             for (&byte, at) in self.pieces.suffixes.node(node).bytes().iter().zip(0..) {
-                if self.pieces.advance(blanks, byte)?.is_some() {
+                if self.pieces.advance(blanks, byte, self.reading.budget)?.is_some() {
                     let child = self.pieces.suffixes.child_at(self.reading.trie, node, at);
                     self.insert(place.at(child));
                     nodes.push(child);

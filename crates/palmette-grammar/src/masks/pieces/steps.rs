@@ -2,8 +2,9 @@
 
 use hashbrown::HashMap;
 
-use super::{PieceId, Pieces};
-use crate::regex::expressions::Exceeded;
+use super::byte_groups::{Groups, group_bit};
+use super::{PieceId, Pieces, Unread};
+use crate::Budget;
 
 /// A piece that a walk has met. A number into [`Steps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,13 +39,12 @@ impl<'a> Steps<'a> {
     ///
     /// # Errors
     /// When a walk meets too many.
-    pub(super) fn number(&mut self, piece: PieceId) -> Result<Local, Exceeded> {
+    pub(super) fn number(&mut self, piece: PieceId) -> Result<Local, Unread> {
         if let Some(&known) = self.numbers.get(&piece) {
             return Ok(known);
         }
-        let max = usize::from(u16::MAX - FIRST);
-        if self.known.len() >= max {
-            return Err(Exceeded::Expressions(max));
+        if self.known.len() >= usize::from(u16::MAX - FIRST) {
+            return Err(Unread::Unknown);
         }
         let number = Local(self.known.len() as u16);
         self.known.push(Known { piece, ends: self.pieces.ends(piece) });
@@ -65,22 +65,74 @@ impl<'a> Steps<'a> {
 
     /// The piece after a byte.
     #[inline]
-    pub(super) fn advance(&mut self, from: Local, byte: u8) -> Result<Option<Local>, Exceeded> {
+    pub(super) fn advance(
+        &mut self,
+        from: Local,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Local>, Unread> {
         match self.rows[usize::from(from.0)][usize::from(byte)] {
-            UNASKED => self.find(from, byte),
+            UNASKED => self.find(from, byte, budget),
             NOWHERE => Ok(None),
             found => Ok(Some(Local(found - FIRST))),
         }
     }
 
+    /// [`advance`](Self::advance) where there may be no piece left already.
+    #[inline]
+    pub(super) fn advance_if(
+        &mut self,
+        from: Option<Local>,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Local>, Unread> {
+        match from {
+            Some(from) => self.advance(from, byte, budget),
+            None => Ok(None),
+        }
+    }
+
     #[cold]
-    fn find(&mut self, from: Local, byte: u8) -> Result<Option<Local>, Exceeded> {
-        let found = match self.pieces.advance(self.piece(from), byte)? {
+    fn find(
+        &mut self,
+        from: Local,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Local>, Unread> {
+        let piece = self.piece(from);
+        let found = match self.pieces.advance(piece, byte, budget)? {
             Some(piece) => Some(self.number(piece)?),
             None => None,
         };
         let entry = found.map_or(NOWHERE, |local| local.0 + FIRST);
         self.rows[usize::from(from.0)][usize::from(byte)] = entry;
         Ok(found)
+    }
+
+    /// Asks for the steps by all bytes but those of some groups.
+    pub(super) fn complete(
+        &mut self,
+        from: Local,
+        but: Groups,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        let pieces = self.pieces;
+        let classes = pieces.classes(self.piece(from));
+        let mut by_class = vec![UNASKED; classes.representatives().len()];
+        for byte in 0..=u8::MAX {
+            if but & group_bit(byte) != 0 {
+                continue;
+            }
+            let at = usize::from(byte);
+            match self.rows[usize::from(from.0)][at] {
+                UNASKED if by_class[classes.class(byte)] == UNASKED => {
+                    self.find(from, byte, budget)?;
+                    by_class[classes.class(byte)] = self.rows[usize::from(from.0)][at];
+                }
+                UNASKED => self.rows[usize::from(from.0)][at] = by_class[classes.class(byte)],
+                known => by_class[classes.class(byte)] = known,
+            }
+        }
+        Ok(())
     }
 }

@@ -30,6 +30,9 @@ impl Maker<'_, '_> {
     }
 
     fn without_far_counts(&mut self, of: ExprId, num_bytes: u32) -> Made {
+        if self.facts(of).greatest_bound <= num_bytes {
+            return Ok(of);
+        }
         // Chains are long, nesting is bounded: down the chain to what is known, and back.
         let (mut heads, mut rest) = (Vec::new(), of);
         let mut whole = loop {

@@ -110,7 +110,7 @@ impl Maker<'_, '_> {
 
 impl Node {
     /// Shows the expressions it is made of.
-    fn parts(&self, mut show: impl FnMut(ExprId)) {
+    pub(super) fn parts(&self, mut show: impl FnMut(ExprId)) {
         match self {
             Self::Never | Self::Empty => {}
             Self::Switch(arms) => arms.iter().for_each(|arm| show(arm.then)),

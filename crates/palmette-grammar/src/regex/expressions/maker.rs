@@ -92,6 +92,7 @@ impl Maker<'_, '_> {
             at_end: false,
             reach: 0,
             shortest: self.shortest_of(node),
+            greatest_bound: self.greatest_bound_of(node),
         };
         facts.at_end = match node {
             Node::Never | Node::Switch(_) | Node::Grows(_) | Node::Longer(_) => false,
@@ -195,6 +196,15 @@ impl Maker<'_, '_> {
                 items.iter().map(of).min().unwrap_or(0)
             }
         }
+    }
+
+    fn greatest_bound_of(&self, node: &Node) -> u32 {
+        let mut greatest = match node {
+            Node::Repeat(repeat) => repeat.max.unwrap_or(repeat.min).max(repeat.min),
+            _ => 0,
+        };
+        node.parts(|part| greatest = greatest.max(self.facts(part).greatest_bound));
+        greatest
     }
 
     /// The part's lexemes are part of the whole's.

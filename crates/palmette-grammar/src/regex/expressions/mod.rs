@@ -22,7 +22,6 @@ mod import;
 mod maker;
 mod ordered;
 mod relax;
-mod roam;
 mod utf8;
 
 use std::sync::Arc;
@@ -33,9 +32,8 @@ pub(crate) use compile::CompileErrorKind;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub(crate) use import::Front;
 pub(crate) use maker::Maker;
-pub(crate) use roam::Roaming;
 
-use crate::{Budget, Interrupted};
+use crate::{Budget, CharClass, Interrupted};
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,6 +115,8 @@ struct Facts {
     reach: u32,
     /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each other are not looked into.
     shortest: u32,
+    /// No repeat within has a greater bound.
+    greatest_bound: u32,
 }
 
 /// What bounds the work of [`Expressions`].
@@ -169,6 +169,7 @@ pub(crate) struct Expressions {
     relaxations: HashMap<ExprId, ExprId>,
     nonempty_lexemes: HashMap<ExprId, bool>,
     nonempty_conditions: HashMap<ExprId, bool>,
+    char_classes: HashMap<CharClass, ExprId>,
     /// Every UTF-8 text.
     utf8: ExprId,
     limits: ExpressionLimits,
@@ -204,6 +205,7 @@ impl Expressions {
             relaxations: HashMap::new(),
             nonempty_lexemes: HashMap::new(),
             nonempty_conditions: HashMap::new(),
+            char_classes: HashMap::new(),
             utf8: ExprId::NEVER,
             limits,
         };

@@ -17,6 +17,15 @@ type Ranges = Vec<(u32, u32)>;
 impl Maker<'_, '_> {
     /// One character of the class. Equal classes are equal expressions.
     pub(super) fn class(&mut self, class: &CharClass) -> Made {
+        if let Some(&known) = self.char_classes.get(class) {
+            return Ok(known);
+        }
+        let made = self.new_class(class)?;
+        self.char_classes.insert(class.clone(), made);
+        Ok(made)
+    }
+
+    fn new_class(&mut self, class: &CharClass) -> Made {
         let mut scalars = Ranges::new();
         for &(low, high) in class.ranges() {
             let (low, high) = (low as u32, high as u32);

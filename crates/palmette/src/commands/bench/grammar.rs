@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -14,7 +15,7 @@ use palmette_bench::grammar::{
 use palmette_core::{TokenId, mask};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::store::{MaskStore, Steps};
-use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
+use palmette_grammar::{Budget, CompletionLimits, GrammarConstraint, Recognizer, RecognizerLimits};
 use palmette_vocabulary::LoadedVocabulary;
 
 use crate::commands::grammar::{ReadingArgs, Syntax};
@@ -58,6 +59,10 @@ pub(crate) struct GrammarArgs {
     /// Times each text is followed; masks and commits count with their fastest, the first also by itself
     #[arg(long, value_name = "N", default_value_t = 3)]
     walks: usize,
+    /// Time before the first walk in which masks are found out ahead on a thread of their own, as a server may while a
+    /// prompt is read
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    ahead: u64,
     /// Print a JSON line for each case, with all its times, instead of the report
     #[arg(long, conflicts_with = "json")]
     lines: bool,
@@ -101,7 +106,9 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     if cases.iter().any(|case| case.kind == Syntax::JsonSchema.name()) {
         vocabulary.prepare_json();
     }
-    let compiler = Compiler { reading: args.reading.clone(), engine: args.engine, vocabulary, end };
+    let (reading, engine) = (args.reading.clone(), args.engine);
+    let ahead = Duration::from_millis(args.ahead);
+    let compiler = Compiler { reading, engine, ahead, vocabulary, end };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
     let mut outcomes: Vec<CaseOutcome> = Vec::with_capacity(cases.len());
     for case in &cases {
@@ -171,6 +178,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 struct Compiler {
     reading: ReadingArgs,
     engine: Engine,
+    ahead: Duration,
     vocabulary: Arc<VocabularySlices>,
     end: TokenId,
 }
@@ -195,6 +203,19 @@ impl Compile for Compiler {
                 GrammarConstraint::by_walking(recognizer, vocabulary).with_store(Arc::new(store))
             }
         })
+    }
+
+    fn ahead(&self, constraint: &GrammarConstraint) -> Result<(), String> {
+        if self.ahead.is_zero() {
+            return Ok(());
+        }
+        let limits = CompletionLimits { steps: u64::MAX, ..CompletionLimits::default() };
+        let running = constraint.complete_in_background(limits);
+        let running = running.map_err(|error| error.to_string())?;
+        if !running.wait(self.ahead) {
+            running.stop();
+        }
+        running.join().map(|_| ()).map_err(|error| error.to_string())
     }
 
     fn bytes(&self, constraint: &GrammarConstraint) -> usize {
@@ -222,6 +243,7 @@ fn text(report: &GrammarReport) -> String {
     }
     let figures = [
         ("compile ms", report.compile_ms),
+        ("ahead ms", report.ahead_ms.filter(|figure| figure.max > 0.01)),
         ("mask us, first walk", report.mask_us_cold),
         ("mask us", report.mask_us),
         ("commit us", report.commit_us),

@@ -1,0 +1,211 @@
+//! What tokens do to a piece, given what they do to another that it is mostly like.
+
+use hashbrown::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use palmette_core::{TokenId, mask};
+
+use super::Unread;
+use super::alike::Alike;
+use super::analysis::{Analysing, Analysis, Except};
+use super::byte_groups::{Groups, NUM_GROUPS, group_bit};
+use super::steps::Local;
+use super::token_set::TokenSet;
+
+/// How a piece differs from its model.
+pub(super) struct Comparison {
+    /// The tokens that stay within the model.
+    words: Vec<u32>,
+    /// Tokens with bytes of these groups do not stay, but for those that are inserted.
+    deadly: Groups,
+    /// Tokens that stay.
+    inserted: Vec<TokenId>,
+    /// Tokens that do not.
+    denied: Vec<TokenId>,
+    /// Nodes where the piece may end and the model may not.
+    added: Vec<u32>,
+    /// Nodes where the model may end and the piece may not, in ascending order.
+    removed: Vec<Range<u32>>,
+}
+
+/// What is left of both at a node.
+#[derive(Clone, Copy)]
+struct Pair {
+    own: Option<Local>,
+    like: Option<Local>,
+    /// Whether a byte on the way here told them apart without being deadly, where some are: all tokens from here
+    /// on are inserted or denied, whatever the model says.
+    apart: bool,
+}
+
+/// Whether a piece and its model may differ in counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// They do not, or that is not asked.
+    Same,
+    /// They do, in how often something is repeated.
+    Differ,
+}
+
+/// More exceptions than this are not kept: the trie of suffixes is built without them.
+const MAX_EXCEPTIONS: usize = 4096;
+
+impl Comparison {
+    /// Walks where the piece and its model differ; `None` where more than `most` nodes are left to both.
+    pub(super) fn walk(
+        at: &mut Analysing<'_, '_, '_>,
+        root: (Local, Local),
+        alike: &Alike,
+        counts: Counts,
+        model: &Analysis,
+        most: usize,
+    ) -> Result<Option<Self>, Unread> {
+        let deadly = alike.deadly;
+        let mut found = Self {
+            words: model.stay.to_words(at.num_words),
+            deadly,
+            inserted: Vec::new(),
+            denied: Vec::new(),
+            added: Vec::new(),
+            removed: Vec::new(),
+        };
+        let (trie, pieces, mut left) = (at.trie, at.pieces, most);
+        let mut agreements: HashMap<(Local, Local), Option<u8>> = HashMap::new();
+        let mut path = vec![Pair { own: Some(root.0), like: Some(root.1), apart: false }];
+        let mut index = 1;
+        while index < trie.num_nodes() {
+            at.budget.spend(1)?;
+            let node = trie.node(index);
+            path.truncate(node.depth);
+            let above = path[node.depth - 1];
+            let own = at.steps.advance_if(above.own, node.byte, at.budget)?;
+            let like = at.steps.advance_if(above.like, node.byte, at.budget)?;
+            let bit = group_bit(node.byte);
+            let apart = above.apart || deadly != 0 && alike.telling & !deadly & bit != 0;
+            let end = trie.end(index);
+            if own == like {
+                if apart && own.is_some() {
+                    found.restore(trie.tokens_in(trie.ranks(index)));
+                }
+                index = end;
+                continue;
+            }
+            let Some(own) = own else {
+                if apart || deadly & bit == 0 {
+                    found.denied.extend_from_slice(trie.tokens_in(trie.ranks(index)));
+                }
+                found.removed.push(index as u32..end as u32);
+                index = end;
+                continue;
+            };
+            if let Some(like) = like {
+                let (below, height) = (pieces.shape.below(index), pieces.shape.height(index));
+                let mut same = alike.holds((own, like), below, height);
+                if !same && counts == Counts::Differ {
+                    let agreed = match agreements.get(&(own, like)) {
+                        Some(&known) => known,
+                        None => {
+                            let pair = (at.steps.piece(own), at.steps.piece(like));
+                            let agreed = pieces.agreement(pair.0, pair.1, at.budget)?;
+                            agreements.insert((own, like), agreed);
+                            agreed
+                        }
+                    };
+                    same = agreed.is_some_and(|agreed| agreed >= height);
+                }
+                if same {
+                    if apart {
+                        found.restore(trie.tokens_in(trie.ranks(index)));
+                    }
+                    index = end;
+                    continue;
+                }
+            }
+            if left == 0 {
+                return Ok(None);
+            }
+            left -= 1;
+            if apart || like.is_none() {
+                found.inserted.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+            }
+            if end > index + 1 {
+                let ends = like.is_some_and(|like| at.steps.ends(like));
+                match (at.steps.ends(own), ends) {
+                    (true, false) => found.added.push(index as u32),
+                    (false, true) => found.removed.push(index as u32..index as u32 + 1),
+                    _ => {}
+                }
+            }
+            path.push(Pair { own: Some(own), like, apart });
+            index += 1;
+        }
+        Ok(Some(found))
+    }
+
+    /// These tokens do what they do to the model.
+    fn restore(&mut self, tokens: &[TokenId]) {
+        let words = &self.words;
+        self.inserted.extend(tokens.iter().filter(|&&token| mask::contains(words, token)));
+    }
+
+    /// What tokens do to the piece.
+    pub(super) fn like(mut self, at: &Analysing<'_, '_, '_>, model: &Analysis) -> Analysis {
+        let mut removed = Vec::new();
+        let mut ends = Vec::with_capacity(model.ends.len() + self.added.len());
+        let mut ranges = self.removed.iter().peekable();
+        for &end in &*model.ends {
+            while ranges.next_if(|range| range.end <= end).is_some() {}
+            let gone = ranges.peek().is_some_and(|range| range.contains(&end));
+            if gone { removed.push(end) } else { ends.push(end) }
+        }
+        let kept = !ends.is_empty() && model.suffixes.iter().all(|(_, except)| except.is_none());
+        let except = if kept { exceptions(at, &removed) } else { None };
+        ends.extend_from_slice(&self.added);
+        ends.sort_unstable();
+        let suffixes = match except {
+            Some(except) => {
+                let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
+                let same = model.suffixes.iter().map(|&(id, _)| (id, except.clone()));
+                same.chain(at.suffixes(&self.added)).collect()
+            }
+            None => at.suffixes(&ends).into_iter().collect(),
+        };
+        Analysis { stay: self.stay(at), suffixes, ends: ends.into() }
+    }
+
+    fn stay(&mut self, at: &Analysing<'_, '_, '_>) -> TokenSet {
+        let mut words = std::mem::take(&mut self.words);
+        for group in 0..NUM_GROUPS {
+            if self.deadly >> group & 1 == 1 {
+                let having = at.pieces.shape.having(group);
+                words.iter_mut().zip(having).for_each(|(word, having)| *word &= !having);
+            }
+        }
+        for token in &self.denied {
+            words[token.index() / 32] &= !(1 << (token.index() % 32));
+        }
+        self.inserted.iter().for_each(|&token| mask::insert(&mut words, token));
+        TokenSet::of_words(words)
+    }
+}
+
+/// The tokens that go on after these nodes; `None` when they are many.
+fn exceptions(at: &Analysing<'_, '_, '_>, removed: &[u32]) -> Option<Except> {
+    let (trie, mut tokens) = (at.trie, Vec::new());
+    for &node in removed {
+        let (node, depth) = (node as usize, trie.node(node as usize).depth);
+        let mut below = node + 1;
+        while below < trie.end(node) {
+            let left = (trie.node(below).depth - depth) as u32;
+            let own = trie.tokens_in(trie.own_ranks(below));
+            tokens.extend(own.iter().map(|&token| (token, left)));
+            below += 1;
+        }
+        if tokens.len() > MAX_EXCEPTIONS {
+            return None;
+        }
+    }
+    tokens.sort_unstable();
+    Some(Except { tokens: tokens.into() })
+}
