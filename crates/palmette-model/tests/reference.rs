@@ -294,7 +294,7 @@ fn damaged_models_are_named() {
 
     let shape = load_damaged("tied_f32", |dir| edit_config(dir, "intermediate_size", 40.into()));
     assert!(
-        shape.contains("mlp.gate_proj.weight is [48, 32]; config.json makes it [40, 32]"),
+        shape.contains("mlp.gate_proj.weight is [48, 32]; the configuration makes it [40, 32]"),
         "{shape}"
     );
 
@@ -325,12 +325,12 @@ fn huge_sizes_are_not_believed() {
     };
     for (field, word) in [
         ("num_hidden_layers", "lacks the tensor model.layers.2."),
-        ("vocab_size", "config.json makes it [2147483648, 32]"),
-        ("hidden_size", "config.json makes it [97, 2147483648]"),
-        ("intermediate_size", "config.json makes it [2147483648, 32]"),
-        ("num_attention_heads", "config.json makes it [34359738368, 32]"),
+        ("vocab_size", "the configuration makes it [2147483648, 32]"),
+        ("hidden_size", "the configuration makes it [97, 2147483648]"),
+        ("intermediate_size", "the configuration makes it [2147483648, 32]"),
+        ("num_attention_heads", "the configuration makes it [34359738368, 32]"),
         ("num_key_value_heads", "which is not a multiple of"),
-        ("head_dim", "config.json makes it [8589934592, 32]"),
+        ("head_dim", "the configuration makes it [8589934592, 32]"),
     ] {
         let reason = change(field).unwrap_err().to_string();
         assert!(reason.contains(word), "{field}: {reason}");
