@@ -12,11 +12,11 @@ use super::{CatalogState, Index, ItemSet};
 /// are 573 KB. These cost what is allowed, not what there is. A row of which more than a sixteenth is to be set is
 /// cleared whole, and so are rows of fewer than 256 words; plain rows are as good there.
 ///
-/// Memory: the rows, and a sixteenth of it and 36 bytes a row for what they remember. Made once and reused, one
+/// Memory: the rows, and a sixteenth of it and 33 bytes a row for what they remember. Made once and reused, one
 /// for each thread; filling allocates only when there are more rows than ever before.
 ///
-/// PERF: what all rows remember is one list. With a list a row, each in a cache line of its own, clearing 140 rows waited for as
-/// many lines more.
+/// PERF: what all rows remember is one list. With a list a row, each in a cache line of its own, 140 rows of 32,768
+/// bits, cold, took 17 to 22 us where they take 11 to 14.
 #[derive(Clone, Debug)]
 pub struct MaskRows {
     words_per_row: usize,
