@@ -2,7 +2,6 @@
 //!
 //! After every few epochs the head is asked for the validation items, and OUT holds the best so far.
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use serde::Serialize;
 use super::data;
 use super::draft_args::DraftArgs;
 use super::log::Validation;
+use super::outcome::Outcome;
 use super::progress::Progress;
 use super::publish::Candidate;
 
@@ -139,7 +139,16 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
         write_log(&log, &args.out)?;
     }
     drop(progress);
-    report(args, &log)
+    Outcome {
+        out: &args.out,
+        parameters: log.parameters,
+        epochs: &log.epochs,
+        best: log.best.as_ref(),
+        seconds: log.seconds,
+        made: "the model and its draft head are",
+        latest: "head",
+    }
+    .report(args.json)
 }
 
 /// Training together, or of the head alone.
@@ -264,30 +273,4 @@ fn is_better(log: &DraftLog, validation: &Validation) -> bool {
 fn write_log(log: &DraftLog, out: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(log)?;
     Ok(replace_text(&out.join("draft.json"), &(text + "\n"))?)
-}
-
-fn report(args: &DraftArgs, log: &DraftLog) -> anyhow::Result<()> {
-    let out = args.out.display();
-    let mut stdout = std::io::stdout().lock();
-    if args.json {
-        let document = serde_json::json!({
-            "out": out.to_string(),
-            "parameters": log.parameters,
-            "epochs": log.epochs,
-            "best": log.best,
-            "seconds": log.seconds,
-        });
-        writeln!(stdout, "{document}")?;
-        return Ok(());
-    }
-    writeln!(stdout, "{:.0} s; the model and its draft head are in {out}", log.seconds)?;
-    match &log.best {
-        Some(best) => writeln!(
-            stdout,
-            "best validation at epoch {}: HR@10 {:.4}, NDCG@10 {:.4}, {} users",
-            best.epoch, best.hit_rate_at_10, best.ndcg_at_10, best.users
-        )?,
-        None => writeln!(stdout, "no user was asked at validation: it is the last epoch's head")?,
-    }
-    Ok(())
 }

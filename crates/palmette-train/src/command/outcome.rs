@@ -1,0 +1,56 @@
+//! What `train` and `draft` say in the end.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::log::Validation;
+
+/// What a training came to, for its user.
+pub(super) struct Outcome<'a, E> {
+    pub(super) out: &'a Path,
+    pub(super) parameters: usize,
+    pub(super) epochs: &'a [E],
+    pub(super) best: Option<&'a Validation>,
+    pub(super) seconds: f64,
+    /// What is in OUT, with its verb.
+    pub(super) made: &'a str,
+    /// What the last epoch's is taken of, where nobody was asked.
+    pub(super) latest: &'a str,
+}
+
+impl<E: Serialize> Outcome<'_, E> {
+    /// Says it as text, or as one JSON document.
+    pub(super) fn report(&self, json: bool) -> anyhow::Result<()> {
+        let out = self.out.display();
+        let mut stdout = std::io::stdout().lock();
+        if json {
+            let document = serde_json::json!({
+                "out": out.to_string(),
+                "parameters": self.parameters,
+                "epochs": self.epochs,
+                "best": self.best,
+                "seconds": self.seconds,
+            });
+            writeln!(stdout, "{document}")?;
+            return Ok(());
+        }
+        writeln!(stdout, "{:.0} s; {} in {out}", self.seconds, self.made)?;
+        match self.best {
+            Some(best) => writeln!(
+                stdout,
+                "best validation at epoch {}: HR@10 {:.4}, NDCG@10 {:.4}, {} users",
+                best.epoch, best.hit_rate_at_10, best.ndcg_at_10, best.users
+            )?,
+            None => {
+                let latest = self.latest;
+                writeln!(
+                    stdout,
+                    "no user was asked at validation: it is the last epoch's {latest}"
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
