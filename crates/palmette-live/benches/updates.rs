@@ -16,8 +16,9 @@
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
 //!
 //! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of `apply`;
-//! of the time from the call of `apply` until the other thread took a snapshot that has the batch; and of
-//! the steps that commit a first, second and third code.
+//! of the time from the call of `apply` until the other thread took a snapshot that has the batch; of
+//! the steps that commit a first, second and third code; and, beside updates, of the steps that come so many
+//! steps after a new snapshot was taken, and of those over so many segments.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildOptions, CatalogBuilder, CodeTokens, Item, LevelTokens};
 use palmette_core::{Constraint, TokenId, mask};
-use palmette_live::{LiveCatalog, LiveOptions, SnapshotConstraint, SyncPolicy, Update};
+use palmette_live::{LiveCatalog, LiveOptions, MAX_SEGMENTS, SnapshotConstraint, SyncPolicy, Update};
 use serde_json::json;
 
 const NUM_LEVELS: usize = 4;
@@ -102,17 +103,25 @@ fn main() {
         .collect();
     let applies: Vec<Duration> = applies.iter().map(|&(_, _, took)| took).collect();
     let mut times = vec![
-        ("step_us_alone".to_owned(), micros(alone.0.clone())),
-        ("step_us_with_updates".to_owned(), micros(beside.0.clone())),
+        ("step_us_alone".to_owned(), micros(times_of(&alone.0, |_| true))),
+        ("step_us_with_updates".to_owned(), micros(times_of(&beside.0, |_| true))),
         ("apply_us".to_owned(), micros(applies)),
         ("visible_us".to_owned(), micros(visible)),
     ];
-    for level in 1..NUM_LEVELS {
+    for code in 1..NUM_LEVELS {
         for (name, steps) in [("alone", &alone.0), ("with_updates", &beside.0)] {
-            let numbered = (1..).zip(steps);
-            let of_level = numbered.filter(|&(number, _)| level_of(number) == level);
-            let times_of_level = of_level.map(|(_, &time)| time).collect();
-            times.push((format!("step_us_{name}_code_{level}"), micros(times_of_level)));
+            let times_of_code = times_of(steps, |step| step.code == code);
+            times.push((format!("step_us_{name}_code_{code}"), micros(times_of_code)));
+        }
+    }
+    for after in AFTER_SWAP.windows(2) {
+        let times_after = times_of(&beside.0, |step| (after[0]..after[1]).contains(&step.after));
+        times.push((format!("step_us_after_swap_{}", after[0]), micros(times_after)));
+    }
+    for number in 1..=MAX_SEGMENTS {
+        let times_over = times_of(&beside.0, |step| step.num_segments == number);
+        if !times_over.is_empty() {
+            times.push((format!("step_us_segments_{number}"), micros(times_over)));
         }
     }
     report(
@@ -132,8 +141,25 @@ fn main() {
     );
 }
 
-/// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns how long
-/// each step took, and all of them.
+/// A step that was timed.
+struct Step {
+    took: Duration,
+    /// The code, counted from 1, that it committed.
+    code: usize,
+    /// Steps since the first over its snapshot.
+    after: u64,
+    num_segments: usize,
+}
+
+/// Where the groups of steps by their distance from a new snapshot begin.
+const AFTER_SWAP: [u64; 6] = [0, 1, 2, 8, 32, u64::MAX];
+
+fn times_of(steps: &[Step], is_in: impl Fn(&Step) -> bool) -> Vec<Duration> {
+    steps.iter().filter(|step| is_in(step)).map(|step| step.took).collect()
+}
+
+/// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns the steps, and
+/// how long all of them took.
 fn decode(
     live: &LiveCatalog,
     tokens: &Arc<CodeTokens>,
@@ -141,7 +167,7 @@ fn decode(
     changed: &Changed,
     seen: &Mutex<Vec<(u64, Instant)>>,
     is_over: impl Fn(Duration) -> bool,
-) -> (Vec<Duration>, Duration) {
+) -> (Vec<Step>, Duration) {
     let words = mask::num_words(NUM_TOKENS);
     let mut masks = vec![0; NUM_BEAMS * words];
     let (mut scratch, mut steps) = (Default::default(), Vec::new());
@@ -149,14 +175,15 @@ fn decode(
     let begun = Instant::now();
     let mut last = u64::MAX;
     let mut times = Vec::new();
-    let mut number = 0;
+    let (mut number, mut swapped_at) = (0, 0);
     while !is_over(begun.elapsed()) {
         number += 1;
         let snapshot = live.snapshot();
         if snapshot.generation() != last {
-            last = snapshot.generation();
+            (last, swapped_at) = (snapshot.generation(), number);
             times.push((last, Instant::now()));
         }
+        let num_segments = snapshot.segments().len();
         let constraint = SnapshotConstraint::new(snapshot, tokens.clone()).expect("they fit");
         let level = level_of(number);
         states.clear();
@@ -179,7 +206,8 @@ fn decode(
         let step = Instant::now();
         constraint.commit_all(&mut states, &last_tokens, &mut scratch).expect("they are allowed");
         constraint.fill_masks(&states, &mut scratch, &mut masks);
-        steps.push(step.elapsed());
+        let (took, after) = (step.elapsed(), number - swapped_at);
+        steps.push(Step { took, code: level, after, num_segments });
         std::hint::black_box(&mut masks);
     }
     seen.lock().expect("no panic").extend(times);
