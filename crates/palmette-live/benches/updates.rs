@@ -29,7 +29,9 @@ use std::time::{Duration, Instant};
 use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildOptions, CatalogBuilder, CodeTokens, Item, LevelTokens};
 use palmette_core::{Constraint, TokenId, mask};
-use palmette_live::{LiveCatalog, LiveOptions, MAX_SEGMENTS, SnapshotConstraint, SyncPolicy, Update};
+use palmette_live::{
+    LiveCatalog, LiveOptions, MAX_SEGMENTS, SnapshotConstraint, SyncPolicy, Update,
+};
 use serde_json::json;
 
 const NUM_LEVELS: usize = 4;

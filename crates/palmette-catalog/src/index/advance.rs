@@ -31,7 +31,7 @@ impl Index {
     }
 
     #[inline(always)]
-    fn advance_runs(
+    pub(super) fn advance_runs(
         &self,
         states: &mut [CatalogState],
         items: Option<&ItemSet>,
@@ -184,23 +184,26 @@ impl Index {
 
     /// Whether the mask kept for a state has a code.
     #[inline]
-    fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
+    pub(super) fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
         let mask = self.kept_mask(state, items).unwrap_or_default();
         mask.get(code as usize / 32).is_some_and(|word| word >> (code % 32) & 1 == 1)
     }
 
     #[inline]
-    fn state_or_dead(&self, ranks: Range<u64>, key: u64, level: usize) -> CatalogState {
+    pub(super) fn state_or_dead(&self, ranks: Range<u64>, key: u64, level: usize) -> CatalogState {
         let state = self.state(ranks, key, level);
         if state.is_dead() { CatalogState::DEAD } else { state }
     }
 }
 
-/// Bits of a mask before that of a code.
+/// Bits of a mask, of a line or two, before that of a code.
+///
+/// PERF: all words are counted, since how many come before is not predictable.
 #[inline(always)]
 fn ones_before(mask: &[u32], code: u32) -> u64 {
-    let (word, keep) = (code as usize / 32, (1_u32 << (code % 32)) - 1);
-    let whole: u32 = mask[..word.min(mask.len())].iter().map(|word| word.count_ones()).sum();
-    let part = mask.get(word).map_or(0, |word| (word & keep).count_ones());
-    u64::from(whole + part)
+    let ones = |(first, word): (u32, &u32)| {
+        let from_on = u32::MAX.checked_shl(code.saturating_sub(first)).unwrap_or(0);
+        (word & !from_on).count_ones()
+    };
+    (0..).step_by(32).zip(mask).map(ones).sum::<u32>().into()
 }

@@ -343,9 +343,7 @@ impl SparseLevel {
     pub(crate) fn child_after(&self, parent: &Range<u64>, others: u64) -> Range<u64> {
         match &self.starts {
             None => 0..0,
-            Some(starts) => {
-                range_of(starts, starts.count_before(parent.start).saturating_add(others), parent)
-            }
+            Some(starts) => starts.nth_after(parent, others),
         }
     }
 
