@@ -8,9 +8,10 @@
 //! One thread takes decoding steps without a pause, each on the newest snapshot: 140 beams, at the prefixes of
 //! items drawn at random among those that no update was about, commit a token and get their masks. That is
 //! timed; finding the prefixes, of 0 to 2 codes and as many for all beams of a step, is not. First alone, for
-//! `S` seconds (10); then beside another thread that applies 10,000 updates a second, half of them
-//! upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
-//! in the background. In the end the contents are compared with those that the updates should have led to.
+//! half of `S` seconds (10); then for `S` seconds beside another thread that applies 10,000 updates a second, half
+//! of them upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
+//! in the background; then alone for the other half, over the snapshot of the beginning: a machine that is slower
+//! for a while is so for both. In the end the contents are compared with those that the updates should have led to.
 //!
 //! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
@@ -30,7 +31,7 @@ use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildOptions, CatalogBuilder, CodeTokens, Item, LevelTokens};
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_live::{
-    LiveCatalog, LiveOptions, MAX_SEGMENTS, SnapshotConstraint, SyncPolicy, Update,
+    LiveCatalog, LiveOptions, MAX_SEGMENTS, Snapshot, SnapshotConstraint, SyncPolicy, Update,
 };
 use serde_json::json;
 
@@ -60,16 +61,23 @@ fn main() {
     eprintln!("{} items in {:.1} s", options.items, begun.elapsed().as_secs_f64());
     let tokens = tokens();
 
-    let limit = Duration::from_secs(options.seconds);
+    let half = Duration::from_secs(options.seconds) / 2;
     let changed = Changed::new(options.items);
     let (seen, is_done) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-    let alone = decode(&live, &tokens, &options, &changed, &seen, |elapsed| elapsed >= limit);
-    seen.lock().expect("no panic").clear();
+    let first = live.snapshot();
+    let decode_first = || {
+        let snapshot = || first.clone();
+        decode(snapshot, &tokens, &options, &changed, &Mutex::default(), |took| took >= half).0
+    };
+    let mut alone = decode_first();
     let mut applies = Vec::new();
     let mut state = State::default();
     let beside = std::thread::scope(|scope| {
         let decoder = scope.spawn(|| {
-            decode(&live, &tokens, &options, &changed, &seen, |_| is_done.load(Ordering::Relaxed))
+            let snapshot = || live.snapshot();
+            decode(snapshot, &tokens, &options, &changed, &seen, |_| {
+                is_done.load(Ordering::Relaxed)
+            })
         });
         let begun = Instant::now();
         for n in 0..options.seconds * UPDATES_A_SECOND / BATCH {
@@ -89,6 +97,7 @@ fn main() {
     state.check(&live, options.items);
     live.wait_for_merges();
     state.check(&live, options.items);
+    alone.extend(decode_first());
     drop(live);
     let begun = Instant::now();
     let live = LiveCatalog::open(&dir, live_options(&options)).expect("it was closed");
@@ -105,13 +114,13 @@ fn main() {
         .collect();
     let applies: Vec<Duration> = applies.iter().map(|&(_, _, took)| took).collect();
     let mut times = vec![
-        ("step_us_alone".to_owned(), micros(times_of(&alone.0, |_| true))),
+        ("step_us_alone".to_owned(), micros(times_of(&alone, |_| true))),
         ("step_us_with_updates".to_owned(), micros(times_of(&beside.0, |_| true))),
         ("apply_us".to_owned(), micros(applies)),
         ("visible_us".to_owned(), micros(visible)),
     ];
     for code in 1..NUM_LEVELS {
-        for (name, steps) in [("alone", &alone.0), ("with_updates", &beside.0)] {
+        for (name, steps) in [("alone", &alone), ("with_updates", &beside.0)] {
             let times_of_code = times_of(steps, |step| step.code == code);
             times.push((format!("step_us_{name}_code_{code}"), micros(times_of_code)));
         }
@@ -163,7 +172,7 @@ fn times_of(steps: &[Step], is_in: impl Fn(&Step) -> bool) -> Vec<Duration> {
 /// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns the steps, and
 /// how long all of them took.
 fn decode(
-    live: &LiveCatalog,
+    snapshot: impl Fn() -> Arc<Snapshot>,
     tokens: &Arc<CodeTokens>,
     options: &Options,
     changed: &Changed,
@@ -180,7 +189,7 @@ fn decode(
     let (mut number, mut swapped_at) = (0, 0);
     while !is_over(begun.elapsed()) {
         number += 1;
-        let snapshot = live.snapshot();
+        let snapshot = snapshot();
         if snapshot.generation() != last {
             (last, swapped_at) = (snapshot.generation(), number);
             times.push((last, Instant::now()));

@@ -110,24 +110,47 @@ impl Index {
         items: Option<&ItemSet>,
     ) {
         let level = states[0].level();
+        // Where most items are in, a child's ranks are asked whether any is: masks after it read them too.
+        let (sets, ranks) = match items {
+            Some(items) if items.len() > self.num_items / 2 => (None, Some(items.ranks())),
+            items => (items, None),
+        };
         for (state, &code) in states.iter().zip(codes) {
             let mask = self.dense.mask(level, state.key);
             prefetch(mask, 0);
             prefetch(mask, code as usize / 32);
-            if items.is_some() {
-                prefetch(self.kept_mask(state, items).unwrap_or_default(), code as usize / 32);
+            if sets.is_some() {
+                prefetch(self.kept_mask(state, sets).unwrap_or_default(), code as usize / 32);
             }
             sparse.prefetch_starts(&self.within(state));
         }
         states.iter().for_each(|state| sparse.prefetch_listed_starts(&self.within(state)));
         for (state, &code) in states.iter_mut().zip(codes) {
-            let ranks = if self.is_kept(state, items, code) {
+            let child = if self.is_kept(state, sets, code) {
                 let mask = self.dense.mask(level, state.key);
                 sparse.child_after(&self.within(state), ones_before(mask, code))
             } else {
                 0..0
             };
-            *state = self.state_or_dead(ranks, 0, level + 1);
+            if let Some(ranks) = ranks {
+                ranks.prefetch(child.start);
+            }
+            *state = self.state_or_dead(child, 0, level + 1);
+            self.prefetch_codes_after(state);
+        }
+        let Some(ranks) = ranks else { return };
+        for state in states {
+            if !ranks.any_in(state.ranks()) {
+                *state = CatalogState::DEAD;
+            }
+        }
+    }
+
+    /// Asks for what masks after this state will read first.
+    #[inline(always)]
+    pub(super) fn prefetch_codes_after(&self, state: &CatalogState) {
+        if let Some(sparse) = self.sparse_level(state.level()) {
+            sparse.prefetch_codes_or_starts(&self.within(state));
         }
     }
 
@@ -179,6 +202,7 @@ impl Index {
             let is_in = members.is_none_or(|members| members.has_child(place, ranks.clone()));
             let ranks = if is_in { ranks } else { 0..0 };
             states[at] = self.state_or_dead(ranks, 0, level + 1);
+            self.prefetch_codes_after(&states[at]);
         }
     }
 
