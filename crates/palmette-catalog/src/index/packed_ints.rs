@@ -10,19 +10,6 @@ use super::position_list::partition_point;
 /// Most bits of one number: what an unaligned 64-bit read always holds whole.
 const MAX_BITS: u32 = 57;
 
-/// By their bits, the numbers that one read holds and that are visited at once, 8 at most; none where they have no
-/// bits.
-const PER_READ: [u8; MAX_BITS as usize + 1] = {
-    let mut per_read = [0; MAX_BITS as usize + 1];
-    let mut bits = 1;
-    while bits <= MAX_BITS {
-        let held = MAX_BITS / bits;
-        per_read[bits as usize] = if held < 8 { held as u8 } else { 8 };
-        bits += 1;
-    }
-    per_read
-};
-
 /// A frozen array of numbers, each in the same number of bits, 0 to 57.
 ///
 /// Cost: a read is one unaligned load, a shift and a mask; nearly always one cache line. A read
@@ -150,24 +137,11 @@ impl PackedReader<'_> {
         first: u64,
         mut visit: impl FnMut(u64, bool),
     ) {
-        // Those of codebooks of 2048 and 256 codes are known when this is compiled.
-        match PER_READ[(self.bits as usize).min(PER_READ.len() - 1)] {
+        let Some(per_read) = u64::from(MAX_BITS).checked_div(self.bits) else {
             // All numbers are 0, however many a damaged file says there are.
-            0 => visit(0, !range.is_empty()),
-            5 => self.visit_reads(range, first, 5, visit),
-            7 => self.visit_reads(range, first, 7, visit),
-            per_read => self.visit_reads(range, first, per_read.into(), visit),
-        }
-    }
-
-    #[inline(always)]
-    fn visit_reads(
-        &self,
-        range: Range<u64>,
-        first: u64,
-        per_read: u64,
-        mut visit: impl FnMut(u64, bool),
-    ) {
+            return visit(0, !range.is_empty());
+        };
+        let per_read = per_read.min(8);
         let (mut index, mut word) = (range.start, first);
         while index < range.end {
             for at in 0..per_read {
