@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 use palmette_catalog::Catalog;
 use palmette_eval::{ColdStart, Histories};
 use palmette_model::Model;
-use palmette_model::draft::DraftForm;
+use palmette_model::draft::{DraftForm, DraftShape};
 use palmette_recommend::{Mode, PromptFormat, Recommender, Verification};
 use palmette_train::{
     ExportDtype, HeadTrainer, HistoryDataset, Layout, Params, TrainOptions, Trainer,
@@ -72,62 +72,22 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     let cold = data::cold_start(run_args, &catalog, &histories)?;
     let hold_out = run_args.hold_out();
     let training = data::training_histories(&catalog, &histories, hold_out, cold.as_ref());
-    let levels = format.levels.len();
-    for codes in training.iter().flatten().map(Vec::len).chain([catalog.num_levels()]) {
-        ensure!(
-            codes == levels,
-            "{}: an item's semantic ID has {codes} codes, the model spells {levels}; a draft head says all of them",
-            run_args.catalog.display()
-        );
-    }
-    let (form, options) = (args.form(), args.train_options());
+    check_lengths(args, &catalog, &training, format.levels.len())?;
     let about = Drafting {
-        options: options.clone(),
-        form,
+        options: args.train_options(),
+        form: args.form(),
         head_only: args.head_only,
         command: RunOptions::new(run_args),
         fingerprint: fingerprint::of_data(&catalog, &histories),
         model_fingerprint: fingerprint::of_weights(&decoder),
         cold_items: cold.as_ref().map_or(0, ColdStart::num_items),
     };
-    let judge = Judge {
-        catalog,
-        format: format.clone(),
-        questions: data::validation_questions(
-            &histories,
-            hold_out,
-            cold.as_ref(),
-            run_args.validation_users,
-        ),
-        mode: Mode::Draft(Verification::Masks),
-        beam_width: run_args.validation_beam_width,
-        threads: run_args.threads(),
-    };
+    let mode = Mode::Draft(Verification::Masks);
+    let judge = Judge::new(run_args, catalog, format.clone(), &histories, cold.as_ref(), mode);
     let setup = Setup { about, judge, dtype: ExportDtype::Float32, patience: 0 };
     let shape = format.draft_shape();
     let dataset = HistoryDataset::new(training, format, args.augmentation()).with_branches();
-    let mut run = Run::begin(run_args, setup, || {
-        let checkpoint = run_args.checkpoint();
-        let new = || Params::with_draft(&decoder, form, &shape, options.seed);
-        let layout = || Layout::with_draft(decoder.config(), form, &shape);
-        let options = options.clone();
-        if !args.head_only {
-            let trainer = match run_args.resume {
-                false => Trainer::from_params(new(), options, dataset)?,
-                true => Trainer::resume_expecting(&checkpoint, &layout(), options, dataset)?,
-            };
-            return Ok(Learner::Model(Box::new(trainer)));
-        }
-        let progress = Progress::new(run_args.json, 0, 0, Duration::ZERO);
-        progress.doing("hidden states");
-        let trainer = match run_args.resume {
-            false => HeadTrainer::new(new(), options, &dataset, |_| {})?,
-            true => {
-                HeadTrainer::resume_expecting(&checkpoint, &layout(), options, &dataset, |_| {})?
-            }
-        };
-        Ok(Learner::Head(Box::new(trainer)))
-    })?;
+    let mut run = Run::begin(run_args, setup, || learner(args, &decoder, &shape, dataset))?;
     let decoder = decoder.values().len();
     let head = run.log().parameters - decoder;
     let what = match run.learner() {
@@ -149,4 +109,49 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
         latest: "head",
     }
     .report(run_args.json)
+}
+
+/// # Errors
+/// When a semantic ID has another length than the model's prompts are made of.
+fn check_lengths(
+    args: &DraftArgs,
+    catalog: &Catalog,
+    training: &[Vec<Vec<u32>>],
+    levels: usize,
+) -> anyhow::Result<()> {
+    let mut lengths = training.iter().flatten().map(Vec::len).chain([catalog.num_levels()]);
+    match lengths.find(|&codes| codes != levels) {
+        None => Ok(()),
+        Some(codes) => bail!(
+            "{}: an item's semantic ID has {codes} codes, the model spells {levels}; a draft head says all of them",
+            args.run.catalog.display()
+        ),
+    }
+}
+
+/// Begins anew from the decoder, or goes on from the checkpoint.
+fn learner(
+    args: &DraftArgs,
+    decoder: &Params,
+    shape: &DraftShape,
+    data: HistoryDataset,
+) -> anyhow::Result<Learner> {
+    let (form, options, checkpoint) = (args.form(), args.train_options(), args.run.checkpoint());
+    let seed = options.seed;
+    let new = || Params::with_draft(decoder, form, shape, seed);
+    let layout = || Layout::with_draft(decoder.config(), form, shape);
+    if !args.head_only {
+        let trainer = match args.run.resume {
+            false => Trainer::from_params(new(), options, data)?,
+            true => Trainer::resume_expecting(&checkpoint, &layout(), options, data)?,
+        };
+        return Ok(Learner::Model(Box::new(trainer)));
+    }
+    let progress = Progress::new(args.run.json, 0, 0, Duration::ZERO);
+    progress.doing("hidden states");
+    let trainer = match args.run.resume {
+        false => HeadTrainer::new(new(), options, &data, |_| {})?,
+        true => HeadTrainer::resume_expecting(&checkpoint, &layout(), options, &data, |_| {})?,
+    };
+    Ok(Learner::Head(Box::new(trainer)))
 }

@@ -4,27 +4,54 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_catalog::Catalog;
-use palmette_eval::{EvalOptions, Question, evaluate};
+use palmette_eval::{ColdStart, EvalOptions, Question, UserHistories, evaluate};
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
 use palmette_recommend::{Mode, PromptFormat, Recommender};
 
 use super::course::Validation;
+use super::data;
+use super::run_args::RunArgs;
 
 const VALIDATION_K: usize = 10;
 
 /// The questions of a run's validations, and what is needed to ask them.
 pub(crate) struct Judge<'a> {
-    pub(crate) catalog: Arc<Catalog>,
-    pub(crate) format: PromptFormat,
-    pub(crate) questions: Vec<Question<'a>>,
+    catalog: Arc<Catalog>,
+    format: PromptFormat,
+    questions: Vec<Question<'a>>,
     /// Whether the decoder or its draft head is asked.
-    pub(crate) mode: Mode,
-    pub(crate) beam_width: usize,
-    pub(crate) threads: usize,
+    mode: Mode,
+    beam_width: usize,
+    threads: usize,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    /// Asks as `args` say, and nothing about the items of the cold start.
+    pub(crate) fn new(
+        args: &RunArgs,
+        catalog: Arc<Catalog>,
+        format: PromptFormat,
+        histories: &'a UserHistories,
+        cold: Option<&ColdStart>,
+        mode: Mode,
+    ) -> Self {
+        let most = args.validation_users;
+        let questions = data::validation_questions(histories, args.hold_out(), cold, most);
+        let (beam_width, threads) = (args.validation_beam_width, args.threads());
+        Self { catalog, format, questions, mode, beam_width, threads }
+    }
+
+    /// The prompts of the model that is asked.
+    pub(crate) fn format(&self) -> &PromptFormat {
+        &self.format
+    }
+
+    /// Whether a draft head is asked.
+    pub(crate) fn asks_head(&self) -> bool {
+        matches!(self.mode, Mode::Draft(_))
+    }
+
     /// Asks the model in `dir` all questions; `None` where there are none.
     pub(crate) fn ask(&self, dir: &Path, epoch: u64) -> anyhow::Result<Option<Validation>> {
         if self.questions.is_empty() {

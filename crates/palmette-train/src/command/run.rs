@@ -8,7 +8,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use palmette_recommend::Mode;
 use palmette_train::{ExportDtype, remove_checkpoint};
 
 use super::course::{Course, EpochLog, Validation};
@@ -135,7 +134,7 @@ impl<'a, A: About> Run<'a, A> {
             self.progress.step(report.step, loss / count as f64);
         }
         let mean = |sum: f64| sum / steps as f64;
-        let draft_loss = matches!(self.judge.mode, Mode::Draft(_)).then(|| mean(draft_loss));
+        let draft_loss = self.judge.asks_head().then(|| mean(draft_loss));
         let epoch = self.learner.epochs_done();
         Ok(EpochLog { epoch, loss: mean(loss), draft_loss, validation: None })
     }
@@ -145,7 +144,7 @@ impl<'a, A: About> Run<'a, A> {
     fn validate(&mut self, epoch: u64) -> anyhow::Result<Option<Validation>> {
         self.progress.doing("validation");
         let (out, params) = (&self.args.out, self.learner.averaged());
-        let candidate = Candidate::write(out, &params, self.dtype, &self.judge.format)?;
+        let candidate = Candidate::write(out, &params, self.dtype, self.judge.format())?;
         let validation = self.judge.ask(candidate.dir(), epoch)?;
         if validation.as_ref().is_none_or(|validation| self.log.course.is_better(validation)) {
             candidate.publish(out)?;

@@ -83,19 +83,8 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
         training_items,
         cold_items: cold.as_ref().map_or(0, ColdStart::num_items),
     };
-    let judge = Judge {
-        catalog,
-        format: format.clone(),
-        questions: data::validation_questions(
-            &histories,
-            hold_out,
-            cold.as_ref(),
-            run_args.validation_users,
-        ),
-        mode: Mode::Beam,
-        beam_width: run_args.validation_beam_width,
-        threads: run_args.threads(),
-    };
+    let judge =
+        Judge::new(run_args, catalog, format.clone(), &histories, cold.as_ref(), Mode::Beam);
     let mut what = format!("on {training_items} items of {training_histories} histories");
     if about.cold_items > 0 {
         what += &format!(", the {} newest items held out", about.cold_items);
@@ -107,8 +96,8 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
             false => Trainer::new(&config, options, dataset)?,
             true => {
                 config.check().map_err(anyhow::Error::msg).context("the model's shape")?;
-                let (checkpoint, layout) = (run_args.checkpoint(), Layout::new(&config));
-                Trainer::resume_expecting(&checkpoint, &layout, options, dataset)?
+                let layout = Layout::new(&config);
+                Trainer::resume_expecting(&run_args.checkpoint(), &layout, options, dataset)?
             }
         };
         Ok(Learner::Model(Box::new(trainer)))
