@@ -276,7 +276,7 @@ impl Constraint for CatalogConstraint {
         let level = committed
             .checked_sub(num_tokens)
             .ok_or(RollbackError { asked: num_tokens, committed })?;
-        *state = self.catalog.index().prefix_of(state.start, level, |_| {});
+        *state = self.catalog.index().prefix_of(state.ranks().start, level, |_| {});
         Ok(())
     }
 

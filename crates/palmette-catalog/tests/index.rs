@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_attributes::RankSet;
-use palmette_catalog::index::{CatalogState, MAX_CODE, MaskRows};
+use palmette_catalog::index::{CatalogState, MAX_CODE, MaskRows, MaskTarget, PartScratch};
 use palmette_catalog::{
     BuildOptions, Catalog, CatalogConstraint, Check, CodeTokens, FileError, Filter, Item,
     LevelTokens, TokensError,
@@ -277,6 +277,55 @@ proptest! {
             expected.extend(catalog.children(state).into_iter().map(|(code, child)| (at, code, child)));
         }
         prop_assert_eq!(children, expected);
+    }
+
+    /// Parts of states, some of them dead, move and give masks as each would alone.
+    #[test]
+    fn parts_equal_single_states(
+        items in prop_oneof![items(), clustered_items()],
+        dense_levels in prop::option::of(0_usize..3),
+        level in 0_usize..5,
+        is_filtered: bool,
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0..NUM_CODES + 1, any::<bool>()), 0..100),
+    ) {
+        let options = BuildOptions { dense_levels, ..Default::default() };
+        let Ok(catalog) = Catalog::build(items.into(), &options) else { return Ok(()) };
+        let index = catalog.index();
+        let some = RankSet::from_ranks(catalog.num_items(), (0..catalog.num_items()).step_by(3));
+        let some = index.item_set(some);
+        let set = is_filtered.then_some(&some);
+        let mut found = vec![index.start()];
+        for _ in 0..level {
+            let mut next = Vec::new();
+            index.successors(&found, set, |_, _, child| next.push(child));
+            found = next;
+        }
+        let part = |(pick, _, is_dead): &(prop::sample::Index, u32, bool)| match *is_dead || found.is_empty() {
+            true => CatalogState::DEAD,
+            false => *pick.get(&found),
+        };
+        let mut states: Vec<(u8, CatalogState)> = picks.iter().map(|pick| (7, part(pick))).collect();
+        let codes: Vec<u32> = picks.iter().map(|&(_, code, _)| code).collect();
+
+        let (words, first_bit) = (40, 5);
+        let mut masks = vec![1 << 31; states.len() * words];
+        let mut scratch = PartScratch::default();
+        let target = MaskTarget { masks: &mut masks, words_per_row: words, first_bit };
+        index.add_masks_of_parts(level, &states, |s| &s.1, set, target, &mut scratch);
+        let before = states.clone();
+        index.advance_parts(level, &mut states, |s| &mut s.1, &codes, set, &mut scratch);
+        for (at, (_, part)) in before.into_iter().enumerate() {
+            let mut expected = vec![0; words];
+            let mut child = None;
+            if !part.is_dead() {
+                index.fill_masks(&[part], set, &[first_bit; 8], words, &mut expected);
+                child = index.child(&part, codes[at]);
+            }
+            expected.iter_mut().for_each(|word| *word |= 1 << 31);
+            prop_assert_eq!(&masks[at * words..][..words], expected);
+            let is_in = |child: &CatalogState| set.is_none_or(|set| set.ranks().any_in(child.ranks()));
+            prop_assert_eq!(states[at], (7, child.filter(is_in).unwrap_or(CatalogState::DEAD)));
+        }
     }
 
     /// Rows that clear what they set hold what rows that are cleared whole do, whatever they held before.

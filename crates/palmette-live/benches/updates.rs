@@ -8,16 +8,18 @@
 //! One thread takes decoding steps without a pause, each on the newest snapshot: 140 beams, at the prefixes of
 //! items drawn at random among those that no update was about, commit a token and get their masks. That is
 //! timed; finding the prefixes, of 0 to 2 codes and as many for all beams of a step, is not. First alone, for
-//! `S` seconds (10); then beside another thread that applies 10,000 updates a second, half of them
-//! upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
-//! in the background. In the end the contents are compared with those that the updates should have led to.
+//! half of `S` seconds (10); then for `S` seconds beside another thread that applies 10,000 updates a second, half
+//! of them upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
+//! in the background; then alone for the other half, over the snapshot of the beginning: a machine that is slower
+//! for a while is so for both. In the end the contents are compared with those that the updates should have led to.
 //!
 //! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
 //!
 //! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of `apply`;
-//! of the time from the call of `apply` until the other thread took a snapshot that has the batch; and of
-//! the steps that commit a first, second and third code.
+//! of the time from the call of `apply` until the other thread took a snapshot that has the batch; of
+//! the steps that commit a first, second and third code; and, beside updates, of the steps that come so many
+//! steps after a new snapshot was taken, and of those over so many segments.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,7 +30,9 @@ use std::time::{Duration, Instant};
 use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildOptions, CatalogBuilder, CodeTokens, Item, LevelTokens};
 use palmette_core::{Constraint, TokenId, mask};
-use palmette_live::{LiveCatalog, LiveOptions, SnapshotConstraint, SyncPolicy, Update};
+use palmette_live::{
+    LiveCatalog, LiveOptions, MAX_SEGMENTS, Snapshot, SnapshotConstraint, SyncPolicy, Update,
+};
 use serde_json::json;
 
 const NUM_LEVELS: usize = 4;
@@ -57,16 +61,23 @@ fn main() {
     eprintln!("{} items in {:.1} s", options.items, begun.elapsed().as_secs_f64());
     let tokens = tokens();
 
-    let limit = Duration::from_secs(options.seconds);
+    let half = Duration::from_secs(options.seconds) / 2;
     let changed = Changed::new(options.items);
     let (seen, is_done) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-    let alone = decode(&live, &tokens, &options, &changed, &seen, |elapsed| elapsed >= limit);
-    seen.lock().expect("no panic").clear();
+    let first = live.snapshot();
+    let decode_first = || {
+        let snapshot = || first.clone();
+        decode(snapshot, &tokens, &options, &changed, &Mutex::default(), |took| took >= half).0
+    };
+    let mut alone = decode_first();
     let mut applies = Vec::new();
     let mut state = State::default();
     let beside = std::thread::scope(|scope| {
         let decoder = scope.spawn(|| {
-            decode(&live, &tokens, &options, &changed, &seen, |_| is_done.load(Ordering::Relaxed))
+            let snapshot = || live.snapshot();
+            decode(snapshot, &tokens, &options, &changed, &seen, |_| {
+                is_done.load(Ordering::Relaxed)
+            })
         });
         let begun = Instant::now();
         for n in 0..options.seconds * UPDATES_A_SECOND / BATCH {
@@ -86,6 +97,7 @@ fn main() {
     state.check(&live, options.items);
     live.wait_for_merges();
     state.check(&live, options.items);
+    alone.extend(decode_first());
     drop(live);
     let begun = Instant::now();
     let live = LiveCatalog::open(&dir, live_options(&options)).expect("it was closed");
@@ -102,17 +114,25 @@ fn main() {
         .collect();
     let applies: Vec<Duration> = applies.iter().map(|&(_, _, took)| took).collect();
     let mut times = vec![
-        ("step_us_alone".to_owned(), micros(alone.0.clone())),
-        ("step_us_with_updates".to_owned(), micros(beside.0.clone())),
+        ("step_us_alone".to_owned(), micros(times_of(&alone, |_| true))),
+        ("step_us_with_updates".to_owned(), micros(times_of(&beside.0, |_| true))),
         ("apply_us".to_owned(), micros(applies)),
         ("visible_us".to_owned(), micros(visible)),
     ];
-    for level in 1..NUM_LEVELS {
-        for (name, steps) in [("alone", &alone.0), ("with_updates", &beside.0)] {
-            let numbered = (1..).zip(steps);
-            let of_level = numbered.filter(|&(number, _)| level_of(number) == level);
-            let times_of_level = of_level.map(|(_, &time)| time).collect();
-            times.push((format!("step_us_{name}_code_{level}"), micros(times_of_level)));
+    for code in 1..NUM_LEVELS {
+        for (name, steps) in [("alone", &alone), ("with_updates", &beside.0)] {
+            let times_of_code = times_of(steps, |step| step.code == code);
+            times.push((format!("step_us_{name}_code_{code}"), micros(times_of_code)));
+        }
+    }
+    for after in AFTER_SWAP.windows(2) {
+        let times_after = times_of(&beside.0, |step| (after[0]..after[1]).contains(&step.after));
+        times.push((format!("step_us_after_swap_{}", after[0]), micros(times_after)));
+    }
+    for number in 1..=MAX_SEGMENTS {
+        let times_over = times_of(&beside.0, |step| step.num_segments == number);
+        if !times_over.is_empty() {
+            times.push((format!("step_us_segments_{number}"), micros(times_over)));
         }
     }
     report(
@@ -132,16 +152,33 @@ fn main() {
     );
 }
 
-/// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns how long
-/// each step took, and all of them.
+/// A step that was timed.
+struct Step {
+    took: Duration,
+    /// The code, counted from 1, that it committed.
+    code: usize,
+    /// Steps since the first over its snapshot.
+    after: u64,
+    num_segments: usize,
+}
+
+/// Where the groups of steps by their distance from a new snapshot begin.
+const AFTER_SWAP: [u64; 6] = [0, 1, 2, 8, 32, u64::MAX];
+
+fn times_of(steps: &[Step], is_in: impl Fn(&Step) -> bool) -> Vec<Duration> {
+    steps.iter().filter(|step| is_in(step)).map(|step| step.took).collect()
+}
+
+/// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns the steps, and
+/// how long all of them took.
 fn decode(
-    live: &LiveCatalog,
+    snapshot: impl Fn() -> Arc<Snapshot>,
     tokens: &Arc<CodeTokens>,
     options: &Options,
     changed: &Changed,
     seen: &Mutex<Vec<(u64, Instant)>>,
     is_over: impl Fn(Duration) -> bool,
-) -> (Vec<Duration>, Duration) {
+) -> (Vec<Step>, Duration) {
     let words = mask::num_words(NUM_TOKENS);
     let mut masks = vec![0; NUM_BEAMS * words];
     let (mut scratch, mut steps) = (Default::default(), Vec::new());
@@ -149,14 +186,15 @@ fn decode(
     let begun = Instant::now();
     let mut last = u64::MAX;
     let mut times = Vec::new();
-    let mut number = 0;
+    let (mut number, mut swapped_at) = (0, 0);
     while !is_over(begun.elapsed()) {
         number += 1;
-        let snapshot = live.snapshot();
+        let snapshot = snapshot();
         if snapshot.generation() != last {
-            last = snapshot.generation();
+            (last, swapped_at) = (snapshot.generation(), number);
             times.push((last, Instant::now()));
         }
+        let num_segments = snapshot.segments().len();
         let constraint = SnapshotConstraint::new(snapshot, tokens.clone()).expect("they fit");
         let level = level_of(number);
         states.clear();
@@ -179,7 +217,8 @@ fn decode(
         let step = Instant::now();
         constraint.commit_all(&mut states, &last_tokens, &mut scratch).expect("they are allowed");
         constraint.fill_masks(&states, &mut scratch, &mut masks);
-        steps.push(step.elapsed());
+        let (took, after) = (step.elapsed(), number - swapped_at);
+        steps.push(Step { took, code: level, after, num_segments });
         std::hint::black_box(&mut masks);
     }
     seen.lock().expect("no panic").extend(times);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_attributes::{Filter, FilterError};
-use palmette_catalog::index::ItemSet;
+use palmette_catalog::index::{ItemSet, MaskTarget, PartScratch};
 use palmette_catalog::{CatalogState, CodeTokens, TokensError};
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
@@ -23,7 +23,7 @@ pub struct SnapshotConstraint {
     items: Option<Arc<SnapshotItems>>,
 }
 
-/// A prefix of semantic IDs: its place in each segment. 200 bytes.
+/// A prefix of semantic IDs: its place in each segment. 136 bytes.
 ///
 /// Where no item that may be returned has the prefix, the part is [`CatalogState::DEAD`]; equal prefixes
 /// are thus equal states.
@@ -39,10 +39,9 @@ pub struct SnapshotState {
 /// Working memory of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotScratch {
-    /// The parts of many states that lie in one segment, and what is left of others after them.
-    parts: Vec<CatalogState>,
-    /// The place of each among the states.
-    rows: Vec<u32>,
+    /// The code that each state is moved over.
+    codes: Vec<u32>,
+    parts: PartScratch,
     /// Codes that may follow one state, with the segment and the place there.
     children: Vec<(u32, u32, CatalogState)>,
 }
@@ -74,33 +73,18 @@ impl SnapshotState {
         self.alive >> segment & 1 == 1
     }
 
+    /// Finds out, after the parts were changed, which of them are not dead.
+    #[inline]
+    fn find_alive(&mut self) {
+        let bit = |(at, part): (usize, &CatalogState)| u32::from(!part.is_dead()) << at;
+        self.alive = self.parts.iter().enumerate().map(bit).fold(0, |alive, bit| alive | bit);
+    }
+
     #[inline]
     fn set_part(&mut self, segment: usize, part: CatalogState) {
         self.parts[segment] = part;
         self.alive &= !(1 << segment);
         self.alive |= u32::from(!part.is_dead()) << segment;
-    }
-}
-
-impl SnapshotScratch {
-    /// Takes the parts of these states that lie in a segment, and the place of the state of each.
-    ///
-    /// PERF: whether a state does is not predictable, so each is written and only then kept or written over.
-    fn gather(
-        &mut self,
-        states: &[SnapshotState],
-        segment: usize,
-    ) -> (&mut [CatalogState], &[u32]) {
-        if self.parts.len() < states.len() {
-            self.parts.resize(states.len(), CatalogState::DEAD);
-            self.rows.resize(states.len(), 0);
-        }
-        let mut len = 0;
-        for (row, state) in (0_u32..).zip(states) {
-            (self.parts[len], self.rows[len]) = (state.parts[segment], row);
-            len += usize::from(state.is_alive_in(segment));
-        }
-        (&mut self.parts[..len], &self.rows[..len])
     }
 }
 
@@ -234,10 +218,18 @@ impl Constraint for SnapshotConstraint {
         let words = mask::num_words(self.num_tokens());
         assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
         masks.fill(0);
-        for (at, view) in self.snapshot.segments().iter().enumerate() {
-            let (parts, rows) = scratch.gather(states, at);
-            let (items, index) = (self.items_of(at), view.segment.catalog().index());
-            index.add_masks(parts, rows, items, &self.first_tokens, words, masks);
+        let mut rest = masks;
+        for states in states.chunk_by(|a, b| a.level == b.level) {
+            let (masks, after) = rest.split_at_mut(states.len() * words);
+            rest = after;
+            let level = states[0].level();
+            let first_bit = self.first_tokens.get(level).copied().unwrap_or(0);
+            for (at, view) in self.snapshot.segments().iter().enumerate() {
+                let (index, items) = (view.segment.catalog().index(), self.items_of(at));
+                let target = MaskTarget { masks: &mut *masks, words_per_row: words, first_bit };
+                let parts = &mut scratch.parts;
+                index.add_masks_of_parts(level, states, |s| &s.parts[at], items, target, parts);
+            }
         }
     }
 
@@ -282,16 +274,20 @@ impl Constraint for SnapshotConstraint {
         scratch: &mut SnapshotScratch,
     ) -> Result<(), CommitAllError> {
         assert_eq!(states.len(), tokens.len(), "a token for each state");
-        for (at, view) in self.snapshot.segments().iter().enumerate() {
-            let (parts, rows) = scratch.gather(states, at);
-            let code_of = |part: usize, level| {
-                let token = tokens[rows[part] as usize];
-                self.tokens.code(level, token).unwrap_or(NO_CODE)
-            };
-            view.segment.catalog().index().advance(parts, self.items_of(at), code_of);
-            for (&row, &part) in rows.iter().zip(&*parts) {
-                states[row as usize].set_part(at, part);
+        let mut rest = tokens;
+        for states in states.chunk_by_mut(|a, b| a.level == b.level) {
+            let (tokens, after) = rest.split_at(states.len());
+            rest = after;
+            let level = states[0].level();
+            let code_of = |&token: &TokenId| self.tokens.code(level, token).unwrap_or(NO_CODE);
+            scratch.codes.clear();
+            scratch.codes.extend(tokens.iter().map(code_of));
+            for (at, view) in self.snapshot.segments().iter().enumerate() {
+                let (index, items) = (view.segment.catalog().index(), self.items_of(at));
+                let (codes, scratch) = (&scratch.codes, &mut scratch.parts);
+                index.advance_parts(level, states, |s| &mut s.parts[at], codes, items, scratch);
             }
+            states.iter_mut().for_each(SnapshotState::find_alive);
         }
         for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
             if state.is_dead() {

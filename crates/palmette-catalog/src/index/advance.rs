@@ -31,7 +31,7 @@ impl Index {
     }
 
     #[inline(always)]
-    fn advance_runs(
+    pub(super) fn advance_runs(
         &self,
         states: &mut [CatalogState],
         items: Option<&ItemSet>,
@@ -110,24 +110,47 @@ impl Index {
         items: Option<&ItemSet>,
     ) {
         let level = states[0].level();
+        // Where most items are in, a child's ranks are asked whether any is: masks after it read them too.
+        let (sets, ranks) = match items {
+            Some(items) if items.len() > self.num_items / 2 => (None, Some(items.ranks())),
+            items => (items, None),
+        };
         for (state, &code) in states.iter().zip(codes) {
             let mask = self.dense.mask(level, state.key);
             prefetch(mask, 0);
             prefetch(mask, code as usize / 32);
-            if items.is_some() {
-                prefetch(self.kept_mask(state, items).unwrap_or_default(), code as usize / 32);
+            if sets.is_some() {
+                prefetch(self.kept_mask(state, sets).unwrap_or_default(), code as usize / 32);
             }
             sparse.prefetch_starts(&self.within(state));
         }
         states.iter().for_each(|state| sparse.prefetch_listed_starts(&self.within(state)));
         for (state, &code) in states.iter_mut().zip(codes) {
-            let ranks = if self.is_kept(state, items, code) {
+            let child = if self.is_kept(state, sets, code) {
                 let mask = self.dense.mask(level, state.key);
                 sparse.child_after(&self.within(state), ones_before(mask, code))
             } else {
                 0..0
             };
-            *state = self.state_or_dead(ranks, 0, level + 1);
+            if let Some(ranks) = ranks {
+                ranks.prefetch(child.start);
+            }
+            *state = self.state_or_dead(child, 0, level + 1);
+            self.prefetch_codes_after(state);
+        }
+        let Some(ranks) = ranks else { return };
+        for state in states {
+            if !ranks.any_in(state.ranks()) {
+                *state = CatalogState::DEAD;
+            }
+        }
+    }
+
+    /// Asks for what masks after this state will read first.
+    #[inline(always)]
+    pub(super) fn prefetch_codes_after(&self, state: &CatalogState) {
+        if let Some(sparse) = self.sparse_level(state.level()) {
+            sparse.prefetch_codes_or_starts(&self.within(state));
         }
     }
 
@@ -179,28 +202,32 @@ impl Index {
             let is_in = members.is_none_or(|members| members.has_child(place, ranks.clone()));
             let ranks = if is_in { ranks } else { 0..0 };
             states[at] = self.state_or_dead(ranks, 0, level + 1);
+            self.prefetch_codes_after(&states[at]);
         }
     }
 
     /// Whether the mask kept for a state has a code.
     #[inline]
-    fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
+    pub(super) fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
         let mask = self.kept_mask(state, items).unwrap_or_default();
         mask.get(code as usize / 32).is_some_and(|word| word >> (code % 32) & 1 == 1)
     }
 
     #[inline]
-    fn state_or_dead(&self, ranks: Range<u64>, key: u64, level: usize) -> CatalogState {
+    pub(super) fn state_or_dead(&self, ranks: Range<u64>, key: u64, level: usize) -> CatalogState {
         let state = self.state(ranks, key, level);
         if state.is_dead() { CatalogState::DEAD } else { state }
     }
 }
 
-/// Bits of a mask before that of a code.
+/// Bits of a mask, of a line or two, before that of a code.
+///
+/// PERF: all words are counted, since how many come before is not predictable.
 #[inline(always)]
 fn ones_before(mask: &[u32], code: u32) -> u64 {
-    let (word, keep) = (code as usize / 32, (1_u32 << (code % 32)) - 1);
-    let whole: u32 = mask[..word.min(mask.len())].iter().map(|word| word.count_ones()).sum();
-    let part = mask.get(word).map_or(0, |word| (word & keep).count_ones());
-    u64::from(whole + part)
+    let ones = |(first, word): (u32, &u32)| {
+        let from_on = u32::MAX.checked_shl(code.saturating_sub(first)).unwrap_or(0);
+        (word & !from_on).count_ones()
+    };
+    (0..).step_by(32).zip(mask).map(ones).sum::<u32>().into()
 }

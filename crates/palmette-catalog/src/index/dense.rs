@@ -125,10 +125,17 @@ impl Dense {
     /// The ranks of the items whose first `num_codes` codes are `key`.
     #[inline]
     pub(crate) fn ranks(&self, num_codes: usize, key: u64) -> Range<u64> {
-        let stride = self.stride(num_codes);
-        let starts = self.starts.reader();
-        let start = starts.get(key * stride);
-        start..starts.get((key + 1) * stride).max(start)
+        self.ranks_reader(num_codes)(key)
+    }
+
+    /// For several [`ranks`](Self::ranks) in a row: the table is looked up once.
+    #[inline(always)]
+    pub(crate) fn ranks_reader(&self, num_codes: usize) -> impl Fn(u64) -> Range<u64> {
+        let (starts, stride) = (self.starts.reader(), self.stride(num_codes));
+        move |key| {
+            let start = starts.get(key.wrapping_mul(stride));
+            start..starts.get(key.wrapping_add(1).wrapping_mul(stride)).max(start)
+        }
     }
 
     /// Asks for what [`ranks`](Self::ranks) will read.

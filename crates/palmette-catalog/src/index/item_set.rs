@@ -205,7 +205,7 @@ impl ItemSet {
         if let (Some(at), Some(sparse)) = (level.checked_sub(num_dense), index.sparse_level(level))
         {
             // As many prefixes begin before this one as its number says.
-            self.prefixes.remove(at, sparse.first(next.start));
+            self.prefixes.remove(at, sparse.first(next.ranks().start));
         }
         false
     }

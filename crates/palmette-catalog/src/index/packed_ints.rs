@@ -5,8 +5,23 @@ use std::ops::Range;
 use palmette_storage::{Array, SectionsIn, SectionsOut, prefetch};
 use serde::{Deserialize, Serialize};
 
+use super::position_list::partition_point;
+
 /// Most bits of one number: what an unaligned 64-bit read always holds whole.
 const MAX_BITS: u32 = 57;
+
+/// By their bits, the numbers that one read holds and that are visited at once, 8 at most; none where they have no
+/// bits.
+const PER_READ: [u8; MAX_BITS as usize + 1] = {
+    let mut per_read = [0; MAX_BITS as usize + 1];
+    let mut bits = 1;
+    while bits <= MAX_BITS {
+        let held = MAX_BITS / bits;
+        per_read[bits as usize] = if held < 8 { held as u8 } else { 8 };
+        bits += 1;
+    }
+    per_read
+};
 
 /// A frozen array of numbers, each in the same number of bits, 0 to 57.
 ///
@@ -135,11 +150,24 @@ impl PackedReader<'_> {
         first: u64,
         mut visit: impl FnMut(u64, bool),
     ) {
-        let Some(per_read) = u64::from(MAX_BITS).checked_div(self.bits) else {
+        // Those of codebooks of 2048 and 256 codes are known when this is compiled.
+        match PER_READ[(self.bits as usize).min(PER_READ.len() - 1)] {
             // All numbers are 0, however many a damaged file says there are.
-            return visit(0, !range.is_empty());
-        };
-        let per_read = per_read.min(8);
+            0 => visit(0, !range.is_empty()),
+            5 => self.visit_reads(range, first, 5, visit),
+            7 => self.visit_reads(range, first, 7, visit),
+            per_read => self.visit_reads(range, first, per_read.into(), visit),
+        }
+    }
+
+    #[inline(always)]
+    fn visit_reads(
+        &self,
+        range: Range<u64>,
+        first: u64,
+        per_read: u64,
+        mut visit: impl FnMut(u64, bool),
+    ) {
         let (mut index, mut word) = (range.start, first);
         while index < range.end {
             for at in 0..per_read {
@@ -152,6 +180,26 @@ impl PackedReader<'_> {
             }
             word = self.read(index);
         }
+    }
+
+    /// The first of the ascending numbers at `range` that equals `value`.
+    ///
+    /// PERF: as many as a read holds are all compared with it; how many there are is not predictable, and in a
+    /// small index hardly ever is it one of them.
+    #[inline(always)]
+    pub(crate) fn find_sorted(&self, range: Range<u64>, value: u64) -> Option<u64> {
+        const AT_ONCE: u64 = 5;
+        let len = range.end.saturating_sub(range.start);
+        if len > AT_ONCE || AT_ONCE * self.bits > u64::from(MAX_BITS) {
+            let index = partition_point(range.clone(), |index| self.get(index) < value);
+            return (index < range.end && self.get(index) == value).then_some(index);
+        }
+        let (mut word, mut found) = (self.read(range.start), 0_u32);
+        for at in 0..AT_ONCE {
+            found |= u32::from((word & self.mask == value) & (at < len)) << at;
+            word = word.wrapping_shr(self.bits as u32);
+        }
+        (found != 0).then(|| range.start + u64::from(found.trailing_zeros()))
     }
 
     /// What a number is cut to.
@@ -233,6 +281,24 @@ mod tests {
             prop_assert_eq!(num_words(bits, packed.len()), Some(packed.words.len() as u64));
             prop_assert_eq!(packed.iter().collect::<Vec<_>>(), values);
             prop_assert_eq!(packed.get(u64::MAX), 0);
+        }
+
+        #[test]
+        fn finds_what_is_there(
+            mut values in prop::collection::vec(prop_oneof![0_u64..9, any::<u64>()], 0..20),
+            bits in 0_u32..=57,
+            from: prop::sample::Index,
+            to: prop::sample::Index,
+        ) {
+            let mask = (1_u64 << bits) - 1;
+            values.iter_mut().for_each(|value| *value &= mask);
+            values.sort_unstable();
+            let (from, to) = (from.index(values.len() + 1), to.index(values.len() + 1));
+            let packed = PackedInts::new(bits, values.iter().copied());
+            for value in values.iter().copied().chain([0, mask, u64::MAX]) {
+                let expected = (from..to).find(|&at| values[at] == value).map(|at| at as u64);
+                prop_assert_eq!(packed.reader().find_sorted(from as u64..to as u64, value), expected);
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A bitvector that counts.
 
+use std::ops::Range;
+
 use palmette_storage::{Array, SectionsIn, SectionsOut, prefetch};
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +143,49 @@ impl RankBits {
         }
     }
 
+    /// Position of the one that has as many `others` at `from` or after it before it, and of the one after
+    /// that; `to` for either that is not before it.
+    ///
+    /// PERF: within a block nothing is guessed: all words are counted, and word and bit found by comparing.
+    #[inline(always)]
+    pub(crate) fn nth_after(&self, from: u64, others: u64, to: u64) -> Range<u64> {
+        let first = from / BLOCK_BITS;
+        let Some(words) = self.block(first) else { return to..to };
+        let from_bit = (from % BLOCK_BITS + 32) as u32;
+        let before: u32 = (0..BLOCK_WORDS)
+            .map(|at| (bits_of(words, at) & !from_on(from_bit, at)).count_ones())
+            .sum();
+        let index = (self.before(first, words) + u64::from(before)).saturating_add(others);
+        let last = to.saturating_sub(1) / BLOCK_BITS;
+        let not_past = |block| self.block(block).is_some_and(|w| self.before(block, w) <= index);
+        let block = match last <= first + 1 {
+            true => first + u64::from(last > first && not_past(last)),
+            false => partition_point(first + 1..last + 1, not_past) - 1,
+        };
+        let Some(words) = self.block(block) else { return to..to };
+        let left = index.wrapping_sub(self.before(block, words));
+        let (mut word, mut before, mut ones) = (0, 0, 0);
+        for at in 0..BLOCK_WORDS {
+            ones += u64::from(bits_of(words, at).count_ones());
+            let is_past = ones <= left;
+            word += usize::from(is_past);
+            before = if is_past { ones } else { before };
+        }
+        if word >= BLOCK_WORDS {
+            return to..to;
+        }
+        let bits = bits_of(words, word);
+        let bit = nth_one(bits, (left - before) as u32);
+        // The count takes the first 32 bits of the line; no one lies there.
+        let position =
+            |bit: u32| (block * BLOCK_BITS + word as u64 * 64 + u64::from(bit) - 32).min(to);
+        let start = position(bit);
+        match bits & (u64::MAX << bit << 1) {
+            0 => start..self.next(start + 1, to, index.saturating_add(1)),
+            after => start..position(after.trailing_zeros()),
+        }
+    }
+
     #[inline]
     pub(crate) fn prefetch(&self, position: u64) {
         prefetch(&self.words, (position / BLOCK_BITS) as usize * BLOCK_WORDS);
@@ -217,6 +262,31 @@ fn count_bits(word: usize) -> u64 {
     if word == 0 { u64::from(u32::MAX) } else { 0 }
 }
 
+/// The bits of a block's word, without the count.
+#[inline(always)]
+fn bits_of(words: &[u64; BLOCK_WORDS], word: usize) -> u64 {
+    words[word] & !count_bits(word)
+}
+
+/// Those bits of word `word` that are bit `bit` of the line, or after it.
+#[inline(always)]
+fn from_on(bit: u32, word: usize) -> u64 {
+    u64::MAX.checked_shl(bit.saturating_sub(64 * word as u32)).unwrap_or(0)
+}
+
+/// The bit of the one numbered `index` from 0, of which there are more; found by halves.
+#[inline(always)]
+fn nth_one(bits: u64, index: u32) -> u32 {
+    let (mut bit, mut left) = (0, index);
+    for half in [32, 16, 8, 4, 2, 1] {
+        let ones = (bits >> bit & ((1 << half) - 1)).count_ones();
+        let is_past = ones <= left;
+        bit += if is_past { half } else { 0 };
+        left -= if is_past { ones } else { 0 };
+    }
+    bit
+}
+
 #[inline]
 fn place(position: u64) -> (usize, u32) {
     let bit = position % BLOCK_BITS + 32;
@@ -255,8 +325,15 @@ mod tests {
             let index = made.rank(from);
             let next = ones.get(index as usize).map_or(to, |&one| one.min(to));
             prop_assert_eq!(made.next(from, to, index), next);
+            let one = |index: u64| ones.get(index as usize).map_or(to, |&one| one.min(to));
             for index in made.rank(from)..made.rank(to) {
                 prop_assert_eq!(made.select(index, from, to), ones[index as usize]);
+                let others = index - made.rank(from);
+                prop_assert_eq!(made.nth_after(from, others, to), one(index)..one(index + 1));
+            }
+            let past = made.rank(to) - made.rank(from);
+            for others in [past, past + 1, past + 1000, u64::MAX] {
+                prop_assert_eq!(made.nth_after(from, others, to), to..to);
             }
             prop_assert_eq!(made.select(made.rank(to), from, to), to);
         }

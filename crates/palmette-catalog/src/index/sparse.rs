@@ -153,6 +153,15 @@ impl SparseLevel {
         codes.prefetch(places.end.saturating_sub(1));
     }
 
+    /// Asks for what says where the codes of the prefix with this range are, or for the first of them.
+    #[inline]
+    pub(crate) fn prefetch_codes_or_starts(&self, within: &Range<u64>) {
+        match &self.starts {
+            None => self.codes.reader().prefetch(within.start),
+            Some(starts) => starts.prefetch(within.start),
+        }
+    }
+
     /// Asks for the last of the codes at `places`.
     #[inline]
     pub(crate) fn prefetch_last_code(&self, places: &Range<u64>) {
@@ -327,11 +336,8 @@ impl SparseLevel {
         places: Range<u64>,
         code: u32,
     ) -> Option<(u64, Range<u64>)> {
-        let (codes, code) = (self.codes.reader(), u64::from(code));
-        let place = partition_point(places.clone(), |place| codes.get(place) < code);
-        if place >= places.end || codes.get(place) != code {
-            return None;
-        }
+        let code = u64::from(code);
+        let place = self.codes.reader().find_sorted(places, code)?;
         Some(match &self.starts {
             None => (place, place..self.run_end(place..parent.end, code)),
             Some(starts) => (place, range_of(starts, place, parent)),
@@ -343,9 +349,7 @@ impl SparseLevel {
     pub(crate) fn child_after(&self, parent: &Range<u64>, others: u64) -> Range<u64> {
         match &self.starts {
             None => 0..0,
-            Some(starts) => {
-                range_of(starts, starts.count_before(parent.start).saturating_add(others), parent)
-            }
+            Some(starts) => starts.nth_after(parent, others),
         }
     }
 

@@ -78,6 +78,25 @@ impl Starts {
         rank.clamp(within.start, within.end)
     }
 
+    /// The start that has as many `others` within the range before it, and the one after that; the end of
+    /// `within` for either that is not before it.
+    #[inline(always)]
+    pub(crate) fn nth_after(&self, within: &Range<u64>, others: u64) -> Range<u64> {
+        match self {
+            Self::Listed(list) => {
+                let index = list.count_before(within.start).saturating_add(others);
+                let nth = |index| if index < list.len() { list.get(index) } else { within.end };
+                let start = nth(index).clamp(within.start, within.end);
+                start..nth(index.saturating_add(1)).clamp(start, within.end)
+            }
+            Self::Bits(bits) => {
+                let found = bits.nth_after(within.start, others, within.end);
+                let start = found.start.clamp(within.start, within.end);
+                start..found.end.clamp(start, within.end)
+            }
+        }
+    }
+
     /// The first start at or after `rank`, which is number `index`; `end` if that comes first.
     #[inline(always)]
     pub(crate) fn next(&self, rank: u64, end: u64, index: u64) -> u64 {

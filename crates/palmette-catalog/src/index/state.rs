@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-/// A prefix of semantic IDs, as the range of ranks of the items that have it. 24 bytes.
+/// A prefix of semantic IDs, as the range of ranks of the items that have it. 16 bytes.
 ///
 /// The range is never empty, except at the start of an empty set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatalogState {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    /// There are at most [`MAX_ITEMS`](super::MAX_ITEMS), so that ranks have 32 bits.
+    pub(crate) start: u32,
+    pub(crate) end: u32,
     /// At dense levels the prefix as a mixed-radix number; 0 below them.
     pub(crate) key: u32,
     /// Codes in the prefix.
@@ -26,8 +27,9 @@ impl CatalogState {
     }
 
     /// Ranks of the items that begin with this prefix.
+    #[inline]
     pub fn ranks(&self) -> Range<u64> {
-        self.start..self.end
+        u64::from(self.start)..u64::from(self.end)
     }
 
     /// Codes committed so far.

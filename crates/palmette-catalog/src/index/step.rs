@@ -115,10 +115,15 @@ impl Index {
     }
 
     pub(super) fn prefetch_masks(&self, states: &[CatalogState], items: Option<&ItemSet>) {
-        for state in states {
-            let mask = self.kept_mask(state, items).unwrap_or_default();
-            (0..mask.len()).step_by(LINE_WORDS).for_each(|word| prefetch(mask, word));
-        }
+        states.iter().for_each(|state| self.prefetch_mask(state, items));
+    }
+
+    /// Asks for the lines of the mask kept for a state, which may begin within a line.
+    #[inline(always)]
+    pub(super) fn prefetch_mask(&self, state: &CatalogState, items: Option<&ItemSet>) {
+        let mask = self.kept_mask(state, items).unwrap_or_default();
+        (0..mask.len()).step_by(LINE_WORDS).for_each(|word| prefetch(mask, word));
+        prefetch(mask, mask.len().saturating_sub(1));
     }
 
     /// Rows of states at a level that keeps codes.
@@ -167,63 +172,6 @@ impl Index {
             states.iter().zip(first).zip(rows.chunks_exact_mut(words_per_row))
         {
             sparse.set_codes(self.within(state), first, first_bit, row);
-        }
-    }
-
-    /// As [`fill_masks`](Self::fill_masks), but adds to what the masks hold, and `states[i]` has row
-    /// `rows[i]` of them: for a set that is put together from several indexes.
-    ///
-    /// # Panics
-    /// When a state has no row, or the row does not exist.
-    pub fn add_masks(
-        &self,
-        states: &[CatalogState],
-        rows: &[u32],
-        items: Option<&ItemSet>,
-        first_bits: &[u32],
-        words_per_row: usize,
-        masks: &mut [u32],
-    ) {
-        assert_eq!(states.len(), rows.len(), "a row for each state");
-        with_bit_instructions(
-            #[inline(always)]
-            || self.add_mask_runs(states, rows, items, first_bits, words_per_row, masks),
-        );
-    }
-
-    #[inline(always)]
-    fn add_mask_runs(
-        &self,
-        states: &[CatalogState],
-        rows: &[u32],
-        items: Option<&ItemSet>,
-        first_bits: &[u32],
-        words_per_row: usize,
-        masks: &mut [u32],
-    ) {
-        let mut rest = rows;
-        for run in states.chunk_by(|a, b| a.level == b.level) {
-            let (rows, after) = rest.split_at(run.len());
-            rest = after;
-            let level = run[0].level();
-            let first_bit = first_bits.get(level).copied().unwrap_or(0);
-            for (states, rows) in run.chunks(WINDOW).zip(rows.chunks(WINDOW)) {
-                let rows = rows.iter().map(|&row| row as usize * words_per_row);
-                if level < self.dense.num_masked() {
-                    self.prefetch_masks(states, items);
-                    for (state, start) in states.iter().zip(rows) {
-                        let mask = self.kept_mask(state, items).unwrap_or_default();
-                        add_bits(mask, &mut masks[start..start + words_per_row], first_bit);
-                    }
-                } else if let Some(sparse) = self.sparse_level(level) {
-                    let members = items.map(|items| items.members(self, level));
-                    let places = self.bring_in(sparse, states, members);
-                    for ((state, places), start) in states.iter().zip(places).zip(rows) {
-                        let row = &mut masks[start..start + words_per_row];
-                        self.add_codes(sparse, state, places, members, first_bit, row);
-                    }
-                }
-            }
         }
     }
 
@@ -289,7 +237,7 @@ impl Index {
             if let Some(Members { ranks, prefixes: None }) = members
                 && is_asked(state)
             {
-                ranks.prefetch(state.start);
+                ranks.prefetch(u64::from(state.start));
             }
         }
         if !sparse.knows_starts() {
@@ -392,7 +340,8 @@ pub(super) fn write_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
 }
 
 /// Adds the bits of `mask` to `row`, the first of them at `first_bit`.
-fn add_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
+#[inline]
+pub(super) fn add_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
     let row = row.get_mut(first_bit as usize / 32..).unwrap_or_default();
     let shift = first_bit % 32;
     if shift == 0 {

@@ -7,7 +7,7 @@ use super::{CatalogState, Index};
 impl Index {
     /// The position before the first code.
     pub fn start(&self) -> CatalogState {
-        CatalogState { start: 0, end: self.num_items, key: 0, level: 0 }
+        self.state(0..self.num_items, 0, 0)
     }
 
     /// The position over `code`, if any item has it there.
@@ -117,14 +117,15 @@ impl Index {
     pub(super) fn state(&self, ranks: Range<u64>, key: u64, level: usize) -> CatalogState {
         let key = if level < self.dense.num_masked() { key as u32 } else { 0 };
         let end = ranks.end.min(self.num_items);
-        CatalogState { start: ranks.start.min(end), end, key, level: level as u32 }
+        let start = ranks.start.min(end);
+        CatalogState { start: start as u32, end: end as u32, key, level: level as u32 }
     }
 
     /// The range of a state, which may come from another index.
     #[inline]
     pub(super) fn within(&self, state: &CatalogState) -> Range<u64> {
-        let end = state.end.min(self.num_items);
-        state.start.min(end)..end
+        let end = u64::from(state.end).min(self.num_items);
+        u64::from(state.start).min(end)..end
     }
 
     /// Whether codes ascend under every prefix, no ID is empty, no prefix begins where an ID has ended,

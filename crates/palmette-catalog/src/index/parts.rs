@@ -1,0 +1,223 @@
+//! Many beams at once, each of which has a position in several indexes.
+//!
+//! Such a beam is a caller's state with a part for each index, and the part is [`CatalogState::DEAD`] where the index
+//! has nothing under its prefix. In a small index most parts are dead after a code or two, and those that
+//! are not lie in the nearest caches: what takes time is moving parts about. At levels that keep masks and tables
+//! they are read and written where they are; below, those that are not dead are put together first.
+
+use palmette_storage::with_bit_instructions;
+
+use super::item_set::Members;
+use super::sparse::SparseLevel;
+use super::step::{WINDOW, add_bits};
+use super::{CatalogState, Index, ItemSet};
+
+/// Words of a level's masks that are in a near cache as soon as they have been read a few times. They are
+/// not asked for before they are read: that takes longer than reading them does.
+const NEAR_WORDS: usize = 1 << 14;
+
+/// Working memory of one thread, for parts that are put together.
+#[derive(Clone, Debug, Default)]
+pub struct PartScratch {
+    /// The parts, and what is left of others after them.
+    parts: Vec<CatalogState>,
+    /// The place of the state of each.
+    rows: Vec<u32>,
+}
+
+impl PartScratch {
+    /// Puts those parts together that are wanted.
+    ///
+    /// PERF: whether a part is wanted is not predictable, so each is written and only then kept or written over.
+    #[inline(always)]
+    fn gather(
+        &mut self,
+        parts: impl ExactSizeIterator<Item = (CatalogState, bool)>,
+    ) -> (&mut [CatalogState], &[u32]) {
+        let most = parts.len();
+        if self.parts.len() < most {
+            self.parts.resize(most, CatalogState::DEAD);
+            self.rows.resize(most, 0);
+        }
+        let (kept, rows) = (&mut self.parts[..most], &mut self.rows[..most]);
+        let mut len = 0;
+        for (row, (part, is_wanted)) in (0_u32..).zip(parts) {
+            if let (Some(kept), Some(kept_row)) = (kept.get_mut(len), rows.get_mut(len)) {
+                (*kept, *kept_row) = (part, row);
+            }
+            len += usize::from(is_wanted);
+        }
+        (&mut kept[..len], &rows[..len])
+    }
+}
+
+/// Where the masks of many states are put.
+#[derive(Debug)]
+pub struct MaskTarget<'a> {
+    /// A row for each state.
+    pub masks: &'a mut [u32],
+    /// Words of a row.
+    pub words_per_row: usize,
+    /// The bit of code 0.
+    pub first_bit: u32,
+}
+
+impl Index {
+    /// Moves the part of each state over the code of that state, as [`advance`](Self::advance): dead
+    /// parts stay dead, and all others are of level `level`.
+    ///
+    /// # Panics
+    /// When there is not a code for each state.
+    pub fn advance_parts<S>(
+        &self,
+        level: usize,
+        states: &mut [S],
+        part_of: impl Fn(&mut S) -> &mut CatalogState,
+        codes: &[u32],
+        items: Option<&ItemSet>,
+        scratch: &mut PartScratch,
+    ) {
+        assert_eq!(states.len(), codes.len(), "a code for each state");
+        // PERF: as in `advance`.
+        with_bit_instructions(
+            #[inline(always)]
+            || match self.sparse_level(level) {
+                Some(_) => self.advance_gathered(level, states, part_of, codes, items, scratch),
+                None => self.advance_dense_parts(level, states, part_of, codes, items),
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn advance_dense_parts<S>(
+        &self,
+        level: usize,
+        states: &mut [S],
+        part_of: impl Fn(&mut S) -> &mut CatalogState,
+        codes: &[u32],
+        items: Option<&ItemSet>,
+    ) {
+        if level >= self.dense.num_levels() {
+            return states.iter_mut().for_each(|state| *part_of(state) = CatalogState::DEAD);
+        }
+        let size = self.dense.size(level);
+        let ranks_of = self.dense.ranks_reader(level + 1);
+        for (state, &code) in states.iter_mut().zip(codes) {
+            let part = part_of(state);
+            let is_in = !part.is_dead()
+                && code < size
+                && (items.is_none() || self.is_kept(part, items, code));
+            let key = u64::from(part.key) * u64::from(size) + u64::from(code);
+            let ranks = if is_in { ranks_of(key) } else { 0..0 };
+            *part = self.state_or_dead(ranks, key, level + 1);
+        }
+    }
+
+    #[inline(always)]
+    fn advance_gathered<S>(
+        &self,
+        level: usize,
+        states: &mut [S],
+        part_of: impl Fn(&mut S) -> &mut CatalogState,
+        codes: &[u32],
+        items: Option<&ItemSet>,
+        scratch: &mut PartScratch,
+    ) {
+        let states_and_codes = states.iter_mut().zip(codes);
+        let (parts, rows) = if self.has_near_masks(level) {
+            // They refuse nearly all parts of a small index before anything else is done.
+            scratch.gather(states_and_codes.map(|(state, &code)| {
+                let part = std::mem::replace(part_of(state), CatalogState::DEAD);
+                (part, !part.is_dead() & self.is_kept(&part, items, code))
+            }))
+        } else {
+            scratch.gather(states_and_codes.map(|(state, _)| {
+                let part = *part_of(state);
+                (part, !part.is_dead())
+            }))
+        };
+        self.advance_runs(parts, items, |at, _| codes[rows[at] as usize]);
+        for (part, &row) in parts.iter().zip(rows) {
+            *part_of(&mut states[row as usize]) = *part;
+        }
+    }
+
+    /// Adds to row `i` of the target the codes that may follow the part of `states[i]`. Parts are dead, or of level
+    /// `level`; otherwise as [`fill_masks`](Self::fill_masks).
+    ///
+    /// # Panics
+    /// When there is not a row for each state.
+    pub fn add_masks_of_parts<S>(
+        &self,
+        level: usize,
+        states: &[S],
+        part_of: impl Fn(&S) -> &CatalogState,
+        items: Option<&ItemSet>,
+        target: MaskTarget<'_>,
+        scratch: &mut PartScratch,
+    ) {
+        let (num_words, num_states) = (target.masks.len(), states.len());
+        assert_eq!(num_words, num_states * target.words_per_row, "rows of {num_states} states");
+        if target.words_per_row == 0 {
+            return;
+        }
+        with_bit_instructions(
+            #[inline(always)]
+            || match self.sparse_level(level) {
+                _ if level < self.dense.num_masked() => {
+                    self.add_kept_masks(level, states, part_of, items, target);
+                }
+                Some(sparse) => {
+                    let members = items.map(|items| items.members(self, level));
+                    let parts = states.iter().map(|state| *part_of(state));
+                    let (parts, rows) = scratch.gather(parts.map(|part| (part, !part.is_dead())));
+                    self.add_gathered(sparse, parts, rows, members, target);
+                }
+                None => {}
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn add_kept_masks<S>(
+        &self,
+        level: usize,
+        states: &[S],
+        part_of: impl Fn(&S) -> &CatalogState,
+        items: Option<&ItemSet>,
+        MaskTarget { masks, words_per_row, first_bit }: MaskTarget<'_>,
+    ) {
+        if !self.has_near_masks(level) {
+            states.iter().for_each(|state| self.prefetch_mask(part_of(state), items));
+        }
+        for (state, row) in states.iter().zip(masks.chunks_exact_mut(words_per_row)) {
+            let part = part_of(state);
+            if !part.is_dead() {
+                add_bits(self.kept_mask(part, items).unwrap_or_default(), row, first_bit);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add_gathered(
+        &self,
+        sparse: &SparseLevel,
+        parts: &[CatalogState],
+        rows: &[u32],
+        members: Option<Members<'_>>,
+        MaskTarget { masks, words_per_row, first_bit }: MaskTarget<'_>,
+    ) {
+        for (parts, rows) in parts.chunks(WINDOW).zip(rows.chunks(WINDOW)) {
+            let places = self.bring_in(sparse, parts, members);
+            for ((part, places), &row) in parts.iter().zip(places).zip(rows) {
+                let start = row as usize * words_per_row;
+                let row = &mut masks[start..start + words_per_row];
+                self.add_codes(sparse, part, places, members, first_bit, row);
+            }
+        }
+    }
+
+    fn has_near_masks(&self, level: usize) -> bool {
+        level < self.dense.num_masked() && self.dense.mask_words(level) <= NEAR_WORDS
+    }
+}
