@@ -1,4 +1,4 @@
-"""Tables and tail plots from the lines that `peers/grammar/compare.py --lines FOLDER` keeps.
+"""Tables and tail plots from the lines that `palmette bench grammar --keep-lines FOLDER` keeps.
 
     python3 plot_grammar.py --lines FOLDER [--by-case] [--out tails.svg]
 

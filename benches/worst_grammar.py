@@ -1,5 +1,4 @@
-"""The worst cases of an engine, from the lines that `palmette bench grammar --lines` prints or `peers/grammar/compare.py --lines
-FOLDER` keeps.
+"""The worst cases of an engine, from the lines that `palmette bench grammar --lines` prints or its `--keep-lines FOLDER` keeps.
 
     python3 worst_grammar.py palmette.jsonl [--floor 0.28 2.61] [--show 10]
 

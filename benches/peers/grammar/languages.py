@@ -23,7 +23,7 @@ TEXTS = {
     "sql": ["texts/reports.sql"],
     "java": ["texts/Inventory.java"],
     "go": ["texts/warehouse.go"],
-    "python": ["compare.py", "xgrammar_worker.py"],
+    "python": ["languages.py", "xgrammar_worker.py"],
 }
 
 # Reluctant repetitions, and greedy ones that match the same.

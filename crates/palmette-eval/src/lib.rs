@@ -5,7 +5,8 @@
 //! which items of a history train and which is asked for; [`evaluate`] asks a
 //! [`Recommender`](palmette_recommend::Recommender) for every user and counts; [`Popularity`] and
 //! [`ItemItem`] answer the same questions without a model. [`ColdStart`]
-//! holds items out, and [`cold_start_recall`] says how often they are found.
+//! holds items out, and [`cold_start_recall`] says how often they are found. [`overlap()`] says how much of one
+//! recommender's answers another gives too.
 #![forbid(unsafe_code)]
 
 mod cold_start;
@@ -15,6 +16,7 @@ mod floors;
 mod free_running;
 mod histories;
 mod metrics;
+mod overlap;
 mod split;
 
 pub use cold_start::{ColdStart, ColdStartError};
@@ -23,4 +25,5 @@ pub use evaluate::{EvalError, EvalOptions, Evaluation, ValidShare, evaluate, eva
 pub use floors::{Floor, ItemItem, Popularity};
 pub use histories::{Histories, HistoryError, UserHistories};
 pub use metrics::{MetricsAt, RankingMetrics};
+pub use overlap::{Overlap, OverlapAt, overlap};
 pub use split::{HoldOut, Question, Split, evenly_spread};

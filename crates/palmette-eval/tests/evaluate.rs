@@ -4,26 +4,32 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
-use palmette_eval::{EvalOptions, Question, RankingMetrics, evaluate};
-use palmette_model::Model;
+use palmette_eval::{EvalOptions, Question, RankingMetrics, evaluate, overlap};
+use palmette_model::{Model, WeightFormat};
 use palmette_recommend::{LevelFormat, Mode, PromptFormat, Recommender, Request, WorkerOptions};
 
 const NUM_CODES: u32 = 30;
 
-fn recommender(ids: &[Vec<u32>]) -> Recommender {
+fn model() -> Model {
     let fixture = "../palmette-model/tests/fixtures/tied_f32";
-    let model = Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).unwrap();
+    Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).unwrap()
+}
+
+fn format() -> PromptFormat {
     let level = |l: u32| LevelFormat {
         prefix: "x".into(),
         first_token: 2 + l * NUM_CODES,
         num_codes: NUM_CODES,
     };
-    let format = PromptFormat {
+    PromptFormat {
         bos_token: 1,
         pad_token: 0,
         levels: (0..3).map(level).collect(),
         max_history_items: 10,
-    };
+    }
+}
+
+fn recommender(ids: &[Vec<u32>]) -> Recommender {
     let item = |(n, codes): (usize, &Vec<u32>)| Item {
         id: n.to_string(),
         codes: codes.clone(),
@@ -31,7 +37,7 @@ fn recommender(ids: &[Vec<u32>]) -> Recommender {
     };
     let items: Vec<Item> = ids.iter().enumerate().map(item).collect();
     let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
-    Recommender::new(model, Arc::new(catalog), format).unwrap()
+    Recommender::new(model(), Arc::new(catalog), format()).unwrap()
 }
 
 fn uniform_ids() -> Vec<Vec<u32>> {
@@ -119,4 +125,74 @@ fn an_absurd_k_is_refused_before_anything_is_planned() {
     let options = EvalOptions { k: usize::MAX, ..options() };
     let error = evaluate(&recommender, &[], &options, |_| {}).unwrap_err();
     assert!(error.to_string().contains("at most 65536"), "{error}");
+}
+
+/// Asked one by one, each of a new worker, and compared place by place.
+#[test]
+fn an_overlap_is_what_counting_by_hand_gives() {
+    let plain = recommender(&uniform_ids());
+    let rounded = model().with_weights(WeightFormat::Int8);
+    let rounded = Recommender::new(rounded, Arc::clone(plain.catalog()), format()).unwrap();
+    let histories: Vec<Vec<u64>> = (0..40).map(|n| vec![n, n + 1, n * 7 % 60]).collect();
+    let questions: Vec<Question<'_>> = histories
+        .iter()
+        .zip(0..)
+        .map(|(history, n)| Question { history, target: (n * 7 + 3) % 60 })
+        .collect();
+
+    let answers = |recommender: &Recommender| -> Vec<Vec<u64>> {
+        let ask = |question: &Question<'_>| {
+            let options = WorkerOptions { beam_width: 6, threads: 1 };
+            let mut worker = recommender.worker(options).unwrap();
+            let history = question.history;
+            let request = Request { history, k: 5, include_seen: false, items: None };
+            let answer = worker.recommend(&request, |_| {}).unwrap();
+            answer.items.iter().map(|item| item.rank).collect()
+        };
+        questions.iter().map(ask).collect()
+    };
+    let (before, after) = (answers(&plain), answers(&rounded));
+    let hits = |answers: &[Vec<u64>], k: usize| {
+        let is_hit = |(answer, question): &(&Vec<u64>, &Question<'_>)| {
+            answer.iter().take(k).any(|&rank| rank == question.target)
+        };
+        answers.iter().zip(&questions).filter(is_hit).count() as f64 / 40.0
+    };
+
+    for threads in [1, 2, 5] {
+        let options = EvalOptions { threads, ..options() };
+        let overlap = overlap(&plain, &rounded, &questions, &options, |_| {}).unwrap();
+        for k in 1..=5 {
+            let (mut shared, mut same) = (0.0, 0.0);
+            for (before, after) in before.iter().zip(&after) {
+                let (before, after) = (&before[..k], &after[..k]);
+                for rank in before {
+                    if after.contains(rank) {
+                        shared += 1.0 / (40 * k) as f64;
+                    }
+                }
+                if before == after {
+                    same += 1.0 / 40.0;
+                }
+            }
+            let at = overlap.at(k);
+            assert!((at.shared - shared).abs() < 1e-12, "{threads} threads, first {k}: {at:?}");
+            assert!((at.same_order - same).abs() < 1e-12, "{threads} threads, first {k}: {at:?}");
+            assert_eq!(overlap.reference.at(k).hit_rate, hits(&before, k));
+            assert_eq!(overlap.changed.at(k).hit_rate, hits(&after, k));
+        }
+        let all = overlap.at(5);
+        assert!(0.0 < all.same_order && all.same_order < all.shared && all.shared < 1.0, "{all:?}");
+        assert_eq!((overlap.beam_width, overlap.changed.questions()), (6, 40));
+    }
+}
+
+#[test]
+fn a_recommender_overlaps_with_itself() {
+    let recommender = recommender(&uniform_ids());
+    let questions = [Question { history: &[1], target: 2 }, Question { history: &[], target: 4 }];
+    let overlap = overlap(&recommender, &recommender, &questions, &options(), |_| {}).unwrap();
+    let at = overlap.at(5);
+    assert_eq!((at.shared, at.same_order), (1.0, 1.0));
+    assert_eq!(overlap.reference, overlap.changed);
 }

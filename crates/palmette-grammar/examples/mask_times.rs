@@ -1,7 +1,7 @@
 //! How long masks of JSON Schemas take, on the first visit and later, and whether they are right.
 //!
 //! ```text
-//! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--slowest N] [--prepare]
+//! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
 //! ```
 //!
 //! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]},
@@ -11,13 +11,15 @@
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
 use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits};
+use palmette_grammar::{
+    Budget, CompletionLimits, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
+};
 use serde_json::Value;
 
 #[derive(Debug, Parser)]
@@ -35,6 +37,9 @@ struct Arguments {
     /// Prepare the vocabulary for JSON.
     #[arg(long)]
     prepare: bool,
+    /// Find masks out ahead for at most so many milliseconds before the first walk.
+    #[arg(long, default_value_t = 0)]
+    ahead: u64,
     /// Show so many of the slowest first visits and later ones.
     #[arg(long, default_value_t = 0)]
     slowest: usize,
@@ -59,6 +64,7 @@ fn main() -> anyhow::Result<()> {
     let prepare_ms = began.elapsed().as_secs_f64() * 1e3;
     let end = vocabulary.ends()[0];
     let (mut steps, mut compile_ms, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut ahead_ms = Vec::new();
     let (mut checked, mut refused) = (0, 0);
     for line in std::fs::read_to_string(&arguments.cases)?
         .lines()
@@ -87,6 +93,21 @@ fn main() -> anyhow::Result<()> {
         };
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(&slices));
         compile_ms.push(began.elapsed().as_secs_f64() * 1e3);
+        if arguments.ahead > 0 {
+            let began = Instant::now();
+            let limits = CompletionLimits { steps: u64::MAX, ..CompletionLimits::default() };
+            let running = constraint.complete_in_background(limits)?;
+            if !running.wait(Duration::from_millis(arguments.ahead)) {
+                running.stop();
+            }
+            let (visited, open) = running.progress();
+            running.join()?;
+            let ms = began.elapsed().as_secs_f64() * 1e3;
+            ahead_ms.push(ms);
+            if arguments.slowest > 0 {
+                println!("ahead {name}: {visited} visited, {open} open, {ms:.1} ms");
+            }
+        }
         let texts: Vec<Vec<TokenId>> = case["texts"]
             .as_array()
             .into_iter()
@@ -135,6 +156,9 @@ fn main() -> anyhow::Result<()> {
     );
     println!("{:20} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "p50", "p90", "p99", "p99.9", "max");
     show("compile ms", compile_ms);
+    if !ahead_ms.is_empty() {
+        show("ahead ms", ahead_ms);
+    }
     show("memory KiB", bytes);
     show("first visit us", steps.iter().map(|step| step.cold_us).collect());
     show("later us", steps.iter().map(|step| step.warm_us).collect());

@@ -34,9 +34,24 @@ pub enum Interrupted {
         /// How much it may take.
         limit: usize,
     },
+    /// An ambiguous text has too many parses that differ in what may follow.
+    #[error(
+        "one mask depends on more than {limit} ways through the parser's stacks; make the grammar less ambiguous"
+    )]
+    TooManyWays {
+        /// How many there may be.
+        limit: usize,
+    },
     /// The flag was set.
     #[error("the work was cancelled")]
     Cancelled,
+}
+
+impl Interrupted {
+    /// Whether what was asked may be found out in another way that takes less.
+    pub(crate) fn is_limit(self) -> bool {
+        !matches!(self, Self::Cancelled)
+    }
 }
 
 impl Budget<'static> {

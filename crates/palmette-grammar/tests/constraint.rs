@@ -1,12 +1,13 @@
 //! A grammar over a vocabulary keeps the laws of constraints.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
-    Budget, CharClass, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing, Recognizer,
-    RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
+    Budget, CharClass, CompletionLimits, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing,
+    Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
 };
 use palmette_testkit::laws;
 
@@ -77,6 +78,46 @@ fn nothing_follows_in_the_language_of_the_empty_text() {
         assert!(constraint.is_accepting(&next));
         constraint.commit(&mut next, TokenId(3)).unwrap_err();
     }
+}
+
+/// What a text began with decides what it may end with, and there are 2^n ways through the stacks to what is below n letters.
+#[test]
+fn ambiguous_texts_with_many_ways_through_their_stacks_are_walked() {
+    let mut grammar = GrammarBuilder::new();
+    let [first, second, letter, end_of_first, end_of_second] =
+        ["[", ",", "a", "]", "!"].map(|text| {
+            let (regex, kind) = (Regex::literal(text), TerminalKind::Literal);
+            let terminal = Terminal { name: text.into(), regex, priority: 0, kind, span: None };
+            Symbol::Terminal(grammar.terminal(terminal))
+        });
+    let [start, list, one, other] =
+        ["start", "list", "one", "other"].map(|name| grammar.nonterminal(name, None));
+    let n = Symbol::Nonterminal;
+    grammar.rule(start, [first, n(list), end_of_first]);
+    grammar.rule(start, [second, n(list), end_of_second]);
+    grammar.rule(list, []);
+    grammar.rule(list, [n(one), n(list)]);
+    grammar.rule(list, [n(other), n(list)]);
+    grammar.rule(one, [letter]);
+    grammar.rule(other, [letter]);
+    let constraint = over_pieces(grammar.build(start, Lexing::Any));
+    let mut scratch = GrammarScratch::default();
+    for (first, last) in [(0, 1), (2, 11)] {
+        let mut state = constraint.start();
+        constraint.commit(&mut state, TokenId(first)).unwrap();
+        for _ in 0..40 {
+            let mut row = vec![0; 1];
+            constraint.try_fill_mask(&state, &mut scratch, &mut row).unwrap();
+            let allowed: Vec<_> = mask::iter(&row).map(|token| token.0).collect();
+            let mut expected = [3, last];
+            expected.sort_unstable();
+            assert_eq!(allowed, expected);
+            constraint.commit(&mut state, TokenId(3)).unwrap();
+        }
+    }
+    let limits = CompletionLimits::default();
+    let completed = constraint.complete(&limits, &AtomicBool::new(false)).unwrap();
+    assert!(completed.visited > 0);
 }
 
 #[test]

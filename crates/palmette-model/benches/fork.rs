@@ -8,7 +8,7 @@
 //! takes (6 layers of 2 x 2 heads of 64 values, 6 KiB a slot):
 //! - `remembered`: what the session does, a number a beam;
 //! - `moved_in_place`: xGR's two directions (arXiv 2512.11529, §5.1), with the parents in order, as it needs them;
-//! - `copied`: into a second buffer.
+//! - `copied`: into a second buffer, which is kept.
 //!
 //! Data: a fixed draw of parents, ascending, of which about one beam in three has no child. Moving and copying must agree before
 //! anything is timed.
@@ -23,6 +23,9 @@ fn main() {
     for beams in WIDTHS {
         let (mut slots, parents) = (slots(beams), parents(beams));
         let expected = beam_slots::copied(&slots, SLOT_VALUES, &parents);
+        let mut after = vec![0.0; slots.len()];
+        copy(&slots, &parents, &mut after);
+        assert!(after == expected);
         beam_slots::permuted_in_place(&mut slots, SLOT_VALUES, &parents).expect("they ascend");
         assert!(slots == expected);
     }
@@ -64,5 +67,15 @@ fn moved_in_place(bencher: Bencher<'_, '_>, beams: usize) {
 #[divan::bench(args = WIDTHS)]
 fn copied(bencher: Bencher<'_, '_>, beams: usize) {
     let (slots, parents) = (slots(beams), parents(beams));
-    bencher.bench_local(|| black_box(beam_slots::copied(&slots, SLOT_VALUES, &parents)));
+    let mut after = vec![0.0; slots.len()];
+    bencher.bench_local(|| {
+        copy(&slots, &parents, &mut after);
+        black_box(&mut after);
+    });
+}
+
+fn copy(slots: &[f32], parents: &[u32], after: &mut [f32]) {
+    for (slot, &parent) in after.chunks_exact_mut(SLOT_VALUES).zip(parents) {
+        slot.copy_from_slice(&slots[parent as usize * SLOT_VALUES..][..SLOT_VALUES]);
+    }
 }

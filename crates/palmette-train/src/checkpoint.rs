@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use palmette_model::ModelConfig;
+use palmette_model::draft::{DraftForm, DraftShape};
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,18 +32,39 @@ pub(crate) struct CheckpointState {
     /// The data's size, to notice other data.
     pub(crate) num_examples: usize,
     pub(crate) config: ModelConfig,
+    #[serde(flatten)]
+    trained: Trained,
     pub(crate) options: TrainOptions,
 }
 
+/// What a run trains beside a decoder, or in its place.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Trained {
+    draft: Option<DraftState>,
+    /// Whether the decoder stands still.
+    #[serde(default)]
+    head_only: bool,
+}
+
+/// A draft head, in plain data.
+#[derive(Debug, Serialize, Deserialize)]
+struct DraftState {
+    form: DraftForm,
+    /// First token and number of codes of each level.
+    levels: Vec<(u32, u32)>,
+}
+
 impl CheckpointState {
+    /// Of a run after `step` steps; of a head alone if `head_only`.
     pub(crate) fn new(
         step: u64,
         num_examples: usize,
-        config: &ModelConfig,
+        layout: &Layout,
+        head_only: bool,
         options: &TrainOptions,
     ) -> Self {
-        let (config, options) = (config.clone(), options.clone());
-        Self { format: FORMAT, step, num_examples, config, options }
+        let (config, trained) = (layout.config().clone(), Trained::new(layout, head_only));
+        Self { format: FORMAT, step, num_examples, config, trained, options: options.clone() }
     }
 
     /// # Errors
@@ -50,12 +72,23 @@ impl CheckpointState {
     pub(crate) fn check_agrees(
         &self,
         dir: &Path,
-        config: &ModelConfig,
+        layout: &Layout,
+        head_only: bool,
         options: &TrainOptions,
     ) -> Result<(), TrainError> {
         let options = TrainOptions { threads: self.options.threads, ..options.clone() };
-        compare(dir, &self.config, config)?;
+        compare(dir, &self.trained, &Trained::new(layout, head_only))?;
+        compare(dir, &self.config, layout.config())?;
         compare(dir, &self.options, &options)
+    }
+
+    /// # Errors
+    /// When the run trained a head alone.
+    pub(crate) fn check_trains_all(&self, dir: &Path) -> Result<(), TrainError> {
+        match self.trained.head_only {
+            true => Err(disagreement(dir, "head_only", &true.into(), &false.into())),
+            false => Ok(()),
+        }
     }
 
     /// # Errors
@@ -66,6 +99,41 @@ impl CheckpointState {
         }
         let saved = Value::from(self.num_examples);
         Err(disagreement(dir, "num_examples", &saved, &Value::from(num_examples)))
+    }
+
+    /// What can be wrong in a file that was not written by [`write`].
+    fn check_shape(&self) -> Result<(), String> {
+        self.config.check()?;
+        let vocab = self.config.vocab_size as u64;
+        let levels = self.trained.draft.iter().flat_map(|draft| &draft.levels);
+        for &(first, count) in levels {
+            let end = u64::from(first) + u64::from(count);
+            if count == 0 || end > vocab {
+                return Err(format!(
+                    "a level of the draft head has the tokens from {first} to below {end}; there must be some, below \
+                     `vocab_size`, {vocab}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn layout(&self) -> Layout {
+        match &self.trained.draft {
+            None => Layout::new(&self.config),
+            Some(DraftState { form, levels }) => {
+                Layout::with_draft(&self.config, *form, &DraftShape { levels: levels.clone() })
+            }
+        }
+    }
+}
+
+impl Trained {
+    fn new(layout: &Layout, head_only: bool) -> Self {
+        let draft = layout.draft.as_ref();
+        let draft =
+            draft.map(|draft| DraftState { form: draft.form, levels: draft.shape().levels });
+        Self { draft, head_only }
     }
 }
 
@@ -151,7 +219,7 @@ pub(crate) fn read_state(dir: &Path) -> Result<(PathBuf, CheckpointState), Train
             format!("`format` is {found}; this program reads {FORMAT}: use the one that wrote it"),
         ));
     }
-    state.config.check().map_err(|reason| TrainError::file(&path, reason))?;
+    state.check_shape().map_err(|reason| TrainError::file(&path, reason))?;
     Ok((dir, state))
 }
 
@@ -160,7 +228,7 @@ pub(crate) fn read_arrays(
     dir: &Path,
     state: &CheckpointState,
 ) -> Result<CheckpointArrays, TrainError> {
-    let layout = Arc::new(Layout::new(&state.config));
+    let layout = Arc::new(state.layout());
     let read = |name: &str| tensor_file::read(&dir.join(name), &layout);
     let adam = AdamW { first: read(FIRST)?, second: read(SECOND)? };
     let average = if state.options.average_decay > 0.0 { Some(read(AVERAGE)?) } else { None };

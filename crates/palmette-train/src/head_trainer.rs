@@ -1,16 +1,18 @@
 //! Training of a draft head alone: the decoder stands still, so its hidden states are computed once.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::checkpoint::{self, CheckpointArrays, CheckpointState};
 use crate::data::{Dataset, Example, shuffled};
 use crate::error::{TrainError, TrainErrorKind};
 use crate::network::draft_head::{self, BRANCHES, DraftLossForm, DraftScratch};
 use crate::network::{Network, PackedBatch, Workspace};
 use crate::optimizer::{self, AdamW, GradientSum};
 use crate::options::{Duration, TrainOptions};
-use crate::params::Params;
+use crate::params::{Layout, Params};
 use crate::schedule;
 use crate::trainer::{StepReport, check_example};
 
@@ -25,10 +27,10 @@ const SEQUENCES: usize = 16;
 #[derive(Debug)]
 pub struct HeadTrainer {
     options: TrainOptions,
-    params: Params,
+    arrays: CheckpointArrays,
     pool: rayon::ThreadPool,
+    num_examples: usize,
     states: States,
-    adam: AdamW,
     step: u64,
     order: Vec<u32>,
     /// The epoch whose order is held.
@@ -68,31 +70,38 @@ impl HeadTrainer {
         data: &(impl Dataset + Sync),
         computed: impl Fn(usize) + Sync,
     ) -> Result<Self, TrainError> {
-        options.check()?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(options.threads)
-            .build()
-            .map_err(|error| TrainErrorKind::Threads(error.to_string()))?;
-        let states = pool.install(|| States::compute(&params, &options, data, &computed))?;
-        if states.count == 0 {
-            return Err(TrainErrorKind::NoExamples.into());
-        }
-        let len = params.values().len();
-        let learnt = len - params.layout().parts().0.last().map_or(0, |last| last.range().end);
-        let blocks = options.batch_size.min(states.count).div_ceil(BRANCHES);
-        let block = || Block { gradient: vec![0.0; len], ..Block::default() };
-        Ok(Self {
-            adam: AdamW::new(len),
-            params,
-            pool,
-            states,
-            step: 0,
-            order: Vec::new(),
-            ordered: None,
-            blocks: std::iter::repeat_with(block).take(blocks).collect(),
-            gradient: GradientSum::new(learnt),
-            options,
-        })
+        let adam = AdamW::new(params.values().len());
+        let arrays = CheckpointArrays { params, adam, average: None };
+        Self::assemble(arrays, 0, options, data, computed)
+    }
+
+    /// Goes on from a checkpoint that must have been made with a model laid out like this and with these options;
+    /// [`TrainOptions::threads`] may differ. The hidden states are computed again.
+    ///
+    /// # Errors
+    /// As [`HeadTrainer::new`], when the checkpoint cannot be read, and naming the first field in which the two differ.
+    pub fn resume_expecting(
+        dir: &Path,
+        layout: &Layout,
+        options: TrainOptions,
+        data: &(impl Dataset + Sync),
+        computed: impl Fn(usize) + Sync,
+    ) -> Result<Self, TrainError> {
+        let (dir, state) = checkpoint::read_state(dir)?;
+        state.check_agrees(&dir, layout, true, &options)?;
+        state.check_data(&dir, data.num_examples())?;
+        let arrays = checkpoint::read_arrays(&dir, &state)?;
+        Self::assemble(arrays, state.step, options, data, computed)
+    }
+
+    /// Writes everything that [`HeadTrainer::resume_expecting`] needs, in place of what `dir` held.
+    ///
+    /// # Errors
+    /// When a file cannot be written; `dir` then still holds what it held.
+    pub fn save(&self, dir: &Path) -> Result<(), TrainError> {
+        let (layout, options) = (self.params().layout(), &self.options);
+        let state = CheckpointState::new(self.step, self.num_examples, layout, true, options);
+        checkpoint::write(dir, &state, &self.arrays)
     }
 
     /// Takes the next batch of branches and updates the head.
@@ -108,14 +117,14 @@ impl HeadTrainer {
         }
         let from = place as usize * self.options.batch_size;
         let batch = &self.order[from..(from + self.options.batch_size).min(self.order.len())];
-        let layout = Arc::clone(self.params.layout());
+        let layout = Arc::clone(self.params().layout());
         let draft = layout.draft.as_ref().expect("checked when the states were computed");
         let levels = draft.levels.len();
         let num_targets = batch.len() * levels;
         let (label_smoothing, scale) = (self.options.label_smoothing, 1.0 / num_targets as f32);
         let form = DraftLossForm { label_smoothing, scale };
         let (states, weights, width) =
-            (&self.states, self.params.values(), layout.config().hidden_size);
+            (&self.states, self.arrays.params.values(), layout.config().hidden_size);
         let (blocks, gradient) = (&mut self.blocks, &mut self.gradient);
         let start = draft.start;
         let (loss, grad_norm) = self.pool.install(|| {
@@ -148,7 +157,8 @@ impl HeadTrainer {
         let learning_rate = schedule::learning_rate(&self.options, self.step, self.total_steps());
         let scale = optimizer::clip_factor(grad_norm, self.options.clip_norm);
         let (options, step) = (&self.options, self.step);
-        let (params, adam, gradient) = (&mut self.params, &mut self.adam, &self.gradient.values);
+        let (CheckpointArrays { params, adam, .. }, gradient) =
+            (&mut self.arrays, &self.gradient.values);
         self.pool.install(|| {
             adam.step_from(
                 start,
@@ -177,7 +187,7 @@ impl HeadTrainer {
 
     /// The weights as of the last step.
     pub fn params(&self) -> &Params {
-        &self.params
+        &self.arrays.params
     }
 
     /// Branches to learn from.
@@ -201,6 +211,49 @@ impl HeadTrainer {
             Duration::Steps(steps) => steps,
             Duration::Epochs(epochs) => epochs.saturating_mul(self.steps_per_epoch()),
         }
+    }
+
+    fn assemble(
+        arrays: CheckpointArrays,
+        step: u64,
+        options: TrainOptions,
+        data: &(impl Dataset + Sync),
+        computed: impl Fn(usize) + Sync,
+    ) -> Result<Self, TrainError> {
+        options.check()?;
+        if options.average_decay > 0.0 {
+            return Err(TrainErrorKind::Option {
+                field: "average_decay",
+                value: options.average_decay.to_string(),
+                rule: "no average is kept of a head that is trained alone: it must be 0",
+            }
+            .into());
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(options.threads)
+            .build()
+            .map_err(|error| TrainErrorKind::Threads(error.to_string()))?;
+        let states = pool.install(|| States::compute(&arrays.params, &options, data, &computed))?;
+        if states.count == 0 {
+            return Err(TrainErrorKind::NoExamples.into());
+        }
+        let len = arrays.params.values().len();
+        let learnt =
+            len - arrays.params.layout().parts().0.last().map_or(0, |last| last.range().end);
+        let blocks = options.batch_size.min(states.count).div_ceil(BRANCHES);
+        let block = || Block { gradient: vec![0.0; len], ..Block::default() };
+        Ok(Self {
+            arrays,
+            pool,
+            num_examples: data.num_examples(),
+            states,
+            step,
+            order: Vec::new(),
+            ordered: None,
+            blocks: std::iter::repeat_with(block).take(blocks).collect(),
+            gradient: GradientSum::new(learnt),
+            options,
+        })
     }
 }
 
@@ -256,6 +309,131 @@ impl States {
             for (level, &token) in targets.iter().enumerate() {
                 scratch.targets[level * count + place] = token;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_model::draft::{DraftForm, DraftInput, DraftShape};
+    use palmette_recommend::{LevelFormat, PromptFormat};
+
+    use super::*;
+    use crate::history_dataset::{Augmentation, HistoryDataset};
+    use crate::network::testing::tiny_config;
+    use crate::trainer::Trainer;
+
+    const LEVELS: [(u32, u32); 2] = [(2, 4), (6, 5)];
+
+    fn options() -> TrainOptions {
+        TrainOptions {
+            duration: Duration::Steps(12),
+            batch_size: 7,
+            learning_rate: 0.01,
+            warmup_steps: 3,
+            threads: 1,
+            ..TrainOptions::default()
+        }
+    }
+
+    fn shape() -> DraftShape {
+        DraftShape { levels: LEVELS.to_vec() }
+    }
+
+    /// Nine histories of one to three items, with their branches.
+    fn data() -> HistoryDataset {
+        let level =
+            |(first_token, num_codes)| LevelFormat { prefix: "a".into(), first_token, num_codes };
+        let format = PromptFormat {
+            bos_token: 1,
+            pad_token: 0,
+            levels: LEVELS.map(level).to_vec(),
+            max_history_items: 3,
+        };
+        let history = |user: u32| (0..1 + user % 3).map(|at| vec![(user + at) % 4, at]).collect();
+        let whole = Augmentation { crop: 0.0, drop_items: 0.0 };
+        HistoryDataset::new((0..9).map(history).collect(), format, whole).with_branches()
+    }
+
+    fn params() -> Params {
+        let decoder = Params::init(&tiny_config(true), 1);
+        Params::with_draft(&decoder, DraftForm::default(), &shape(), 2)
+    }
+
+    fn trainer() -> HeadTrainer {
+        HeadTrainer::new(params(), options(), &data(), |_| {}).unwrap()
+    }
+
+    fn resume(
+        dir: &Path,
+        form: DraftForm,
+        options: TrainOptions,
+    ) -> Result<HeadTrainer, TrainError> {
+        let layout = Layout::with_draft(&tiny_config(true), form, &shape());
+        HeadTrainer::resume_expecting(dir, &layout, options, &data(), |_| {})
+    }
+
+    #[test]
+    fn a_resumed_run_goes_on_bit_for_bit_in_the_middle_of_an_epoch() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("checkpoint");
+        let mut straight = trainer();
+        assert!(straight.steps_per_epoch() > 1);
+        let reports: Vec<_> = (0..9).map(|_| straight.step().unwrap()).collect();
+        let mut broken = trainer();
+        for report in &reports[..4] {
+            assert_eq!(broken.step().unwrap(), *report);
+        }
+        broken.save(&dir).unwrap();
+        let other_threads = TrainOptions { threads: 2, ..options() };
+        let mut resumed = resume(&dir, DraftForm::default(), other_threads).unwrap();
+        for report in &reports[4..] {
+            assert_eq!(resumed.step().unwrap(), *report);
+        }
+        assert_eq!(straight.params().values(), resumed.params().values());
+        assert_ne!(straight.params().values(), params().values());
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_run_is_refused_by_field() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("checkpoint");
+        let check = |error: TrainError, part: &str| {
+            assert!(error.is_disagreement(), "{error}");
+            assert!(error.to_string().contains(part), "{error}");
+        };
+        trainer().save(&dir).unwrap();
+        check(Trainer::resume(&dir, data()).unwrap_err(), "`head_only` = true, but this run");
+        let other = DraftForm { input: DraftInput::State, ..DraftForm::default() };
+        check(
+            resume(&dir, other, options()).unwrap_err(),
+            "`draft` = {\"form\":{\"input\":\"both\"",
+        );
+        let other = TrainOptions { seed: 5, ..options() };
+        check(resume(&dir, DraftForm::default(), other).unwrap_err(), "`seed` = 0");
+
+        let together = Trainer::from_params(params(), options(), data()).unwrap();
+        together.save(&dir).unwrap();
+        let part = "`head_only` = false, but this run has true";
+        check(resume(&dir, DraftForm::default(), options()).unwrap_err(), part);
+        assert_eq!(Trainer::resume(&dir, data()).unwrap().params().values(), params().values());
+        let layout = Layout::new(&tiny_config(true));
+        let error = Trainer::resume_expecting(&dir, &layout, options(), data()).unwrap_err();
+        check(error, "but this run has null");
+    }
+
+    #[test]
+    fn levels_beyond_the_vocabulary_are_refused_when_they_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        trainer().save(dir.path()).unwrap();
+        let path = dir.path().join("state.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut state: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for level in [(2, 0), (6, 6), (u32::MAX, u32::MAX)] {
+            state["draft"]["levels"][1] = serde_json::json!(level);
+            std::fs::write(&path, state.to_string()).unwrap();
+            let error = resume(dir.path(), DraftForm::default(), options()).unwrap_err();
+            assert!(error.to_string().contains("a level of the draft head"), "{error}");
         }
     }
 }

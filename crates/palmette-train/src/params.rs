@@ -79,6 +79,14 @@ pub(crate) struct DraftRanges {
     pub(crate) start: usize,
 }
 
+impl DraftRanges {
+    /// The codes that the head spells.
+    pub(crate) fn shape(&self) -> DraftShape {
+        let levels = self.levels.iter();
+        DraftShape { levels: levels.map(|l| (l.first_token, l.num_codes as u32)).collect() }
+    }
+}
+
 /// The places of one level's tensors.
 #[derive(Clone, Debug)]
 pub(crate) struct DraftLevelRanges {

@@ -12,7 +12,7 @@ use crate::error::{TrainError, TrainErrorKind};
 use crate::network::{Dropout, LossSums, NO_TARGET, Network, Objective, PackedBatch, Workspace};
 use crate::optimizer::{self, AdamW, GradientSum};
 use crate::options::{Duration, TrainOptions};
-use crate::params::Params;
+use crate::params::{Layout, Params};
 use crate::schedule;
 
 /// What one step did.
@@ -112,27 +112,29 @@ impl<D: Dataset> Trainer<D> {
     /// Goes on from a checkpoint with the shape and the options it holds.
     ///
     /// # Errors
-    /// When the checkpoint cannot be read, or the data has another number of examples.
+    /// When the checkpoint cannot be read or is a [`HeadTrainer`](crate::HeadTrainer)'s, or the data has another number of
+    /// examples.
     pub fn resume(dir: &Path, data: D) -> Result<Self, TrainError> {
         let (dir, state) = checkpoint::read_state(dir)?;
+        state.check_trains_all(&dir)?;
         state.check_data(&dir, data.num_examples())?;
         let arrays = checkpoint::read_arrays(&dir, &state)?;
         Self::assemble(state.options, data, arrays, state.step)
     }
 
-    /// Goes on from a checkpoint that must have been made with this shape and these options;
+    /// Goes on from a checkpoint that must have been made with a model laid out like this and with these options;
     /// [`TrainOptions::threads`] may differ.
     ///
     /// # Errors
     /// As [`Trainer::resume`], and naming the first field in which the two differ.
     pub fn resume_expecting(
         dir: &Path,
-        config: &ModelConfig,
+        layout: &Layout,
         options: TrainOptions,
         data: D,
     ) -> Result<Self, TrainError> {
         let (dir, state) = checkpoint::read_state(dir)?;
-        state.check_agrees(&dir, config, &options)?;
+        state.check_agrees(&dir, layout, false, &options)?;
         state.check_data(&dir, data.num_examples())?;
         let arrays = checkpoint::read_arrays(&dir, &state)?;
         Self::assemble(options, data, arrays, state.step)
@@ -251,7 +253,8 @@ impl<D: Dataset> Trainer<D> {
     /// When a file cannot be written; `dir` then still holds what it held.
     pub fn save(&self, dir: &Path) -> Result<(), TrainError> {
         let num_examples = self.data.num_examples();
-        let state = CheckpointState::new(self.step, num_examples, self.config(), &self.options);
+        let layout = self.params().layout();
+        let state = CheckpointState::new(self.step, num_examples, layout, false, &self.options);
         checkpoint::write(dir, &state, &self.arrays)
     }
 
@@ -497,7 +500,7 @@ mod tests {
         let dir = dir.path().join("checkpoint");
         trainer(options()).save(&dir).unwrap();
         let resume = |config: ModelConfig, options: TrainOptions| {
-            Trainer::resume_expecting(&dir, &config, options, data())
+            Trainer::resume_expecting(&dir, &Layout::new(&config), options, data())
         };
         let config = tiny_config(true);
         resume(config.clone(), TrainOptions { threads: 2, ..options() }).unwrap();

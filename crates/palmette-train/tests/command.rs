@@ -372,13 +372,28 @@ fn a_run_is_resumed_only_as_it_was() {
     let check = |changed: &[&str], part: &str| {
         shop.check_refused("model", &[&["--resume"], changed].concat(), 1, &[part]);
     };
-    check(&["--epochs=3"], "`duration` = {\"epochs\":2}, but this run has {\"epochs\":3}");
-    check(&["--epochs=2", "--dropout=0.3"], "`dropout` = 0.2, but this run has 0.3");
+    check(
+        &["--epochs=3"],
+        "begun with --epochs 2 and is resumed with --epochs 3; resume it with --epochs 2, or",
+    );
+    check(
+        &["--epochs=2", "--dropout=0.3"],
+        "begun with --dropout 0.2 and is resumed with --dropout 0.3",
+    );
     check(&["--epochs=2", "--hidden=24"], "`hidden_size` = 16, but this run has 24");
-    check(&["--epochs=2", "--hold-out=test"], "--hold-out was both before and is test now");
-    check(&["--epochs=2", "--crop=0.5"], "--crop was 0.3 before and is 0.5 now");
-    check(&["--epochs=2", "--dtype=bf16"], "--dtype was float32 before and is bfloat16 now");
-    check(&["--epochs=2", "--validate-every=1"], "--validate-every was 5 before and is 1 now");
+    check(
+        &["--epochs=2", "--hold-out=test"],
+        "begun with --hold-out both and is resumed with --hold-out test",
+    );
+    check(&["--epochs=2", "--crop=0.5"], "begun with --crop 0.3 and is resumed with --crop 0.5");
+    check(
+        &["--epochs=2", "--dtype=bf16"],
+        "begun with --dtype f32 and is resumed with --dtype bf16",
+    );
+    check(
+        &["--epochs=2", "--validate-every=1"],
+        "begun with --validate-every 5 and is resumed with --validate-every 1",
+    );
     shop.write_histories(&walks(8));
     check(&["--epochs=2"], "histories.json or shop.palm have changed since the run began");
 }
@@ -489,6 +504,11 @@ fn cold_starts_that_cannot_be_are_refused() {
 
     shop.train("out", &["--epochs=1", "--cold-start=0.1"]);
     // As many items, so that nothing else differs.
-    let parts = ["--cold-start was 0.1 before and is 0.11 now"];
+    let parts = ["begun with --cold-start 0.1 and is resumed with --cold-start 0.11"];
     shop.check_refused("out", &["--epochs=1", "--cold-start=0.11", "--resume"], 1, &parts);
+    let parts = [
+        "begun with --cold-start 0.1 and is resumed without --cold-start",
+        "resume it with --cold-start 0.1, or start a new run with --overwrite or another --out",
+    ];
+    shop.check_refused("out", &["--epochs=1", "--resume"], 1, &parts);
 }

@@ -3,8 +3,9 @@
 //! The data is a circle of 20 items that every user walks along, so the right next item is known.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_model::Model;
@@ -48,6 +49,10 @@ impl Shop {
     }
 
     fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let data = ["--catalog=shop.palm", "--histories=histories.json", "--threads=2"];
         let is_unsaid = |usual: &&&str| {
             let name = |option: &str| option.split('=').next().unwrap().to_owned();
@@ -55,7 +60,8 @@ impl Shop {
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_palmette-train"));
         command.current_dir(self.dir.path()).args(arguments);
-        command.args(data.iter().filter(is_unsaid)).output().unwrap()
+        command.args(data.iter().filter(is_unsaid));
+        command
     }
 
     #[track_caller]
@@ -67,10 +73,40 @@ impl Shop {
 
     #[track_caller]
     fn draft(&self, out: &str, options: &[&str]) -> Output {
-        let out = format!("--out={out}");
-        let usual = ["draft", "--model=model", &out, "--learning-rate=0.01", "--warmup-steps=10"];
-        let calm = ["--batch-size=8", "--dropout=0", "--drop-items=0", "--json"];
-        self.run(&[&usual[..], &calm, options].concat())
+        self.run(&drafting(&format!("--out={out}"), options))
+    }
+
+    #[track_caller]
+    fn check_refused(&self, arguments: &[&str], parts: &[&str]) {
+        let output = self.output(arguments);
+        let message = text(&output.stderr);
+        assert!(!output.status.success(), "it went through");
+        for part in parts {
+            assert!(message.contains(part), "{part:?} is not in: {message}");
+        }
+    }
+
+    /// Starts a run and kills it as soon as it has written a checkpoint.
+    #[track_caller]
+    fn draft_and_kill(&self, out: &str, options: &[&str]) {
+        let argument = format!("--out={out}");
+        let mut command = self.command(&drafting(&argument, options));
+        let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let start = Instant::now();
+        while !self.path(out).join("checkpoint").exists() {
+            assert!(start.elapsed() < Duration::from_secs(60), "waited a minute");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        process.kill().unwrap();
+        let status = process.wait().unwrap();
+        assert!(!status.success(), "the run was over before it could be killed");
+    }
+
+    /// `draft.json` without the time, which differs from run to run.
+    fn log(&self, out: &str) -> Value {
+        let mut log: Value = serde_json::from_slice(&self.read(out, "draft.json")).unwrap();
+        assert!(log.as_object_mut().unwrap().remove("seconds").unwrap().as_f64() > Some(0.0));
+        log
     }
 
     fn read(&self, out: &str, name: &str) -> Vec<u8> {
@@ -93,6 +129,12 @@ impl Shop {
         };
         (0..NUM_ITEMS).filter(|&first| is_hit(first)).count() as f64 / NUM_ITEMS as f64
     }
+}
+
+fn drafting<'a>(out: &'a str, options: &[&'a str]) -> Vec<&'a str> {
+    let usual = ["draft", "--model=model", out, "--learning-rate=0.01", "--warmup-steps=10"];
+    let calm = ["--batch-size=8", "--dropout=0", "--drop-items=0", "--json"];
+    [&usual[..], &calm, options].concat()
 }
 
 fn load(dir: &Path, catalog: Arc<Catalog>) -> Recommender {
@@ -147,15 +189,99 @@ fn a_head_alone_leaves_the_decoder_and_learns() {
 fn what_cannot_be_trained_is_refused() {
     let shop = Shop::new();
     let refused = |arguments: &[&str], part: &str| {
-        let output = shop.output(&[&["draft", "--model=model"], arguments].concat());
-        let message = text(&output.stderr);
-        assert!(!output.status.success() && message.contains(part), "{message}");
+        shop.check_refused(&[&["draft", "--model=model"], arguments].concat(), &[part]);
     };
-    refused(&["--out=model"], "already holds a model");
+    refused(&["--out=model"], "already holds a training run");
     refused(&["--out=new", "--crop=1"], "--crop is 1");
     refused(&["--out=new", "--validate-every=0"], "--validate-every is 0");
     refused(&["--out=new", "--next-token-weight=-1"], "next_token_weight");
+    refused(&["--out=new", "--cold-start=1"], "between 0 and 1");
+    refused(&["--out=new", "--resume"], "new holds no checkpoint to go on from");
     let output = shop.output(&["draft", "--model=none", "--out=new"]);
     assert!(text(&output.stderr).contains("semantic_ids.json"), "{}", text(&output.stderr));
     assert!(!shop.path("new").exists());
+}
+
+#[test]
+fn killed_and_resumed_is_as_straight_through() {
+    let shop = Shop::new();
+    for (how, straight, broken) in
+        [("--head-only", "straight", "broken"), ("--shards=3", "straight-2", "broken-2")]
+    {
+        let long = ["--epochs=40", "--validate-every=2", how];
+        shop.draft(straight, &long);
+        shop.draft_and_kill(broken, &long);
+
+        // As if killed between the log and its checkpoint, and in the middle of writing files.
+        std::fs::copy(shop.path(straight).join("draft.json"), shop.path(broken).join("draft.json"))
+            .unwrap();
+        std::fs::create_dir_all(shop.path(broken).join("candidate")).unwrap();
+        std::fs::write(shop.path(broken).join("candidate/model.safetensors"), "half").unwrap();
+        shop.draft(broken, &[&long[..], &["--resume"]].concat());
+
+        for name in ["model.safetensors", DraftHead::FILE_NAME] {
+            assert!(shop.read(broken, name) == shop.read(straight, name), "{how}: other {name}");
+        }
+        assert_eq!(shop.log(broken), shop.log(straight), "{how}");
+        for name in ["weights", "adam_first", "adam_second"] {
+            let last = |out| shop.read(out, &format!("checkpoint/{name}.safetensors"));
+            assert!(last(broken) == last(straight), "{how}: other {name} in the checkpoint");
+        }
+        assert!(!shop.path(broken).join("candidate").exists());
+    }
+}
+
+#[test]
+fn a_run_is_resumed_only_as_it_was() {
+    let shop = Shop::new();
+    shop.draft("head", &["--epochs=2", "--head-only"]);
+    shop.draft("joint", &["--epochs=2"]);
+    let refused = |out: &str, changed: &[&str], part: &str| {
+        let out = format!("--out={out}");
+        shop.check_refused(&drafting(&out, &[&["--resume"], changed].concat()), &[part]);
+    };
+    let part = "begun with --head-only and is resumed without --head-only";
+    refused("head", &["--epochs=2"], part);
+    let part = "begun without --head-only and is resumed with --head-only";
+    refused("joint", &["--epochs=2", "--head-only"], part);
+    let part = "begun with --epochs 2 and is resumed with --epochs 3; resume it with --epochs 2";
+    refused("joint", &["--epochs=3"], part);
+    let part = "begun with --input both and is resumed with --input state";
+    refused("joint", &["--epochs=2", "--input=state"], part);
+    let part = "begun without --cold-start and is resumed with --cold-start 0.1";
+    refused("joint", &["--epochs=2", "--cold-start=0.1"], part);
+
+    // A run of another command, which has no such log.
+    refused("model", &["--epochs=2"], "draft.json: a run cannot go on without its log");
+    let train = ["train", "--out=joint", "--epochs=2", "--resume"];
+    shop.check_refused(&train, &["training.json: a run cannot go on without its log"]);
+
+    // Another model of the same shape.
+    let weights = shop.path("model/model.safetensors");
+    std::fs::copy(shop.path("joint/model.safetensors"), weights).unwrap();
+    refused("joint", &["--epochs=2"], "--model has changed since the run began");
+}
+
+#[test]
+fn a_finished_run_is_resumed_to_nothing_new() {
+    let shop = Shop::new();
+    for how in ["--head-only", "--shards=3"] {
+        shop.draft("out", &["--epochs=3", how, "--overwrite"]);
+        let before = (shop.read("out", DraftHead::FILE_NAME), shop.log("out"));
+        shop.draft("out", &["--epochs=3", how, "--resume"]);
+        assert!(before == (shop.read("out", DraftHead::FILE_NAME), shop.log("out")), "{how}");
+    }
+}
+
+#[test]
+fn items_of_a_cold_start_are_kept_from_a_head() {
+    let shop = Shop::new();
+    shop.draft("cold", &["--epochs=1", "--cold-start=0.1"]);
+    shop.draft("all", &["--epochs=1"]);
+    assert_eq!(
+        (&shop.log("cold")["cold_items"], &shop.log("all")["cold_items"]),
+        (&json!(2), &json!(0))
+    );
+    let asked = |out: &str| shop.log(out)["best"]["users"].as_u64().unwrap();
+    assert!(asked("cold") < asked("all"));
 }

@@ -507,3 +507,35 @@ fn items_of_a_cold_start_are_asked_for() {
     refused("0.0000001", &["histories.json", "that is 0 of the"]);
     refused("few", &["--cold-start", "few"]);
 }
+
+#[test]
+fn what_rounding_changes() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let histories = shop.path("histories.json");
+    let asked = ["--histories", &histories, "--users", "60", "--beam-width", "20"];
+    let of = |rest: &[&str]| {
+        run_json(&with_recommender("eval", &recommender, &[&asked[..], rest].concat()))
+    };
+    let document = of(&["--weights", "int8", "--overlap"]);
+    assert_eq!((&document["users"], &document["beam_width"]), (&json!(60), &json!(20)));
+    for weights in ["f32", "int8"] {
+        let alone = of(&["--weights", weights, "--no-unconstrained"]);
+        assert_eq!(document["metrics"][weights], alone["metrics"]["model"], "{weights}");
+    }
+    let share = |what: &str| document["overlap"][what].as_f64().unwrap();
+    for k in [5, 10] {
+        let (shared, same) = (share(&format!("shared@{k}")), share(&format!("same_order@{k}")));
+        assert!(same <= shared && (0.8..1.0).contains(&shared), "{document}");
+    }
+
+    let rest = [&asked[..], &["--weights", "int8", "--overlap", "-k", "3"]].concat();
+    let text = run(&with_recommender("eval", &recommender, &rest));
+    assert!(text.contains("same order") && text.contains("first 3"), "{text}");
+    let refused = |rest: &[&str], words: &[&str]| {
+        check_refused(&with_recommender("eval", &recommender, &[&asked[..], rest].concat()), words);
+    };
+    refused(&["--overlap"], &["--overlap", "give --weights int8"]);
+    let both = ["--weights", "int8", "--overlap", "--cold-start", "0.1"];
+    refused(&both, &["--overlap", "--cold-start"]);
+}

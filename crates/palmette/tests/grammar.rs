@@ -309,6 +309,50 @@ fn bench_prints_a_line_a_case() {
 }
 
 #[test]
+fn bench_runs_other_engines_over_the_same_cases() {
+    let files = Files::new();
+    let (cases, vocab) = (cases(&files), files.vocabulary());
+    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--walks", "1"];
+    let program = env!("CARGO_BIN_EXE_palmette");
+    let store = format!("store='{program}' bench grammar --vocab '{vocab}' --engine store --lines");
+    let lines = files.0.path().display().to_string();
+    let peers = ["--peer", &store, "--peer", "fails=false", "--keep-lines", &lines];
+    let report = run_json(&[&args[..], &peers].concat());
+    let [same, fails] = report["peers"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!([&same["engine"], &fails["engine"]], ["store", "fails"]);
+    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
+    {
+        assert_eq!(same[counted], report[counted], "{counted}");
+    }
+    assert_eq!([&fails["schemas"], &fails["compiled"]], [2, 0]);
+    let reason = fails["unsupported_reasons"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("fails ended"), "{reason}");
+    for engine in ["palmette", "store", "fails"] {
+        let kept = files.0.path().join(format!("{engine}.jsonl"));
+        assert_eq!(std::fs::read_to_string(kept).unwrap().lines().count(), 2, "{engine}");
+    }
+    let shown = run(&[&args[..], &peers].concat());
+    for words in ["compile ms p50", "store", "1 of 2"] {
+        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
+    }
+
+    let refused = |more: &[&str], words: &[&str]| check_refused(&[&args[..], more].concat(), words);
+    refused(&["--peer", "x=no such program"], &["--peer x", "no"]);
+    refused(&["--peer", "x=echo nonsense"], &["--peer x", "nonsense"]);
+    refused(&["--peer", "false"], &["NAME=COMMAND"]);
+    refused(&["--peer", "x='"], &["quotation mark"]);
+    refused(&["--peer", "x="], &["no command"]);
+    refused(&["--peer", "a/b=false"], &["`a/b`"]);
+    refused(&["--peer", "palmette=false"], &["two engines are called palmette"]);
+    refused(&["--peer", "x=false", "--peer-seconds", "0"], &["--peer-seconds is 0"]);
+    refused(&["--peers", &lines], &["o200k_base", "--vocab"]);
+    check_refused(
+        &["bench", "grammar", "--cases", &cases, "--peers", &lines],
+        &["none of the programs"],
+    );
+}
+
+#[test]
 fn bench_cuts_instances_into_tokens() {
     let files = Files::new();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();

@@ -102,6 +102,8 @@ impl GrammarReport {
         let column = |values: fn(&CaseOutcome) -> &[f64]| {
             Percentiles::of(compiled().flat_map(values).copied().collect())
         };
+        // Peers may not know.
+        let bytes = compiled().map(|outcome| outcome.bytes as f64).filter(|&bytes| bytes > 0.0);
         Self {
             schemas: outcomes.len(),
             compiled: compiled().count(),
@@ -118,7 +120,7 @@ impl GrammarReport {
             mask_us: column(|outcome| &outcome.mask_us),
             commit_us: column(|outcome| &outcome.commit_us),
             step_us: column(|outcome| &outcome.step_us),
-            bytes: Percentiles::of(compiled().map(|outcome| outcome.bytes as f64).collect()),
+            bytes: Percentiles::of(bytes.collect()),
             floor: Floor::measure(num_words),
             walks,
             machine: Machine::here(),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use palmette_core::{Constraint, TokenId, mask};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::GrammarCase;
 
@@ -34,7 +34,8 @@ pub trait Compile {
 }
 
 /// What came of a case. Times are those of single steps.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CaseOutcome {
     /// The case's name.
     pub name: String,
@@ -62,7 +63,8 @@ pub struct CaseOutcome {
 }
 
 /// What came of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TextOutcome {
     /// Whether it is in the language.
     pub valid: bool,

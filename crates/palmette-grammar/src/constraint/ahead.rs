@@ -1,20 +1,15 @@
 //! Finding masks out before they are asked for.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hashbrown::HashSet;
-
+use super::frontier::{Alike, Frontier, Open, Worth};
 use super::{Engine, GrammarConstraint};
-use crate::lexer::LexerState;
-use crate::lr::StateId;
-use crate::recognizer::{Position, RecognizerError, RecognizerScratch};
-use crate::{Budget, Interrupted, Stacks};
+use crate::recognizer::{RecognizerError, RecognizerScratch};
+use crate::{Budget, Interrupted};
 
 /// How far a [completion](GrammarConstraint::complete) goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,11 +70,12 @@ struct Shared {
 }
 
 impl GrammarConstraint {
-    /// Visits positions that texts come by, nearest first, so that masks there are known when they are asked for. Answers do
+    /// Visits positions that texts come by, the likeliest first, so that masks there are known when they are asked for. Answers do
     /// not change by it, only how long they take; asking at the same time is allowed.
     ///
-    /// From each position one byte of each kind that its lexemes tell apart is read. Positions between lexemes
-    /// go before those within, where fewer tokens begin. Positions that
+    /// From each position one byte of each kind that its lexemes tell apart is read. Positions that are reached by names which the
+    /// grammar spells and by common bytes go before others, and those where tokens are likely to be cut before those within
+    /// tokens. Positions that
     /// [look alike](CompletionLimits::stack_depth) are visited once, so recursion and counts come to an end; a text that comes
     /// by a stack unlike all visited may still have to find out its mask.
     ///
@@ -125,25 +121,32 @@ impl GrammarConstraint {
         mut report: impl FnMut(&Completion),
     ) -> Result<Completion, RecognizerError> {
         let mut frontier = Frontier::default();
+        let scratch = &mut RecognizerScratch::default();
+        let bytes = self.vocabulary.trie().max_depth() as u32;
+        let alike = Alike { bytes, stack_depth: limits.stack_depth };
         let mut completion = Completion { visited: 0, open: 0, stopped: None };
         let mut budget = Budget::cancellable(limits.steps, cancelled);
         if !matches!(self.engine, Engine::Walk)
             && let Some(start) = self.recognizer.start()
         {
-            frontier.add(self, start.clone(), 0, limits.stack_depth)?;
+            let start = Open::start(start.clone());
+            frontier.add(&self.recognizer, &alike, start, scratch)?;
         }
         completion.open = frontier.len();
-        let scratch = &mut RecognizerScratch::default();
-        while let Some((depth, position)) = frontier.next() {
+        while let Some(open) = frontier.next() {
             if completion.visited.is_multiple_of(BETWEEN_LOOKS) && self.bytes() > limits.bytes {
                 completion.stopped = Some(CompletionStop::Bytes);
                 break;
             }
-            match self.visit(&position, depth, limits, &mut frontier, scratch, &mut budget) {
-                Ok(()) => {}
+            match self.visit(open, &alike, &mut frontier, scratch, &mut budget) {
+                Ok(prepared) => completion.visited += usize::from(prepared),
+                // Its mask is found by walking whenever it is asked for.
+                Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {}
                 Err(RecognizerError::Interrupted(why)) => {
                     completion.stopped = Some(match why {
-                        Interrupted::OutOfBudget { .. } => CompletionStop::Steps,
+                        Interrupted::OutOfBudget { .. } | Interrupted::TooManyWays { .. } => {
+                            CompletionStop::Steps
+                        }
                         Interrupted::OutOfBytes { .. } => CompletionStop::Bytes,
                         Interrupted::Cancelled => CompletionStop::Cancelled,
                     });
@@ -151,56 +154,54 @@ impl GrammarConstraint {
                 }
                 Err(error) => return Err(error),
             }
-            completion.visited += 1;
             completion.open = frontier.len();
             report(&completion);
         }
         Ok(completion)
     }
 
-    /// Finds out the mask of a position and where it leads.
+    /// Finds out the mask of a position unless that is put off, and where it leads; tells whether its mask is known now.
     fn visit(
         &self,
-        position: &Position,
-        depth: usize,
-        limits: &CompletionLimits,
+        mut open: Open,
+        alike: &Alike,
         frontier: &mut Frontier,
         scratch: &mut RecognizerScratch,
         budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
-        match &self.engine {
-            Engine::Automaton(automaton) => {
-                automaton.prepare(&self.recognizer, position, budget)?;
-            }
-            Engine::Store(store) => store.prepare(position, budget)?,
-            Engine::Walk => {}
+    ) -> Result<bool, RecognizerError> {
+        let recognizer = &*self.recognizer;
+        let (is_due, ways) = open.look(recognizer, self.vocabulary.trie(), scratch)?;
+        let prepares = is_due && !open.is_prepared;
+        let mut worth = Worth::Unknown;
+        if prepares {
+            let before = budget.left();
+            let is_new = match &self.engine {
+                Engine::Automaton(automaton) => {
+                    automaton.prepare(recognizer, &open.position, budget)?
+                }
+                Engine::Store(store) => store.prepare(&open.position, budget)?,
+                Engine::Walk => false,
+            };
+            open.is_prepared = true;
+            worth = match before - budget.left() {
+                _ if !is_new => Worth::Nothing,
+                ..LITTLE_WORK => Worth::Little,
+                _ => Worth::Much,
+            };
         }
-        for byte in self.telling_bytes(position)? {
+        for way in ways {
             budget.spend(1)?;
-            if let Some(next) = self.recognizer.advance(position, byte, scratch)? {
-                frontier.add(self, next, depth + 1, limits.stack_depth)?;
+            if let Some(next) = recognizer.advance(&open.position, way.byte, scratch)? {
+                frontier.add(recognizer, alike, open.after(&way, next, worth), scratch)?;
             }
         }
-        Ok(())
-    }
-
-    /// The first byte of each kind that the lexemes of a position tell apart.
-    fn telling_bytes(&self, position: &Position) -> Result<Vec<u8>, RecognizerError> {
-        let lexer = self.recognizer.lexer();
-        let mut states = Vec::new();
-        for branch in position.branches() {
-            states.push(branch.lexer);
-            states.extend(lexer.ends(branch.lexer)?.iter().map(|end| end.next));
-        }
-        states.sort_unstable();
-        states.dedup();
-        let mut kinds = HashSet::new();
-        let mut is_new = |byte: &u8| {
-            kinds.insert(states.iter().map(|&state| lexer.class(state, *byte)).collect::<Vec<_>>())
-        };
-        Ok((0..=u8::MAX).filter(|byte| is_new(byte)).collect())
+        frontier.put_off(open);
+        Ok(prepares)
     }
 }
+
+/// A mask that takes fewer steps is little work.
+const LITTLE_WORK: u64 = 500;
 
 /// How many positions are visited between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;
@@ -238,94 +239,5 @@ impl BackgroundCompletion {
 impl Drop for BackgroundCompletion {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-/// Positions to be visited.
-#[derive(Default)]
-struct Frontier {
-    seen: HashSet<Vec<Key>>,
-    open: BinaryHeap<Reverse<Open>>,
-    num_added: usize,
-}
-
-/// Of what a branch is made, as far as it is looked at: the lexeme in progress, and the states of its stacks by their
-/// distance from the top.
-type Key = (LexerState, Vec<(usize, StateId)>);
-
-struct Open {
-    /// When it is to be visited: whether it is within a lexeme, how many bytes from the start, when it was found.
-    order: (bool, usize, usize),
-    position: Position,
-}
-
-impl Frontier {
-    /// Adds a position unless one like it was added before.
-    fn add(
-        &mut self,
-        constraint: &GrammarConstraint,
-        position: Position,
-        depth: usize,
-        stack_depth: usize,
-    ) -> Result<(), RecognizerError> {
-        let lexer = constraint.recognizer.lexer();
-        let longest = constraint.vocabulary.trie().max_depth() as u32;
-        let (mut key, mut within) = (Vec::new(), true);
-        for branch in position.branches() {
-            key.push((lexer.within(branch.lexer, longest)?, tops(&branch.stacks, stack_depth)));
-            within &= lexer.ends(branch.lexer)?.is_empty();
-        }
-        if self.seen.insert(key) {
-            let order = (within, depth, self.num_added);
-            self.num_added += 1;
-            self.open.push(Reverse(Open { order, position }));
-        }
-        Ok(())
-    }
-
-    fn next(&mut self) -> Option<(usize, Position)> {
-        self.open.pop().map(|Reverse(open)| (open.order.1, open.position))
-    }
-
-    fn len(&self) -> usize {
-        self.open.len()
-    }
-}
-
-/// The states at each distance from the tops of the stacks, below `depth`.
-fn tops(stacks: &Stacks, depth: usize) -> Vec<(usize, StateId)> {
-    let mut found = Vec::new();
-    let mut level: Vec<_> = stacks.tops().collect();
-    for distance in 0..depth {
-        let first = found.len();
-        found.extend(level.iter().map(|node| (distance, node.state())));
-        found[first..].sort_unstable();
-        level = level.iter().flat_map(|node| node.below()).collect();
-        level.truncate(MAX_NODES);
-    }
-    found.dedup();
-    found
-}
-
-/// As many nodes of a graph of stacks are looked at on each level; further ones only tell apart what may be visited once.
-const MAX_NODES: usize = 64;
-
-impl PartialEq for Open {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-
-impl Eq for Open {}
-
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Open {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.order.cmp(&other.order)
     }
 }

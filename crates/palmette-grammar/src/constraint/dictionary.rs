@@ -8,7 +8,6 @@ use hashbrown::HashMap;
 use palmette_core::{Constraint, mask};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskWork};
-use crate::Interrupted;
 use crate::masks::PartId;
 use crate::recognizer::RecognizerError;
 
@@ -183,9 +182,7 @@ impl GrammarConstraint {
         let generation = match automaton.parts(&self.recognizer, position, parts, budget) {
             Ok(generation) => generation,
             // The mask may be found by walking.
-            Err(RecognizerError::Interrupted(
-                Interrupted::OutOfBudget { .. } | Interrupted::OutOfBytes { .. },
-            )) => return Ok(None),
+            Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(None),
             Err(error) => return Err(error),
         };
         let ends = self.recognizer.is_accepting(position, &mut scratch.recognizer)?;

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::{Constraint, mask};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState};
+use crate::Budget;
 use crate::masks::TrieWalk;
 use crate::recognizer::{Position, RecognizerError};
-use crate::{Budget, Interrupted};
 
 /// How much work one mask may take.
 ///
@@ -98,9 +98,9 @@ impl GrammarConstraint {
             Engine::Walk => self.walk(position, scratch, mask, work),
         };
         match explored {
-            Err(RecognizerError::Interrupted(
-                Interrupted::OutOfBudget { .. } | Interrupted::OutOfBytes { .. },
-            )) if !matches!(self.engine, Engine::Walk) => {
+            Err(RecognizerError::Interrupted(why))
+                if why.is_limit() && !matches!(self.engine, Engine::Walk) =>
+            {
                 self.walk(position, scratch, mask, work)?;
             }
             explored => explored?,

@@ -5,6 +5,7 @@ mod batch;
 mod dictionary;
 mod filling;
 mod forced;
+mod frontier;
 mod history;
 mod scratches;
 mod state;

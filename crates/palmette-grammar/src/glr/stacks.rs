@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::node::{Node, same};
@@ -45,6 +46,14 @@ impl PartialEq for StackNode<'_> {
     /// Whether it is the same entry; equal ones may be stored twice.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.0, other.0)
+    }
+}
+
+impl Eq for StackNode<'_> {}
+
+impl Hash for StackNode<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(self.0).hash(state);
     }
 }
 

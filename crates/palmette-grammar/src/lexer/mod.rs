@@ -105,6 +105,21 @@ pub struct LexerLimits {
     pub max_step_work: u64,
 }
 
+/// What is left of some terminals of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Left {
+    /// Where terminals depend on each other, or on what comes before or after: the state.
+    state: Option<LexerState>,
+    live: Vec<(TerminalId, ExprId)>,
+}
+
+impl Left {
+    /// Whether that is nothing.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.live.is_empty()
+    }
+}
+
 /// What a [`Lexer`] has built so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexerStatistics {
@@ -257,6 +272,29 @@ impl Lexer {
         read: impl FnOnce(Remainders<'_>) -> T,
     ) -> T {
         read(self.determiniser().remainders(state))
+    }
+
+    /// What is left of some terminals of a state: equal where these go on alike.
+    pub(crate) fn left_of(&self, state: LexerState, terminals: &TerminalSet) -> Left {
+        self.remainders(state, |left| Left {
+            state: (!left.independent).then_some(state),
+            live: left.live.iter().copied().filter(|(one, _)| terminals.contains(*one)).collect(),
+        })
+    }
+
+    /// The bytes that some terminals of a state tell apart; all of them where none are named.
+    pub(crate) fn classes_of(
+        &self,
+        state: LexerState,
+        terminals: Option<&TerminalSet>,
+    ) -> Arc<ByteClasses> {
+        let of_some = terminals.and_then(|terminals| {
+            self.remainders(state, |left| {
+                let live = left.live.iter().filter(|(one, _)| terminals.contains(*one));
+                left.independent.then(|| left.expressions.classes(live.map(|&(_, expr)| expr)))
+            })
+        });
+        of_some.unwrap_or_else(|| Arc::clone(&self.state(state).classes))
     }
 
     /// For each byte a number below the count; bytes with the same number lead to the same state.

@@ -13,6 +13,16 @@ pub struct Expected {
     pub next: TerminalSet,
 }
 
+/// A lexeme that a text may go on with.
+#[derive(Clone, Debug)]
+pub(crate) struct Lexeme {
+    pub(crate) lexer: LexerState,
+    /// Whether it begins here, after one that ends.
+    pub(crate) begins: bool,
+    /// What it may become that the parser takes.
+    pub(crate) terminals: TerminalSet,
+}
+
 impl Recognizer {
     /// What a reader may be told to expect: the terminals in progress and those that may come next, ignored ones included.
     ///
@@ -27,43 +37,67 @@ impl Recognizer {
     ) -> Result<Expected, RecognizerError> {
         let none = TerminalSet::new(self.grammar.terminals().len());
         let mut expected = Expected { in_progress: none.clone(), next: none };
-        for branch in position.branches() {
-            if branch.lexer == self.lexer.start() {
-                self.add_possible(branch, branch.lexer, &mut expected.next, scratch)?;
-                continue;
-            }
-            self.add_possible(branch, branch.lexer, &mut expected.in_progress, scratch)?;
-            for end in self.lexer.ends(branch.lexer)? {
-                for terminal in end.terminals.iter() {
-                    let parsed = (&branch.stacks, &branch.blocks);
-                    let letter = self.layer.ended(terminal, branch.line);
-                    let after =
-                        self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
-                    if let Some((stacks, blocks)) = after {
-                        let after = Branch { stacks, blocks, ..branch.clone() };
-                        self.add_possible(&after, end.next, &mut expected.next, scratch)?;
-                    }
-                }
-            }
+        for lexeme in self.lexemes(position, scratch)? {
+            let is_next = lexeme.begins || lexeme.lexer == self.lexer.start();
+            let found = if is_next { &mut expected.next } else { &mut expected.in_progress };
+            found.union_with(&lexeme.terminals);
         }
         Ok(expected)
     }
 
-    /// Adds the terminals that a lexeme in state `lexer` may become and the parser takes after the branch's lexemes.
-    fn add_possible(
+    /// The lexemes that a text may go on with: those in progress, and those that may begin where they may end.
+    pub(crate) fn lexemes(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Vec<Lexeme>, RecognizerError> {
+        let mut lexemes = Vec::new();
+        for branch in position.branches() {
+            lexemes.push(self.in_progress(branch, scratch)?);
+            if branch.lexer == self.lexer.start() {
+                continue;
+            }
+            for end in self.lexer.ends(branch.lexer)? {
+                for terminal in end.terminals.iter() {
+                    let parsed = (&branch.stacks, &branch.blocks);
+                    let letter = self.layer.ended(terminal, branch.line);
+                    let shift = |stacks: &_, terminal| scratch.shift(self, stacks, terminal);
+                    let after = self.layer.step_by(parsed, letter, shift)?;
+                    if let Some((stacks, blocks)) = after {
+                        let after = Branch { stacks, blocks, ..branch.clone() };
+                        lexemes.push(self.lexeme(&after, end.next, true, scratch)?);
+                    }
+                }
+            }
+        }
+        Ok(lexemes)
+    }
+
+    /// A branch's lexeme in progress.
+    pub(crate) fn in_progress(
+        &self,
+        branch: &Branch,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Lexeme, RecognizerError> {
+        self.lexeme(branch, branch.lexer, false, scratch)
+    }
+
+    /// A lexeme in state `lexer` after the branch's lexemes.
+    fn lexeme(
         &self,
         branch: &Branch,
         lexer: LexerState,
-        found: &mut TerminalSet,
+        begins: bool,
         scratch: &mut RecognizerScratch,
-    ) -> Result<(), RecognizerError> {
-        let parsed = (&branch.stacks, &branch.blocks);
+    ) -> Result<Lexeme, RecognizerError> {
+        let allowed = scratch.allowed(self, &branch.stacks)?;
+        let mut terminals = TerminalSet::new(self.grammar.terminals().len());
         for terminal in self.lexer.possible(lexer).iter() {
-            if self.layer.accepts(&self.parser, parsed, terminal, &mut scratch.parser)? {
-                found.insert(terminal);
+            if allowed.contains(terminal) || self.layer.is_dropped(&branch.blocks, terminal) {
+                terminals.insert(terminal);
             }
         }
-        Ok(())
+        Ok(Lexeme { lexer, begins, terminals })
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 pub use error::{CompileError, RecognizerError};
 pub use expected::Expected;
+pub(crate) use expected::Lexeme;
 pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;
 

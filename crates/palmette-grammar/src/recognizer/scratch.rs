@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::{Branch, Position, Recognizer, RecognizerError};
-use crate::{ParserScratch, Stacks, TerminalId};
+use super::{Branch, Position, Recognizer};
+use crate::{LimitError, ParserScratch, Stacks, TerminalId, TerminalSet};
 
 /// A memory takes about this many bytes at most; then it begins anew.
 const MAX_BYTES: usize = 1 << 20;
@@ -36,6 +36,8 @@ pub(super) struct Memory {
     of: Option<Arc<()>>,
     /// By what the stacks are, as a hash.
     shifts: HashMap<(u64, TerminalId), Shift>,
+    /// By what the stacks are, as a hash.
+    allowed: HashMap<u64, (Stacks, Arc<TerminalSet>)>,
     positions: HashTable<Position>,
     hasher: DefaultHashBuilder,
     bytes: usize,
@@ -64,7 +66,7 @@ impl RecognizerScratch {
         recognizer: &Recognizer,
         stacks: &Stacks,
         terminal: TerminalId,
-    ) -> Result<Option<Stacks>, RecognizerError> {
+    ) -> Result<Option<Stacks>, LimitError> {
         self.memory.turn_to(recognizer);
         let key = (stacks.fingerprint(), terminal);
         if let Some(known) = self.memory.shifts.get(&key)
@@ -77,6 +79,27 @@ impl RecognizerScratch {
         let shift = Shift { before: stacks.clone(), after: after.clone() };
         self.memory.shifts.insert(key, shift);
         Ok(after)
+    }
+
+    /// The terminals that may come next, as [`Parser::allowed`](crate::Parser::allowed) gives them.
+    pub(super) fn allowed(
+        &mut self,
+        recognizer: &Recognizer,
+        stacks: &Stacks,
+    ) -> Result<Arc<TerminalSet>, LimitError> {
+        self.memory.turn_to(recognizer);
+        let key = stacks.fingerprint();
+        if let Some((before, known)) = self.memory.allowed.get(&key)
+            && before == stacks
+        {
+            return Ok(Arc::clone(known));
+        }
+        let mut allowed = TerminalSet::new(recognizer.grammar().terminals().len());
+        recognizer.parser().allowed(stacks, &mut allowed, &mut self.parser)?;
+        let allowed = Arc::new(allowed);
+        self.memory.bytes += SHIFT_BYTES + allowed.num_terminals() / 8;
+        self.memory.allowed.insert(key, (stacks.clone(), Arc::clone(&allowed)));
+        Ok(allowed)
     }
 
     /// The position of the branches in `now`, which are none afterwards.

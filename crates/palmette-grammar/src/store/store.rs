@@ -234,18 +234,20 @@ impl MaskStore {
         &self,
         position: &Position,
         budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
+    ) -> Result<bool, RecognizerError> {
+        let mut is_new = false;
         for branch in position.branches() {
             if self.known_rows(branch.lexer).is_some() {
                 continue;
             }
+            is_new = true;
             let rows = self.new_rows(branch.lexer, budget)?;
             if self.statistics().bytes + rows.bytes() > self.max_bytes {
                 return Err(Interrupted::OutOfBytes { limit: self.max_bytes }.into());
             }
             self.keep(branch.lexer, &rows);
         }
-        Ok(())
+        Ok(is_new)
     }
 
     fn add_allowed(

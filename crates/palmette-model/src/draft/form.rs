@@ -38,6 +38,28 @@ pub enum DraftTransition {
     Add,
 }
 
+impl DraftInput {
+    /// Its name on command lines and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::Placeholder => "placeholder",
+            Self::State => "state",
+            Self::Prompt => "prompt",
+        }
+    }
+}
+
+impl DraftTransition {
+    /// Its name on command lines and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rnn => "rnn",
+            Self::Add => "add",
+        }
+    }
+}
+
 impl DraftForm {
     /// Whether h₁ … h_L are read, so that the prompt needs placeholders.
     pub fn has_placeholders(self) -> bool {

@@ -1,7 +1,25 @@
 //! From histories to examples and questions.
 
+use anyhow::Context;
 use palmette_catalog::Catalog;
 use palmette_eval::{ColdStart, HoldOut, Question, Split, UserHistories, evenly_spread};
+
+use super::run_args::RunArgs;
+
+/// The items that `--cold-start` holds out, if it is given.
+///
+/// # Errors
+/// When the share holds out no item, or all.
+pub(crate) fn cold_start(
+    args: &RunArgs,
+    catalog: &Catalog,
+    histories: &UserHistories,
+) -> anyhow::Result<Option<ColdStart>> {
+    let Some(share) = args.cold_start else { return Ok(None) };
+    ColdStart::newest(histories, catalog.num_items(), share)
+        .with_context(|| format!("--cold-start with {}", args.histories.display()))
+        .map(Some)
+}
 
 /// The semantic IDs of the items of each history that are trained on; of a history that has an item
 /// of the cold start there, none.
@@ -32,23 +50,4 @@ pub(crate) fn validation_questions<'a>(
         cold.is_none_or(|cold| cold.is_without(question.history) && !cold.contains(question.target))
     };
     evenly_spread(&asked.filter(is_without_cold).collect::<Vec<_>>(), most)
-}
-
-/// A number that other histories, or a catalog with other semantic IDs, do not have: 64-bit FNV-1a
-/// over both, as hexadecimal digits.
-pub(crate) fn fingerprint(catalog: &Catalog, histories: &UserHistories) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut add = |value: u32| {
-        for byte in value.to_le_bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    let mut add_all = |values: &mut dyn ExactSizeIterator<Item = u32>| {
-        add(values.len() as u32);
-        values.for_each(&mut add);
-    };
-    (0..catalog.num_items()).for_each(|rank| add_all(&mut catalog.codes(rank).into_iter()));
-    let ranks = |history: &Vec<u64>| history.clone().into_iter().map(|rank| rank as u32);
-    histories.items.iter().for_each(|history| add_all(&mut ranks(history)));
-    format!("{hash:016x}")
 }

@@ -3,41 +3,38 @@
 use std::io::Write;
 use std::path::Path;
 
-use serde::Serialize;
-
-use super::log::Validation;
+use super::course::Course;
 
 /// What a training came to, for its user.
-pub(super) struct Outcome<'a, E> {
+pub(super) struct Outcome<'a> {
     pub(super) out: &'a Path,
     pub(super) parameters: usize,
-    pub(super) epochs: &'a [E],
-    pub(super) best: Option<&'a Validation>,
-    pub(super) seconds: f64,
+    pub(super) course: &'a Course,
     /// What is in OUT, with its verb.
     pub(super) made: &'a str,
     /// What the last epoch's is taken of, where nobody was asked.
     pub(super) latest: &'a str,
 }
 
-impl<E: Serialize> Outcome<'_, E> {
+impl Outcome<'_> {
     /// Says it as text, or as one JSON document.
     pub(super) fn report(&self, json: bool) -> anyhow::Result<()> {
         let out = self.out.display();
+        let Course { epochs, best, seconds, .. } = self.course;
         let mut stdout = std::io::stdout().lock();
         if json {
             let document = serde_json::json!({
                 "out": out.to_string(),
                 "parameters": self.parameters,
-                "epochs": self.epochs,
-                "best": self.best,
-                "seconds": self.seconds,
+                "epochs": epochs,
+                "best": best,
+                "seconds": seconds,
             });
             writeln!(stdout, "{document}")?;
             return Ok(());
         }
-        writeln!(stdout, "{:.0} s; {} in {out}", self.seconds, self.made)?;
-        match self.best {
+        writeln!(stdout, "{seconds:.0} s; {} in {out}", self.made)?;
+        match best {
             Some(best) => writeln!(
                 stdout,
                 "best validation at epoch {}: HR@10 {:.4}, NDCG@10 {:.4}, {} users",

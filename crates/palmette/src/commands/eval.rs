@@ -1,6 +1,7 @@
 //! `palmette eval`: a model on held-out items, next to its floors.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -13,8 +14,9 @@ use palmette_recommend::Mode;
 use serde_json::{Value, json};
 
 use super::cold_start::{self, ColdStartArgs};
-use super::loading::{RecommenderArgs, set_threads, with_widths};
+use super::loading::{RecommenderArgs, WeightsArg, set_threads, with_widths};
 use super::mode::{self, ModeArgs};
+use super::overlap::{self, OverlapArgs};
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
 /// Measure a model on held-out items, next to popularity and item-item filtering.
@@ -44,6 +46,15 @@ pub(crate) struct EvalArgs {
     /// those of training: an item's age is its place in them.
     #[arg(long, value_name = "SHARE")]
     cold_start: Option<f64>,
+    /// Say what rounding costs: ask the model with its weights as they are too, and compare the answers; goes with
+    /// --weights int8
+    ///
+    /// Reports the metrics of both, and how far their first K items agree, since two models may be right equally often
+    /// and still recommend different items: `shared` is how much of the unrounded model's first K is among the rounded
+    /// one's first K, the mean over users; `same order` is the share of users whose first K are the same items in the
+    /// same order. The floors, and generation without the constraint, are left out.
+    #[arg(long, conflicts_with = "cold_start")]
+    overlap: bool,
     /// The Ks to report [default: 5,10; with --cold-start 1,5,10]
     #[arg(short, value_name = "KS", value_delimiter = ',')]
     k: Vec<usize>,
@@ -86,6 +97,10 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let max_k = ks.iter().copied().max().unwrap_or(0);
     ensure!(max_k > 0 && !ks.contains(&0), "-k must be at least 1");
     ensure!(args.users != Some(0), "--users is 0; at least 1 user must be asked");
+    ensure!(
+        !args.overlap || args.recommender.weights == WeightsArg::Int8,
+        "--overlap compares rounded weights with the same model's weights as they are: give --weights int8 with it"
+    );
     let mode = args.mode.mode()?;
     let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
     let histories =
@@ -132,6 +147,18 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
 
     let asked = evenly_spread(&all, args.users.unwrap_or(all.len()));
+    if args.overlap {
+        let catalog = Arc::clone(recommender.catalog());
+        let unrounded = args.recommender.load_over(catalog, mode, WeightsArg::F32)?;
+        let unrounded = with_widths(unrounded, args.widths.as_deref())?;
+        let of = OverlapArgs {
+            split: args.split,
+            widths: args.widths.as_deref(),
+            ks: &ks,
+            json: args.json,
+        };
+        return overlap::run(&unrounded, &recommender, &asked, &options, &of);
+    }
     let start = Instant::now();
     let bar = progress_bar(asked.len(), "users", args.json);
     let evaluation =
@@ -157,7 +184,39 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
 }
 
-type Rows<'a> = [(&'a str, RankingMetrics)];
+/// Names, and what was measured of each.
+pub(crate) type Rows<'a> = [(&'a str, RankingMetrics)];
+
+/// Metrics at each K as a JSON object.
+pub(crate) fn metrics_document(ks: &[usize], metrics: &RankingMetrics) -> Value {
+    let at = ks.iter().flat_map(|&k| {
+        let at = metrics.at(k);
+        [
+            (format!("hit_rate@{k}"), json!(at.hit_rate)),
+            (format!("recall@{k}"), json!(at.hit_rate)),
+            (format!("ndcg@{k}"), json!(at.ndcg)),
+        ]
+    });
+    Value::Object(at.collect())
+}
+
+/// Metrics at each K as a table.
+pub(crate) fn metrics_table(ks: &[usize], rows: &Rows<'_>) -> String {
+    let mut headings = vec![String::new()];
+    for k in ks {
+        headings.extend([format!(" HR@{k}"), format!(" NDCG@{k}")]);
+    }
+    let cells = |(name, metrics): &(&str, RankingMetrics)| {
+        let numbers = ks.iter().flat_map(|&k| {
+            let at = metrics.at(k);
+            [format!("{:.4}", at.hit_rate), format!("{:.4}", at.ndcg)]
+        });
+        std::iter::once((*name).to_owned()).chain(numbers).collect()
+    };
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    table(&headings, &rows)
+}
 
 fn document(
     args: &EvalArgs,
@@ -167,19 +226,8 @@ fn document(
     evaluation: &Evaluation,
     seconds: f64,
 ) -> Value {
-    let metrics = |metrics: &RankingMetrics| -> Value {
-        let at = ks.iter().flat_map(|&k| {
-            let at = metrics.at(k);
-            [
-                (format!("hit_rate@{k}"), json!(at.hit_rate)),
-                (format!("recall@{k}"), json!(at.hit_rate)),
-                (format!("ndcg@{k}"), json!(at.ndcg)),
-            ]
-        });
-        Value::Object(at.collect())
-    };
     let valid = |share: ValidShare| json!({"valid": share.valid, "generated": share.generated, "share": share.share()});
-    let named = rows.iter().map(|(name, row)| ((*name).to_owned(), metrics(row)));
+    let named = rows.iter().map(|(name, row)| ((*name).to_owned(), metrics_document(ks, row)));
     json!({
         "split": args.split,
         "mode": mode::name(mode),
@@ -204,21 +252,8 @@ fn text(
     seconds: f64,
 ) -> String {
     let users = evaluation.metrics.questions();
-    let mut headings = vec![String::new()];
-    for k in ks {
-        headings.extend([format!(" HR@{k}"), format!(" NDCG@{k}")]);
-    }
-    let cells = |(name, metrics): &(&str, RankingMetrics)| {
-        let numbers = ks.iter().flat_map(|&k| {
-            let at = metrics.at(k);
-            [format!("{:.4}", at.hit_rate), format!("{:.4}", at.ndcg)]
-        });
-        std::iter::once((*name).to_owned()).chain(numbers).collect()
-    };
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let percent = |share: ValidShare| format!("{:.2}%", 100.0 * share.share());
-    let mut text = table(&headings, &rows);
+    let mut text = metrics_table(ks, rows);
     text += &format!(
         "in the catalog: {} of {} generated semantic IDs\n",
         percent(evaluation.constrained),

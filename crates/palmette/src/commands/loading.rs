@@ -29,7 +29,7 @@ pub(crate) struct RecommenderArgs {
 }
 
 /// How a model's weights are kept.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightsArg {
     F32,
     Int8,
@@ -47,9 +47,18 @@ impl WeightsArg {
 impl RecommenderArgs {
     /// With the model's draft head where the mode asks for one.
     pub(crate) fn load(&self, mode: Mode) -> anyhow::Result<Recommender> {
-        let catalog = Arc::new(open_catalog(&self.catalog)?);
+        self.load_over(Arc::new(open_catalog(&self.catalog)?), mode, self.weights)
+    }
+
+    /// As [`load`](Self::load), over a catalog that is open already, and with weights kept otherwise than was asked for.
+    pub(crate) fn load_over(
+        &self,
+        catalog: Arc<Catalog>,
+        mode: Mode,
+        weights: WeightsArg,
+    ) -> anyhow::Result<Recommender> {
         let format = PromptFormat::read(&self.model)?;
-        let model = Model::load(&self.model)?.with_weights(self.weights.format());
+        let model = Model::load(&self.model)?.with_weights(weights.format());
         let head = match mode {
             Mode::Beam => None,
             Mode::Draft(_) => {

@@ -9,4 +9,5 @@ pub(crate) mod grammar;
 mod items;
 mod loading;
 mod mode;
+mod overlap;
 pub(crate) mod recommend;

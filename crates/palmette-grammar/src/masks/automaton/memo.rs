@@ -1,6 +1,6 @@
 //! What has been found out: nodes that read a stack from the top, and masks.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use palmette_core::TokenId;
 
 use super::explore::Explorer;
@@ -13,7 +13,7 @@ use crate::lr::StateId;
 use crate::masks::pieces::{Lexemes, Reading, ReadingMemory, Unread};
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyTrie;
-use crate::{Budget, Stacks};
+use crate::{Budget, Interrupted, Stacks};
 
 /// What has been built.
 #[derive(Debug, Default)]
@@ -78,7 +78,13 @@ pub(super) enum Missing<'s> {
     Here(NodeId, StackNode<'s>),
     /// The union of several masks.
     Union(Box<[MaskId]>),
+    /// What no number of nodes is enough for.
+    TooManyWays,
 }
+
+/// A mask depends on at most so many ways through the stacks below a place where they part. Nodes tell apart what lies above an
+/// entry, of which there may be twice as many with each place where an ambiguous text parts; walks do not.
+pub(super) const MAX_WAYS: usize = 1024;
 
 impl Memo {
     /// Nothing found out, everything before having been dropped.
@@ -159,7 +165,7 @@ impl Memo {
     ) -> Result<(), Missing<'s>> {
         let mut work = vec![(above, node)];
         // Ways through the stacks meet again: none is gone twice.
-        let mut seen: Vec<(StackNode<'_>, NodeId)> = Vec::new();
+        let mut seen: HashSet<(StackNode<'_>, NodeId)> = HashSet::new();
         while let Some((above, node)) = work.pop() {
             if let Some(mask) = self.decided(node, above)? {
                 found.insert(mask);
@@ -168,12 +174,12 @@ impl Memo {
             let parts = above.below().len() > 1;
             for below in above.below() {
                 let child = self.child(node, below)?;
-                if !parts || !seen.contains(&(below, child)) {
-                    if parts {
-                        seen.push((below, child));
-                    }
+                if !parts || seen.insert((below, child)) {
                     work.push((below, child));
                 }
+            }
+            if seen.len() > MAX_WAYS {
+                return Err(Missing::TooManyWays);
             }
         }
         Ok(())
@@ -219,6 +225,9 @@ impl Memo {
             Missing::Union(several) => {
                 self.unite(vocabulary.num_words(), several);
                 return Ok(());
+            }
+            Missing::TooManyWays => {
+                return Err(Interrupted::TooManyWays { limit: MAX_WAYS }.into());
             }
             Missing::Top(lexer, top) => (lexer, [top.state()].into(), top),
             Missing::Below(parent, at) => {

@@ -139,7 +139,8 @@ impl MaskAutomaton {
         })
     }
 
-    /// Finds out what the mask of a position needs. What is known stays: where there is no room for more, that is an error.
+    /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
+    /// room for more, that is an error.
     ///
     /// # Errors
     /// As [`fill_mask_within`](Self::fill_mask_within), and when the memory is full.
@@ -148,10 +149,13 @@ impl MaskAutomaton {
         recognizer: &Recognizer,
         position: &Position,
         budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
+    ) -> Result<bool, RecognizerError> {
+        let mut asked = 0;
         self.read(recognizer, budget, WhenFull::Stop, |memo| {
+            asked += 1;
             memo.find(position, &mut FoundMasks::default())
-        })
+        })?;
+        Ok(asked > 1)
     }
 
     /// Asks until nothing is missing.

@@ -83,11 +83,14 @@ pub(super) struct Analysing<'a, 'b, 'c> {
 
 impl Analysing<'_, '_, '_> {
     fn find(&mut self, piece: PieceId) -> Result<Analysis, Unread> {
+        let home = self.home(piece)?;
         let few = self.trie.num_nodes() / SHORT;
-        if let Some(found) = self.walk(piece, few)? {
+        // Where common bytes may come again and again, tokens are many.
+        if home.is_none()
+            && let Some(found) = self.walk(piece, few)?
+        {
             return Ok(found);
         }
-        let home = self.home(piece)?;
         match home {
             Some(home) if home != piece => return self.like(piece, home, Counts::Same),
             Some(_) => {}

@@ -12,7 +12,7 @@ use crate::output::{bytes, grouped};
 /// How far to go ahead.
 #[derive(Debug, Args)]
 pub(crate) struct AheadArgs {
-    /// Find out masks of the positions that texts come by, nearest first, for at most this long [default without a
+    /// Find out masks of the positions that texts come by, likeliest first, for at most this long [default without a
     /// number: 60]
     #[arg(
         long,

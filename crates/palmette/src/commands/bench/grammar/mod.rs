@@ -1,5 +1,7 @@
 //! `palmette bench grammar`: correctness and speed of grammars over a vocabulary.
 
+mod peers;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::store::{MaskStore, Steps};
 use palmette_grammar::{Budget, CompletionLimits, GrammarConstraint, Recognizer, RecognizerLimits};
 use palmette_vocabulary::LoadedVocabulary;
+use peers::{PeerArgs, PeerReport};
+use serde::Serialize;
 
 use crate::commands::grammar::{ReadingArgs, Syntax};
 use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
@@ -63,6 +67,8 @@ pub(crate) struct GrammarArgs {
     /// prompt is read
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
+    #[command(flatten)]
+    peers: PeerArgs,
     /// Print a JSON line for each case, with all its times, instead of the report
     #[arg(long, conflicts_with = "json")]
     lines: bool,
@@ -78,7 +84,9 @@ const EXAMPLES: &str = "\
 Examples:
   palmette bench grammar --schemas jsonschemabench.jsonl.xz
   palmette bench grammar --schemas schemas.jsonl --vocab tokenizer.json --walks 1 --json
-  palmette bench grammar --grammar json.lark --text a.json --text b.json";
+  palmette bench grammar --grammar json.lark --text a.json --text b.json
+  palmette bench grammar --cases cases.jsonl --peers benches/peers/bin --peer \
+      \"xgrammar=venv/bin/python benches/peers/grammar/xgrammar_worker.py --vocab vocabulary.json\"";
 
 /// Where masks come from.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -93,6 +101,7 @@ enum Engine {
 
 pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     ensure!(args.walks > 0, "--walks is 0; a text is followed at least once");
+    let others = args.peers.find(&args.vocab, args.walks)?;
     let loaded = palmette_vocabulary::load(&args.vocab)?;
     let mut cases = read(args, &loaded)?;
     cases.drain(..args.skip.min(cases.len()));
@@ -127,8 +136,30 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let num_words = mask::num_words(compiler.vocabulary.vocabulary().num_tokens());
-    let report = GrammarReport::new(&outcomes, args.walks, num_words);
-    if args.json { print_json(&report) } else { print(&text(&report)) }
+    args.peers.keep_own(&outcomes)?;
+    let own = GrammarReport::new(&outcomes, args.walks, num_words);
+    let peers = args.peers.run(&others, &cases, args.walks, num_words, args.json)?;
+    let report = Report { own, peers };
+    if args.json { print_json(&report) } else { print(&report.text()) }
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    own: GrammarReport,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    peers: Vec<PeerReport>,
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let Self { own, peers } = self;
+        match peers.is_empty() {
+            true => text(own),
+            false => format!("{}\n\n{}", text(own), peers::text(own, peers)),
+        }
+    }
 }
 
 fn read(args: &GrammarArgs, loaded: &LoadedVocabulary) -> anyhow::Result<Vec<GrammarCase>> {

@@ -1,0 +1,308 @@
+//! Which positions to visit next, when masks are found out ahead of time.
+//!
+//! Texts are likely to go on with names that the grammar spells, and with common characters where it leaves a choice; tokens
+//! are mostly cut between letters and other characters, and are as long as the vocabulary has them. Neither is known of the
+//! text to come: positions that are less likely are visited later, none is left out.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::Stacks;
+use crate::lexer::{Left, Lexer, LexerState};
+use crate::lr::StateId;
+use crate::recognizer::{Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::vocabulary::VocabularyTrie;
+
+/// Positions to be visited, the likeliest first.
+#[derive(Default)]
+pub(super) struct Frontier {
+    /// All that were added.
+    seen: HashSet<Vec<Key<LexerState>>>,
+    /// What the parser makes of them.
+    meant: HashSet<Vec<Key<Left>>>,
+    open: BinaryHeap<Reverse<Open>>,
+    num_added: usize,
+}
+
+/// A position to be visited, twice: at first bytes are read that lead to different lexemes which the parser takes, later all
+/// that lead to different states of the lexer.
+pub(super) struct Open {
+    /// What its bytes cost, and when it was found.
+    order: (u32, usize),
+    pub(super) position: Position,
+    token: Token,
+    /// Whether its mask is known.
+    pub(super) is_prepared: bool,
+    /// Whether it was visited.
+    was_visited: bool,
+}
+
+/// How much work it was to find out a position's mask.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Worth {
+    Unknown,
+    Much,
+    Little,
+    Nothing,
+}
+
+/// A token in progress: a node of the vocabulary's trie, and its last byte.
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    node: usize,
+    last: u8,
+}
+
+/// A kind of bytes that the lexemes of a position do not tell apart.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    /// One of them.
+    byte: u8,
+    cost: u32,
+}
+
+/// Of what a branch is made, as far as it is looked at: the lexeme in progress, and the states of its stacks by their distance from
+/// the top.
+type Key<Lexeme> = (Lexeme, Vec<(usize, StateId)>);
+
+/// Where a byte leads.
+pub(super) struct Way {
+    pub(super) byte: u8,
+    cost: u32,
+    token: Token,
+}
+
+/// A byte of a text that the grammar spells.
+const SPELLED: u32 = 1;
+/// A common byte where there is a choice.
+const COMMON: u32 = 8;
+/// Another byte.
+const RARE: u32 = 64;
+/// Where a mask took little work, what follows is likely to take little too.
+const LITTLE: u32 = 16;
+/// Where a mask was known already, what follows is likely to be known too.
+const NOTHING: u32 = 64;
+/// The second visit, and a position that the parser makes nothing else of than of one before.
+const LATER: u32 = 256;
+
+/// A kind of so many bytes and fewer is of a text that the grammar spells.
+const FEW: usize = 2;
+
+/// Bytes that stand for a kind, in this order: those that make it a common one.
+const LIKELY: &[u8] = b"e1 A-";
+
+impl Frontier {
+    /// The next one.
+    pub(super) fn next(&mut self) -> Option<Open> {
+        self.open.pop().map(|Reverse(open)| open)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Adds a position unless one like it was added before.
+    pub(super) fn add(
+        &mut self,
+        recognizer: &Recognizer,
+        alike: &Alike,
+        mut open: Open,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        let lexer = recognizer.lexer();
+        let (mut key, mut meaning) = (Vec::new(), Vec::new());
+        for branch in open.position.branches() {
+            let terminals = recognizer.in_progress(branch, scratch)?.terminals;
+            let state = lexer.within(branch.lexer, alike.bytes)?;
+            let tops = tops(&branch.stacks, alike.stack_depth);
+            meaning.push((lexer.left_of(state, &terminals), tops.clone()));
+            key.push((state, tops));
+        }
+        if self.seen.insert(key) {
+            let later = if self.meant.insert(meaning) { 0 } else { LATER };
+            open.order = (open.order.0.saturating_add(later), self.num_added);
+            self.num_added += 1;
+            self.open.push(Reverse(open));
+        }
+        Ok(())
+    }
+
+    /// Adds a position again after its first visit.
+    pub(super) fn put_off(&mut self, mut open: Open) {
+        if !std::mem::replace(&mut open.was_visited, true) {
+            open.order.0 = open.order.0.saturating_add(LATER);
+            self.open.push(Reverse(open));
+        }
+    }
+}
+
+impl Open {
+    /// The position before a text.
+    pub(super) fn start(position: Position) -> Self {
+        Self::new(position, 0, Token::NONE)
+    }
+
+    fn new(position: Position, cost: u32, token: Token) -> Self {
+        Self { order: (cost, 0), position, token, is_prepared: false, was_visited: false }
+    }
+
+    /// Finds out the bytes to be read; tells whether the mask is to be found out now: where a token is likely to be cut, or at the
+    /// second visit.
+    pub(super) fn look(
+        &self,
+        recognizer: &Recognizer,
+        trie: &VocabularyTrie,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(bool, Vec<Way>), RecognizerError> {
+        let lexemes = recognizer.lexemes(&self.position, scratch)?;
+        let kinds = kinds(recognizer.lexer(), &lexemes, self.was_visited)?;
+        let is_spelled = |kind: &Kind| kind.cost == SPELLED;
+        let any_spelled = kinds.iter().any(is_spelled);
+        let mut is_cut = self.was_visited
+            || self.token.node == Token::NONE.node
+            || kinds.iter().all(|kind| kind.cost == RARE);
+        let way = |kind: Kind| {
+            let Kind { byte, cost } = kind;
+            let longer = self.token.longer(trie, byte);
+            let is_likely = if any_spelled { is_spelled(&kind) } else { cost < RARE };
+            is_cut |= is_likely && longer.is_none();
+            let token = longer.or_else(|| Token::NONE.longer(trie, byte)).unwrap_or(Token::NONE);
+            Way { byte, cost, token }
+        };
+        let ways = kinds.into_iter().map(way).collect();
+        Ok((is_cut, ways))
+    }
+
+    /// Where a way leads, given the position there and what this one's mask was worth.
+    pub(super) fn after(&self, way: &Way, position: Position, worth: Worth) -> Self {
+        let less = match worth {
+            Worth::Unknown | Worth::Much => 0,
+            Worth::Little => LITTLE,
+            Worth::Nothing => NOTHING,
+        };
+        Self::new(position, self.order.0.saturating_add(way.cost + less), way.token)
+    }
+}
+
+/// Which positions are taken for one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alike {
+    /// Lexemes in progress that go on alike for so many bytes.
+    pub(super) bytes: u32,
+    /// Stacks whose first so many states are the same.
+    pub(super) stack_depth: usize,
+}
+
+impl Token {
+    /// Before the first byte of one.
+    const NONE: Self = Self { node: 0, last: 0 };
+
+    /// The token after a byte; `None` where it is likely to have ended.
+    fn longer(self, trie: &VocabularyTrie, byte: u8) -> Option<Self> {
+        let other = |a: u8, b: u8| a.is_ascii_alphanumeric() != b.is_ascii_alphanumeric();
+        if self.node != 0 && other(self.last, byte) {
+            return None;
+        }
+        let child = trie.children(self.node).find(|child| child.byte == byte)?;
+        Some(Self { node: child.index, last: byte })
+    }
+}
+
+/// The kinds of bytes that lead to different lexemes that the parser takes, by one byte each; `fine`, to different states of the lexer.
+fn kinds(lexer: &Lexer, lexemes: &[Lexeme], fine: bool) -> Result<Vec<Kind>, RecognizerError> {
+    let class_of = classes(lexer, lexemes, fine);
+    let mut at_class = [None; 256];
+    let mut by_next: HashMap<Vec<(Option<LexerState>, Left)>, usize> = HashMap::new();
+    let mut kinds: Vec<(Kind, usize)> = Vec::new();
+    let others = (0..=u8::MAX).filter(|byte| !LIKELY.contains(byte));
+    for byte in LIKELY.iter().copied().chain(others) {
+        let class = usize::from(class_of[usize::from(byte)]);
+        let at = match at_class[class] {
+            Some(known) => known,
+            None => {
+                let mut next = Vec::new();
+                for lexeme in lexemes {
+                    if let Some(state) = lexer.advance(lexeme.lexer, byte)? {
+                        let left = lexer.left_of(state, &lexeme.terminals);
+                        next.push((fine.then_some(state), left));
+                    }
+                }
+                next.retain(|(_, left)| !left.is_nothing());
+                let new = || {
+                    let cost = if LIKELY.contains(&byte) { COMMON } else { RARE };
+                    kinds.push((Kind { byte, cost }, 0));
+                    kinds.len() - 1
+                };
+                let at = (!next.is_empty()).then(|| *by_next.entry(next).or_insert_with(new));
+                *at_class[class].insert(at)
+            }
+        };
+        if let Some(at) = at {
+            kinds[at].1 += 1;
+        }
+    }
+    let cost = |(kind, num_bytes): (Kind, usize)| match num_bytes {
+        ..=FEW if kind.byte.is_ascii_alphanumeric() => Kind { cost: SPELLED, ..kind },
+        ..=FEW if kind.byte.is_ascii_punctuation() && kind.byte != b'\\' => {
+            Kind { cost: COMMON, ..kind }
+        }
+        _ => kind,
+    };
+    Ok(kinds.into_iter().map(cost).collect())
+}
+
+/// For each byte a number; lexemes do not tell bytes of one number apart.
+fn classes(lexer: &Lexer, lexemes: &[Lexeme], fine: bool) -> [u8; 256] {
+    let mut together = [0; 256];
+    for lexeme in lexemes {
+        let terminals = (!fine).then_some(&lexeme.terminals);
+        let classes = lexer.classes_of(lexeme.lexer, terminals);
+        let mut numbers = HashMap::new();
+        for (number, byte) in together.iter_mut().zip(0..=u8::MAX) {
+            // There are no more numbers than bytes.
+            let next = numbers.len() as u8;
+            *number = *numbers.entry((*number, classes.class(byte))).or_insert(next);
+        }
+    }
+    together
+}
+
+/// The states at each distance from the tops of the stacks, below `depth`.
+fn tops(stacks: &Stacks, depth: usize) -> Vec<(usize, StateId)> {
+    let mut found = Vec::new();
+    let mut level: Vec<_> = stacks.tops().collect();
+    for distance in 0..depth {
+        let first = found.len();
+        found.extend(level.iter().map(|node| (distance, node.state())));
+        found[first..].sort_unstable();
+        level = level.iter().flat_map(|node| node.below()).collect();
+        level.truncate(MAX_NODES);
+    }
+    found.dedup();
+    found
+}
+
+/// As many nodes of a graph of stacks are looked at on each level; further ones only tell apart what may be visited once.
+const MAX_NODES: usize = 64;
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Open {}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Open {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.order.cmp(&other.order)
+    }
+}

@@ -1,0 +1,115 @@
+//! `palmette-train train`: data in, a next-item model out.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use palmette_catalog::Catalog;
+use palmette_eval::{ColdStart, Histories};
+use palmette_model::ModelConfig;
+use palmette_recommend::{Mode, PromptFormat};
+use palmette_train::{ExportDtype, HistoryDataset, Layout, TrainOptions, Trainer};
+use serde::{Deserialize, Serialize};
+
+use super::args::{Dtype, TrainArgs};
+use super::judge::Judge;
+use super::learner::Learner;
+use super::log::{About, RunOptions, Setting, settings_of};
+use super::outcome::Outcome;
+use super::run::{Run, Setup};
+use super::run_args::RunArgs;
+use super::{data, fingerprint};
+
+/// What `training.json` tells besides the run's course.
+#[derive(Debug, Serialize, Deserialize)]
+struct Training {
+    options: TrainOptions,
+    model: ModelConfig,
+    command: CommandOptions,
+    /// Of the catalog and the histories.
+    fingerprint: String,
+    training_histories: usize,
+    training_items: usize,
+    /// The newest items, which are kept from training.
+    #[serde(default)]
+    cold_items: usize,
+}
+
+/// What a run depends on that its checkpoint does not hold.
+#[derive(Debug, Serialize, Deserialize)]
+struct CommandOptions {
+    #[serde(flatten)]
+    run: RunOptions,
+    dtype: ExportDtype,
+    /// May differ when a run is resumed: it only says when to stop.
+    patience: u64,
+}
+
+impl About for Training {
+    const FILE_NAME: &str = "training.json";
+
+    fn settings(&self) -> Vec<Setting> {
+        let mut settings = settings_of(&self.options);
+        settings.extend(self.command.run.settings());
+        settings.push(Setting::new("dtype", Dtype::from(self.command.dtype).name()));
+        settings
+    }
+
+    fn files(&self, args: &RunArgs) -> Vec<(String, &str)> {
+        let data = format!("{} or {} have", args.histories.display(), args.catalog.display());
+        vec![(data, &self.fingerprint)]
+    }
+}
+
+pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
+    args.check()?;
+    let TrainArgs { run: run_args, dtype, patience, .. } = args;
+    let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
+    let histories = Histories::read(&run_args.histories)?.bind(&run_args.histories, &catalog)?;
+    let cold = data::cold_start(run_args, &catalog, &histories)?;
+    let hold_out = run_args.hold_out();
+    let training = data::training_histories(&catalog, &histories, hold_out, cold.as_ref());
+    let training_items = training.iter().map(Vec::len).sum();
+    ensure!(training_items > 0, "{}: no history to train on", run_args.histories.display());
+    let training_histories = training.len();
+    let format = PromptFormat::for_catalog(&catalog, args.max_history)?;
+    let (config, options) = (args.model_config(&format), args.train_options());
+    let dtype = ExportDtype::from(*dtype);
+    let about = Training {
+        options: options.clone(),
+        model: config.clone(),
+        command: CommandOptions { run: RunOptions::new(run_args), dtype, patience: *patience },
+        fingerprint: fingerprint::of_data(&catalog, &histories),
+        training_histories,
+        training_items,
+        cold_items: cold.as_ref().map_or(0, ColdStart::num_items),
+    };
+    let judge =
+        Judge::new(run_args, catalog, format.clone(), &histories, cold.as_ref(), Mode::Beam);
+    let mut what = format!("on {training_items} items of {training_histories} histories");
+    if about.cold_items > 0 {
+        what += &format!(", the {} newest items held out", about.cold_items);
+    }
+    let setup = Setup { about, judge, dtype, patience: *patience };
+    let dataset = HistoryDataset::new(training, format, run_args.augmentation());
+    let mut run = Run::begin(run_args, setup, || {
+        let trainer = match run_args.resume {
+            false => Trainer::new(&config, options, dataset)?,
+            true => {
+                config.check().map_err(anyhow::Error::msg).context("the model's shape")?;
+                let layout = Layout::new(&config);
+                Trainer::resume_expecting(&run_args.checkpoint(), &layout, options, dataset)?
+            }
+        };
+        Ok(Learner::Model(Box::new(trainer)))
+    })?;
+    run.train(&format!("{} parameters {what}", run.log().parameters))?;
+    let log = run.log();
+    Outcome {
+        out: &run_args.out,
+        parameters: log.parameters,
+        course: &log.course,
+        made: "the model is",
+        latest: "model",
+    }
+    .report(run_args.json)
+}
