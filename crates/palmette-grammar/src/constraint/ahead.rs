@@ -133,15 +133,15 @@ impl GrammarConstraint {
             frontier.add(&self.recognizer, &alike, start, scratch)?;
         }
         completion.open = frontier.len();
+        let mut visits: usize = 0;
         while let Some(open) = frontier.next() {
-            if completion.visited.is_multiple_of(BETWEEN_LOOKS) && self.bytes() > limits.bytes {
+            if visits.is_multiple_of(BETWEEN_LOOKS) && self.bytes() > limits.bytes {
                 completion.stopped = Some(CompletionStop::Bytes);
                 break;
             }
+            visits += 1;
             match self.visit(open, &alike, &mut frontier, scratch, &mut budget) {
                 Ok(prepared) => completion.visited += usize::from(prepared),
-                // Its mask is found by walking whenever it is asked for.
-                Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {}
                 Err(RecognizerError::Interrupted(why)) => {
                     completion.stopped = Some(match why {
                         Interrupted::OutOfBudget { .. } | Interrupted::TooManyWays { .. } => {
@@ -175,12 +175,17 @@ impl GrammarConstraint {
         let mut worth = Worth::Unknown;
         if prepares {
             let before = budget.left();
-            let is_new = match &self.engine {
+            let prepared = match &self.engine {
                 Engine::Automaton(automaton) => {
-                    automaton.prepare(recognizer, &open.position, budget)?
+                    automaton.prepare(recognizer, &open.position, budget)
                 }
-                Engine::Store(store) => store.prepare(&open.position, budget)?,
-                Engine::Walk => false,
+                Engine::Store(store) => store.prepare(&open.position, budget),
+                Engine::Walk => Ok(false),
+            };
+            let is_new = match prepared {
+                // Its mask is found by walking whenever it is asked for.
+                Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => false,
+                prepared => prepared?,
             };
             open.is_prepared = true;
             worth = match before - budget.left() {

@@ -65,7 +65,7 @@ struct Kind {
 
 /// Of what a branch is made, as far as it is looked at: the lexeme in progress, and the states of its stacks by their distance from
 /// the top.
-type Key<Lexeme> = (Lexeme, Vec<(usize, StateId)>);
+type Key<L> = (L, Vec<(usize, StateId)>);
 
 /// Where a byte leads.
 pub(super) struct Way {

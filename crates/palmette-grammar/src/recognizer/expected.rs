@@ -26,7 +26,7 @@ pub(crate) struct Lexeme {
 impl Recognizer {
     /// What a reader may be told to expect: the terminals in progress and those that may come next, ignored ones included.
     ///
-    /// Cost: a question to the parser for each terminal that the lexer finds possible.
+    /// Cost: a question to the parser for each stack, and a look-up for each terminal that the lexer finds possible.
     ///
     /// # Errors
     /// When a limit is exceeded.
