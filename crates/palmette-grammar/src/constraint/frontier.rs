@@ -1,8 +1,8 @@
 //! Which positions to visit next, when masks are found out ahead of time.
 //!
 //! Texts are likely to go on with names that the grammar spells, and with common characters where it leaves a choice; tokens
-//! are mostly cut between letters and other characters, and are as long as the vocabulary has them. Neither is known of the
-//! text to come: positions that are less likely are visited later, none is left out.
+//! are mostly cut between letters and other characters, and are as long as the vocabulary has them. These are guesses, which
+//! decide the order alone: positions that are less likely are visited later, none is left out.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
