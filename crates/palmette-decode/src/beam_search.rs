@@ -51,6 +51,8 @@ pub struct BeamSearch<C: Constraint> {
     schedule: Schedule,
     scratch: C::Scratch,
     num_tokens: usize,
+    /// Hypotheses that score less are not kept.
+    floor: f32,
     step: usize,
     live: Rows<C::State>,
     /// The hypotheses of the step being built; swapped with `live`.
@@ -120,6 +122,7 @@ impl<C: Constraint> BeamSearch<C> {
         Self {
             scratch: C::Scratch::default(),
             num_tokens: 0,
+            floor: f32::NEG_INFINITY,
             step: 0,
             live: Rows::new(widest, max_tokens),
             next: Rows::new(widest, max_tokens),
@@ -167,6 +170,20 @@ impl<C: Constraint> BeamSearch<C> {
     /// # Errors
     /// When the constraint exceeds a limit of its own.
     pub fn start(&mut self, constraint: &C) -> Result<(), DecodeError> {
+        self.start_above(f32::NEG_INFINITY, constraint)
+    }
+
+    /// As [`start`](Self::start), for results of at least this score: hypotheses that fall below it are let go at once,
+    /// since scores only fall.
+    ///
+    /// What is found is to the bit what a search without a floor finds, but for the results below it. Each step keeps
+    /// exactly those of the other search's hypotheses that are not below: rows are ordered by score, and whatever comes
+    /// of a row scores no more.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_above(&mut self, floor: f32, constraint: &C) -> Result<(), DecodeError> {
+        self.floor = floor;
         self.step = 0;
         self.results.clear();
         self.live.clear();
@@ -257,7 +274,7 @@ impl<C: Constraint> BeamSearch<C> {
             let score = |logit: f32| parent_score + (logit - normaliser) + 0.0;
             // Rounding keeps order, so no extension scores more than this. Source: xGR, arXiv 2512.11529, §6.2; there a
             // beam's extensions are sorted and the first that loses ends it.
-            if !self.top_k.would_take(score(max)) {
+            if score(max) < self.floor || !self.top_k.would_take(score(max)) {
                 continue;
             }
             let words = &self.masks[beam * self.words_per_row..][..self.words_per_row];
@@ -268,7 +285,7 @@ impl<C: Constraint> BeamSearch<C> {
                     return Err(self.no_logit(token));
                 };
                 let score = score(logit);
-                if self.top_k.would_take(score) && accepts(sequence, token) {
+                if score >= self.floor && self.top_k.would_take(score) && accepts(sequence, token) {
                     self.top_k.take(Extension { score, parent: beam as u32, token });
                 }
             }

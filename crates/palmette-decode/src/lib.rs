@@ -21,6 +21,7 @@
 //! lengths with equal scores come in the order in which they were found, shorter ones first. Fewer
 //! allowed extensions than `width` give fewer hypotheses, never an invalid one, and with `width` at
 //! least the number of sequences in the set the results are those of an exhaustive search.
+//! [`run_after_probe`](BeamSearch::run_after_probe) finds the first few of a wide search's results without most of its work.
 #![forbid(unsafe_code)]
 
 mod beam_search;
@@ -28,6 +29,7 @@ mod error;
 mod exp;
 mod log_softmax;
 mod logits_source;
+mod probe;
 mod top_k;
 
 pub use beam_search::{BeamOptions, BeamSearch, Hypothesis};

@@ -24,7 +24,52 @@ fn run(
     logits: &TableLogits,
 ) -> Vec<Scored> {
     search.run(set, &mut logits.source()).expect("tables have distributions");
+    results(search)
+}
+
+fn results(search: &BeamSearch<SequenceSet>) -> Vec<Scored> {
     search.results().map(|h| Scored { tokens: h.tokens.to_vec(), score: h.score }).collect()
+}
+
+/// Takes a started search to its end; `rows` counts its rows of logits.
+fn finish(
+    search: &mut BeamSearch<SequenceSet>,
+    set: &SequenceSet,
+    logits: &TableLogits,
+    rows: &mut usize,
+) {
+    let mut source = logits.source();
+    let mut is_first = true;
+    while search.is_live() {
+        let row = match is_first {
+            true => source.prompt_logits(),
+            false => source.next_logits(search.parents(), search.tokens()),
+        };
+        let row = row.expect("tables have distributions");
+        *rows += row.len() / set.num_tokens();
+        search.select(row).expect("tables have distributions");
+        search.expand(set).expect("masks are right");
+        is_first = false;
+    }
+}
+
+/// What a search of the second width finds after a probe of the first, and the rows of logits of each search.
+fn probed(
+    set: &SequenceSet,
+    logits: &TableLogits,
+    (narrow, wide): (usize, usize),
+    k: usize,
+) -> (Vec<Scored>, Vec<usize>) {
+    let mut probe = BeamSearch::new(options(narrow, set.max_len()));
+    let mut search = BeamSearch::new(options(wide, set.max_len()));
+    let mut rows = Vec::new();
+    let found: Result<(), DecodeError> = search.run_after_probe(&mut probe, set, k, |search| {
+        rows.push(0);
+        finish(search, set, logits, rows.last_mut().expect("just pushed"));
+        Ok(())
+    });
+    found.expect("sets have no limits");
+    (results(&search), rows)
 }
 
 proptest! {
@@ -73,6 +118,41 @@ proptest! {
             search.expand(&set).expect("masks are right");
             step += 1;
         }
+    }
+
+    #[test]
+    fn a_probe_changes_none_of_the_first_results(
+        set in generate::sequence_sets(),
+        seed: u64,
+        grades in prop_oneof![2_u32..6, 1000_u32..2000],
+        widths in (1_usize..8, prop_oneof![1_usize..20, 1_usize..100]),
+        k in 0_usize..12,
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
+        let (found, _) = probed(&set, &logits, widths, k);
+        let expected = naive_beam_search(&set, &logits, widths.1);
+        let first = |found: &[Scored]| found[..k.min(found.len())].to_vec();
+        prop_assert_eq!(first(&found), first(&expected));
+        // And no others than the search has.
+        prop_assert!(found.len() <= expected.len() && found == expected[..found.len()]);
+    }
+
+    #[test]
+    fn a_floor_leaves_out_what_is_below_it_and_nothing_else(
+        set in generate::sequence_sets(),
+        seed: u64,
+        grades in prop_oneof![2_u32..6, 1000_u32..2000],
+        width in prop_oneof![1_usize..8, 1_usize..100],
+        floor in -20.0_f32..1.0,
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
+        let mut search = BeamSearch::new(options(width, set.max_len()));
+        search.start_above(floor, &set).expect("sets have no limits");
+        finish(&mut search, &set, &logits, &mut 0);
+        let mut expected = naive_beam_search(&set, &logits, width);
+        // The empty sequence is a result before any step.
+        expected.retain(|result| result.score >= floor || result.tokens.is_empty());
+        prop_assert_eq!(results(&search), expected);
     }
 
     #[test]
@@ -386,4 +466,29 @@ fn a_token_without_a_logit_is_an_error() {
         let error = DecodeError::MissingLogit { token: TokenId(token), step: 0 };
         assert_eq!(search.select_of(&logits, columns), Err(error));
     }
+}
+
+#[test]
+fn a_probe_saves_rows_where_the_model_knows_its_mind() {
+    let pairs = (0..40).flat_map(|a| (0..40).map(move |b| vec![a, b]));
+    let set = SequenceSet::new(40, pairs.collect::<Vec<_>>());
+    let logits = TableLogits { seed: 3, num_tokens: 40, grades: 1000 };
+    let (found, rows) = probed(&set, &logits, (2, 40), 1);
+    assert_eq!(found[0], naive_beam_search(&set, &logits, 40)[0]);
+    assert!(rows.len() == 2 && rows.iter().sum::<usize>() < 20, "{rows:?} of 41");
+}
+
+#[test]
+fn what_a_wide_search_loses_and_its_probe_keeps_is_no_result() {
+    // A seed is such a case where the wide search ran twice: found none above the probe's floor.
+    let mut cases = 0;
+    for seed in 0..3000 {
+        let quads = (0..81).map(|n| vec![n / 27, n / 9 % 3, n / 3 % 3, n % 3]);
+        let set = SequenceSet::new(3, quads.collect::<Vec<_>>());
+        let logits = TableLogits { seed, num_tokens: 3, grades: 1000 };
+        let (found, rows) = probed(&set, &logits, (1, 2), 1);
+        assert_eq!(found[0], naive_beam_search(&set, &logits, 2)[0], "seed {seed}");
+        cases += usize::from(rows.len() == 3);
+    }
+    assert!(cases > 0, "the seeds have no such case; take more");
 }

@@ -26,6 +26,34 @@ fn a_second_search_allocates_nothing_with_widths_up_and_down() {
     check(&EveryPrefix, BeamSearch::with_widths(&widths), widths[3]);
 }
 
+#[test]
+fn a_second_search_allocates_nothing_after_a_probe() {
+    let constraint = EveryPrefix;
+    let narrow = BeamOptions { width: NonZeroUsize::new(16).unwrap(), max_tokens: MAX_TOKENS };
+    let (mut probe, mut search) = (BeamSearch::new(narrow), BeamSearch::new(options()));
+    let mut run = |logits: &mut FixedLogits| {
+        let steps = |search: &mut BeamSearch<EveryPrefix>| {
+            while search.is_live() {
+                let rows = match search.parents().len() {
+                    1 => logits.prompt_logits()?,
+                    _ => logits.next_logits(search.parents(), search.tokens())?,
+                };
+                search.select(rows)?;
+                search.expand(&constraint)?;
+            }
+            Ok::<(), DecodeError>(())
+        };
+        search.run_after_probe(&mut probe, &constraint, 10, steps).expect("distributions");
+        assert!(search.results().len() >= 10);
+    };
+    run(&mut FixedLogits::new(1));
+    let mut second = FixedLogits::new(2);
+    let before = allocations();
+    run(&mut second);
+    assert_eq!(allocations() - before, 0, "allocations of the second search");
+    assert!(second.steps > 1, "it took {} steps", second.steps);
+}
+
 /// The counter sees what it is there to see.
 #[test]
 fn making_a_search_does_allocate() {

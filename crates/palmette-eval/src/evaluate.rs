@@ -234,7 +234,7 @@ impl<'r> Examiner<'r> {
         let worker = recommender.worker_in(options.mode, beam)?;
         let free = match (options.unconstrained, options.mode) {
             (false, _) => None,
-            (true, Mode::Beam) => {
+            (true, Mode::Beam | Mode::Probed(_)) => {
                 Some(Free::Decoder(Box::new(FreeRunning::new(recommender, options)?)))
             }
             (true, Mode::Draft(_)) => {

@@ -75,8 +75,9 @@ pub struct PlannedBytes {
     /// Keys and values of the beams' own tokens, 8 · layers · S · G·C, and where each beam's
     /// lie, 8 · P · B + 8 · (P + 1).
     pub beam_cache: usize,
-    /// The rows of a pass between layers, and for each of `threads` a block of R = min(192, max(T, B)) rows within one:
-    /// 4 · max(T, B) · D + 4 · threads · R · (D + 2 H·C + 2 G·C + F). No more threads count than there are rows.
+    /// The rows of a pass between layers and the prompt's last, and for each of `threads` a block of
+    /// R = min(192, max(T, B)) rows within one:
+    /// 4 · (max(T, B) + 1) · D + 4 · threads · R · (D + 2 H·C + 2 G·C + F). No more threads count than there are rows.
     pub activations: usize,
     /// Attention scores of one head, for each thread: 4 · threads · min(24, R) · (T + P).
     pub scores: usize,
@@ -99,7 +100,7 @@ impl PlannedBytes {
         let workspaces = workspaces(&plan.options);
         let block = MAX_BLOCK_ROWS.min(rows);
         let widths = [d, product(&[2, config.num_attention_heads, c])?, product(&[2, kv])?, f];
-        let whole = product(&[FLOAT, rows, d])?;
+        let whole = product(&[FLOAT, rows.checked_add(1)?, d])?;
         let blocks = product(&[FLOAT, workspaces, block, sum(&widths)?])?;
         let panelled = |n: usize| n.checked_next_multiple_of(PANEL);
         let keys = product(&[kv, panelled(t)?])?;

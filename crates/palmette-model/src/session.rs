@@ -78,6 +78,9 @@ pub enum SessionError {
     /// Logits asked for before a prompt was set.
     #[error("no prompt has been set")]
     NoPrompt,
+    /// Logits asked for once more that were never computed.
+    #[error("the prompt has had no pass whose logits could be asked for again")]
+    NoPass,
     /// The plan is longer than the model's positions.
     #[error(
         "{prompt} prompt tokens and {passes} decode passes need more than the model's {max} positions"
@@ -133,6 +136,10 @@ pub struct Session<'m> {
     rope: RopeTable,
     /// The residual stream, `[max(T, B), D]`
     hidden: Vec<f32>,
+    /// Its row after the prompt, `[D]`.
+    after_prompt: Vec<f32>,
+    /// Whether it is of this prompt.
+    prompt_read: bool,
     /// One for each thread.
     workspaces: Vec<Workspace>,
     logits: Vec<f32>,
@@ -230,6 +237,8 @@ impl<'m> Session<'m> {
                 config.rope_theta,
             ),
             hidden: zeroed(rows * config.hidden_size)?,
+            after_prompt: zeroed(config.hidden_size)?,
+            prompt_read: false,
             workspaces: (0..workspaces(&options)).map(workspace).collect::<Option<_>>()?,
             logits: zeroed(beams.max(1) * config.vocab_size)?,
             num_rows: 0,
@@ -257,6 +266,7 @@ impl<'m> Session<'m> {
         self.check_tokens(tokens)?;
         self.prompt.clear();
         self.prompt.extend_from_slice(tokens);
+        self.prompt_read = false;
         self.num_rows = 0;
         self.passes = 0;
         Ok(())
@@ -286,12 +296,27 @@ impl<'m> Session<'m> {
     pub fn prompt_logits_of(&mut self, columns: Range<usize>) -> Result<&[f32], SessionError> {
         self.check_columns(&columns)?;
         self.prefill(&[], 1)?;
+        let d = self.model.config.hidden_size;
+        let last = (self.prompt.len() - 1) * d;
+        self.after_prompt.copy_from_slice(&self.hidden[last..][..d]);
+        self.prompt_read = true;
+        self.prompt_logits_again(columns)
+    }
+
+    /// The logits of some tokens after the prompt once more, `[columns]`, to the bit those of
+    /// [`prompt_logits_of`](Self::prompt_logits_of) and without another pass over it. Decode passes begin anew.
+    ///
+    /// # Errors
+    /// When the prompt has had no such pass, or there are no columns or the vocabulary ends before them.
+    pub fn prompt_logits_again(&mut self, columns: Range<usize>) -> Result<&[f32], SessionError> {
+        self.check_columns(&columns)?;
+        if !self.prompt_read {
+            return Err(SessionError::NoPass);
+        }
         self.passes = 0;
         self.num_rows = 1;
-        let d = self.model.config.hidden_size;
         let logits = &mut self.logits[..columns.len()];
-        let last = (self.prompt.len() - 1) * d;
-        self.workspaces[0].logits(self.model, &self.hidden[last..][..d], columns, logits);
+        self.workspaces[0].logits(self.model, &self.after_prompt, columns, logits);
         Ok(logits)
     }
 
@@ -554,7 +579,9 @@ mod tests {
         let taken = PlannedBytes {
             prompt_cache: session.cache_bytes().0,
             beam_cache: session.cache_bytes().1,
-            activations: size_of_val(&*session.hidden) + activations.iter().sum::<usize>(),
+            activations: size_of_val(&*session.hidden)
+                + size_of_val(&*session.after_prompt)
+                + activations.iter().sum::<usize>(),
             scores: scores.iter().sum(),
             logits: size_of_val(&*session.logits),
             positions: prompt_tokens + session.rope.bytes(),

@@ -171,6 +171,26 @@ fn threads_change_nothing() {
 }
 
 #[test]
+fn the_prompt_is_read_once_for_several_searches() {
+    let (model, _) = load("tied_f32");
+    let prompt: Vec<TokenId> = (0..9).map(|i| TokenId(i * 7 % 97)).collect();
+    let tokens: Vec<TokenId> = (0..8).map(TokenId).collect();
+    let mut session = session(&model, 1);
+    session.set_prompt(&prompt).unwrap();
+    assert_eq!(session.prompt_logits_again(0..97).unwrap_err(), SessionError::NoPass);
+    let first = session.prompt_logits().unwrap().to_vec();
+    let next = session.next_logits(&[0; 8], &tokens).unwrap().to_vec();
+    for _ in 0..2 {
+        session.next_logits(&[3], &tokens[..1]).unwrap();
+        assert_eq!(session.prompt_logits_again(0..97).unwrap(), first);
+        assert_eq!(session.next_logits(&[0; 8], &tokens).unwrap(), next);
+    }
+    assert_eq!(session.prompt_logits_again(5..9).unwrap(), &first[5..9]);
+    session.set_prompt(&prompt[..4]).unwrap();
+    assert_eq!(session.prompt_logits_again(0..97).unwrap_err(), SessionError::NoPass);
+}
+
+#[test]
 fn what_was_not_planned_is_refused() {
     let (model, _) = load("tied_f32");
     let mut session = session(&model, 1);

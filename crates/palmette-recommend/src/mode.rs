@@ -1,5 +1,7 @@
 //! How items are found: by the decoder's passes, or by a draft head's steps.
 
+use std::num::NonZeroUsize;
+
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
 
 use crate::prompt_format::{LevelFormat, PromptFormat};
@@ -10,6 +12,12 @@ pub enum Mode {
     /// Beam search with the decoder: a pass over the prompt, then one a level over all beams.
     #[default]
     Beam,
+    /// As [`Beam`](Self::Beam), with the same items and scores: a search of this width goes first, and what cannot beat
+    /// its last item wanted is not searched again ([`run_after_probe`](palmette_decode::BeamSearch::run_after_probe)).
+    /// Where the beam is wide and the model knows its mind this saves most of the passes; where a model finds all items
+    /// alike, the narrow search is lost. It does not go first where more items are wanted than its width, or some level
+    /// of the beam is no wider.
+    Probed(NonZeroUsize),
     /// Beam search with a draft head after one pass over the prompt and its placeholders. Scores are the head's.
     Draft(Verification),
 }

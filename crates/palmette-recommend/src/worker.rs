@@ -86,6 +86,8 @@ pub struct Worker<'r> {
     least: usize,
     session: Session<'r>,
     search: BeamSearch<CatalogConstraint>,
+    /// The narrow search before it.
+    probe: Option<BeamSearch<CatalogConstraint>>,
     draft: Option<Draft<'r>>,
     history: Vec<Vec<u32>>,
     prompt: Vec<TokenId>,
@@ -118,7 +120,7 @@ impl<'r> Worker<'r> {
             planned[..planned.len() - 1].iter().map(|width| width.get()).collect();
         let prompt_tokens = recommender.format().max_prompt_tokens();
         let (draft, prompt_tokens, passes) = match mode {
-            Mode::Beam => (None, prompt_tokens, &beams[..]),
+            Mode::Beam | Mode::Probed(_) => (None, prompt_tokens, &beams[..]),
             Mode::Draft(verification) => {
                 let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
                 let draft = Draft::new(recommender, head, verification, &planned, threads)?;
@@ -132,6 +134,12 @@ impl<'r> Worker<'r> {
             least,
             session: Session::of_passes(recommender.model(), prompt_tokens, passes, threads)?,
             search: BeamSearch::with_widths(&planned),
+            probe: match mode {
+                Mode::Probed(width) if planned.iter().all(|&wide| wide > width) => {
+                    Some(BeamSearch::with_widths(&vec![width; planned.len()]))
+                }
+                _ => None,
+            },
             widths,
             draft,
             history: Vec::new(),
@@ -172,7 +180,7 @@ impl<'r> Worker<'r> {
         }
         let beam_width = self.search.widths().last().map_or(k, |width| width.get());
         let constraint = self.constraint(request);
-        let history_used = self.search(&constraint, request.history, &mut stage_ended)?;
+        let history_used = self.search(&constraint, request.history, k, &mut stage_ended)?;
         let items = match self.draft.as_ref().and_then(Draft::free_search) {
             None => {
                 let ranks = |state| constraint.items_at(state);
@@ -209,7 +217,8 @@ impl<'r> Worker<'r> {
         constraint.with_items(items)
     }
 
-    /// The sequences that the latest request's search found, best first, as the model's tokens.
+    /// The sequences that the latest request's search found, best first, as the model's tokens. After a
+    /// [probe](Mode::Probed), those that are as good as its last.
     pub fn generated(&self) -> Box<dyn ExactSizeIterator<Item = &[TokenId]> + '_> {
         match self.draft.as_ref().and_then(Draft::free_search) {
             None => Box::new(self.search.results().map(|found| found.tokens)),
@@ -222,7 +231,8 @@ impl<'r> Worker<'r> {
         self.prompt.len()
     }
 
-    /// Rows of logits in each pass of the latest request: one for the prompt, then as many as there were beams.
+    /// Rows of logits in each pass of the latest request: one for the prompt, then as many as there were beams, those of
+    /// a [probe](Mode::Probed) first.
     pub fn rows_of_passes(&self) -> &[usize] {
         &self.rows
     }
@@ -232,11 +242,12 @@ impl<'r> Worker<'r> {
         self.session.cache_bytes()
     }
 
-    /// Reads the prompt and runs the search to its end; returns how many items the model read.
+    /// Reads the prompt and runs the search to its end, for `k` items; returns how many items the model read.
     fn search(
         &mut self,
         constraint: &CatalogConstraint,
         history: &[u64],
+        k: usize,
         stage_ended: &mut impl FnMut(Stage),
     ) -> Result<usize, RecommendError> {
         let format = self.recommender.format();
@@ -260,25 +271,58 @@ impl<'r> Worker<'r> {
             )?;
             return Ok(used);
         }
-        self.search.start(constraint)?;
-        stage_ended(Stage::Mask);
-        while self.search.is_live() {
-            let level = rows.len();
-            let columns = self.recommender.columns(level);
-            let (parents, tokens) = (self.search.parents(), self.search.tokens());
-            rows.push(tokens.len());
-            let logits = if level == 0 {
-                session.prompt_logits_of(columns.clone())?
-            } else {
-                session.next_logits_of(parents, tokens, columns.clone())?
-            };
-            stage_ended(if level == 0 { Stage::Prefill } else { Stage::Decode });
-            self.search.select_of(logits, columns)?;
-            stage_ended(Stage::TopK);
-            self.search.expand(constraint)?;
-            stage_ended(Stage::Mask);
+        let mut steps = Steps { recommender: self.recommender, session, rows, stage_ended };
+        match self.probe.as_mut().filter(|probe| k <= probe.widths()[0].get()) {
+            Some(probe) => self
+                .search
+                .run_after_probe(probe, constraint, k, |search| steps.finish(search, constraint))?,
+            None => {
+                self.search.start(constraint)?;
+                steps.finish(&mut self.search, constraint)?;
+            }
         }
         Ok(used)
+    }
+}
+
+/// A search's steps over the decoder.
+struct Steps<'a, 's, F> {
+    recommender: &'a Recommender,
+    session: &'a mut Session<'s>,
+    rows: &'a mut Vec<usize>,
+    stage_ended: &'a mut F,
+}
+
+impl<F: FnMut(Stage)> Steps<'_, '_, F> {
+    /// Takes a search from its start to its end. The prompt is read for the first only.
+    fn finish(
+        &mut self,
+        search: &mut BeamSearch<CatalogConstraint>,
+        constraint: &CatalogConstraint,
+    ) -> Result<(), RecommendError> {
+        (self.stage_ended)(Stage::Mask);
+        for level in 0.. {
+            if !search.is_live() {
+                break;
+            }
+            let columns = self.recommender.columns(level);
+            let (parents, tokens) = (search.parents(), search.tokens());
+            let reads_prompt = self.rows.is_empty();
+            let logits = match level {
+                0 if reads_prompt => self.session.prompt_logits_of(columns.clone())?,
+                0 => self.session.prompt_logits_again(columns.clone())?,
+                _ => self.session.next_logits_of(parents, tokens, columns.clone())?,
+            };
+            if level > 0 || reads_prompt {
+                self.rows.push(tokens.len());
+            }
+            (self.stage_ended)(if reads_prompt { Stage::Prefill } else { Stage::Decode });
+            search.select_of(logits, columns)?;
+            (self.stage_ended)(Stage::TopK);
+            search.expand(constraint)?;
+            (self.stage_ended)(Stage::Mask);
+        }
+        Ok(())
     }
 }
 

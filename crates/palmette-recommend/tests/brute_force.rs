@@ -1,5 +1,6 @@
 //! The whole path against scoring every item with the model, one prompt at a time.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use palmette_core::TokenId;
 use palmette_decode::{LogitsSource, log_sum_exp};
 use palmette_model::{Model, Session, SessionOptions};
 use palmette_recommend::{
-    LevelFormat, Normaliser, PromptFormat, RecommendError, Recommendations, Recommended,
+    LevelFormat, Mode, Normaliser, PromptFormat, RecommendError, Recommendations, Recommended,
     Recommender, Request, Stage, Worker, WorkerOptions, recommend_all,
 };
 
@@ -218,6 +219,37 @@ fn threads_change_nothing() {
     };
     assert_eq!(run(1), run(2));
     assert_eq!(run(1), run(4));
+}
+
+#[test]
+fn a_probe_changes_no_recommendation() {
+    let recommender = recommender();
+    let set = recommender.catalog().index();
+    let odd = Arc::new(set.item_set(RankSet::from_ranks(60, (0..60).filter(|rank| rank % 2 == 1))));
+    let mut rows = (0, 0);
+    for (width, probe) in [(60, 5), (40, 16), (9, 2), (3, 2), (2, 2), (2, 30)] {
+        let options = WorkerOptions { beam_width: width, threads: 1 };
+        let mode = Mode::Probed(NonZeroUsize::new(probe).unwrap());
+        let mut probed = recommender.worker_in(mode, options).unwrap();
+        let mut plain = recommender.worker(options).unwrap();
+        for (k, include_seen) in [(1, false), (2, true), (5, false), (50, false)] {
+            for history in [&[][..], &[3], &[5, 6, 7, 8]] {
+                for items in [None, Some(&odd)] {
+                    let request = Request { history, k, include_seen, items };
+                    let want = plain.recommend(&request, |_| {}).unwrap();
+                    let got = probed.recommend(&request, |_| {}).unwrap();
+                    assert_eq!(got, want, "{width} after {probe}, {request:?}");
+                    let sum = |worker: &Worker<'_>| worker.rows_of_passes().iter().sum::<usize>();
+                    if k > probe || probe >= width {
+                        assert_eq!(probed.rows_of_passes(), plain.rows_of_passes());
+                    } else if width == 60 && k == 1 {
+                        rows = (rows.0 + sum(&plain), rows.1 + sum(&probed));
+                    }
+                }
+            }
+        }
+    }
+    assert!(rows.1 < rows.0, "{rows:?}: the probe is to save rows");
 }
 
 #[test]

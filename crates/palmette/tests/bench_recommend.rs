@@ -136,6 +136,7 @@ fn what_cannot_be_measured_is_refused() {
     check_refused(&small(&["--weights=int4"]), &["int4", "f32, int8"]);
     check_refused(&small(&["--levels=0"]), &["levels is 0"]);
     check_refused(&small(&["--beam=0"]), &["beam is 0"]);
+    check_refused(&small(&["--probe=4"]), &["probe of 4", "random weights", "--timings"]);
     check_refused(&small(&["--widths=1,2,3"]), &["cannot be used with", "--beam"]);
     let without_beam = |widths: &str| -> Vec<&'static str> {
         small(&[widths]).into_iter().filter(|option| *option != "--beam=8").collect()

@@ -131,6 +131,30 @@ fn drafting_needs_a_draft_head() {
     let histories = shop.path("histories.json");
     refused("eval", &["--histories", &histories, "--mode", "draft"], &lacks);
     refused("recommend", &["--history", "P0001", "--verify", "keys"], &["give --mode draft"]);
+    let both = ["--history", "P0001", "--mode", "draft", "--probe", "5"];
+    refused("recommend", &both, &["--probe", "--mode beam"]);
+}
+
+#[test]
+fn a_probe_goes_first_where_the_beam_is_wide_and_changes_nothing() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let asked = |rest: &[&str]| -> Value {
+        let args = [&["--history", "P0001", "-k", "3", "--json"], rest].concat();
+        serde_json::from_str(&run(&with_recommender("recommend", &recommender, &args))).unwrap()
+    };
+    for (rest, width) in [
+        (&["--beam-width", "64"][..], 16),
+        (&["--beam-width", "63"], 0),
+        (&["--beam-width", "63", "--probe", "4"], 4),
+        (&["--widths", "64,64,80,64"], 16),
+        (&["--widths", "64,64,16,64"], 0),
+    ] {
+        let got = asked(rest);
+        assert_eq!(got["probe_width"], width, "{rest:?}");
+        let without = asked(&["--beam-width", "64", "--probe", "0"]);
+        assert_eq!(got["items"], without["items"], "{rest:?}");
+    }
 }
 
 #[test]

@@ -132,6 +132,12 @@ impl RecommendBench {
         if let Some((what, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(format!("{what} is 0; at least 1 is needed"));
         }
+        if let Mode::Probed(width) = self.mode {
+            return Err(format!(
+                "a probe of {width} beams leaves out what the model finds unlikely, and random weights find all items alike: \
+                 time it with a trained model, by `palmette recommend --timings`"
+            ));
+        }
         let (prompt, least) = (self.prompt, self.levels.saturating_add(1));
         if prompt < least {
             return Err(format!(
@@ -170,7 +176,7 @@ impl RecommendBench {
         gemm_gflops: f64,
     ) -> RecommendReport {
         let model = recommender.model().config().clone();
-        let drafting = self.mode != Mode::Beam;
+        let drafting = matches!(self.mode, Mode::Draft(_));
         let logits = match self.normaliser {
             Normaliser::Vocabulary if !drafting => model.vocab_size,
             _ => self.codes as usize,
@@ -248,7 +254,7 @@ impl RecommendBench {
         let model = Model::random(config, self.seed).map_err(|e| e.to_string())?;
         let model = model.with_weights(self.weights);
         let head = match self.mode {
-            Mode::Beam => None,
+            Mode::Beam | Mode::Probed(_) => None,
             Mode::Draft(_) => {
                 let (form, shape) = (DraftForm::default(), format.draft_shape());
                 let head = DraftHead::random(form, &model, shape, self.seed ^ 2);

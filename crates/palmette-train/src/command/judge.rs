@@ -59,7 +59,7 @@ impl<'a> Judge<'a> {
         }
         let model = Model::load(dir)?;
         let head = match self.mode {
-            Mode::Beam => None,
+            Mode::Beam | Mode::Probed(_) => None,
             Mode::Draft(_) => Some(DraftHead::load(dir, &model, self.format.draft_shape())?),
         };
         let mut recommender =

@@ -1,6 +1,7 @@
 //! `palmette eval`: a model on held-out items, next to its floors.
 
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -101,7 +102,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         !args.overlap || args.recommender.weights == WeightsArg::Int8,
         "--overlap compares rounded weights with the same model's weights as they are: give --weights int8 with it"
     );
-    let mode = args.mode.mode()?;
+    let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
+    let mode = args.mode.mode(widths, max_k)?;
     let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
     let histories =
         Histories::read(&args.histories)?.bind(&args.histories, recommender.catalog())?;
@@ -233,6 +235,7 @@ fn document(
         "mode": mode::name(mode),
         "users": evaluation.metrics.questions(),
         "beam_width": evaluation.beam_width,
+        "probe_width": mode::probe_width(mode),
         "widths": args.widths,
         "metrics": named.collect::<serde_json::Map<_, _>>(),
         "valid": {

@@ -60,7 +60,7 @@ impl RecommenderArgs {
         let format = PromptFormat::read(&self.model)?;
         let model = Model::load(&self.model)?.with_weights(weights.format());
         let head = match mode {
-            Mode::Beam => None,
+            Mode::Beam | Mode::Probed(_) => None,
             Mode::Draft(_) => {
                 let head = DraftHead::load(&self.model, &model, format.draft_shape());
                 Some(head.context("`palmette-train draft` trains draft heads")?)

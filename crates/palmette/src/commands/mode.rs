@@ -1,4 +1,6 @@
-//! `--mode` and `--verify`: how items are found.
+//! `--mode`, `--verify` and `--probe`: how items are found.
+
+use std::num::NonZeroUsize;
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
@@ -13,6 +15,11 @@ pub(crate) struct ModeArgs {
     /// With --mode draft: how what the head says is held to the catalog [default: masks]
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifyArg>,
+    /// With --mode beam: width of a search that goes first, so that the wide one need not search what cannot beat the
+    /// items it found; they are the same as without. 0 for none [default: half more than the items asked for and at least
+    /// 16, where every level of the beam is four times as wide]
+    #[arg(long, value_name = "N")]
+    probe: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,13 +41,20 @@ enum VerifyArg {
 }
 
 impl ModeArgs {
+    /// The mode for `k` items from beams of these widths, one a level.
+    ///
     /// # Errors
-    /// When a verification is named where nothing is drafted.
-    pub(crate) fn mode(self) -> anyhow::Result<Mode> {
+    /// When a verification is named where nothing is drafted, or a probe where nothing is searched by the decoder.
+    pub(crate) fn mode(self, widths: &[usize], k: usize) -> anyhow::Result<Mode> {
         if self.mode == ModeArg::Beam {
             ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");
-            return Ok(Mode::Beam);
+            let probe = self.probe.unwrap_or_else(|| default_probe(widths, k));
+            return Ok(NonZeroUsize::new(probe).map_or(Mode::Beam, Mode::Probed));
         }
+        ensure!(
+            self.probe.is_none(),
+            "--probe is about --mode beam: a draft head has no wide passes"
+        );
         Ok(Mode::Draft(match self.verify {
             None | Some(VerifyArg::Masks) => Verification::Masks,
             Some(VerifyArg::Keys) => Verification::Keys,
@@ -49,12 +63,27 @@ impl ModeArgs {
     }
 }
 
+/// Wide enough to find the items in the common case; none where it would be a good part of the search itself.
+fn default_probe(widths: &[usize], k: usize) -> usize {
+    let probe = k.saturating_add(k / 2).max(16);
+    let narrowest = widths.iter().copied().min().unwrap_or(0);
+    if probe.saturating_mul(4) <= narrowest { probe } else { 0 }
+}
+
 /// The mode as documents spell it.
 pub(crate) fn name(mode: Mode) -> &'static str {
     match mode {
-        Mode::Beam => "beam",
+        Mode::Beam | Mode::Probed(_) => "beam",
         Mode::Draft(Verification::Masks) => "draft, verified by masks",
         Mode::Draft(Verification::Keys) => "draft, verified by keys",
         Mode::Draft(Verification::None) => "draft, not verified",
+    }
+}
+
+/// Width of the search that goes first; 0 for none.
+pub(crate) fn probe_width(mode: Mode) -> usize {
+    match mode {
+        Mode::Probed(width) => width.get(),
+        Mode::Beam | Mode::Draft(_) => 0,
     }
 }

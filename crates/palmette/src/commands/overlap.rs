@@ -59,6 +59,7 @@ fn document(
         "mode": mode::name(options.mode),
         "users": overlap.changed.questions(),
         "beam_width": overlap.beam_width,
+        "probe_width": mode::probe_width(options.mode),
         "widths": args.widths,
         "metrics": {
             "f32": metrics_document(args.ks, &overlap.reference),

@@ -1,5 +1,6 @@
 //! `palmette recommend`: items that follow a history.
 
+use std::slice;
 use std::sync::Arc;
 
 use clap::Args;
@@ -62,7 +63,9 @@ pub(crate) struct RecommendArgs {
 
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let threads = set_threads(args.threads)?;
-    let mode = args.mode.mode()?;
+    // How many levels there are is not known yet, nor needed.
+    let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
+    let mode = args.mode.mode(widths, args.k)?;
     let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
     let catalog = recommender.catalog();
     let history = ranks(catalog, &args.history)?;
@@ -88,6 +91,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
             "history_used": answer.history_used,
             "mode": mode::name(mode),
             "beam_width": answer.beam_width,
+            "probe_width": mode::probe_width(mode),
             "widths": args.widths,
             "items": items_json(catalog, &answer),
         });
@@ -110,8 +114,10 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     text += &items_text(catalog, &answer);
     if answer.items.len() < args.k {
         let why = match mode {
-            Mode::Beam | Mode::Draft(Verification::Masks) => "may be recommended",
-            Mode::Draft(_) => "were found: a free search may lose all others on the way",
+            Mode::Draft(Verification::Keys | Verification::None) => {
+                "were found: a free search may lose all others on the way"
+            }
+            _ => "may be recommended",
         };
         text += &format!("only {} items {why}\n", answer.items.len());
     }

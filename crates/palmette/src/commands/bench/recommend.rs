@@ -128,7 +128,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
             Whole::Level => Normaliser::Level,
             Whole::Vocabulary => Normaliser::Vocabulary,
         },
-        mode: args.mode.mode()?,
+        mode: args.mode.mode(&[], 0)?,
         repeat: args.repeat,
         seed: args.seed,
     };
