@@ -1,6 +1,9 @@
 //! Kinds of columns, their widths, and what is said of rows that cannot be taken.
 
+use std::collections::BTreeMap;
+
 use palmette_attributes::{ColumnKind, Columns, ColumnsBuilder, Filter};
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 fn columns(rows: &[Value]) -> Columns {
@@ -218,4 +221,91 @@ fn filters_that_do_not_fit_are_errors_with_a_way_out() {
          only exists can be asked of it; give it the same kind of value for all items, text, numbers, \
          true or false, or lists of text",
     );
+}
+
+/// Values of every kind, few enough that some stand in many rows.
+fn value() -> impl Strategy<Value = Value> {
+    prop::sample::select(vec![
+        Value::Null,
+        json!("x"),
+        json!("y"),
+        json!("2026-11-21"),
+        json!(3),
+        json!(3.0),
+        json!(2.5),
+        json!(u64::MAX),
+        json!(true),
+        json!(["x", "y"]),
+        json!([1]),
+        json!({"x": null}),
+    ])
+}
+
+fn rows() -> impl Strategy<Value = Vec<Value>> {
+    let column = |name| (Just(name), prop::collection::vec(value(), 1..3));
+    // Few kinds a column, or all would be of JSON.
+    (column("a"), column("b"), column("c")).prop_flat_map(|columns| {
+        let (a, b, c) = columns;
+        let one = |(name, values): (&'static str, Vec<Value>)| {
+            prop::option::of(prop::sample::select(values)).prop_map(move |value| (name, value))
+        };
+        let row = (one(a), one(b), one(c)).prop_map(|(a, b, c)| {
+            let given = [a, b, c].into_iter().filter_map(|(name, value)| Some((name, value?)));
+            given.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
+        });
+        prop::collection::vec(row, 1..30)
+    })
+}
+
+proptest! {
+    #[test]
+    fn rows_of_columns_are_those_rows(
+        sources in prop::collection::vec((rows(), any::<u64>()), 1..4),
+        between in rows(),
+        is_declared: bool,
+    ) {
+        let (mut copied, mut pushed) = (ColumnsBuilder::new(), ColumnsBuilder::new());
+        if is_declared {
+            for builder in [&mut copied, &mut pushed] {
+                builder.declare("b", ColumnKind::Json).expect("no column yet");
+            }
+        }
+        for (source, seed) in &sources {
+            let source = columns(source);
+            let mut ranks: Vec<u64> = (0..source.num_ranks()).collect();
+            ranks.sort_by_key(|rank| (rank + 1).wrapping_mul(seed | 1));
+            ranks.truncate(1 + (seed % 30) as usize);
+            copied.push_rows_of(&source, &ranks).expect("rows that were taken before");
+            for &rank in &ranks {
+                pushed.push_row(&source.row(rank)).expect("a row that was taken before");
+            }
+            for builder in [&mut copied, &mut pushed] {
+                push(builder, &between);
+            }
+        }
+        prop_assert_eq!(copied.num_rows(), pushed.num_rows());
+        let (copied, pushed) =
+            (copied.finish(None, |_, _| ()), pushed.finish(None, |_, _| ()));
+        let named = |columns: &Columns| {
+            let of = |c: palmette_attributes::ColumnDescription<'_>| {
+                (c.name.to_owned(), (c.kind, c.num_distinct, c.num_missing, c.bytes))
+            };
+            columns.columns().map(of).collect::<BTreeMap<_, _>>()
+        };
+        prop_assert_eq!(named(&copied), named(&pushed));
+        prop_assert_eq!(copied.check(), Ok(()));
+        for rank in 0..copied.num_ranks() {
+            prop_assert_eq!(copied.row(rank), pushed.row(rank));
+        }
+    }
+}
+
+#[test]
+fn rows_of_columns_that_do_not_fit_are_refused() {
+    let source = columns(&[json!({"a": 1}), json!({"a": "x"}), json!({"a": 2})]);
+    let mut builder = ColumnsBuilder::new();
+    builder.declare("a", ColumnKind::Number).expect("no column yet");
+    builder.push_rows_of(&source, &[2, 0]).expect("numbers");
+    let error = builder.push_rows_of(&source, &[0, 1]).expect_err("text");
+    assert!(error.to_string().contains("declared number and is \"x\""), "{error}");
 }

@@ -165,6 +165,37 @@ impl CatalogBuilder {
         self.rows.is_empty()
     }
 
+    /// Adds items of a catalog, by rank: what [`push`](ItemSink::push) does with each, without taking their attributes
+    /// apart. Lines are counted on from the items so far.
+    ///
+    /// # Errors
+    /// As [`push`](ItemSink::push); some of the items have then been added, and the builder is of no use.
+    ///
+    /// # Panics
+    /// When a rank is not below the catalog's number of items.
+    pub fn push_items_of(&mut self, catalog: &Catalog, ranks: &[u64]) -> Result<(), BuildError> {
+        let mut codes = Vec::new();
+        for &rank in ranks {
+            let id = catalog.id(rank);
+            let line = self.len() as u64 + 1;
+            codes.clear();
+            catalog.index().prefix_of(rank, catalog.num_levels(), |code| codes.push(code));
+            let refused = |rule: String| BuildError::of_item(line, id, rule);
+            check_codes(&codes, &self.options).map_err(refused)?;
+            self.push_keys(line, id, &codes).map_err(refused)?;
+        }
+        self.columns.push_rows_of(catalog.columns(), ranks).map_err(BuildErrorKind::Columns)?;
+        Ok(())
+    }
+
+    /// What is not an attribute. `Err`: the rule, as the end of a sentence about the item.
+    fn push_keys(&mut self, line: u64, id: &str, codes: &[u32]) -> Result<(), String> {
+        self.rows.push(codes)?;
+        self.ids.push(id)?;
+        self.lines.push(line & ((1 << LINE_BITS) - 1));
+        Ok(())
+    }
+
     /// Sorts and indexes the items. Those with the same semantic ID keep the order in which they came.
     /// No items make the empty catalog, which denies everything. `level_prefixes` are the letters of
     /// each level where codes were spelled `<a_12>`; `stage_began` is told what is being done.
@@ -220,10 +251,7 @@ impl ItemSink for CatalogBuilder {
         check_codes(codes, &self.options).map_err(refused)?;
         let attributes = self.columns.push_row(&attributes);
         attributes.map_err(|e| refused(format!("cannot be kept: {e}")))?;
-        self.rows.push(codes).map_err(refused)?;
-        self.ids.push(&id).map_err(refused)?;
-        self.lines.push(line & ((1 << LINE_BITS) - 1));
-        Ok(())
+        self.push_keys(line, &id, codes).map_err(refused)
     }
 
     fn timestamps(&mut self, names: &[String]) {

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{Catalog, CatalogBuilder};
 
 use crate::error::LiveError;
@@ -13,6 +12,9 @@ use crate::schema::Schema;
 use crate::segment::{Segment, SegmentView};
 use crate::shared::Shared;
 use crate::writer::Writer;
+
+/// Items taken over at a time: between two pieces a merge sees that the catalog is being closed.
+const PIECE_ITEMS: usize = 1 << 16;
 
 /// A merge that was begun. Nothing is seen of it before [`commit`](Self::commit); dropped before, it never
 /// was.
@@ -111,16 +113,17 @@ impl Merge {
     fn merged_catalog(&self) -> Result<Option<Catalog>, LiveError> {
         let num_items = self.inputs.iter().map(SegmentView::num_live).sum();
         let mut builder = CatalogBuilder::new(self.schema.build_options(num_items))?;
-        let mut line = 0;
         for view in &self.inputs {
-            let catalog = view.segment.catalog();
-            for rank in view.ranks() {
-                if line % 1024 == 0 && self.shared.is_closing.load(Ordering::Relaxed) {
+            let mut left = view.ranks();
+            loop {
+                let ranks: Vec<u64> = left.by_ref().take(PIECE_ITEMS).collect();
+                if ranks.is_empty() {
+                    break;
+                }
+                if self.shared.is_closing.load(Ordering::Relaxed) {
                     return Ok(None);
                 }
-                line += 1;
-                let id = catalog.id(rank).to_owned();
-                builder.push(line, id, &catalog.codes(rank), catalog.attributes(rank))?;
+                builder.push_items_of(view.segment.catalog(), &ranks)?;
             }
         }
         Ok(Some(builder.finish(None, |_| {})?))

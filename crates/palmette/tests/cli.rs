@@ -144,15 +144,15 @@ fn a_probe_goes_first_where_the_beam_is_wide_and_changes_nothing() {
         serde_json::from_str(&run(&with_recommender("recommend", &recommender, &args))).unwrap()
     };
     for (rest, width) in [
-        (&["--beam-width", "64"][..], 16),
-        (&["--beam-width", "63"], 0),
-        (&["--beam-width", "63", "--probe", "4"], 4),
-        (&["--widths", "64,64,80,64"], 16),
-        (&["--widths", "64,64,16,64"], 0),
+        (&["--beam-width", "128"][..], 16),
+        (&["--beam-width", "127"], 0),
+        (&["--beam-width", "127", "--probe", "4"], 4),
+        (&["--widths", "128,128,200,128"], 16),
+        (&["--widths", "128,128,100,128"], 0),
     ] {
         let got = asked(rest);
         assert_eq!(got["probe_width"], width, "{rest:?}");
-        let without = asked(&["--beam-width", "64", "--probe", "0"]);
+        let without = asked(&["--beam-width", "128", "--probe", "0"]);
         assert_eq!(got["items"], without["items"], "{rest:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::codes::GrowingCodes;
+use super::column::Column;
 use super::error::{AttributeError, Kind};
 use super::interner::Interner;
 use super::kind::{ColumnKind, ValueKind};
@@ -99,21 +100,70 @@ impl ColumnsBuilder {
         self.spell_row(attributes)?;
         let values = attributes.iter().filter(|(_, value)| !value.is_null());
         let mut start = 0;
-        for ((name, _), entry) in values.zip(&self.row) {
-            let column = match entry.column {
-                Some(column) => &mut self.columns[column],
-                None => {
-                    let declared = self.declared.iter().find(|(other, _)| other == name);
-                    self.by_name.insert(name.clone(), self.columns.len());
-                    let declared = declared.map(|&(_, kind)| kind);
-                    self.columns.push(ColumnBuilder::new(name, declared, entry.kind));
-                    self.columns.last_mut().expect("one was pushed")
-                }
-            };
-            column.push(self.num_rows, entry, &self.spelled[start..entry.end]);
+        let row = std::mem::take(&mut self.row);
+        for ((name, _), entry) in values.zip(&row) {
+            let column = entry.column.unwrap_or_else(|| self.begin_column(name, entry.kind));
+            let spelled = &self.spelled[start..entry.end];
+            self.columns[column].push(self.num_rows, entry, spelled);
             start = entry.end;
         }
+        self.row = row;
         self.num_rows += 1;
+        Ok(())
+    }
+
+    /// Adds rows that were frozen before, as [`push_row`](Self::push_row) with [`Columns::row`] does one by one, but that new
+    /// columns come in the order of those. `ranks` are distinct.
+    ///
+    /// Cost: of each distinct value that stands in many rows only the first is looked at.
+    ///
+    /// # Errors
+    /// As [`push_row`](Self::push_row); some of the rows have then been added, and the builder is of no use.
+    ///
+    /// # Panics
+    /// When a rank is not of these columns.
+    pub fn push_rows_of(&mut self, columns: &Columns, ranks: &[u64]) -> Result<(), AttributeError> {
+        let outside = ranks.iter().find(|&&rank| rank >= columns.num_ranks);
+        assert!(outside.is_none(), "rank {outside:?} of {}", columns.num_ranks);
+        if ranks.len() > MAX_ROWS - self.num_rows {
+            return Err(Kind::TooManyRows { row: MAX_ROWS }.into());
+        }
+        for column in &columns.columns {
+            self.push_column(column, ranks)?;
+        }
+        self.num_rows += ranks.len();
+        Ok(())
+    }
+
+    fn push_column(&mut self, from: &Column, ranks: &[u64]) -> Result<(), Kind> {
+        let mut into = self.by_name.get(&from.name).copied();
+        // A value that few rows have is not worth remembering: 4 bytes for each there is.
+        let remembered = Some(from.dictionary.len()).filter(|&len| len <= ranks.len() / 2);
+        let mut codes = vec![0; remembered.map_or(0, |len| len + 1)];
+        for (row, &rank) in (self.num_rows..).zip(ranks) {
+            let code = from.codes.get(rank) as usize;
+            if let Some(&known @ 1..) = codes.get(code) {
+                self.columns[into.expect("it has a value")].codes.push(row, known);
+                continue;
+            }
+            let Some(value) = from.dictionary.value(code as u32) else { continue };
+            let Some(kind) = ValueKind::of(&value) else { continue };
+            if into.is_none()
+                && self.declared_kind(&from.name).is_none()
+                && self.num_columns() == MAX_COLUMNS
+            {
+                return Err(Kind::TooManyColumns { name: from.name.clone() });
+            }
+            self.spelled.clear();
+            let entry = self.spell_value(&from.name, into, &value, kind)?;
+            let column = into.unwrap_or_else(|| self.begin_column(&from.name, kind));
+            into = Some(column);
+            let column = &mut self.columns[column];
+            column.push(row, &entry, &self.spelled);
+            if let Some(known) = codes.get_mut(code) {
+                *known = column.codes.get(row);
+            }
+        }
         Ok(())
     }
 
@@ -170,35 +220,59 @@ impl ColumnsBuilder {
         for (name, value) in attributes {
             let Some(kind) = ValueKind::of(value) else { continue };
             let column = self.by_name.get(name).copied();
-            let declared = match column {
-                Some(column) => self.columns[column].declared,
-                None => self.declared_kind(name),
-            };
-            if column.is_none() && declared.is_none() {
+            if column.is_none() && self.declared_kind(name).is_none() {
                 num_new += 1;
                 if self.num_columns() + num_new > MAX_COLUMNS {
                     return Err(Kind::TooManyColumns { name: name.clone() });
                 }
             }
-            if let Some(declared) = declared
-                && !fits(value, kind, declared)
-            {
-                let (name, value) = (name.clone(), crate::shown::shown(value));
-                return Err(Kind::NotAsDeclared { name, declared, value });
-            }
-            if kind == ValueKind::Other && is_deeper(value, MAX_NESTING) {
-                return Err(Kind::TooDeep { name: name.clone() });
-            }
-            let start = self.spelled.len();
-            spell(value, &mut self.spelled);
-            let (end, name) = (self.spelled.len(), || name.clone());
-            if end - start > MAX_VALUE_BYTES {
-                return Err(Kind::TooLong { name: name(), bytes: end - start });
-            }
-            let spelled_as_float = kind == ValueKind::Number && is_whole_float(value);
-            self.row.push(RowEntry { column, kind, spelled_as_float, end });
+            let entry = self.spell_value(name, column, value, kind)?;
+            self.row.push(entry);
         }
         Ok(())
+    }
+
+    /// Checks a value that is not null and writes it after those in `self.spelled`.
+    fn spell_value(
+        &mut self,
+        name: &str,
+        column: Option<usize>,
+        value: &Value,
+        kind: ValueKind,
+    ) -> Result<RowEntry, Kind> {
+        let declared = match column {
+            Some(column) => self.columns[column].declared,
+            None => self.declared_kind(name),
+        };
+        let name = || name.to_owned();
+        if let Some(declared) = declared
+            && !fits(value, kind, declared)
+        {
+            return Err(Kind::NotAsDeclared {
+                name: name(),
+                declared,
+                value: crate::shown::shown(value),
+            });
+        }
+        if kind == ValueKind::Other && is_deeper(value, MAX_NESTING) {
+            return Err(Kind::TooDeep { name: name() });
+        }
+        let start = self.spelled.len();
+        spell(value, &mut self.spelled);
+        let end = self.spelled.len();
+        if end - start > MAX_VALUE_BYTES {
+            return Err(Kind::TooLong { name: name(), bytes: end - start });
+        }
+        let spelled_as_float = kind == ValueKind::Number && is_whole_float(value);
+        Ok(RowEntry { column, kind, spelled_as_float, end })
+    }
+
+    /// The column that a first value begins.
+    fn begin_column(&mut self, name: &str, kind: ValueKind) -> usize {
+        let declared = self.declared_kind(name);
+        self.by_name.insert(name.to_owned(), self.columns.len());
+        self.columns.push(ColumnBuilder::new(name, declared, kind));
+        self.columns.len() - 1
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::items::{codes_text, name, name_text};
 use super::loading::set_threads;
+use super::mode;
 use super::recommend::{items_json, timings_text};
 use crate::output::{bytes, grouped, make_parent, print, print_json, table, visible};
 use crate::timings::{Timings, timed};
@@ -55,8 +56,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let threads = set_threads(args.threads)?;
     let demo = Demo::load().context("the built-in model")?;
     let catalog = demo.recommender().catalog();
-    let mut worker =
-        demo.recommender().worker(WorkerOptions { beam_width: args.beam_width, threads })?;
+    let options = WorkerOptions { beam_width: args.beam_width, threads };
+    let mode = mode::beam(&[args.beam_width], args.k);
+    let mut worker = demo.recommender().worker_in(mode, options)?;
     // Nobody wants to be shown what is sold out.
     let in_stock = Filter::parse(r#"{"must": {"range": {"stock": {"gt": 0}}}}"#)?;
     let items = Arc::new(catalog.item_set(&in_stock)?);

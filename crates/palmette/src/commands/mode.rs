@@ -17,7 +17,7 @@ pub(crate) struct ModeArgs {
     verify: Option<VerifyArg>,
     /// With --mode beam: width of a search that goes first, so that the wide one need not search what cannot beat the
     /// items it found; they are the same as without. 0 for none [default: half more than the items asked for and at least
-    /// 16, where every level of the beam is four times as wide]
+    /// 16, where every level of the beam is eight times as wide]
     #[arg(long, value_name = "N")]
     probe: Option<usize>,
 }
@@ -48,8 +48,9 @@ impl ModeArgs {
     pub(crate) fn mode(self, widths: &[usize], k: usize) -> anyhow::Result<Mode> {
         if self.mode == ModeArg::Beam {
             ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");
-            let probe = self.probe.unwrap_or_else(|| default_probe(widths, k));
-            return Ok(NonZeroUsize::new(probe).map_or(Mode::Beam, Mode::Probed));
+            let by_default = || beam(widths, k);
+            let asked = |width| NonZeroUsize::new(width).map_or(Mode::Beam, Mode::Probed);
+            return Ok(self.probe.map_or_else(by_default, asked));
         }
         ensure!(
             self.probe.is_none(),
@@ -63,11 +64,12 @@ impl ModeArgs {
     }
 }
 
-/// Wide enough to find the items in the common case; none where it would be a good part of the search itself.
-fn default_probe(widths: &[usize], k: usize) -> usize {
+/// A search for `k` items by the decoder, with a probe where that is a small part of it.
+pub(crate) fn beam(widths: &[usize], k: usize) -> Mode {
     let probe = k.saturating_add(k / 2).max(16);
     let narrowest = widths.iter().copied().min().unwrap_or(0);
-    if probe.saturating_mul(4) <= narrowest { probe } else { 0 }
+    let is_small = probe.saturating_mul(8) <= narrowest;
+    NonZeroUsize::new(probe).filter(|_| is_small).map_or(Mode::Beam, Mode::Probed)
 }
 
 /// The mode as documents spell it.
