@@ -53,8 +53,8 @@ pub enum SyncPolicy {
 /// Which segments are merged in the background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergePolicy {
-    /// Sizes in tiers of eight: at most one segment a tier, but for those that wait for a merge. An item
-    /// is rewritten four or five times a tier.
+    /// Sizes in tiers, two of 32 times the size and then of eight times: at most one segment a tier, but for
+    /// those that wait for a merge. An item is rewritten half as many times as its tier is wide.
     #[default]
     Tiered,
     /// None. When there are [`MAX_SEGMENTS`](crate::MAX_SEGMENTS), the memory segment grows instead. For

@@ -14,8 +14,11 @@ pub(crate) struct Candidate {
     pub(crate) is_busy: bool,
 }
 
-/// A tier has segments up to so many times as large as the one before.
+/// A tier has segments up to so many times as large as the one before: a step pays for each segment, so that there are
+/// few; a tier of ratio r rewrites an item r / 2 times.
 const RATIO: u64 = 8;
+/// The first two tiers have more, since what they rewrite is little.
+const SMALL_RATIO: u64 = 32;
 /// Immutable segments from which on the cheapest neighbours are merged, whatever their tiers.
 const CROWDED: usize = MAX_SEGMENTS - 2;
 
@@ -84,7 +87,11 @@ fn cascade(segments: &[Candidate], last: usize, memory_items: u64) -> Option<Ran
 }
 
 fn tier(num_items: u64, memory_items: u64) -> u32 {
-    (num_items / memory_items.max(1)).max(1).ilog(RATIO)
+    let memories = (num_items / memory_items.max(1)).max(1);
+    match memories.ilog(SMALL_RATIO) {
+        small @ 0..2 => small,
+        _ => 2 + (memories / SMALL_RATIO.pow(2)).ilog(RATIO),
+    }
 }
 
 fn lane_of(num_items: u64) -> usize {
@@ -108,12 +115,14 @@ mod tests {
     #[test]
     fn tiers_are_merged_where_two_meet() {
         check(&[1000], 0, None);
-        check(&[20_000, 1000], 0, None);
-        check(&[20_000, 1000, 1000], 0, Some(1..3));
-        check(&[60_000, 7500, 1000], 0, Some(0..3));
-        check(&[20_000_000, 200_000, 1000, 1000], 0, Some(2..4));
-        check(&[5_000_000, 5_000_000, 1000], 2, Some(0..2));
-        check(&[5_000_000, 5_000_000, 1000], 0, None);
+        check(&[33_000, 1000], 0, None);
+        check(&[33_000, 1000, 1000], 0, Some(1..3));
+        check(&[60_000, 31_500, 1000], 0, Some(0..3));
+        check(&[20_000_000, 900_000, 1000, 1000], 0, Some(2..4));
+        // From a million on tiers are eight wide.
+        check(&[9_000_000, 5_000_000, 1000], 2, None);
+        check(&[8_000_000, 5_000_000, 1000], 2, Some(0..2));
+        check(&[8_000_000, 5_000_000, 1000], 0, None);
     }
 
     #[test]
@@ -138,9 +147,11 @@ mod tests {
 
     #[test]
     fn a_crowd_is_thinned_out_where_that_is_cheapest() {
-        let sizes = [5_000_000_u64, 600_000, 70_000, 9000, 8000, 1000];
+        let sizes = [500_000_000_u64, 60_000_000, 5_000_000, 600_000, 20_000, 9000];
         let mut crowd = segments(&sizes);
-        crowd[4].is_busy = true;
-        assert_eq!(pick(MergePolicy::Tiered, &crowd, 1000, 0), Some(2..4));
+        crowd[5].is_busy = true;
+        assert_eq!(pick(MergePolicy::Tiered, &crowd, 1000, 0), None);
+        assert_eq!(pick(MergePolicy::Tiered, &crowd, 1000, 1), Some(3..5));
+        assert_eq!(pick(MergePolicy::Tiered, &crowd[1..], 1000, 1), None);
     }
 }
