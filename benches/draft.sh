@@ -5,13 +5,15 @@
 #
 #   benches/draft.sh ~/data/Scientific Scientific work/scientific
 #
-# EPOCHS (base model, 90), DRAFT_EPOCHS (head with decoder, 20), HEAD_EPOCHS (head alone, 30), USERS (8000), WIDTHS
-# ("50 512"), THREADS (2) and REPEAT (200) may be set. Latency is of one user with the longest history of the file.
+# EPOCHS (base model, 90), DRAFT_EPOCHS (head with decoder, 20), HEAD_EPOCHS (head alone, 30), DROPOUT (0.2), NEXT_TOKEN_WEIGHT
+# (1), USERS (8000), WIDTHS ("50 512"), THREADS (2) and REPEAT (200) may be set. Beam search is timed as it is without a probe,
+# which finds the same. Latency is of one user with the longest history of the file.
 set -eu
 
 data=$1 name=$2 work=$3
 epochs=${EPOCHS:-90} draft_epochs=${DRAFT_EPOCHS:-20} head_epochs=${HEAD_EPOCHS:-30}
 users=${USERS:-8000} widths=${WIDTHS:-"50 512"} threads=${THREADS:-2} repeat=${REPEAT:-200}
+dropout=${DROPOUT:-0.2} weight=${NEXT_TOKEN_WEIGHT:-1}
 palmette=${PALMETTE:-palmette} train=${PALMETTE_TRAIN:-palmette-train}
 histories=$data/$name.inter.json
 mkdir -p "$work"
@@ -21,7 +23,7 @@ catalog=$work/$name.palm
     "$palmette" catalog build "$data/indexes/rqvae_zcr/$name.index.json" --out "$catalog"
 [ -e "$work/base/model.safetensors" ] ||
     "$train" train --catalog "$catalog" --histories "$histories" --out "$work/base" \
-        --epochs "$epochs" --validate-every 10 --seed 0 --threads "$threads"
+        --epochs "$epochs" --validate-every 10 --dropout "$dropout" --seed 0 --threads "$threads"
 
 # The published form and its ablations, with the decoder (joint) and alone (head).
 forms="nezha:both:rnn nezha-1:placeholder:rnn nezha-2:state:rnn nezha-3:both:add mtp:prompt:rnn"
@@ -31,7 +33,7 @@ for form in $forms; do
     for how in joint head; do
         out=$work/$label-$how
         [ -e "$out/done" ] && continue
-        extra="--epochs $draft_epochs"
+        extra="--epochs $draft_epochs --dropout $dropout --next-token-weight $weight"
         [ $how = head ] && extra="--head-only --epochs $head_epochs --learning-rate 2e-3"
         # shellcheck disable=SC2086
         "$train" draft --model "$work/base" --catalog "$catalog" --histories "$histories" --out "$out" \
@@ -75,7 +77,7 @@ for width in $widths; do
             result=$work/time-$model-$mode-$width-$count.json
             [ -e "$result" ] && continue
             how="--mode draft --verify $mode"
-            [ "$mode" = beam ] && how=""
+            [ "$mode" = beam ] && how="--probe 0"
             # shellcheck disable=SC2086
             "$palmette" recommend --model "$work/$model" --catalog "$catalog" --history "$longest" --beam-width "$width" \
                 --threads "$count" --timings --repeat "$repeat" $how --json >"$result.part"

@@ -3,6 +3,7 @@
     python3 hostile.py > hostile.jsonl
 """
 
+import argparse
 import json
 import random
 import sys
@@ -11,6 +12,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
     for make in [max_length, enum, enum_alike, optional, any_order, nesting, recursion, any_json, items, pattern, any_of]:
         schema, valid, invalid = make(random.Random(make.__name__))
         tests = [{"valid": True, "data": data} for data in valid] + [{"valid": False, "data": data} for data in invalid]
