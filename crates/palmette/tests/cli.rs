@@ -133,6 +133,10 @@ fn drafting_needs_a_draft_head() {
     refused("recommend", &["--history", "P0001", "--verify", "keys"], &["give --mode draft"]);
     let both = ["--history", "P0001", "--mode", "draft", "--probe", "5"];
     refused("recommend", &both, &["--probe", "--mode beam"]);
+    let wide = ["--history", "P0001", "--beam-width", "64", "--probe", "64"];
+    refused("recommend", &wide, &["--probe 64", "beam of 64", "0 for none"]);
+    let narrow = ["--history", "P0001", "-k", "9", "--probe", "8"];
+    refused("recommend", &narrow, &["--probe 8", "the 9 items", "give 9 or more"]);
 }
 
 #[test]

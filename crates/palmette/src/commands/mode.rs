@@ -44,13 +44,24 @@ impl ModeArgs {
     /// The mode for `k` items from beams of these widths, one a level.
     ///
     /// # Errors
-    /// When a verification is named where nothing is drafted, or a probe where nothing is searched by the decoder.
+    /// When a verification is named where nothing is drafted, or a probe where nothing is searched by the decoder or that
+    /// could not go first.
     pub(crate) fn mode(self, widths: &[usize], k: usize) -> anyhow::Result<Mode> {
         if self.mode == ModeArg::Beam {
             ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");
-            let by_default = || beam(widths, k);
-            let asked = |width| NonZeroUsize::new(width).map_or(Mode::Beam, Mode::Probed);
-            return Ok(self.probe.map_or_else(by_default, asked));
+            let Some(asked) = self.probe else { return Ok(beam(widths, k)) };
+            let Some(probe) = NonZeroUsize::new(asked) else { return Ok(Mode::Beam) };
+            ensure!(
+                asked >= k,
+                "--probe {asked} finds fewer than the {k} items asked for: give {k} or more, or 0 for none"
+            );
+            if let Some(narrowest) = widths.iter().copied().min() {
+                ensure!(
+                    asked < narrowest,
+                    "--probe {asked} is no narrower than the beam of {narrowest} after it: give less, or 0 for none"
+                );
+            }
+            return Ok(Mode::Probed(probe));
         }
         ensure!(
             self.probe.is_none(),
