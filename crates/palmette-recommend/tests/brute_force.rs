@@ -1,7 +1,6 @@
 //! The whole path against scoring every item with the model, one prompt at a time.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 
 use palmette_attributes::RankSet;
@@ -9,50 +8,23 @@ use palmette_catalog::readers::SourceItems;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::TokenId;
 use palmette_decode::{LogitsSource, log_sum_exp};
-use palmette_model::{Model, Session, SessionOptions};
+use palmette_model::{Session, SessionOptions};
 use palmette_recommend::{
-    LevelFormat, Mode, Normaliser, PromptFormat, RecommendError, Recommendations, Recommended,
-    Recommender, Request, Stage, Worker, WorkerOptions, recommend_all,
+    Mode, Normaliser, PromptFormat, RecommendError, Recommendations, Recommended, Recommender,
+    Request, Stage, Worker, WorkerOptions, recommend_all,
 };
 
-const NUM_CODES: u32 = 30;
+mod shop;
+
+use shop::{NUM_CODES, format, model};
+
 const NUM_ITEMS: u32 = 60;
 /// Scores nearer than this may come in either order: the two paths round differently.
 const TOLERANCE: f32 = 1e-4;
 
-/// A small random model; the same one whose logits are checked against Hugging Face.
-fn model() -> Model {
-    let fixture = "../palmette-model/tests/fixtures/tied_f32";
-    Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).expect("a committed fixture")
-}
-
-fn format() -> PromptFormat {
-    let level = |l: u32| LevelFormat {
-        prefix: "x".into(),
-        first_token: 2 + l * NUM_CODES,
-        num_codes: NUM_CODES,
-    };
-    PromptFormat {
-        bos_token: 1,
-        pad_token: 0,
-        levels: (0..3).map(level).collect(),
-        max_history_items: 4,
-    }
-}
-
-/// 60 items; every tenth shares the semantic ID of the one before it.
-fn catalog() -> Catalog {
-    let item = |n: u32| {
-        let m = if n % 10 == 9 { n - 1 } else { n };
-        let codes = vec![m % 7, m * 13 % NUM_CODES, m * 29 % NUM_CODES];
-        Item { id: format!("i{n}"), codes, attributes: Default::default() }
-    };
-    let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
-    Catalog::build(items.into(), &BuildOptions::default()).expect("sound items")
-}
-
 fn recommender() -> Recommender {
-    Recommender::new(model(), Arc::new(catalog()), format()).expect("they fit together")
+    Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), format())
+        .expect("they fit together")
 }
 
 fn recommend(
@@ -272,14 +244,14 @@ fn parts_that_do_not_fit_are_refused() {
     assert!(error.to_string().contains("code 30 at level 1 (item \"far\")"), "{error}");
 
     let long = PromptFormat { max_history_items: 42, ..format() };
-    let error = Recommender::new(model(), Arc::new(catalog()), long).unwrap_err();
+    let error = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), long).unwrap_err();
     assert!(
         matches!(error, RecommendError::HistoryTooLong { needed: 130, max: 128, .. }),
         "{error}"
     );
 
     let small = PromptFormat { bos_token: 97, ..format() };
-    let error = Recommender::new(model(), Arc::new(catalog()), small).unwrap_err();
+    let error = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), small).unwrap_err();
     assert!(
         matches!(error, RecommendError::SmallVocabulary { needed: 98, vocab_size: 97 }),
         "{error}"
@@ -335,7 +307,7 @@ fn requests_side_by_side_have_the_bits_they_have_alone() {
 /// Over a level's codes, as the definition says: the softmax of those logits only.
 #[test]
 fn scores_may_be_shares_of_a_level() {
-    let level = Recommender::new(model(), Arc::new(catalog()), format())
+    let level = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), format())
         .unwrap()
         .with_normaliser(Normaliser::Level);
     assert_eq!(level.normaliser(), Normaliser::Level);

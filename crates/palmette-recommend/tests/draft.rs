@@ -1,57 +1,28 @@
 //! Drafting against the plain algorithm: every code of every beam scored alone, all sorted, the best kept.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::TokenId;
 use palmette_decode::log_sum_exp;
 use palmette_model::draft::{DraftForm, DraftHead, DraftInput, DraftRun, DraftTransition};
-use palmette_model::{Model, Session, SessionOptions};
+use palmette_model::{Session, SessionOptions};
 use palmette_recommend::{
-    LevelFormat, Mode, PromptFormat, RecommendError, Recommended, Recommender, Request,
-    Verification, WorkerOptions,
+    Mode, PromptFormat, RecommendError, Recommended, Recommender, Request, Verification,
+    WorkerOptions,
 };
 
-const NUM_CODES: u32 = 30;
+mod shop;
+
+use shop::{format, model};
+
 const NUM_ITEMS: u32 = 400;
-
-fn model() -> Model {
-    let fixture = "../palmette-model/tests/fixtures/tied_f32";
-    Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).expect("a committed fixture")
-}
-
-fn format() -> PromptFormat {
-    let level = |l: u32| LevelFormat {
-        prefix: "x".into(),
-        first_token: 2 + l * NUM_CODES,
-        num_codes: NUM_CODES,
-    };
-    PromptFormat {
-        bos_token: 1,
-        pad_token: 0,
-        levels: (0..3).map(level).collect(),
-        max_history_items: 4,
-    }
-}
-
-/// Every tenth item shares the semantic ID of the one before it.
-fn catalog() -> Catalog {
-    let item = |n: u32| {
-        let m = if n % 10 == 9 { n - 1 } else { n };
-        let codes = vec![m % 7, m * 13 % NUM_CODES, m * 29 % NUM_CODES];
-        Item { id: format!("i{n}"), codes, attributes: Default::default() }
-    };
-    let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
-    let codes_per_level = Some(vec![NUM_CODES; 3]);
-    let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
-    Catalog::build(items.into(), &options).expect("sound items")
-}
 
 fn recommender(form: DraftForm) -> Recommender {
     let model = model();
     let head = DraftHead::random(form, &model, format().draft_shape(), 9).unwrap();
-    let recommender = Recommender::new(model, Arc::new(catalog()), format()).unwrap();
+    let recommender =
+        Recommender::new(model, Arc::new(shop::catalog(NUM_ITEMS)), format()).unwrap();
     recommender.with_draft_head(head).unwrap()
 }
 
@@ -182,7 +153,7 @@ fn masks_find_as_many_as_there_are_and_keys_fewer() {
 #[test]
 fn what_cannot_be_drafted_is_an_error() {
     let options = WorkerOptions { beam_width: 3, threads: 1 };
-    let plain = Recommender::new(model(), Arc::new(catalog()), format()).unwrap();
+    let plain = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), format()).unwrap();
     let error = plain.worker_in(Mode::Draft(Verification::Masks), options).unwrap_err();
     assert!(matches!(error, RecommendError::NoDraftHead), "{error}");
     let mut shape = format().draft_shape();

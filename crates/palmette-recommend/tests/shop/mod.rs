@@ -1,0 +1,43 @@
+//! A small model and catalogs of made-up items that it has tokens for.
+
+use std::path::Path;
+
+use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_model::Model;
+use palmette_recommend::{LevelFormat, PromptFormat};
+
+/// Codes of each level.
+pub(crate) const NUM_CODES: u32 = 30;
+
+/// A small random model; the same one whose logits are checked against Hugging Face.
+pub(crate) fn model() -> Model {
+    let fixture = "../palmette-model/tests/fixtures/tied_f32";
+    Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).expect("a committed fixture")
+}
+
+pub(crate) fn format() -> PromptFormat {
+    let level = |l: u32| LevelFormat {
+        prefix: "x".into(),
+        first_token: 2 + l * NUM_CODES,
+        num_codes: NUM_CODES,
+    };
+    PromptFormat {
+        bos_token: 1,
+        pad_token: 0,
+        levels: (0..3).map(level).collect(),
+        max_history_items: 4,
+    }
+}
+
+/// Every tenth item shares the semantic ID of the one before it.
+pub(crate) fn catalog(num_items: u32) -> Catalog {
+    let item = |n: u32| {
+        let m = if n % 10 == 9 { n - 1 } else { n };
+        let codes = vec![m % 7, m * 13 % NUM_CODES, m * 29 % NUM_CODES];
+        Item { id: format!("i{n}"), codes, attributes: Default::default() }
+    };
+    let items: Vec<Item> = (0..num_items).map(item).collect();
+    let codes_per_level = Some(vec![NUM_CODES; 3]);
+    let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
+    Catalog::build(items.into(), &options).expect("sound items")
+}
