@@ -16,8 +16,8 @@ impl<C: Constraint> BeamSearch<C> {
     ///
     /// `finish` takes a search that has been started to its end, two or three times.
     ///
-    /// Best-first beam search (Meister, Vieira, Cotterell, TACL 2020) leaves out the same hypotheses and more, reading
-    /// one a time where this reads a level at once.
+    /// Best-first beam search (Meister, Vieira, Cotterell, TACL 2020) rests on scores that only fall too. It reads the best
+    /// hypothesis next; here a step's are read together, as a model wants them.
     ///
     /// # Errors
     /// Those of [`start`](Self::start) and of `finish`.
