@@ -120,7 +120,7 @@ impl Search<'_, '_, '_, '_> {
                     continue;
                 }
                 match own.zip(like) {
-                    Some(next) if self.steps.ends(next.0) == self.steps.ends(next.1) => {
+                    Some(next) if same_ends(self.steps, next) => {
                         if known.insert(next) {
                             let from = Some((at, group));
                             self.reached.push(Reached {
@@ -167,7 +167,9 @@ impl Search<'_, '_, '_, '_> {
         let open = reached.iter().find(|reached| !reached.explored).map(|reached| reached.depth);
         let mut alike = Alike { telling, ..Alike::default() };
         let Some(open) = open else {
-            alike.pairs = reached.iter().map(|reached| (reached.pair, u8::MAX)).collect();
+            let pairs =
+                reached.iter().map(|reached| reached.pair).filter(|pair| same_ends(steps, *pair));
+            alike.pairs = pairs.map(|pair| (pair, u8::MAX)).collect();
             alike.deadly = if meet { 0 } else { telling & !rare };
             for byte in 0..=u8::MAX {
                 if alike.deadly & group_bit(byte) == 0 {
@@ -184,8 +186,16 @@ impl Search<'_, '_, '_, '_> {
         };
         // What was reached by fewer bytes than the first pair that was left stays among pairs that were gone through for
         // as long as bytes are missing to that one.
-        let near = reached.iter().filter(|reached| reached.depth <= open);
+        let near = reached
+            .iter()
+            .filter(|reached| reached.depth <= open && same_ends(steps, reached.pair));
         alike.pairs = near.map(|reached| (reached.pair, open - reached.depth)).collect();
         Ok(alike)
     }
+}
+
+/// Whether both lexemes may end here, or none. Only the first pair may differ in that: it is gone through from its first
+/// byte on, but bytes that tell its pieces apart may lead back to it.
+fn same_ends(steps: &Steps<'_>, (own, like): (Local, Local)) -> bool {
+    steps.ends(own) == steps.ends(like)
 }

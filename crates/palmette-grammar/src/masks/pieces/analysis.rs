@@ -182,3 +182,152 @@ impl Analysing<'_, '_, '_> {
         Alike::find(&mut self.steps, &self.pieces.shape, pair, self.budget)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::LazyLock;
+
+    use palmette_core::{Vocabulary, mask};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::regex::parse::{Dialect, Flags, parse_text};
+
+    const LETTERS: &[&str] = &["a", "b", "e", "1", "\"", "\\", ",", "-", " ", "}", "é"];
+
+    /// All texts of up to three characters and some that are longer, so that few tokens are a small part of them.
+    static TRIE: LazyLock<VocabularyTrie> = LazyLock::new(|| {
+        let mut texts = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..3 {
+            let until = texts.len();
+            for at in from..until {
+                let text = texts[at].clone();
+                texts.extend(LETTERS.iter().map(|letter| format!("{text}{letter}")));
+            }
+            from = until;
+        }
+        for part in ["a", "e", "1", "ab", "1,", "\\\"", "é"] {
+            texts.extend([4, 8, 20].map(|times| part.repeat(times)));
+            texts.extend([",", "\"e", "}b"].map(|end| part.repeat(5) + end));
+        }
+        let vocabulary = Vocabulary::new(texts.iter().map(|text| Some(text.as_bytes())), []);
+        VocabularyTrie::new(&vocabulary.expect("no token ends a text"))
+    });
+
+    fn num_words() -> usize {
+        mask::num_words(TRIE.num_ranks() + 1)
+    }
+
+    /// The piece of all that a pattern matches.
+    fn piece(pieces: &Pieces, pattern: &str) -> Option<PieceId> {
+        let regex = parse_text(pattern, Dialect::Rust, Flags::default()).expect(pattern);
+        let mut budget = Budget::unlimited();
+        let mut growing = pieces.growing();
+        let expr = growing.expressions.making(&mut budget).compile(&regex).expect(pattern);
+        pieces.intern(&mut growing, expr, &mut budget).expect(pattern)
+    }
+
+    /// Tokens with how much is left of them where the lexeme has ended.
+    fn left_over(pieces: &Pieces, analysis: &Analysis) -> BTreeSet<(TokenId, u32)> {
+        let mut found = BTreeSet::new();
+        for (root, except) in &analysis.suffixes {
+            let mut work = vec![*root];
+            while let Some(id) = work.pop() {
+                let node = pieces.suffixes.node(id);
+                let counts =
+                    |token| !except.as_ref().is_some_and(|e| e.contains(token, node.depth()));
+                if node.depth() > 0 {
+                    let tokens = node.tokens().iter().filter(|&&token| counts(token));
+                    found.extend(tokens.map(|&token| (token, node.depth())));
+                }
+                work.extend(
+                    (0..node.bytes().len()).map(|at| pieces.suffixes.child_at(&TRIE, id, at)),
+                );
+            }
+        }
+        found
+    }
+
+    /// Compares what is found for a piece, given what is known of others, with a walk through the whole vocabulary.
+    fn check(pieces: &Pieces, piece: PieceId, name: &str) {
+        let (trie, num_words) = (&*TRIE, num_words());
+        let found =
+            pieces.analysis(trie, num_words, piece, &mut Budget::unlimited()).expect("small");
+        let steps = Steps::new(pieces);
+        let budget = &mut Budget::unlimited();
+        let mut at = Analysing { pieces, trie, num_words, steps, budget };
+        let walked = at.walk(piece, usize::MAX).expect("small").expect("no limit");
+        let words = |analysis: &Analysis| analysis.stay.to_words(num_words);
+        assert_eq!(words(found), words(&walked), "tokens that stay within {name}");
+        assert_eq!(found.ends, walked.ends, "where {name} ends");
+        assert_eq!(left_over(pieces, found), left_over(pieces, &walked), "what follows {name}");
+    }
+
+    /// Checks what is left of a pattern after some bytes, as long as something is.
+    fn check_along(pieces: &Pieces, pattern: &str, bytes: &[u8]) {
+        let mut at = piece(pieces, pattern);
+        for (read, byte) in bytes.iter().copied().map(Some).chain([None]).enumerate() {
+            let Some(here) = at else { break };
+            check(pieces, here, &format!("{pattern} after {}", bytes[..read].escape_ascii()));
+            let next = |byte| pieces.advance(here, byte, &mut Budget::unlimited()).expect("small");
+            at = byte.and_then(next);
+        }
+    }
+
+    /// Six digits lead back to where none was read, and the lexeme may end there; any text may not.
+    #[test]
+    fn bytes_that_lead_back_to_the_first_pair_show_that_it_differs_in_its_end() {
+        check_along(&Pieces::new(&TRIE), "(1{6})*", b"");
+    }
+
+    fn pattern() -> impl Strategy<Value = String> {
+        let leaf = prop::sample::select(vec![
+            "a",
+            "b",
+            "e",
+            "1",
+            "1",
+            ",",
+            "\"",
+            "é",
+            "[abe]",
+            "[^\"]",
+            "[^a]",
+            "[abe1]",
+            "[1-9]",
+            "-",
+            "\\\\.",
+            "[^\"\\\\]",
+        ]);
+        let times =
+            prop::sample::select(vec!["*", "*", "+", "?", "{2}", "{1,3}", "{2,}", "{0,9}", "{6}"]);
+        leaf.prop_map(str::to_owned).prop_recursive(3, 10, 3, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| parts.concat()),
+                prop::collection::vec(inner.clone(), 2..3)
+                    .prop_map(|parts| format!("(?:{})", parts.join("|"))),
+                (inner, times.clone()).prop_map(|(inner, times)| format!("(?:{inner}){times}")),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// In any order, so that any may be the model of any other.
+        #[test]
+        fn what_is_found_is_what_a_walk_finds(
+            patterns in prop::collection::vec(
+                (pattern(), prop::collection::vec(prop::sample::select(b"abe11\",-\\".to_vec()), 0..4)),
+                1..12,
+            ),
+        ) {
+            let pieces = Pieces::new(&TRIE);
+            for (pattern, bytes) in &patterns {
+                check_along(&pieces, pattern, bytes);
+            }
+        }
+    }
+}
