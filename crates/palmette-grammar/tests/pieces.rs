@@ -1,6 +1,8 @@
 //! Masks put together from pieces are those of a walk: JSON Schemas whose strings are counted, restricted and escaped, over a
 //! vocabulary in which tokens begin and end anywhere. All grammars share what is known of pieces, as in a server.
 
+mod random_schemas;
+
 use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
@@ -10,6 +12,7 @@ use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer, RecognizerLimits,
 };
 use proptest::prelude::*;
+use random_schemas::schemas;
 
 const SCHEMAS: &[&str] = &[
     "true",
@@ -190,5 +193,22 @@ proptest! {
             slices.prepare_json();
         }
         walk(&GRAMMARS[grammar], &slices, &choices);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Several keywords together, of schemas within schemas.
+    #[test]
+    fn masks_of_random_schemas_are_those_of_a_walk(
+        schema in schemas(),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 8),
+    ) {
+        let options = json_schema::JsonSchemaOptions::default();
+        // Nothing is valid for some, and some cannot be expressed: that is another test's matter.
+        if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
+            walk(&recognizer(grammar), &SHARED, &choices);
+        }
     }
 }
