@@ -21,23 +21,22 @@
 //! the steps that commit a first, second and third code; and, beside updates, of the steps that come so many
 //! steps after a new snapshot was taken, and of those over so many segments.
 
+mod generated;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use palmette_catalog::readers::ItemSink;
-use palmette_catalog::{BuildOptions, CatalogBuilder, CodeTokens, Item, LevelTokens};
+use generated::{NUM_CODES, NUM_LEVELS, NUM_TOKENS, base, codes, item, mix, tokens};
+use palmette_catalog::{CodeTokens, Item};
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_live::{
     LiveCatalog, LiveOptions, MAX_SEGMENTS, Snapshot, SnapshotConstraint, SyncPolicy, Update,
 };
 use serde_json::json;
 
-const NUM_LEVELS: usize = 4;
-const NUM_CODES: u32 = 256;
-const NUM_TOKENS: usize = NUM_LEVELS * NUM_CODES as usize;
 const NUM_BEAMS: usize = 140;
 const BATCH: u64 = 100;
 const UPDATES_A_SECOND: u64 = 10_000;
@@ -304,37 +303,6 @@ impl State {
     }
 }
 
-fn base(num_items: u64) -> palmette_catalog::Catalog {
-    let options = BuildOptions {
-        codes_per_level: Some(vec![NUM_CODES; NUM_LEVELS]),
-        ..BuildOptions::default()
-    };
-    let mut builder = CatalogBuilder::new(options).expect("sound options");
-    for id in 0..num_items {
-        let item = item(id, id);
-        builder.push(id, item.id, &item.codes, item.attributes).expect("sound items");
-    }
-    builder.finish(None, |_| {}).expect("distinct ids")
-}
-
-fn item(id: u64, seed: u64) -> Item {
-    let attributes =
-        json!({"brand": format!("brand {}", mix(seed) % 1000), "price": mix(seed + 7) % 500});
-    let attributes = attributes.as_object().expect("an object").clone();
-    Item { id: id.to_string(), codes: codes(seed).into(), attributes }
-}
-
-fn codes(seed: u64) -> [u32; NUM_LEVELS] {
-    let bits = mix(seed ^ 0x5eed);
-    std::array::from_fn(|level| (bits >> (16 * level)) as u32 % NUM_CODES)
-}
-
-fn tokens() -> Arc<CodeTokens> {
-    let level = |l| LevelTokens { first_token: l * NUM_CODES, num_codes: NUM_CODES };
-    let levels = (0..NUM_LEVELS as u32).map(level).collect();
-    Arc::new(CodeTokens::new(levels, NUM_TOKENS).expect("in range"))
-}
-
 fn live_options(options: &Options) -> LiveOptions {
     let sync = if options.sync { SyncPolicy::EveryBatch } else { SyncPolicy::Never };
     let checkpoint_bytes = options.checkpoint_mib << 20;
@@ -400,12 +368,4 @@ fn options() -> Options {
         }
     }
     options
-}
-
-/// A finaliser (Steele et al., "Fast splittable pseudorandom number generators").
-fn mix(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
