@@ -6,6 +6,9 @@ mod cache;
 mod forced;
 mod ids;
 mod memory;
+mod random;
+#[path = "../random_schemas/mod.rs"]
+mod random_schemas;
 mod saved;
 mod work;
 

@@ -1,0 +1,158 @@
+//! Whatever a server does between two masks, in any order, with any grammar: the masks stay those of the definition.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::frontends::json_schema;
+use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::{
+    Budget, CompletionLimits, Grammar, GrammarConstraint, GrammarScratch, MaskWork, Recognizer,
+    RecognizerLimits, SavedGrammar,
+};
+use palmette_testkit::grammar::generate;
+use proptest::prelude::*;
+
+use super::random_schemas::schemas;
+use super::{filled, vocabulary, walking};
+
+/// What may happen between two masks.
+#[derive(Clone, Debug)]
+enum Event {
+    Commit(prop::sample::Index),
+    Rollback(usize),
+    /// Finds masks out ahead, with so much work.
+    Complete(u64),
+    /// Saves the grammar with what is known of it, and goes on with the file.
+    Reopen,
+    /// Asks which tokens are forced.
+    Force(usize),
+    /// Asks for a mask with too little work to find it out.
+    Hurry(u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        6 => any::<prop::sample::Index>().prop_map(Event::Commit),
+        1 => (0..4_usize).prop_map(Event::Rollback),
+        1 => prop::sample::select(vec![0, 50, 3000, 30_000]).prop_map(Event::Complete),
+        1 => Just(Event::Reopen),
+        1 => (0..4_usize).prop_map(Event::Force),
+        1 => prop::sample::select(vec![0, 10, 200]).prop_map(Event::Hurry),
+    ];
+    prop::collection::vec(event, 1..16)
+}
+
+/// Few enough that what is known is dropped again and again; or as many as there are where nobody says.
+fn mask_bytes() -> impl Strategy<Value = Option<usize>> {
+    prop::sample::select(vec![Some(0), Some(2_000), Some(20_000), None, None])
+}
+
+fn check(
+    grammar: Grammar,
+    vocabulary: &Arc<VocabularySlices>,
+    mask_bytes: Option<usize>,
+    events: &[Event],
+) -> Result<(), TestCaseError> {
+    let limits = RecognizerLimits::default();
+    let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
+    let recognizer = Arc::new(recognizer.expect("a small grammar"));
+    let bounded = |constraint: GrammarConstraint| match mask_bytes {
+        Some(bytes) => constraint.with_mask_bytes(bytes),
+        None => constraint,
+    };
+    let mut fast = bounded(GrammarConstraint::new(recognizer, Arc::clone(vocabulary)));
+    let slow = walking(&fast, vocabulary);
+    let mut scratch = GrammarScratch::default();
+    let mut tokens: Vec<TokenId> = Vec::new();
+    let (mut state, mut expected) = (fast.start(), slow.start());
+    for event in events {
+        match event {
+            Event::Commit(choice) => {
+                let row = filled(&slow, &expected);
+                prop_assert_eq!(&filled(&fast, &state), &row, "after {:?}", tokens);
+                let allowed: Vec<TokenId> = mask::iter(&row).collect();
+                if !allowed.is_empty() {
+                    let token = *choice.get(&allowed);
+                    fast.commit(&mut state, token).expect("in the mask");
+                    slow.commit(&mut expected, token).expect("in the mask");
+                    tokens.push(token);
+                }
+            }
+            Event::Rollback(count) => {
+                let count = (*count).min(tokens.len());
+                fast.rollback(&mut state, count).expect("so many were committed");
+                slow.rollback(&mut expected, count).expect("so many were committed");
+                tokens.truncate(tokens.len() - count);
+            }
+            Event::Complete(steps) => {
+                let limits = CompletionLimits { steps: *steps, ..CompletionLimits::default() };
+                fast.complete(&limits, &AtomicBool::new(false)).expect("no limit of the grammar");
+            }
+            Event::Reopen => {
+                let bytes = fast.to_bytes().expect("a grammar that was compiled");
+                let saved = SavedGrammar::from_bytes(bytes.into()).expect("it was saved just now");
+                let reopened = saved.compile(vocabulary, &limits, &mut Budget::unlimited());
+                fast = bounded(reopened.expect("the same vocabulary").constraint);
+                state = fast.start();
+                for &token in &tokens {
+                    fast.commit(&mut state, token).expect("it was allowed");
+                }
+            }
+            Event::Force(limit) => {
+                let forced = fast.forced_tokens(&state, *limit, &mut scratch).expect("no limit");
+                let mut at = expected.clone();
+                for place in 0..*limit {
+                    let row = filled(&slow, &at);
+                    let mut allowed = mask::iter(&row);
+                    let only = allowed.next().filter(|_| allowed.next().is_none());
+                    prop_assert_eq!(forced.get(place), only.as_ref(), "after {:?}", tokens);
+                    let Some(only) = only else { break };
+                    slow.commit(&mut at, only).expect("in the mask");
+                }
+            }
+            Event::Hurry(steps) => {
+                let work = MaskWork { explore: *steps, walk: *steps, ..MaskWork::unlimited() };
+                let mut row = vec![!0; mask::num_words(fast.num_tokens())];
+                if fast.fill_mask_within(&state, &mut scratch, &mut row, &work).is_ok() {
+                    prop_assert_eq!(row, filled(&slow, &expected), "after {:?}", tokens);
+                }
+            }
+        }
+    }
+    prop_assert_eq!(filled(&fast, &state), filled(&slow, &expected), "after {:?}", tokens);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn masks_of_random_grammars_stay_those_of_a_walk(
+        grammar in generate::text_grammar(),
+        texts in generate::vocabulary(),
+        mask_bytes in mask_bytes(),
+        events in events(),
+    ) {
+        let end = TokenId(texts.len() as u32);
+        let vocabulary = Vocabulary::new(texts.iter().map(Some).chain([None]), [end]).unwrap();
+        let vocabulary = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
+        check(generate::over_alphabet(&grammar), &vocabulary, mask_bytes, &events)?;
+    }
+
+    #[test]
+    fn masks_of_random_schemas_stay_those_of_a_walk(
+        schema in schemas(),
+        mask_bytes in mask_bytes(),
+        events in events(),
+    ) {
+        let options = json_schema::JsonSchemaOptions::default();
+        // Nothing is valid for some, and some cannot be expressed: that is another test's matter.
+        if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
+            check(grammar, &VOCABULARY, mask_bytes, &events)?;
+        }
+    }
+}
+
+/// All grammars share what is known of pieces, as in a server.
+static VOCABULARY: LazyLock<Arc<VocabularySlices>> = LazyLock::new(vocabulary);
