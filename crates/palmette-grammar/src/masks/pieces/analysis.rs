@@ -1,15 +1,16 @@
 //! One walk over the vocabulary for each piece.
 //!
 //! Where few tokens are left of a piece, its walk is short. Others are mostly like one that is known already (its *model*,
-//! [`models`](super::models)): a string of at most forty more characters like one of any length, a string in which a date is
-//! found like any string. Then the walk goes through both at once ([`compare`](super::compare)), and leaves out each part of
-//! the vocabulary where nothing can tell them apart.
+//! [`models`](super::models)). A string of at most forty more characters is like one of any length: it goes through the
+//! vocabulary as that one sees it ([`merged`](super::merged)). A string in which a date is found is like any string: the walk
+//! goes through both at once ([`compare`](super::compare)), and leaves out each part of the vocabulary where nothing can
+//! tell them apart.
 
 use palmette_core::TokenId;
 use std::sync::Arc;
 
 use super::alike::Alike;
-use super::compare::{Comparison, Counts};
+use super::compare::Comparison;
 use super::steps::{Local, Steps};
 use super::suffixes::SuffixId;
 use super::token_set::TokenSet;
@@ -67,7 +68,7 @@ impl Pieces {
             .map(|except| size_of_val(&*except.tokens))
             .sum();
         let bytes = found.stay.memory_bytes() + size_of_val(&*found.ends) + except;
-        self.bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        self.add_bytes(bytes);
         Ok(memo.get_or_init(|| Box::new(found)))
     }
 }
@@ -92,12 +93,15 @@ impl Analysing<'_, '_, '_> {
             return Ok(found);
         }
         match home {
-            Some(home) if home != piece => return self.like(piece, home, Counts::Same),
+            Some(home) if home != piece => return self.like(piece, home),
             Some(_) => {}
             None => {
                 if let Some(simpler) = self.pieces.relaxed(piece, self.budget)? {
                     let counts = self.counts(piece, simpler)?;
-                    return self.like(piece, simpler, counts);
+                    if let Some(found) = self.by_merged(piece, simpler, counts)? {
+                        return Ok(found);
+                    }
+                    return self.like(piece, simpler);
                 }
             }
         }
@@ -106,23 +110,20 @@ impl Analysing<'_, '_, '_> {
             self.pieces.add_hub(piece);
         }
         let found = match hub {
-            Some((hub, alike)) => self.compare(piece, hub, &alike, Counts::Same, usize::MAX)?,
+            Some((hub, alike)) => self.compare(piece, hub, &alike, usize::MAX)?,
             None => self.walk(piece, usize::MAX)?,
         };
         Ok(found.expect("there are no more nodes"))
     }
 
     /// What tokens do to a piece that is like another.
-    fn like(&mut self, piece: PieceId, model: PieceId, counts: Counts) -> Result<Analysis, Unread> {
-        let most = match counts {
-            Counts::Differ => usize::MAX,
-            Counts::Same => self.trie.num_nodes() / SHORT,
-        };
-        if let Some(found) = self.compare(piece, model, &Alike::default(), counts, most)? {
+    fn like(&mut self, piece: PieceId, model: PieceId) -> Result<Analysis, Unread> {
+        let few = self.trie.num_nodes() / SHORT;
+        if let Some(found) = self.compare(piece, model, &Alike::default(), few)? {
             return Ok(found);
         }
         let alike = self.alike(piece, model)?;
-        let found = self.compare(piece, model, &alike, Counts::Same, usize::MAX)?;
+        let found = self.compare(piece, model, &alike, usize::MAX)?;
         Ok(found.expect("there are no more nodes"))
     }
 
@@ -131,12 +132,11 @@ impl Analysing<'_, '_, '_> {
         piece: PieceId,
         model: PieceId,
         alike: &Alike,
-        counts: Counts,
         most: usize,
     ) -> Result<Option<Analysis>, Unread> {
         let pair = (self.steps.number(piece)?, self.steps.number(model)?);
         let known = self.pieces.analysis(self.trie, self.num_words, model, self.budget)?;
-        let found = Comparison::walk(self, pair, alike, counts, known, most)?;
+        let found = Comparison::walk(self, pair, alike, known, most)?;
         Ok(found.map(|found| found.like(self, known)))
     }
 
@@ -280,6 +280,24 @@ mod tests {
     #[test]
     fn bytes_that_lead_back_to_the_first_pair_show_that_it_differs_in_its_end() {
         check_along(&Pieces::new(&TRIE), "(1{6})*", b"");
+    }
+
+    /// Whatever is left of a count: at once, in the middle of a character, and when it is used up.
+    #[test]
+    fn pieces_that_count_are_walked_as_their_model_sees_the_vocabulary() {
+        let pieces = Pieces::new(&TRIE);
+        for pattern in [
+            "[ab1é]{0,9}1",
+            "[^\",]{3,6}\"",
+            "[ab1é]{4}",
+            "(?:[^ ]+ +){0,9}[^ ]+",
+            "(?:ab|é){2,8},",
+        ] {
+            check_along(&pieces, pattern, "ab1éab 1ab ab1".as_bytes());
+        }
+        let merged = |at| pieces.piece(PieceId(at)).merged.get().is_some();
+        let num_pieces = pieces.growing().num_pieces as u32;
+        assert!((0..num_pieces).filter(|&at| merged(at)).count() >= 4);
     }
 
     fn pattern() -> impl Strategy<Value = String> {

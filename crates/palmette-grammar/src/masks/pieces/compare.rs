@@ -1,6 +1,5 @@
 //! What tokens do to a piece, given what they do to another that it is mostly like.
 
-use hashbrown::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,15 +38,6 @@ struct Pair {
     apart: bool,
 }
 
-/// Whether a piece and its model may differ in counts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
-    /// They do not, or that is not asked.
-    Same,
-    /// They do, in how often something is repeated.
-    Differ,
-}
-
 /// More exceptions than this are not kept: the trie of suffixes is built without them.
 const MAX_EXCEPTIONS: usize = 4096;
 
@@ -57,7 +47,6 @@ impl Comparison {
         at: &mut Analysing<'_, '_, '_>,
         root: (Local, Local),
         alike: &Alike,
-        counts: Counts,
         model: &Analysis,
         most: usize,
     ) -> Result<Option<Self>, Unread> {
@@ -71,7 +60,6 @@ impl Comparison {
             removed: Vec::new(),
         };
         let (trie, pieces, mut left) = (at.trie, at.pieces, most);
-        let mut agreements: HashMap<(Local, Local), Option<u8>> = HashMap::new();
         let mut path = vec![Pair { own: Some(root.0), like: Some(root.1), apart: false }];
         let mut index = 1;
         while index < trie.num_nodes() {
@@ -101,20 +89,7 @@ impl Comparison {
             };
             if let Some(like) = like {
                 let (below, height) = (pieces.shape.below(index), pieces.shape.height(index));
-                let mut same = alike.holds((own, like), below, height);
-                if !same && counts == Counts::Differ {
-                    let agreed = match agreements.get(&(own, like)) {
-                        Some(&known) => known,
-                        None => {
-                            let pair = (at.steps.piece(own), at.steps.piece(like));
-                            let agreed = pieces.agreement(pair.0, pair.1, at.budget)?;
-                            agreements.insert((own, like), agreed);
-                            agreed
-                        }
-                    };
-                    same = agreed.is_some_and(|agreed| agreed >= height);
-                }
-                if same {
+                if alike.holds((own, like), below, height) {
                     if apart {
                         found.restore(trie.tokens_in(trie.ranks(index)));
                     }
@@ -191,7 +166,7 @@ impl Comparison {
 }
 
 /// The tokens that go on after these nodes; `None` when they are many.
-fn exceptions(at: &Analysing<'_, '_, '_>, removed: &[u32]) -> Option<Except> {
+pub(super) fn exceptions(at: &Analysing<'_, '_, '_>, removed: &[u32]) -> Option<Except> {
     let (trie, mut tokens) = (at.trie, Vec::new());
     for &node in removed {
         let (node, depth) = (node as usize, trie.node(node as usize).depth);

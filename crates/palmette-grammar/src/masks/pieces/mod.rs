@@ -19,6 +19,7 @@ mod analysis;
 mod byte_groups;
 mod compare;
 mod lexemes;
+mod merged;
 mod models;
 mod reading;
 mod shape;
@@ -33,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use analysis::Analysis;
 pub(super) use lexemes::Lexemes;
+use merged::Merged;
 pub(super) use reading::{Reading, ReadingMemory};
 use shape::TrieShape;
 use suffixes::Suffixes;
@@ -124,6 +126,8 @@ struct Piece {
     /// Whether the lexeme may end here.
     ends: bool,
     analysis: OnceLock<Box<Analysis>>,
+    /// The vocabulary as the piece sees it, where it is a model.
+    merged: OnceLock<Box<Merged>>,
 }
 
 impl Pieces {
@@ -215,12 +219,17 @@ impl Pieces {
         let classes = growing.expressions.classes([expr]);
         let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
         let ends = growing.expressions.null(expr) != ExprId::NEVER;
-        self.bytes.fetch_add(size_of::<Piece>() + size_of_val(&*row), Ordering::Relaxed);
-        let piece = Piece { expr, classes, row, ends, analysis: OnceLock::new() };
+        self.add_bytes(size_of::<Piece>() + size_of_val(&*row));
+        let (analysis, merged) = (OnceLock::new(), OnceLock::new());
+        let piece = Piece { expr, classes, row, ends, analysis, merged };
         self.pieces.push(growing.num_pieces, piece);
         growing.num_pieces += 1;
         growing.ids.insert(expr, Some(id));
         Ok(Some(id))
+    }
+
+    fn add_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn piece(&self, piece: PieceId) -> &Piece {

@@ -2,7 +2,7 @@
 
 use super::alike::Alike;
 use super::analysis::Analysing;
-use super::compare::Counts;
+use super::merged::Counts;
 use super::{PieceId, Pieces, Unread};
 use crate::Budget;
 use crate::regex::expressions::Exceeded;

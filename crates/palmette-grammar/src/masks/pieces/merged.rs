@@ -1,0 +1,296 @@
+//! The vocabulary as a model sees it.
+//!
+//! A string of at most five more characters takes what any string takes, but for what comes after the fifth: which
+//! characters they are does not matter. So the nodes of the vocabulary's trie are put together that are reached by texts
+//! after which the same is left of the model all along: of two hundred thousand tokens some thousand places are left, and a
+//! piece that does not tell apart what its model does not is walked through these.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use palmette_core::{TokenId, mask};
+
+use super::analysis::{Analysing, Analysis};
+use super::compare::exceptions;
+use super::steps::Local;
+use super::token_set::TokenSet;
+use super::{PieceId, Pieces, Unread};
+use crate::Budget;
+use crate::lexer::AppendOnly;
+use crate::vocabulary::VocabularyTrie;
+
+/// The vocabulary as one model sees it, as far as it was asked for. Grows only; threads share it.
+#[derive(Debug)]
+pub(super) struct Merged {
+    nodes: AppendOnly<Node>,
+    /// How many nodes there are.
+    len: Mutex<usize>,
+}
+
+/// Nodes of the vocabulary's trie after whose texts, byte for byte, the same was left of the model.
+#[derive(Debug)]
+struct Node {
+    /// What is left of the model.
+    piece: PieceId,
+    /// Ascending.
+    members: Box<[u32]>,
+    /// How many bytes the longest token below adds; 255 for 255 or more.
+    height: u8,
+    next: OnceLock<Next>,
+    /// A row of the tokens here and below, where they are many.
+    below: OnceLock<Box<[u32]>>,
+}
+
+/// What tokens have after a node.
+#[derive(Debug)]
+struct Next {
+    /// A node for each piece that is left of the model then.
+    children: Box<[Child]>,
+    /// Bytes that the model does not take.
+    dead: Box<[u8]>,
+}
+
+#[derive(Debug)]
+struct Child {
+    node: u32,
+    /// The bytes that lead there.
+    bytes: Box<[u8]>,
+}
+
+/// From so many on tokens below a node are kept as a row; tests have few.
+const MANY: usize = if cfg!(test) { 64 } else { 2048 };
+
+/// A model that tells apart so much is of no use.
+const MAX_NODES: usize = 1 << 15;
+
+impl Merged {
+    fn new(model: PieceId) -> Self {
+        let nodes = AppendOnly::new();
+        nodes.push(0, Node::new(model, vec![0], u8::MAX));
+        Self { nodes, len: Mutex::new(1) }
+    }
+
+    fn node(&self, id: u32) -> &Node {
+        self.nodes.get(id as usize)
+    }
+
+    /// What comes after a node; `None` where there are too many.
+    fn next(
+        &self,
+        pieces: &Pieces,
+        trie: &VocabularyTrie,
+        id: u32,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<&Next>, Unread> {
+        let node = self.node(id);
+        if let Some(known) = node.next.get() {
+            return Ok(Some(known));
+        }
+        let mut found: Vec<Found> = Vec::new();
+        let mut dead = Vec::new();
+        // By byte, the place in `found`.
+        let mut after: [Option<Option<usize>>; 256] = [None; 256];
+        for &member in &*node.members {
+            for child in trie.children(member as usize) {
+                budget.spend(1)?;
+                let known = &mut after[usize::from(child.byte)];
+                if known.is_none() {
+                    *known = Some(match pieces.advance(node.piece, child.byte, budget)? {
+                        None => {
+                            dead.push(child.byte);
+                            None
+                        }
+                        Some(next) => Some(Found::of(&mut found, next, child.byte)),
+                    });
+                }
+                if let Some(place) = known.flatten() {
+                    found[place].members.push(child.index as u32);
+                    found[place].height = found[place].height.max(pieces.shape.height(child.index));
+                }
+            }
+        }
+        let mut len = self.len.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = node.next.get() {
+            return Ok(Some(known));
+        }
+        if *len + found.len() > MAX_NODES {
+            return Ok(None);
+        }
+        let bytes = |found: &Found| {
+            size_of_val(&*found.members) + found.bytes.len() + size_of::<(Node, Child)>()
+        };
+        pieces.add_bytes(dead.len() + found.iter().map(bytes).sum::<usize>());
+        let children = found.into_iter().map(|Found { piece, bytes, members, height }| {
+            self.nodes.push(*len, Node::new(piece, members, height));
+            *len += 1;
+            Child { node: *len as u32 - 1, bytes: bytes.into() }
+        });
+        let children = children.collect();
+        Ok(Some(node.next.get_or_init(|| Next { children, dead: dead.into() })))
+    }
+}
+
+/// A node in the making.
+struct Found {
+    piece: PieceId,
+    bytes: Vec<u8>,
+    members: Vec<u32>,
+    height: u8,
+}
+
+impl Found {
+    /// The place of the node for a piece that is reached by a byte.
+    fn of(all: &mut Vec<Self>, piece: PieceId, byte: u8) -> usize {
+        let place = all.iter().position(|found| found.piece == piece).unwrap_or(all.len());
+        if place == all.len() {
+            all.push(Self { piece, bytes: Vec::new(), members: Vec::new(), height: 0 });
+        }
+        all[place].bytes.push(byte);
+        place
+    }
+}
+
+impl Node {
+    fn new(piece: PieceId, members: Vec<u32>, height: u8) -> Self {
+        let (next, below) = (OnceLock::new(), OnceLock::new());
+        Self { piece, members: members.into(), height, next, below }
+    }
+
+    /// Takes the tokens here and below out of a row.
+    fn take_out(&self, pieces: &Pieces, trie: &VocabularyTrie, words: &mut [u32]) {
+        let tokens = || self.members.iter().map(|&m| trie.tokens_in(trie.ranks(m as usize)));
+        let few = || tokens().map(<[TokenId]>::len).sum::<usize>() < MANY;
+        if self.below.get().is_none() && few() {
+            for token in tokens().flatten() {
+                words[token.index() / 32] &= !(1 << (token.index() % 32));
+            }
+            return;
+        }
+        let row = self.below.get_or_init(|| {
+            let mut row = vec![0; words.len()];
+            tokens().flatten().for_each(|&token| mask::insert(&mut row, token));
+            pieces.add_bytes(size_of_val(&*row));
+            row.into()
+        });
+        words.iter_mut().zip(row).for_each(|(word, below)| *word &= !below);
+    }
+
+    /// Adds those of `ends`, ascending nodes of the trie, that are here or below.
+    fn ends_below(&self, trie: &VocabularyTrie, ends: &[u32], found: &mut Vec<u32>) {
+        if self.members.len() <= ends.len() {
+            for &member in &*self.members {
+                let end = trie.end(member as usize) as u32;
+                let from = ends.partition_point(|&node| node < member);
+                found.extend(ends[from..].iter().take_while(|&&node| node < end));
+            }
+            return;
+        }
+        for &node in ends {
+            let at = self.members.partition_point(|&member| member <= node);
+            let above = at.checked_sub(1).map(|at| self.members[at] as usize);
+            if above.is_some_and(|above| (node as usize) < trie.end(above)) {
+                found.push(node);
+            }
+        }
+    }
+}
+
+/// Whether a piece and its model may agree for some bytes though they are not equal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// They do not, or that is not asked.
+    Same,
+    /// They do, in how often at most something is repeated.
+    Differ,
+}
+
+impl Analysing<'_, '_, '_> {
+    /// What tokens do to a piece that is its model but for counts; `None` where it tells apart what the model does not.
+    pub(super) fn by_merged(
+        &mut self,
+        piece: PieceId,
+        model: PieceId,
+        counts: Counts,
+    ) -> Result<Option<Analysis>, Unread> {
+        let (pieces, trie) = (self.pieces, self.trie);
+        let known = pieces.analysis(trie, self.num_words, model, self.budget)?;
+        let merged = pieces.piece(model).merged.get_or_init(|| Box::new(Merged::new(model)));
+        let mut words = known.stay.to_words(self.num_words);
+        let mut removed = Vec::new();
+        let mut work = vec![(0, self.steps.number(piece)?)];
+        while let Some((id, from)) = work.pop() {
+            let Some(next) = merged.next(pieces, trie, id, self.budget)? else { return Ok(None) };
+            if self.after_all(from, &next.dead)? != Some(None) {
+                return Ok(None);
+            }
+            for child in &*next.children {
+                self.budget.spend(1)?;
+                let node = merged.node(child.node);
+                let like = self.steps.number(node.piece)?;
+                let own = match self.after_all(from, &child.bytes)? {
+                    Some(Some(own)) => own,
+                    Some(None) => {
+                        node.take_out(pieces, trie, &mut words);
+                        node.ends_below(trie, &known.ends, &mut removed);
+                        continue;
+                    }
+                    None => return Ok(None),
+                };
+                if own == like {
+                    continue;
+                }
+                if counts == Counts::Differ {
+                    let agreed =
+                        pieces.agreement(self.steps.piece(own), node.piece, self.budget)?;
+                    if agreed.is_some_and(|agreed| agreed >= node.height) {
+                        continue;
+                    }
+                }
+                match (self.steps.ends(own), self.steps.ends(like)) {
+                    (true, false) => return Ok(None),
+                    (false, true) => {
+                        let goes_on = |&&m: &&u32| trie.end(m as usize) > m as usize + 1;
+                        removed.extend(node.members.iter().filter(goes_on));
+                    }
+                    _ => {}
+                }
+                work.push((child.node, own));
+            }
+        }
+        removed.sort_unstable();
+        Ok(Some(self.without(known, words, &removed)))
+    }
+
+    /// What is left of a piece after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing
+    /// is left, or there are none.
+    fn after_all(&mut self, from: Local, bytes: &[u8]) -> Result<Option<Option<Local>>, Unread> {
+        let classes = self.pieces.classes(self.steps.piece(from));
+        let (mut seen, mut last, mut after) = ([0_u64; 4], None, None);
+        for &byte in bytes {
+            let class = classes.class(byte);
+            if last == Some(class) || seen[class / 64] >> (class % 64) & 1 == 1 {
+                continue;
+            }
+            (last, seen[class / 64]) = (Some(class), seen[class / 64] | 1 << (class % 64));
+            let next = self.steps.advance(from, byte, self.budget)?;
+            if *after.get_or_insert(next) != next {
+                return Ok(None);
+            }
+        }
+        Ok(Some(after.flatten()))
+    }
+
+    /// What tokens do to a piece that takes the tokens of a row, and ends where its model does but for `removed`.
+    fn without(&self, model: &Analysis, words: Vec<u32>, removed: &[u32]) -> Analysis {
+        let ends: Vec<u32> =
+            model.ends.iter().copied().filter(|end| removed.binary_search(end).is_err()).collect();
+        let kept = !ends.is_empty() && model.suffixes.iter().all(|(_, except)| except.is_none());
+        let suffixes = match if kept { exceptions(self, removed) } else { None } {
+            Some(except) => {
+                let except = (!except.tokens.is_empty()).then(|| std::sync::Arc::new(except));
+                model.suffixes.iter().map(|&(id, _)| (id, except.clone())).collect()
+            }
+            None => self.suffixes(&ends).into_iter().collect(),
+        };
+        Analysis { stay: TokenSet::of_words(words), suffixes, ends: ends.into() }
+    }
+}
