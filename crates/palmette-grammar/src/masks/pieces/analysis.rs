@@ -39,6 +39,9 @@ pub(super) struct Except {
     pub(super) tokens: Box<[(TokenId, u32)]>,
 }
 
+/// More exceptions than this are not kept: the trie of suffixes is built without them.
+const MAX_EXCEPTIONS: usize = 4096;
+
 impl Except {
     /// Whether the token does not count where so many bytes are left of it.
     pub(super) fn contains(&self, token: TokenId, left: u32) -> bool {
@@ -174,6 +177,52 @@ impl Analysing<'_, '_, '_> {
     /// What follows these nodes.
     pub(super) fn suffixes(&self, ends: &[u32]) -> Option<(SuffixId, Option<Arc<Except>>)> {
         (!ends.is_empty()).then(|| (self.pieces.suffixes.of(self.trie, ends), None))
+    }
+
+    /// What tokens do to a piece within which the tokens of `stay` stay, and which ends where its model does, but for
+    /// `removed`, and at `added`. All are ascending.
+    pub(super) fn like_model(
+        &self,
+        model: &Analysis,
+        stay: TokenSet,
+        removed: &[u32],
+        added: &[u32],
+    ) -> Analysis {
+        let is_left = |end: &&u32| removed.binary_search(end).is_err();
+        let mut ends: Vec<u32> = model.ends.iter().filter(is_left).copied().collect();
+        let kept = !ends.is_empty() && model.suffixes.iter().all(|(_, except)| except.is_none());
+        let except = if kept { self.exceptions(removed) } else { None };
+        ends.extend_from_slice(added);
+        ends.sort_unstable();
+        let suffixes = match except {
+            Some(except) => {
+                let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
+                let same = model.suffixes.iter().map(|&(id, _)| (id, except.clone()));
+                same.chain(self.suffixes(added)).collect()
+            }
+            None => self.suffixes(&ends).into_iter().collect(),
+        };
+        Analysis { stay, suffixes, ends: ends.into() }
+    }
+
+    /// The tokens that go on after these nodes; `None` when they are many.
+    fn exceptions(&self, removed: &[u32]) -> Option<Except> {
+        let (trie, mut tokens) = (self.trie, Vec::new());
+        for &node in removed {
+            let (node, depth) = (node as usize, trie.node(node as usize).depth);
+            let mut below = node + 1;
+            while below < trie.end(node) {
+                let left = (trie.node(below).depth - depth) as u32;
+                let own = trie.tokens_in(trie.own_ranks(below));
+                tokens.extend(own.iter().map(|&token| (token, left)));
+                below += 1;
+            }
+            if tokens.len() > MAX_EXCEPTIONS {
+                return None;
+            }
+        }
+        tokens.sort_unstable();
+        Some(Except { tokens: tokens.into() })
     }
 
     /// Where two pieces are alike.

@@ -1,13 +1,12 @@
 //! What tokens do to a piece, given what they do to another that it is mostly like.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use palmette_core::{TokenId, mask};
 
 use super::Unread;
 use super::alike::Alike;
-use super::analysis::{Analysing, Analysis, Except};
+use super::analysis::{Analysing, Analysis};
 use super::byte_groups::{Groups, NUM_GROUPS, group_bit};
 use super::steps::Local;
 use super::token_set::TokenSet;
@@ -37,9 +36,6 @@ struct Pair {
     /// on are inserted or denied, whatever the model says.
     apart: bool,
 }
-
-/// More exceptions than this are not kept: the trie of suffixes is built without them.
-const MAX_EXCEPTIONS: usize = 4096;
 
 impl Comparison {
     /// Walks where the piece and its model differ; `None` where more than `most` nodes are left to both.
@@ -127,26 +123,12 @@ impl Comparison {
     /// What tokens do to the piece.
     pub(super) fn like(mut self, at: &Analysing<'_, '_, '_>, model: &Analysis) -> Analysis {
         let mut removed = Vec::new();
-        let mut ends = Vec::with_capacity(model.ends.len() + self.added.len());
         let mut ranges = self.removed.iter().peekable();
         for &end in &*model.ends {
             while ranges.next_if(|range| range.end <= end).is_some() {}
-            let gone = ranges.peek().is_some_and(|range| range.contains(&end));
-            if gone { removed.push(end) } else { ends.push(end) }
+            removed.extend(ranges.peek().filter(|range| range.contains(&end)).map(|_| end));
         }
-        let kept = !ends.is_empty() && model.suffixes.iter().all(|(_, except)| except.is_none());
-        let except = if kept { exceptions(at, &removed) } else { None };
-        ends.extend_from_slice(&self.added);
-        ends.sort_unstable();
-        let suffixes = match except {
-            Some(except) => {
-                let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
-                let same = model.suffixes.iter().map(|&(id, _)| (id, except.clone()));
-                same.chain(at.suffixes(&self.added)).collect()
-            }
-            None => at.suffixes(&ends).into_iter().collect(),
-        };
-        Analysis { stay: self.stay(at), suffixes, ends: ends.into() }
+        at.like_model(model, self.stay(at), &removed, &self.added)
     }
 
     fn stay(&mut self, at: &Analysing<'_, '_, '_>) -> TokenSet {
@@ -163,24 +145,4 @@ impl Comparison {
         self.inserted.iter().for_each(|&token| mask::insert(&mut words, token));
         TokenSet::of_words(words)
     }
-}
-
-/// The tokens that go on after these nodes; `None` when they are many.
-pub(super) fn exceptions(at: &Analysing<'_, '_, '_>, removed: &[u32]) -> Option<Except> {
-    let (trie, mut tokens) = (at.trie, Vec::new());
-    for &node in removed {
-        let (node, depth) = (node as usize, trie.node(node as usize).depth);
-        let mut below = node + 1;
-        while below < trie.end(node) {
-            let left = (trie.node(below).depth - depth) as u32;
-            let own = trie.tokens_in(trie.own_ranks(below));
-            tokens.extend(own.iter().map(|&token| (token, left)));
-            below += 1;
-        }
-        if tokens.len() > MAX_EXCEPTIONS {
-            return None;
-        }
-    }
-    tokens.sort_unstable();
-    Some(Except { tokens: tokens.into() })
 }

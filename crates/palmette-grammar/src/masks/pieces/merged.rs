@@ -10,7 +10,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use palmette_core::{TokenId, mask};
 
 use super::analysis::{Analysing, Analysis};
-use super::compare::exceptions;
 use super::steps::Local;
 use super::token_set::TokenSet;
 use super::{PieceId, Pieces, Unread};
@@ -257,7 +256,7 @@ impl Analysing<'_, '_, '_> {
             }
         }
         removed.sort_unstable();
-        Ok(Some(self.without(known, words, &removed)))
+        Ok(Some(self.like_model(known, TokenSet::of_words(words), &removed, &[])))
     }
 
     /// What is left of a piece after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing
@@ -277,20 +276,5 @@ impl Analysing<'_, '_, '_> {
             }
         }
         Ok(Some(after.flatten()))
-    }
-
-    /// What tokens do to a piece that takes the tokens of a row, and ends where its model does but for `removed`.
-    fn without(&self, model: &Analysis, words: Vec<u32>, removed: &[u32]) -> Analysis {
-        let ends: Vec<u32> =
-            model.ends.iter().copied().filter(|end| removed.binary_search(end).is_err()).collect();
-        let kept = !ends.is_empty() && model.suffixes.iter().all(|(_, except)| except.is_none());
-        let suffixes = match if kept { exceptions(self, removed) } else { None } {
-            Some(except) => {
-                let except = (!except.tokens.is_empty()).then(|| std::sync::Arc::new(except));
-                model.suffixes.iter().map(|&(id, _)| (id, except.clone())).collect()
-            }
-            None => self.suffixes(&ends).into_iter().collect(),
-        };
-        Analysis { stay: TokenSet::of_words(words), suffixes, ends: ends.into() }
     }
 }
