@@ -335,7 +335,7 @@ proptest! {
         dense_levels in prop::option::of(0_usize..3),
         words in prop_oneof![Just(2_usize), Just(40), Just(300)],
         fillings in prop::collection::vec(
-            (any::<bool>(), 0_usize..5, prop::collection::vec(any::<prop::sample::Index>(), 0..70)),
+            (any::<bool>(), 0_usize..5, prop::collection::vec(any::<prop::sample::Index>(), 0..400)),
             1..6,
         ),
     ) {
@@ -361,8 +361,11 @@ proptest! {
             index.fill_masks(&states, set, &first_bits, words, &mut masks);
             prop_assert_eq!(rows.masks(), &masks);
             prop_assert_eq!(rows.num_rows(), states.len());
-            for row in 0..rows.num_rows() {
+            let mut alone = vec![u32::MAX; words];
+            for (row, state) in states.iter().enumerate() {
                 prop_assert_eq!(rows.row(row), &masks[row * words..(row + 1) * words]);
+                index.fill_masks(&[*state], set, &first_bits, words, &mut alone);
+                prop_assert_eq!(rows.row(row), &alone);
             }
         }
     }

@@ -152,6 +152,13 @@ impl Dense {
         mask_row(&self.masks[level], key, self.words_per_row(level))
     }
 
+    /// For several [`mask`](Self::mask)s of one level: their memory is looked up once.
+    #[inline(always)]
+    pub(crate) fn mask_reader<'a>(&'a self, level: usize) -> impl Fn(u32) -> &'a [u32] {
+        let (masks, words) = (self.masks(level), self.words_per_row(level));
+        move |key| mask_row(masks, key, words)
+    }
+
     /// All rows of a level.
     pub(crate) fn masks(&self, level: usize) -> &[u32] {
         &self.masks[level]

@@ -220,6 +220,13 @@ impl ItemSet {
 
     #[inline]
     pub(super) fn mask(&self, level: usize, key: u32) -> &[u32] {
-        self.masks.get(level).map_or(&[], |masks| masks.row(key))
+        self.mask_reader(level)(key)
+    }
+
+    /// For several [`mask`](Self::mask)s of one level: their memory is looked up once.
+    #[inline(always)]
+    pub(super) fn mask_reader<'a>(&'a self, level: usize) -> impl Fn(u32) -> &'a [u32] {
+        let masks = self.masks.get(level);
+        move |key| masks.map_or(&[], |masks| masks.row(key))
     }
 }

@@ -1,9 +1,11 @@
 //! Mask rows that are cleared where they are set.
 
+use std::ops::Range;
+
 use palmette_storage::with_bit_instructions;
 
 use super::sparse::SparseLevel;
-use super::step::{WINDOW, is_asked, write_bits};
+use super::step::{READ_WINDOW, WINDOW, is_asked, read_masks, write_bits};
 use super::{CatalogState, Index, ItemSet};
 
 /// Mask rows that remember which of their words they set, so that filling them anew clears those and no others.
@@ -114,6 +116,25 @@ impl MaskRows {
         if is_small { max_single(self.words_per_row) } else { 0 }
     }
 
+    /// Rows of states at a level that keeps a mask for each prefix.
+    #[inline(never)]
+    fn copy<'a>(
+        &mut self,
+        states: &[CatalogState],
+        mask_of: impl Fn(u32) -> &'a [u32],
+        first_bit: u32,
+        rows: Range<usize>,
+    ) {
+        let windows = states.chunks(READ_WINDOW).zip(rows.step_by(READ_WINDOW));
+        for (states, first_row) in windows {
+            read_masks(states, &mask_of);
+            for (state, row) in states.iter().zip(first_row..) {
+                write_bits(mask_of(state.key), self.row_mut(row), first_bit);
+                self.set_whole(row);
+            }
+        }
+    }
+
     #[inline]
     fn row_mut(&mut self, row: usize) -> &mut [u32] {
         &mut self.masks[row * self.words_per_row..(row + 1) * self.words_per_row]
@@ -134,49 +155,34 @@ impl Index {
         rows: &mut MaskRows,
     ) {
         rows.set_num_rows(states.len());
-        with_bit_instructions(
-            #[inline(always)]
-            || {
-                rows.clear_set();
-                let mut first_row = 0;
-                for run in states.chunk_by(|a, b| a.level == b.level) {
-                    let level = run[0].level();
-                    let first_bit = first_bits.get(level).copied().unwrap_or(0);
-                    for states in run.chunks(WINDOW) {
-                        self.fill_window(states, items, first_bit, first_row, rows);
-                        first_row += states.len();
-                    }
+        rows.clear_set();
+        let mut first_row = 0;
+        for run in states.chunk_by(|a, b| a.level == b.level) {
+            let level = run[0].level();
+            let first_bit = first_bits.get(level).copied().unwrap_or(0);
+            let run_rows = first_row..first_row + run.len();
+            first_row = run_rows.end;
+            match (self.sparse_level(level), items) {
+                (_, None) if level < self.dense.num_masked() => {
+                    rows.copy(run, self.dense.mask_reader(level), first_bit, run_rows);
                 }
-            },
-        );
-    }
-
-    /// Rows of states of one level, from `first_row` on.
-    #[inline(always)]
-    fn fill_window(
-        &self,
-        states: &[CatalogState],
-        items: Option<&ItemSet>,
-        first_bit: u32,
-        first_row: usize,
-        rows: &mut MaskRows,
-    ) {
-        let level = states[0].level();
-        if level < self.dense.num_masked() {
-            self.prefetch_masks(states, items);
-            for (state, row) in states.iter().zip(first_row..) {
-                let mask = self.kept_mask(state, items).unwrap_or_default();
-                write_bits(mask, rows.row_mut(row), first_bit);
-                rows.set_whole(row);
+                (_, Some(items)) if level < self.dense.num_masked() => {
+                    rows.copy(run, items.mask_reader(level), first_bit, run_rows);
+                }
+                (Some(sparse), _) => with_bit_instructions(
+                    #[inline(always)]
+                    || {
+                        for (states, row) in run.chunks(WINDOW).zip(run_rows.step_by(WINDOW)) {
+                            self.remember_codes(sparse, states, items, first_bit, row, rows);
+                        }
+                    },
+                ),
+                (None, _) => run_rows.for_each(|row| rows.clear_whole(row)),
             }
-        } else if let Some(sparse) = self.sparse_level(level) {
-            self.remember_codes(sparse, states, items, first_bit, first_row, rows);
-        } else {
-            (first_row..).take(states.len()).for_each(|row| rows.clear_whole(row));
         }
     }
 
-    /// Rows of states at a level that keeps codes.
+    /// Rows of states at a level that keeps codes, from `first_row` on.
     #[inline(always)]
     fn remember_codes(
         &self,
@@ -216,7 +222,7 @@ impl Index {
                 }
             };
             match members.filter(|_| is_asked(state)) {
-                None => sparse.visit_codes(places, set),
+                None => sparse.codes().for_each_or_more(places, set),
                 Some(members) => {
                     sparse.for_each_code_of(members, self.within(state), places, |code| {
                         set(code, true);

@@ -40,10 +40,11 @@ pub use build::{DenseError, IndexOptions};
 pub use item_set::ItemSet;
 pub use mask_rows::MaskRows;
 pub(crate) use packed_ints::{PackedInts, PackedIntsMeta, Packer, bits_for};
-pub use parts::{MaskTarget, PartScratch};
+pub use parts::PartScratch;
 pub use plan::{IndexPlan, LevelPlan};
 pub use rows::CodeRows;
 pub use state::CatalogState;
+pub use step::MaskTarget;
 
 /// Most codes a semantic ID may have.
 pub const MAX_LEVELS: usize = 64;

@@ -50,8 +50,9 @@ impl PackedInts {
     /// For several reads in a row: the memory is looked up once.
     #[inline]
     pub(crate) fn reader(&self) -> PackedReader<'_> {
-        let mask = (1 << self.bits) - 1;
-        PackedReader { bytes: self.words.as_bytes(), bits: u64::from(self.bits), mask }
+        let (bits, mask) = (u64::from(self.bits), (1 << self.bits) - 1);
+        let per_read = MAX_BITS.checked_div(self.bits).map_or(0, |numbers| numbers.min(8));
+        PackedReader { bytes: self.words.as_bytes(), bits, mask, per_read: u64::from(per_read) }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
@@ -103,6 +104,8 @@ pub(crate) struct PackedReader<'a> {
     bytes: &'a [u8],
     bits: u64,
     mask: u64,
+    /// Numbers that a read always holds, at most eight; none where they have no bits.
+    per_read: u64,
 }
 
 impl PackedReader<'_> {
@@ -125,35 +128,45 @@ impl PackedReader<'_> {
     /// Visits the numbers at `range` that there are, and some after them with `false`; where numbers have
     /// no bits, a single one.
     ///
-    /// `first` is the read at the beginning of `range`, see [`read`](Self::read).
-    ///
     /// PERF: as many numbers as a read holds are visited without asking whether they belong, since how
     /// many do is not predictable. With five codes a beam, a step of 140 beams went from 3.6 to 2.8 us,
     /// hot.
     #[inline(always)]
-    pub(crate) fn for_each_or_more(
-        &self,
-        range: Range<u64>,
-        first: u64,
-        mut visit: impl FnMut(u64, bool),
-    ) {
-        let Some(per_read) = u64::from(MAX_BITS).checked_div(self.bits) else {
+    pub(crate) fn for_each_or_more(&self, range: Range<u64>, mut visit: impl FnMut(u64, bool)) {
+        let (mut index, mut word) = (range.start, self.read(range.start));
+        // So it is with nearly all prefixes of deep levels.
+        if index + 1 == range.end {
+            return visit(word & self.mask, true);
+        }
+        if self.per_read == 0 || range.is_empty() {
             // All numbers are 0, however many a damaged file says there are.
             return visit(0, !range.is_empty());
-        };
-        let per_read = per_read.min(8);
-        let (mut index, mut word) = (range.start, first);
-        while index < range.end {
-            for at in 0..per_read {
-                visit(word & self.mask, index + at < range.end);
+        }
+        loop {
+            let left = range.end - index;
+            for at in 0..self.per_read {
+                visit(word & self.mask, at < left);
                 word = word.wrapping_shr(self.bits as u32);
             }
-            index += per_read;
-            if index >= range.end || index.wrapping_mul(self.bits) / 8 >= self.bytes.len() as u64 {
+            index += self.per_read;
+            if left <= self.per_read || index.wrapping_mul(self.bits) / 8 >= self.bytes.len() as u64
+            {
                 return;
             }
             word = self.read(index);
         }
+    }
+
+    /// Sets the bit `first_bit` and so many more as a number says of `row`, for each of the numbers at `range`;
+    /// what is past the row is left out.
+    #[inline(always)]
+    pub(crate) fn set_bits(&self, range: Range<u64>, first_bit: u32, row: &mut [u32]) {
+        self.for_each_or_more(range, |number, valid| {
+            let bit = u64::from(first_bit) + number;
+            if let Some(word) = row.get_mut((bit / 32) as usize) {
+                *word |= u32::from(valid) << (bit % 32);
+            }
+        });
     }
 
     /// The first of the ascending numbers at `range` that equals `value`.
@@ -174,12 +187,6 @@ impl PackedReader<'_> {
             word = word.wrapping_shr(self.bits as u32);
         }
         (found != 0).then(|| range.start + u64::from(found.trailing_zeros()))
-    }
-
-    /// What a number is cut to.
-    #[inline(always)]
-    pub(crate) fn mask(&self) -> u64 {
-        self.mask
     }
 
     /// The number at `index` in the lowest bits, and those after it that eight bytes hold.

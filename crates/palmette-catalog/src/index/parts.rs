@@ -5,11 +5,11 @@
 //! are not lie in the nearest caches: what takes time is moving parts about. At levels that keep masks and tables
 //! they are read and written where they are; below, those that are not dead are put together first.
 
-use palmette_storage::with_bit_instructions;
+use palmette_storage::{prefetch, with_bit_instructions};
 
 use super::item_set::Members;
 use super::sparse::SparseLevel;
-use super::step::{WINDOW, add_bits};
+use super::step::{LINE_WORDS, MaskTarget, WINDOW, add_bits};
 use super::{CatalogState, Index, ItemSet};
 
 /// Words of a level's masks that are in a near cache as soon as they have been read a few times. They are
@@ -49,17 +49,6 @@ impl PartScratch {
         }
         (&mut kept[..len], &rows[..len])
     }
-}
-
-/// Where the masks of many states are put.
-#[derive(Debug)]
-pub struct MaskTarget<'a> {
-    /// A row for each state.
-    pub masks: &'a mut [u32],
-    /// Words of a row.
-    pub words_per_row: usize,
-    /// The bit of code 0.
-    pub first_bit: u32,
 }
 
 impl Index {
@@ -163,39 +152,24 @@ impl Index {
         }
         with_bit_instructions(
             #[inline(always)]
-            || match self.sparse_level(level) {
-                _ if level < self.dense.num_masked() => {
-                    self.add_kept_masks(level, states, part_of, items, target);
+            || match (self.sparse_level(level), items) {
+                (_, None) if level < self.dense.num_masked() => {
+                    let is_near = self.has_near_masks(level);
+                    add_masks(states, part_of, self.dense.mask_reader(level), is_near, target);
                 }
-                Some(sparse) => {
+                (_, Some(items)) if level < self.dense.num_masked() => {
+                    let is_near = self.has_near_masks(level);
+                    add_masks(states, part_of, items.mask_reader(level), is_near, target);
+                }
+                (Some(sparse), _) => {
                     let members = items.map(|items| items.members(self, level));
                     let parts = states.iter().map(|state| *part_of(state));
                     let (parts, rows) = scratch.gather(parts.map(|part| (part, !part.is_dead())));
                     self.add_gathered(sparse, parts, rows, members, target);
                 }
-                None => {}
+                (None, _) => {}
             },
         );
-    }
-
-    #[inline(always)]
-    fn add_kept_masks<S>(
-        &self,
-        level: usize,
-        states: &[S],
-        part_of: impl Fn(&S) -> &CatalogState,
-        items: Option<&ItemSet>,
-        MaskTarget { masks, words_per_row, first_bit }: MaskTarget<'_>,
-    ) {
-        if !self.has_near_masks(level) {
-            states.iter().for_each(|state| self.prefetch_mask(part_of(state), items));
-        }
-        for (state, row) in states.iter().zip(masks.chunks_exact_mut(words_per_row)) {
-            let part = part_of(state);
-            if !part.is_dead() {
-                add_bits(self.kept_mask(part, items).unwrap_or_default(), row, first_bit);
-            }
-        }
     }
 
     #[inline(always)]
@@ -219,5 +193,28 @@ impl Index {
 
     fn has_near_masks(&self, level: usize) -> bool {
         level < self.dense.num_masked() && self.dense.mask_words(level) <= NEAR_WORDS
+    }
+}
+
+/// Adds the mask of each part that is not dead to the row of its state.
+#[inline(always)]
+fn add_masks<'a, S>(
+    states: &[S],
+    part_of: impl Fn(&S) -> &CatalogState,
+    mask_of: impl Fn(u32) -> &'a [u32],
+    is_near: bool,
+    MaskTarget { masks, words_per_row, first_bit }: MaskTarget<'_>,
+) {
+    if !is_near {
+        for mask in states.iter().map(|state| mask_of(part_of(state).key)) {
+            (0..mask.len()).step_by(LINE_WORDS).for_each(|word| prefetch(mask, word));
+            prefetch(mask, mask.len().saturating_sub(1));
+        }
+    }
+    for (state, row) in states.iter().zip(masks.chunks_exact_mut(words_per_row)) {
+        let part = part_of(state);
+        if !part.is_dead() {
+            add_bits(mask_of(part.key), row, first_bit);
+        }
     }
 }

@@ -7,7 +7,7 @@ use palmette_storage::{SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 
 use super::item_set::Members;
-use super::packed_ints::{PackedInts, PackedIntsMeta, Packer, bits_for, num_words};
+use super::packed_ints::{PackedInts, PackedIntsMeta, PackedReader, Packer, bits_for, num_words};
 use super::position_list::partition_point;
 use super::rank_bits::RankBits;
 use super::rows::SortedRows;
@@ -162,12 +162,6 @@ impl SparseLevel {
         }
     }
 
-    /// Asks for the last of the codes at `places`.
-    #[inline]
-    pub(crate) fn prefetch_last_code(&self, places: &Range<u64>) {
-        self.codes.reader().prefetch(places.end.saturating_sub(1));
-    }
-
     /// Asks for all the codes at `places`, up to some lines.
     #[inline]
     pub(crate) fn prefetch_all_codes(&self, places: &Range<u64>) {
@@ -178,45 +172,10 @@ impl SparseLevel {
         (1..=lines).for_each(|line| codes.prefetch(places.start + line * step));
     }
 
-    /// Sets the bit `first_bit + code` of `row` for each of the codes at `places`; `first` is the
-    /// [`read`](Self::read) of them.
+    /// The codes, by place.
     #[inline(always)]
-    pub(crate) fn set_codes(
-        &self,
-        places: Range<u64>,
-        first: u64,
-        first_bit: u32,
-        row: &mut [u32],
-    ) {
-        self.visit_codes_after(places, first, |code, valid| {
-            let bit = u64::from(first_bit) + code;
-            if let Some(word) = row.get_mut((bit / 32) as usize) {
-                *word |= u32::from(valid) << (bit % 32);
-            }
-        });
-    }
-
-    /// Reads the first of the codes at `places`, as many as a read holds.
-    #[inline(always)]
-    pub(crate) fn read(&self, places: &Range<u64>) -> u64 {
-        self.codes.reader().read(places.start)
-    }
-
-    /// Visits the codes at `places`, and up to seven others with `false`.
-    #[inline(always)]
-    pub(crate) fn visit_codes(&self, places: Range<u64>, visit: impl FnMut(u64, bool)) {
-        let first = self.read(&places);
-        self.visit_codes_after(places, first, visit);
-    }
-
-    #[inline(always)]
-    fn visit_codes_after(&self, places: Range<u64>, first: u64, mut visit: impl FnMut(u64, bool)) {
-        let codes = self.codes.reader();
-        if places.start + 1 == places.end {
-            visit(first & codes.mask(), true);
-        } else {
-            codes.for_each_or_more(places, first, visit);
-        }
+    pub(crate) fn codes(&self) -> PackedReader<'_> {
+        self.codes.reader()
     }
 
     /// Visits the codes at `places`, those of the prefix with range `within`, that lead to one of
