@@ -138,6 +138,11 @@ impl Dense {
         }
     }
 
+    /// Bytes of the table of ranks.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.starts.bytes()
+    }
+
     /// Asks for what [`ranks`](Self::ranks) will read.
     #[inline]
     pub(crate) fn prefetch_ranks(&self, num_codes: usize, key: u64) {

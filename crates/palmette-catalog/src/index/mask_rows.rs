@@ -127,7 +127,7 @@ impl MaskRows {
     ) {
         let windows = states.chunks(READ_WINDOW).zip(rows.step_by(READ_WINDOW));
         for (states, first_row) in windows {
-            read_masks(states, &mask_of);
+            read_masks(states.iter().map(|state| state.key), &mask_of);
             for (state, row) in states.iter().zip(first_row..) {
                 write_bits(mask_of(state.key), self.row_mut(row), first_bit);
                 self.set_whole(row);

@@ -5,11 +5,11 @@
 //! are not lie in the nearest caches: what takes time is moving parts about. At levels that keep masks and tables
 //! they are read and written where they are; below, those that are not dead are put together first.
 
-use palmette_storage::{prefetch, with_bit_instructions};
+use palmette_storage::with_bit_instructions;
 
 use super::item_set::Members;
 use super::sparse::SparseLevel;
-use super::step::{LINE_WORDS, MaskTarget, WINDOW, add_bits};
+use super::step::{MaskTarget, WINDOW, add_bits, read_masks};
 use super::{CatalogState, Index, ItemSet};
 
 /// Words of a level's masks that are in a near cache as soon as they have been read a few times. They are
@@ -90,6 +90,12 @@ impl Index {
             return states.iter_mut().for_each(|state| *part_of(state) = CatalogState::DEAD);
         }
         let size = self.dense.size(level);
+        if self.dense.table_bytes() > NEAR_WORDS * size_of::<u32>() {
+            for (state, &code) in states.iter_mut().zip(codes) {
+                let key = u64::from(part_of(state).key) * u64::from(size) + u64::from(code);
+                self.dense.prefetch_ranks(level + 1, key);
+            }
+        }
         let ranks_of = self.dense.ranks_reader(level + 1);
         for (state, &code) in states.iter_mut().zip(codes) {
             let part = part_of(state);
@@ -206,10 +212,7 @@ fn add_masks<'a, S>(
     MaskTarget { masks, words_per_row, first_bit }: MaskTarget<'_>,
 ) {
     if !is_near {
-        for mask in states.iter().map(|state| mask_of(part_of(state).key)) {
-            (0..mask.len()).step_by(LINE_WORDS).for_each(|word| prefetch(mask, word));
-            prefetch(mask, mask.len().saturating_sub(1));
-        }
+        read_masks(states.iter().map(|state| part_of(state).key), &mask_of);
     }
     for (state, row) in states.iter().zip(masks.chunks_exact_mut(words_per_row)) {
         let part = part_of(state);

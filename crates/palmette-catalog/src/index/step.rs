@@ -320,20 +320,18 @@ fn copy_masks<'a>(
 ) {
     let windows = states.chunks(READ_WINDOW).zip(masks.chunks_mut(READ_WINDOW * words_per_row));
     for (states, rows) in windows {
-        read_masks(states, &mask_of);
+        read_masks(states.iter().map(|state| state.key), &mask_of);
         for (state, row) in states.iter().zip(rows.chunks_exact_mut(words_per_row)) {
             write_bits(mask_of(state.key), row, first_bit);
         }
     }
 }
 
-/// Reads a word of each line of the masks of some states, at most [`READ_WINDOW`] of them, so that the lines arrive
-/// together.
+/// Reads a word of each line of the masks of some states, so that the lines arrive together; see [`READ_WINDOW`].
 #[inline(always)]
-pub(super) fn read_masks<'a>(states: &[CatalogState], mask_of: impl Fn(u32) -> &'a [u32]) {
+pub(super) fn read_masks<'a>(keys: impl Iterator<Item = u32>, mask_of: impl Fn(u32) -> &'a [u32]) {
     let mut read = 0;
-    for state in states {
-        let mask = mask_of(state.key);
+    for mask in keys.map(mask_of) {
         mask.iter().step_by(LINE_WORDS).chain(mask.last()).for_each(|word| read ^= word);
     }
     black_box(read);
