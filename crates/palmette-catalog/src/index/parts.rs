@@ -12,9 +12,9 @@ use super::sparse::SparseLevel;
 use super::step::{MaskTarget, WINDOW, add_bits, read_masks};
 use super::{CatalogState, Index, ItemSet};
 
-/// Words of a level's masks that are in a near cache as soon as they have been read a few times. They are
-/// not asked for before they are read: that takes longer than reading them does.
-const NEAR_WORDS: usize = 1 << 14;
+/// Bytes of a level's masks, or of the table of ranks, that are in a near cache as soon as they have been read a few
+/// times. Those are not asked for before they are read: that takes longer than reading them does.
+const NEAR_BYTES: usize = 1 << 16;
 
 /// Working memory of one thread, for parts that are put together.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +90,7 @@ impl Index {
             return states.iter_mut().for_each(|state| *part_of(state) = CatalogState::DEAD);
         }
         let size = self.dense.size(level);
-        if self.dense.table_bytes() > NEAR_WORDS * size_of::<u32>() {
+        if self.dense.table_bytes() > NEAR_BYTES {
             for (state, &code) in states.iter_mut().zip(codes) {
                 let key = u64::from(part_of(state).key) * u64::from(size) + u64::from(code);
                 self.dense.prefetch_ranks(level + 1, key);
@@ -198,7 +198,7 @@ impl Index {
     }
 
     fn has_near_masks(&self, level: usize) -> bool {
-        level < self.dense.num_masked() && self.dense.mask_words(level) <= NEAR_WORDS
+        level < self.dense.num_masked() && 4 * self.dense.mask_words(level) <= NEAR_BYTES
     }
 }
 
