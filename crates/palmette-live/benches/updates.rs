@@ -16,7 +16,10 @@
 //! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
 //!
-//! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of `apply`;
+//! After each step the same thread computes for about as long, which reads no memory and so takes always the same unless the
+//! machine or the other threads take the core away or slow it down: what a step's tail owes to them can be told by it.
+//!
+//! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of the computing; of `apply`;
 //! of the time from the call of `apply` until the other thread took a snapshot that has the batch; of
 //! the steps that commit a first, second and third code; and, beside updates, of the steps that come so many
 //! steps after a new snapshot was taken, and of those over so many segments.
@@ -40,6 +43,8 @@ use serde_json::json;
 const NUM_BEAMS: usize = 140;
 const BATCH: u64 = 100;
 const UPDATES_A_SECOND: u64 = 10_000;
+/// Numbers mixed, one from the other, after each step: some 20 microseconds.
+const MIXED_AFTER_STEP: u64 = 5_000;
 
 struct Options {
     items: u64,
@@ -115,6 +120,8 @@ fn main() {
     let mut times = vec![
         ("step_us_alone".to_owned(), micros(times_of(&alone, |_| true))),
         ("step_us_with_updates".to_owned(), micros(times_of(&beside.0, |_| true))),
+        ("computing_us_alone".to_owned(), micros(computing_of(&alone))),
+        ("computing_us_with_updates".to_owned(), micros(computing_of(&beside.0))),
         ("apply_us".to_owned(), micros(applies)),
         ("visible_us".to_owned(), micros(visible)),
     ];
@@ -154,6 +161,8 @@ fn main() {
 /// A step that was timed.
 struct Step {
     took: Duration,
+    /// What the computing after it took.
+    computing: Duration,
     /// The code, counted from 1, that it committed.
     code: usize,
     /// Steps since the first over its snapshot.
@@ -166,6 +175,10 @@ const AFTER_SWAP: [u64; 6] = [0, 1, 2, 8, 32, u64::MAX];
 
 fn times_of(steps: &[Step], is_in: impl Fn(&Step) -> bool) -> Vec<Duration> {
     steps.iter().filter(|step| is_in(step)).map(|step| step.took).collect()
+}
+
+fn computing_of(steps: &[Step]) -> Vec<Duration> {
+    steps.iter().map(|step| step.computing).collect()
 }
 
 /// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns the steps, and
@@ -217,8 +230,11 @@ fn decode(
         constraint.commit_all(&mut states, &last_tokens, &mut scratch).expect("they are allowed");
         constraint.fill_masks(&states, &mut scratch, &mut masks);
         let (took, after) = (step.elapsed(), number - swapped_at);
-        steps.push(Step { took, code: level, after, num_segments });
         std::hint::black_box(&mut masks);
+        let computing = Instant::now();
+        std::hint::black_box((0..MIXED_AFTER_STEP).fold(number, |mixed, _| mix(mixed)));
+        let computing = computing.elapsed();
+        steps.push(Step { took, computing, code: level, after, num_segments });
     }
     seen.lock().expect("no panic").extend(times);
     (steps, begun.elapsed())

@@ -214,9 +214,8 @@ impl Index {
 
     /// Whether the mask kept for a state has a code.
     #[inline]
-    pub(super) fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
-        let mask = self.kept_mask(state, items).unwrap_or_default();
-        mask.get(code as usize / 32).is_some_and(|word| word >> (code % 32) & 1 == 1)
+    fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
+        has_code(self.kept_mask(state, items).unwrap_or_default(), code)
     }
 
     #[inline]
@@ -224,6 +223,12 @@ impl Index {
         let state = self.state(ranks, key, level);
         if state.is_dead() { CatalogState::DEAD } else { state }
     }
+}
+
+/// Whether a mask has the bit of a code.
+#[inline(always)]
+pub(super) fn has_code(mask: &[u32], code: u32) -> bool {
+    mask.get(code as usize / 32).is_some_and(|word| word >> (code % 32) & 1 == 1)
 }
 
 /// Bits of a mask, of a line or two, before that of a code.

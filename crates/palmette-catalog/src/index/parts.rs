@@ -7,6 +7,7 @@
 
 use palmette_storage::with_bit_instructions;
 
+use super::advance::has_code;
 use super::item_set::Members;
 use super::sparse::SparseLevel;
 use super::step::{MaskTarget, WINDOW, add_bits, read_masks};
@@ -97,11 +98,12 @@ impl Index {
             }
         }
         let ranks_of = self.dense.ranks_reader(level + 1);
+        let mask_of = items.map(|items| items.mask_reader(level));
         for (state, &code) in states.iter_mut().zip(codes) {
             let part = part_of(state);
             let is_in = !part.is_dead()
                 && code < size
-                && (items.is_none() || self.is_kept(part, items, code));
+                && mask_of.as_ref().is_none_or(|mask_of| has_code(mask_of(part.key), code));
             let key = u64::from(part.key) * u64::from(size) + u64::from(code);
             let ranks = if is_in { ranks_of(key) } else { 0..0 };
             *part = self.state_or_dead(ranks, key, level + 1);
@@ -118,18 +120,17 @@ impl Index {
         items: Option<&ItemSet>,
         scratch: &mut PartScratch,
     ) {
-        let states_and_codes = states.iter_mut().zip(codes);
-        let (parts, rows) = if self.has_near_masks(level) {
+        let parts_and_codes =
+            states.iter_mut().zip(codes).map(|(state, code)| (part_of(state), code));
+        let (parts, rows) = match items {
             // They refuse nearly all parts of a small index before anything else is done.
-            scratch.gather(states_and_codes.map(|(state, &code)| {
-                let part = std::mem::replace(part_of(state), CatalogState::DEAD);
-                (part, !part.is_dead() & self.is_kept(&part, items, code))
-            }))
-        } else {
-            scratch.gather(states_and_codes.map(|(state, _)| {
-                let part = *part_of(state);
-                (part, !part.is_dead())
-            }))
+            None if self.has_near_masks(level) => {
+                scratch.gather(taken(parts_and_codes, self.dense.mask_reader(level)))
+            }
+            Some(items) if self.has_near_masks(level) => {
+                scratch.gather(taken(parts_and_codes, items.mask_reader(level)))
+            }
+            _ => scratch.gather(parts_and_codes.map(|(part, _)| (*part, !part.is_dead()))),
         };
         self.advance_runs(parts, items, |at, _| codes[rows[at] as usize]);
         for (part, &row) in parts.iter().zip(rows) {
@@ -200,6 +201,18 @@ impl Index {
     fn has_near_masks(&self, level: usize) -> bool {
         level < self.dense.num_masked() && 4 * self.dense.mask_words(level) <= NEAR_BYTES
     }
+}
+
+/// Takes each part out of its state, and says whether the mask of its prefix has the code that it is moved over.
+#[inline(always)]
+fn taken<'a, 'p>(
+    parts_and_codes: impl ExactSizeIterator<Item = (&'p mut CatalogState, &'p u32)>,
+    mask_of: impl Fn(u32) -> &'a [u32],
+) -> impl ExactSizeIterator<Item = (CatalogState, bool)> {
+    parts_and_codes.map(move |(part, &code)| {
+        let part = std::mem::replace(part, CatalogState::DEAD);
+        (part, !part.is_dead() & has_code(mask_of(part.key), code))
+    })
 }
 
 /// Adds the mask of each part that is not dead to the row of its state.
