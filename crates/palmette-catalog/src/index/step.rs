@@ -27,7 +27,7 @@ pub(super) const WINDOW: usize = 32;
 ///
 /// PERF: 140 beams over 20 million items, cold, on an AMD EPYC (Zen 4): rows of level 1, four lines each, are
 /// copied in 11 us so and in 18 where they are asked for in windows of 32. Not everywhere: with reads in place of all that is
-/// asked for, the third code of `palmette-live`'s bench `segments` took 49 us and not 30.
+/// asked for, the third code of `palmette-live`'s bench `segments` took 47 us and not 31.
 pub(super) const READ_WINDOW: usize = 160;
 
 /// Words in a cache line.
