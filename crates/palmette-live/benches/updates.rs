@@ -16,8 +16,8 @@
 //! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
 //!
-//! After each step the same thread computes for about as long, which reads no memory and so takes always the same unless the
-//! machine or the other threads take the core away or slow it down: what a step's tail owes to them can be told by it.
+//! After each step the same thread computes for some 20 microseconds, which reads no memory and so takes always the same unless
+//! the machine or the other threads take the core away or slow it down.
 //!
 //! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of the computing; of `apply`;
 //! of the time from the call of `apply` until the other thread took a snapshot that has the batch; of

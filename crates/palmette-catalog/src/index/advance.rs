@@ -7,14 +7,15 @@ use std::ops::Range;
 use palmette_storage::{prefetch, with_bit_instructions};
 
 use super::sparse::SparseLevel;
-use super::step::{LINE_WORDS, is_asked};
+use super::step::{LINE_WORDS, WINDOW, is_asked};
 use super::{CatalogState, Index, ItemSet};
 
-/// Beams that commit at a time, at most a window of a step's.
+/// Beams that commit at a time.
 ///
 /// PERF: a commit asks for up to six lines a beam. The third code of `palmette-live`'s bench `segments`, on an AMD EPYC (Zen 4), took 31
 /// us with 32 and 27 with 16 and with 10.
 const COMMIT_WINDOW: usize = 16;
+const _: () = assert!(COMMIT_WINDOW <= WINDOW, "lines are asked for in windows of a step");
 
 impl Index {
     /// Moves each state over a code: `states[i]`, of level `l`, over

@@ -346,6 +346,7 @@ pub(super) fn is_asked(state: &CatalogState) -> bool {
 
 /// Writes the bits of `mask` over `row`, the first of them at `first_bit`, and 0 around them.
 pub(super) fn write_bits(mask: &[u32], row: &mut [u32], first_bit: u32) {
+    // Nothing is around it.
     if first_bit == 0 && mask.len() == row.len() {
         return row.copy_from_slice(mask);
     }
