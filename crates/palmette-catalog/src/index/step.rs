@@ -30,6 +30,12 @@ pub(super) const WINDOW: usize = 32;
 /// asked for, the third code of `palmette-live`'s bench `segments` took 47 us and not 31.
 pub(super) const READ_WINDOW: usize = 160;
 
+/// Rows that are cleared at a time.
+///
+/// PERF: 140 rows of 64 words are more than the nearest cache of a Zen 4 holds: setting codes in them took 2.4 us, hot, and 2.6
+/// where all had been cleared first, row by row as well (level 2 of 20 million items).
+const CLEARED: usize = 8;
+
 /// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 16;
 
@@ -163,9 +169,12 @@ impl Index {
                 }
             }
             black_box(read);
-            rows.fill(0);
-            for (state, row) in states.iter().zip(rows.chunks_exact_mut(words_per_row)) {
-                codes.set_bits(self.within(state), first_bit, row);
+            let few = states.chunks(CLEARED).zip(rows.chunks_mut(CLEARED * words_per_row));
+            for (states, rows) in few {
+                rows.fill(0);
+                for (state, row) in states.iter().zip(rows.chunks_exact_mut(words_per_row)) {
+                    codes.set_bits(self.within(state), first_bit, row);
+                }
             }
         }
     }
