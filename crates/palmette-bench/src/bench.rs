@@ -116,6 +116,7 @@ impl CatalogBench {
         let sweep = Sweep::new(self.sweep_bytes());
         let mut steps = Steps { bench: self, sweep: &sweep, samples: self.samples, progress };
         let (times, branching) = steps.masks(index)?;
+        let line_reads_us = steps.line_reads(index.bytes())?;
         let kept_rows_us = steps.kept_rows(index)?;
         let successors_us = steps.successors(index)?;
         let (filtered_step_us, filter_set) = steps.filtered(index)?.unzip();
@@ -140,6 +141,7 @@ impl CatalogBench {
             build_wall_s: built.wall_s,
             peak_bytes,
             step_us: cold(&times),
+            line_reads_us,
             step_hot_us: hot(&times),
             kept_rows_us,
             successors_us,

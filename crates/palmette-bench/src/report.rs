@@ -41,6 +41,9 @@ pub struct Report {
     pub peak_bytes: Option<u64>,
     /// Mask rows, cold.
     pub step_us: ByLevel<Microseconds>,
+    /// A word of a line for each beam, at random from as many bytes as the index has, and nothing else, cold: what a step
+    /// that finds nothing in a cache waits for at least.
+    pub line_reads_us: Microseconds,
     /// Mask rows, the same step again at once.
     pub step_hot_us: ByLevel<Microseconds>,
     /// The same rows where they clear only what they set last, cold.

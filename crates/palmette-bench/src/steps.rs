@@ -3,10 +3,12 @@
 use std::hint::black_box;
 
 use palmette_catalog::index::MaskRows;
+use palmette_storage::Array;
 
 use crate::bench::{CatalogBench, Progress};
 use crate::engines::{Engine, IndexEngine};
 use crate::measure::{Beams, Sampling, StepTimes, Sweep, count_bits, time_steps};
+use crate::random::Random;
 use crate::report::{ByLevel, FilterSet, Microseconds};
 
 /// Steps of an engine at every level.
@@ -68,6 +70,26 @@ impl<'a> Steps<'a> {
             branching.push(allowed as f64 / (self.samples * self.bench.beams) as f64);
         }
         Ok((times, ByLevel(branching)))
+    }
+
+    /// A word of a line for each beam, at random from `bytes`, cold. The memory is had as an index has its own, in
+    /// large pages where there are any.
+    pub(crate) fn line_reads(&mut self, bytes: usize) -> Result<Microseconds, String> {
+        self.progress.begin("a line for each beam", self.samples as u64);
+        let words = Array::from(vec![1_u64; bytes.div_ceil(size_of::<u64>()).max(1)]);
+        let words = words.as_slice();
+        let mut random = Random::new(self.bench.seed);
+        let mut place = || random.below(words.len() as u64) as usize;
+        let times = time_steps(
+            self.sampling(),
+            &mut 0,
+            || Ok((0..self.bench.beams).map(|_| place()).collect()),
+            |_, _| (),
+            |_| (),
+            |places, read| *read = places.iter().fold(0, |read, &place| read ^ words[place]),
+            |_| self.progress.advance(1),
+        )?;
+        Ok(times.cold)
     }
 
     /// Mask rows that clear what they set last, at every level, cold. They are read before the step, as a

@@ -39,10 +39,12 @@ fn report(args: &[&str]) -> Value {
 fn check_times(times: &Value) {
     let times = times.as_object().expect("an object");
     assert_eq!(times.keys().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
-    for spread in times.values() {
-        let [min, p50, p99] = ["min", "p50", "p99"].map(|name| spread[name].as_f64().unwrap());
-        assert!(0.0 < min && min <= p50 && p50 <= p99, "{spread}");
-    }
+    times.values().for_each(check_spread);
+}
+
+fn check_spread(spread: &Value) {
+    let [min, p50, p99] = ["min", "p50", "p99"].map(|name| spread[name].as_f64().unwrap());
+    assert!(0.0 < min && min <= p50 && p50 <= p99, "{spread}");
 }
 
 #[test]
@@ -68,6 +70,7 @@ fn the_report_has_every_field() {
             "build_wall_s",
             "peak_bytes",
             "step_us",
+            "line_reads_us",
             "step_hot_us",
             "kept_rows_us",
             "successors_us",
@@ -91,6 +94,7 @@ fn the_report_has_every_field() {
     for times in ["step_us", "step_hot_us", "kept_rows_us", "successors_us", "filtered_step_us"] {
         check_times(&report[times]);
     }
+    check_spread(&report["line_reads_us"]);
 
     // 1,000 uniform items use all 100 first codes; each has about ten second codes, and deeper
     // prefixes have little more than one.

@@ -84,6 +84,8 @@ The table has a line for each level:
   kept rows    median of cold steps into rows that clear only what they set last
   successors   median of listing the codes with the states after them, cold
   filtered     median of cold steps that allow only the items of --filter-share
+Below it is what reading one line of memory for each beam takes, cold, and nothing else: the
+least that a step below the first level can take on this machine.
 
 The processor time of the build is CLOCK_PROCESS_CPUTIME_ID over all threads, from a row's
 arrival to the finished index; making up the rows is not in it. The memory peak is VmHWM at
@@ -183,6 +185,8 @@ fn text(report: &Report) -> String {
         report.samples
     );
     text += &steps(report);
+    let reads = report.line_reads_us.p50;
+    text += &format!("A line of memory for each beam, cold, and nothing else: {reads:.1}\n");
     for peer in report.peers.iter().flatten() {
         text += &format!("\n{}", peer_text(peer));
     }
