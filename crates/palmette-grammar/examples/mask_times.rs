@@ -213,6 +213,10 @@ fn check(
 }
 
 fn show(title: &str, mut values: Vec<f64>) {
+    if values.is_empty() {
+        println!("{title:20} none");
+        return;
+    }
     values.sort_by(f64::total_cmp);
     let at = |part: f64| values[((values.len() - 1) as f64 * part).round() as usize];
     let [p50, p90, p99, p999, max] = [0.5, 0.9, 0.99, 0.999, 1.0].map(at);

@@ -36,13 +36,17 @@ pub(super) fn automaton(
     let mut states = vec![start];
     let mut edges = Vec::new();
     let mut accepting = Vec::new();
+    // Few steps lead to a state that is new, so only these are copied.
+    let mut next = states[0].clone();
     while edges.len() < states.len() {
         let state = states[edges.len()].clone();
         accepting.push(state.accepts(&reader));
         let mut row = BTreeMap::new();
         for symbol in SYMBOLS {
-            let Some(next) = state.step(symbol, &reader) else { continue };
-            let id = *ids.entry(next).or_insert_with_key(|next| {
+            if !state.step(symbol, &reader, &mut next) {
+                continue;
+            }
+            let id = *ids.entry_ref(&next).or_insert_with(|| {
                 states.push(next.clone());
                 states.len() as u32 - 1
             });
@@ -71,7 +75,8 @@ struct State {
 }
 
 impl State {
-    fn step(&self, symbol: char, reader: &SetReader) -> Option<Self> {
+    /// Writes the state after a character into `next`; `false` where no number goes on so.
+    fn step(&self, symbol: char, reader: &SetReader, next: &mut Self) -> bool {
         use Phase::*;
         let phase = match (self.phase, symbol) {
             (Start, '-') => Minus,
@@ -83,10 +88,10 @@ impl State {
             (Zero | First | Whole | Fraction, 'e' | 'E') => Exponent,
             (Exponent, '+' | '-') => ExponentSign,
             (Exponent | ExponentSign | ExponentDigits, '0'..='9') => ExponentDigits,
-            _ => return None,
+            _ => return false,
         };
-        let set = reader.step(&self.set, self.phase, symbol)?;
-        Some(Self { phase, negative: self.negative || phase == Minus, set })
+        (next.phase, next.negative) = (phase, self.negative || phase == Minus);
+        reader.step(&self.set, self.phase, symbol, &mut next.set)
     }
 
     fn accepts(&self, reader: &SetReader) -> bool {
@@ -107,16 +112,18 @@ fn minimised(edges: Vec<BTreeMap<char, u32>>, accepting: Vec<bool>) -> NumberAut
     let rows: Vec<Vec<(char, u32)>> = edges.iter().map(kept).collect();
     let mut class: Vec<u32> = accepting.iter().map(|&accepts| u32::from(accepts)).collect();
     let mut num_classes = 0;
+    // A state's class, and those that each symbol leads to.
+    let mut look: Vec<(char, u32)> = Vec::new();
     loop {
-        let mut ids = HashMap::new();
-        let next: Vec<u32> = (0..edges.len())
-            .map(|state| {
-                let row = rows[state].iter().map(|&(symbol, to)| (symbol, class[to as usize]));
-                let row: Vec<(char, u32)> = row.collect();
-                let fresh = ids.len() as u32;
-                *ids.entry((class[state], row)).or_insert(fresh)
-            })
-            .collect();
+        let mut ids: HashMap<Vec<(char, u32)>, u32> = HashMap::new();
+        let mut next = Vec::with_capacity(class.len());
+        for (row, &own) in rows.iter().zip(&class) {
+            look.clear();
+            look.push(('\0', own));
+            look.extend(row.iter().map(|&(symbol, to)| (symbol, class[to as usize])));
+            let fresh = ids.len() as u32;
+            next.push(*ids.entry_ref(&look[..]).or_insert(fresh));
+        }
         class = next;
         if ids.len() == num_classes {
             break;

@@ -90,19 +90,26 @@ impl SetReader {
         SetState { single: true, conditions }
     }
 
-    pub(super) fn step(&self, state: &SetState, phase: Phase, symbol: char) -> Option<SetState> {
-        let mut next = state.clone();
-        match symbol {
-            'e' | 'E' if !self.exponents || !state.single => return None,
-            '.' if !self.fractions => return None,
-            '0' if matches!(phase, Phase::Start | Phase::Minus) => next.single = false,
-            '0'..='9' if matches!(phase, Phase::First) => next.single = false,
-            _ => {}
-        }
+    /// Writes into `next` what is known after a character; `false` where no number goes on so.
+    pub(super) fn step(
+        &self,
+        state: &SetState,
+        phase: Phase,
+        symbol: char,
+        next: &mut SetState,
+    ) -> bool {
+        next.single = match symbol {
+            'e' | 'E' if !self.exponents || !state.single => return false,
+            '.' if !self.fractions => return false,
+            '0' if matches!(phase, Phase::Start | Phase::Minus) => false,
+            '0'..='9' if matches!(phase, Phase::First) => false,
+            _ => state.single,
+        };
+        next.conditions.clone_from(&state.conditions);
         for ((reader, _), state) in self.conditions.iter().zip(&mut next.conditions) {
             reader.step(state, phase, symbol);
         }
-        Some(next)
+        true
     }
 
     pub(super) fn accepts(&self, state: &SetState, negative: bool) -> bool {
