@@ -7,8 +7,8 @@
 //! bit masks and a table of ranks instead (`dense.rs`).
 //!
 //! [`CodeRows`] takes semantic IDs in any order; [`Index::build`] sorts and indexes them. A decoder
-//! asks for many beams at once, [`Index::fill_masks`] or [`Index::successors`] (`step.rs`), or walks
-//! by itself (`walk.rs`).
+//! asks for many beams at once, [`Index::fill_masks`] (`step.rs`) or [`Index::successors`]
+//! (`successors.rs`), or walks by itself (`walk.rs`).
 
 mod advance;
 mod build;
@@ -27,6 +27,7 @@ mod sparse;
 mod starts;
 mod state;
 mod step;
+mod successors;
 mod walk;
 
 use palmette_storage::{SectionsIn, SectionsOut};
