@@ -12,9 +12,11 @@
 //! Data: 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a price.
 //!
 //! Printed: by snapshot and by the code that a step commits (the first to the third, in turns), the 25th, 50th and 99th
-//! percentile in microseconds, of steps of all codes their ratio to the first snapshot's as well.
+//! percentile in microseconds, of steps of all codes their ratio to the first snapshot's as well; and once more of the steps
+//! that had their core for themselves (`own_core`), where there are any.
 
 mod generated;
+mod own_core;
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +31,6 @@ const NUM_BEAMS: usize = 140;
 const TAKEN_OUT: u64 = 60;
 const ADDED: [u64; 4] = [266_000, 30_000, 5_000, 750];
 
-#[allow(clippy::print_stdout, reason = "the report is what it is for")]
 fn main() {
     let (num_items, rounds) = options();
     let dir = tempfile::tempdir().expect("a folder");
@@ -64,7 +65,7 @@ fn main() {
         .collect();
     let words = mask::num_words(NUM_TOKENS);
     let (mut masks, mut scratch) = (vec![0; NUM_BEAMS * words], Default::default());
-    let mut times = vec![[const { Vec::new() }; NUM_LEVELS]; constraints.len()];
+    let mut times: Vec<Times> = vec![Default::default(); constraints.len()];
     for round in 0..rounds {
         let code = 1 + (round % (NUM_LEVELS as u64 - 1)) as usize;
         for (at, constraint) in constraints.iter().enumerate() {
@@ -87,22 +88,47 @@ fn main() {
             let begun = Instant::now();
             constraint.commit_all(&mut states, &last, &mut scratch).expect("an item has it");
             constraint.fill_masks(&states, &mut scratch, &mut masks);
-            times[at][code].push(begun.elapsed());
+            let took = begun.elapsed();
             std::hint::black_box(&mut masks);
+            times[at][code].push((took, own_core::compute(round)));
         }
     }
 
+    let computing = times.iter().flatten().flatten().map(|(_, computing)| *computing);
+    let own = own_core::most_on_own_core(computing);
+    let names = || snapshots.iter().map(|(name, _)| &**name);
+    report("us", names().zip(&times), |_| true);
+    report("us, own core", names().zip(&times), |computing| computing <= own);
+}
+
+/// The times of one snapshot's steps, and of the computing after each, by code.
+type Times = [Vec<(Duration, Duration)>; NUM_LEVELS];
+
+/// Prints a line for each snapshot, of those steps after which computing took such times.
+#[allow(clippy::print_stdout, reason = "the report is what it is for")]
+fn report<'a>(
+    title: &str,
+    snapshots: impl Iterator<Item = (&'a str, &'a Times)>,
+    is_in: impl Fn(Duration) -> bool,
+) {
     println!(
-        "{:<18} {:>26} {:>20} {:>20} {:>20}",
-        "us", "all (p50, p99 ratio)", "first code", "second", "third"
+        "{title:<18} {:>6} {:>26} {:>20} {:>20} {:>20}",
+        "steps", "all (p50, p99 ratio)", "first code", "second", "third"
     );
-    let all = |times: &[Vec<Duration>; NUM_LEVELS]| percentiles(times.concat());
-    let [_, first_p50, first_p99] = all(&times[0]);
-    for ((name, _), times) in snapshots.iter().zip(&times) {
-        let [_, p50, p99] = all(times);
-        print!("{name:<18} {p50:>6.1} {p99:>6.1} ({:.2}, {:.2})", p50 / first_p50, p99 / first_p99);
-        for times in &times[1..] {
-            let [p25, p50, p99] = percentiles(times.clone());
+    let mut first = None;
+    for (name, times) in snapshots {
+        let of_code = |times: &Vec<(Duration, Duration)>| -> Vec<Duration> {
+            times.iter().filter(|(_, computing)| is_in(*computing)).map(|(took, _)| *took).collect()
+        };
+        let by_code: Vec<_> = times.iter().map(of_code).collect();
+        let all = by_code.concat();
+        let num_steps = all.len();
+        let [_, p50, p99] = percentiles(all);
+        let (first_p50, first_p99) = *first.get_or_insert((p50, p99));
+        print!("{name:<18} {num_steps:>6} {p50:>6.1} {p99:>6.1}");
+        print!(" ({:.2}, {:.2})", p50 / first_p50, p99 / first_p99);
+        for times in by_code.into_iter().skip(1) {
+            let [p25, p50, p99] = percentiles(times);
             print!(" {p25:>6.1} {p50:>6.1} {p99:>6.1}");
         }
         println!();

@@ -16,15 +16,15 @@
 //! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
 //!
-//! After each step the same thread computes for some 20 microseconds, which reads no memory and so takes always the same unless
-//! the machine or the other threads take the core away or slow it down.
+//! After each step the same thread computes for some microseconds, which tells whether it had its core for itself (`own_core`).
 //!
-//! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; of the computing; of `apply`;
-//! of the time from the call of `apply` until the other thread took a snapshot that has the batch; of
-//! the steps that commit a first, second and third code; and, beside updates, of the steps that come so many
-//! steps after a new snapshot was taken, and of those over so many segments.
+//! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; the same of the steps that had the core for
+//! themselves, and how many did; of the computing; of `apply`; of the time from the call of `apply` until the other thread took a snapshot
+//! that has the batch; of the steps that commit a first, second and third code; and, beside updates, of the steps that come
+//! so many steps after a new snapshot was taken, and of those over so many segments.
 
 mod generated;
+mod own_core;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -43,8 +43,6 @@ use serde_json::json;
 const NUM_BEAMS: usize = 140;
 const BATCH: u64 = 100;
 const UPDATES_A_SECOND: u64 = 10_000;
-/// Numbers mixed, one from the other, after each step: some 20 microseconds.
-const MIXED_AFTER_STEP: u64 = 5_000;
 
 struct Options {
     items: u64,
@@ -117,9 +115,14 @@ fn main() {
         })
         .collect();
     let applies: Vec<Duration> = applies.iter().map(|&(_, _, took)| took).collect();
+    let all = alone.iter().chain(&beside.0);
+    let own = own_core::most_on_own_core(all.map(|step| step.computing));
+    let had_core = |step: &Step| step.computing <= own;
     let mut times = vec![
         ("step_us_alone".to_owned(), micros(times_of(&alone, |_| true))),
         ("step_us_with_updates".to_owned(), micros(times_of(&beside.0, |_| true))),
+        ("step_us_alone_own_core".to_owned(), micros(times_of(&alone, had_core))),
+        ("step_us_with_updates_own_core".to_owned(), micros(times_of(&beside.0, had_core))),
         ("computing_us_alone".to_owned(), micros(computing_of(&alone))),
         ("computing_us_with_updates".to_owned(), micros(computing_of(&beside.0))),
         ("apply_us".to_owned(), micros(applies)),
@@ -146,6 +149,8 @@ fn main() {
         &times,
         &json!({
             "updates_a_second": rate.round(),
+            "own_core_alone": share(&alone, had_core),
+            "own_core_with_updates": share(&beside.0, had_core),
             "merges": status.merges_done,
             "items_merged": status.items_merged,
             "checkpoints": status.checkpoints_done,
@@ -179,6 +184,12 @@ fn times_of(steps: &[Step], is_in: impl Fn(&Step) -> bool) -> Vec<Duration> {
 
 fn computing_of(steps: &[Step]) -> Vec<Duration> {
     steps.iter().map(|step| step.computing).collect()
+}
+
+/// The share of steps, to a hundredth.
+fn share(steps: &[Step], is_in: impl Fn(&Step) -> bool) -> f64 {
+    let num_in = steps.iter().filter(|step| is_in(step)).count();
+    (100.0 * num_in as f64 / steps.len().max(1) as f64).round() / 100.0
 }
 
 /// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns the steps, and
@@ -231,9 +242,7 @@ fn decode(
         constraint.fill_masks(&states, &mut scratch, &mut masks);
         let (took, after) = (step.elapsed(), number - swapped_at);
         std::hint::black_box(&mut masks);
-        let computing = Instant::now();
-        std::hint::black_box((0..MIXED_AFTER_STEP).fold(number, |mixed, _| mix(mixed)));
-        let computing = computing.elapsed();
+        let computing = own_core::compute(number);
         steps.push(Step { took, computing, code: level, after, num_segments });
     }
     seen.lock().expect("no panic").extend(times);
@@ -335,26 +344,30 @@ fn micros(mut times: Vec<Duration>) -> [f64; 4] {
 
 #[allow(clippy::print_stdout, reason = "the report is what it is for")]
 fn report(options: &Options, times: &[(String, [f64; 4])], counts: &serde_json::Value) {
-    let ratio: Vec<f64> = (0..4).map(|at| times[1].1[at] / times[0].1[at]).collect();
+    let ratio_of = |beside: usize, alone: usize| -> [f64; 4] {
+        std::array::from_fn(|at| times[beside].1[at] / times[alone].1[at])
+    };
+    let (ratio, own_ratio) = (ratio_of(1, 0), ratio_of(3, 2));
     if options.json {
         let mut report = counts.as_object().expect("an object").clone();
         report.insert("items".into(), options.items.into());
         report.insert("sync".into(), options.sync.into());
         report.insert("step_ratio".into(), json!(ratio));
+        report.insert("step_ratio_own_core".into(), json!(own_ratio));
         for (name, times) in times {
             report.insert(name.clone(), json!(times));
         }
         println!("{}", serde_json::Value::Object(report));
         return;
     }
-    println!("{:<28} {:>10} {:>10} {:>10} {:>10}", "", "p50", "p99", "p99.9", "most");
+    println!("{:<29} {:>10} {:>10} {:>10} {:>10}", "", "p50", "p99", "p99.9", "most");
     for (name, [p50, p99, p999, most]) in times {
-        println!("{name:<28} {p50:>10.1} {p99:>10.1} {p999:>10.1} {most:>10.1}");
+        println!("{name:<29} {p50:>10.1} {p99:>10.1} {p999:>10.1} {most:>10.1}");
     }
-    println!(
-        "{:<28} {:>10.2} {:>10.2} {:>10.2} {:>10.2}",
-        "ratio of steps", ratio[0], ratio[1], ratio[2], ratio[3]
-    );
+    let ratios = [("ratio of steps", ratio), ("ratio of those with own core", own_ratio)];
+    for (name, [p50, p99, p999, most]) in ratios {
+        println!("{name:<29} {p50:>10.2} {p99:>10.2} {p999:>10.2} {most:>10.2}");
+    }
     println!("{counts}");
 }
 

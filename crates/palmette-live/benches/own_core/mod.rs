@@ -1,0 +1,31 @@
+//! Whether a thread has its core for itself.
+//!
+//! Virtual machines are often given threads of cores of which the other thread is somebody else's, or at times their own: for
+//! milliseconds to minutes a core then gets less done at a time, and steps over the same data take up to 1.5 times as long. So
+//! after each step some numbers are mixed, each by itself. That reads no memory and is bounded by what the core gets done at a
+//! time; numbers that were mixed one from the other would take the same in either case.
+
+use std::ops::BitXor;
+use std::time::{Duration, Instant};
+
+use crate::generated::mix;
+
+/// So many numbers take some microseconds.
+const NUM_MIXED: u64 = 5_000;
+/// The core is its own where they take at most so many times the least.
+const MOST: f64 = 1.06;
+
+/// How long the numbers take now.
+pub(crate) fn compute(seed: u64) -> Duration {
+    let begun = Instant::now();
+    let mixed = (0..NUM_MIXED).map(|n| mix(seed ^ n));
+    std::hint::black_box(mixed.fold(0, BitXor::bitxor));
+    begun.elapsed()
+}
+
+/// The most that they take on a core of one's own: near what one time in ten is not passed.
+pub(crate) fn most_on_own_core(computing: impl Iterator<Item = Duration>) -> Duration {
+    let mut computing: Vec<_> = computing.collect();
+    computing.sort_unstable();
+    computing.get(computing.len() / 10).copied().unwrap_or_default().mul_f64(MOST)
+}
