@@ -224,7 +224,12 @@ impl Constraint for SnapshotConstraint {
             rest = after;
             let level = states[0].level();
             let first_bit = self.first_tokens.get(level).copied().unwrap_or(0);
+            let alive = states.iter().fold(0, |alive, state| alive | state.alive);
             for (at, view) in self.snapshot.segments().iter().enumerate() {
+                // After a few codes none of them has an item in the smallest segments.
+                if alive >> at & 1 == 0 {
+                    continue;
+                }
                 let (index, items) = (view.segment.catalog().index(), self.items_of(at));
                 let target = MaskTarget { masks: &mut *masks, words_per_row: words, first_bit };
                 let parts = &mut scratch.parts;

@@ -126,14 +126,14 @@ impl Index {
         scratch: &mut PartScratch,
     ) {
         let is_near = self.has_near_masks(level);
-        let refuse = is_near || self.has_thin_masks(level);
         let (parts, rows) = match items {
-            None if refuse => {
-                let mask_of = self.dense.mask_reader(level);
+            Some(items) if is_near => {
+                let mask_of = items.mask_reader(level);
                 gather_taken(scratch, states, &part_of, codes, mask_of, is_near)
             }
-            Some(items) if refuse => {
-                let mask_of = items.mask_reader(level);
+            // What is refused without a set is refused under it; the masks of a set lie in many pieces of memory.
+            _ if is_near || self.has_thin_masks(level) => {
+                let mask_of = self.dense.mask_reader(level);
                 gather_taken(scratch, states, &part_of, codes, mask_of, is_near)
             }
             _ => {
