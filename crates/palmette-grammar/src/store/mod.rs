@@ -23,6 +23,7 @@ mod below;
 mod interchange;
 mod legality;
 mod letter;
+mod parts;
 mod reading;
 mod rows;
 mod rules;
@@ -32,6 +33,7 @@ mod stack_reader;
 mod store;
 mod streamline;
 mod successors;
+mod tokens;
 
 pub use automaton::LexemeAutomaton;
 pub use below::BytesBelow;

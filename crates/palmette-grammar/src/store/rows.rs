@@ -1,8 +1,6 @@
 //! The rows of one position of the lexer, ready to be asked.
 
-use palmette_core::{TokenId, mask};
-
-use super::{letter::Letter, spelling::Spellings};
+use super::{letter::Letter, tokens::Tokens};
 
 /// Sequences of letters with their token sets, as a tree in preorder: what rows begin with is asked of the parser once.
 #[derive(Debug)]
@@ -23,35 +21,33 @@ struct Node {
     tokens: Tokens,
 }
 
-#[derive(Debug)]
-enum Tokens {
-    /// In any order.
-    List(Box<[TokenId]>),
-    /// A bit for each token.
-    Mask(Box<[u32]>),
-}
-
 impl Rows {
-    pub(crate) fn new(spellings: Spellings, num_tokens: usize) -> Self {
-        let num_rows = spellings.len();
-        let root = Node { letter: NO_LETTER, depth: 0, end: 0, tokens: Tokens::List([].into()) };
-        let mut nodes = vec![root];
+    /// Rows in any order, for masks of so many words; those of one sequence become one.
+    pub(super) fn new(mut rows: Vec<(Vec<Letter>, Tokens)>, num_words: usize) -> Self {
+        // A node comes before those below it.
+        rows.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let none = || Tokens::new(Vec::new(), num_words);
+        let mut nodes = vec![Node { letter: NO_LETTER, depth: 0, end: 0, tokens: none() }];
         let mut path: Vec<(Letter, usize)> = Vec::new();
-        // Sequences are sorted, so a node comes before those below it.
-        for (letters, tokens) in spellings {
-            let shared = path.iter().zip(&letters).take_while(|((a, _), b)| a == *b).count();
+        let (mut num_rows, mut bytes) = (0, size_of::<Self>());
+        for same in rows.chunk_by(|(a, _), (b, _)| a == b) {
+            let letters = &same[0].0;
+            let shared = path.iter().zip(letters).take_while(|((a, _), b)| a == *b).count();
             close(&mut nodes, &mut path, shared);
             for &letter in &letters[shared..] {
                 path.push((letter, nodes.len()));
                 let depth = path.len() as u32;
-                nodes.push(Node { letter, depth, end: 0, tokens: Tokens::List([].into()) });
+                nodes.push(Node { letter, depth, end: 0, tokens: none() });
             }
             let node = path.last().map_or(0, |&(_, node)| node);
-            nodes[node].tokens = Tokens::new(tokens, num_tokens);
+            let (tokens, own) = Tokens::union(same.iter().map(|(_, tokens)| tokens), num_words);
+            nodes[node].tokens = tokens;
+            num_rows += 1;
+            bytes += own;
         }
         close(&mut nodes, &mut path, 0);
         nodes[0].end = nodes.len() as u32;
-        let bytes = size_of::<Self>() + nodes.iter().map(Node::bytes).sum::<usize>();
+        bytes += nodes.len() * size_of::<Node>();
         Self { nodes, num_rows, bytes }
     }
 
@@ -60,7 +56,7 @@ impl Rows {
         self.num_rows
     }
 
-    /// Memory in bytes.
+    /// Memory in bytes, but for token sets that it was given.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -109,35 +105,25 @@ fn close(nodes: &mut [Node], path: &mut Vec<(Letter, usize)>, kept: usize) {
     }
 }
 
-impl Node {
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + match &self.tokens {
-                Tokens::List(tokens) => size_of_val(&**tokens),
-                Tokens::Mask(words) => size_of_val(&**words),
+#[cfg(test)]
+impl Rows {
+    /// The sequences with their tokens.
+    pub(super) fn spelled(
+        &self,
+        num_words: usize,
+    ) -> std::collections::BTreeMap<Vec<Letter>, Vec<palmette_core::TokenId>> {
+        let mut path = Vec::new();
+        let mut spelled = std::collections::BTreeMap::new();
+        for node in &self.nodes {
+            path.truncate(node.depth.saturating_sub(1) as usize);
+            path.extend((node.depth > 0).then_some(node.letter));
+            let mut words = vec![0; num_words];
+            node.tokens.add_to(&mut words);
+            let tokens: Vec<_> = palmette_core::mask::iter(&words).collect();
+            if !tokens.is_empty() {
+                spelled.insert(path.clone(), tokens);
             }
-    }
-}
-
-impl Tokens {
-    fn new(tokens: Vec<TokenId>, num_tokens: usize) -> Self {
-        let num_words = mask::num_words(num_tokens);
-        if tokens.len() <= num_words {
-            return Self::List(tokens.into());
         }
-        let mut words = vec![0; num_words];
-        tokens.iter().for_each(|&token| mask::insert(&mut words, token));
-        Self::Mask(words.into())
-    }
-
-    fn is_empty(&self) -> bool {
-        matches!(self, Self::List(tokens) if tokens.is_empty())
-    }
-
-    fn add_to(&self, words: &mut [u32]) {
-        match self {
-            Self::List(tokens) => tokens.iter().for_each(|&token| mask::insert(words, token)),
-            Self::Mask(row) => words.iter_mut().zip(row).for_each(|(word, bits)| *word |= bits),
-        }
+        spelled
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
+use std::ops::Range;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
@@ -69,49 +70,53 @@ impl Speller<'_> {
     ///
     /// # Errors
     /// When a limit of the lexer is exceeded, and those of `spend`.
-    pub(super) fn spell_within<A: LexemeAutomaton, E: From<LexerError>>(
+    fn spell_within<A: LexemeAutomaton, E: From<LexerError>>(
         &self,
         automaton: &A,
         start: A::State,
-        mut spend: impl FnMut(u64) -> Result<(), E>,
+        spend: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(Spellings, usize), E> {
-        let begin = vec![Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }];
-        let mut cuts = Cuts::new(begin);
-        let mut walk = Walk { speller: self, automaton, sequences: Sequences::default() };
-        // `path[d]`: where the first `d` bytes of the current node lead.
-        let mut path = vec![Cuts::<A::State>::BEGIN];
-        // By rank: where the whole token leads.
-        let mut led = vec![Cuts::<A::State>::DEAD; self.tokens.num_ranks()];
-        let mut index = 1;
-        while index < self.tokens.num_nodes() {
-            let node = self.tokens.node(index);
-            path.truncate(node.depth);
-            let before = path[node.depth - 1];
-            spend(1)?;
-            let at = match cuts.known(before, node.byte) {
-                Some(known) => known,
-                None => {
-                    spend(cuts.branches[before as usize].len() as u64)?;
-                    cuts.find(before, node.byte, &mut walk)?
-                }
-            };
-            if at == Cuts::<A::State>::DEAD {
-                index = self.tokens.end(index);
-                continue;
-            }
-            let end = self.tokens.end(index);
-            if end > index + 1 && cuts.stay(at, self.below.kinds(index), &mut walk)? {
-                let ranks = self.tokens.ranks(index);
-                led[ranks.start as usize..ranks.end as usize].fill(at);
-                index = end;
-                continue;
-            }
-            let ranks = self.tokens.own_ranks(index);
-            led[ranks.start as usize..ranks.end as usize].fill(at);
-            path.push(at);
-            index += 1;
-        }
+        let mut cuts = Cuts::new();
+        cuts.begin_with(&[Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }]);
+        let mut walk = Walk::new(self, automaton);
+        let led = walk.lead(&mut cuts, spend)?;
         Ok(walk.spellings(&cuts, &led))
+    }
+
+    /// What the tokens spell that begin with each of these bytes, in ascending order, given where the byte leads:
+    /// for each, the sequences with their tokens, in any order. `line` is what is known of the line before the byte.
+    ///
+    /// Reports its steps as [`spell_within`](Self::spell_within) does.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded, and those of `spend`.
+    pub(super) fn spell_by_first<A: LexemeAutomaton, E: From<LexerError>>(
+        &self,
+        automaton: &A,
+        firsts: &[(u8, A::State)],
+        line: Line,
+        spend: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Vec<Vec<(Vec<Letter>, Vec<TokenId>)>>, E> {
+        let mut cuts = Cuts::new();
+        let mut walk = Walk::new(self, automaton);
+        cuts.begin_with(&[]);
+        cuts.next[Cuts::<A::State>::BEGIN as usize] = [Cuts::<A::State>::DEAD; 256];
+        for &(byte, state) in firsts {
+            let mut after = Branch { state, sequence: ROOT, line: walk.line_after(line, byte) };
+            walk.forget_line(&mut after);
+            let after = cuts.number(&[after]);
+            cuts.next[Cuts::<A::State>::BEGIN as usize][usize::from(byte)] = after;
+        }
+        let led = walk.lead(&mut cuts, spend)?;
+        let mut spelled_by_cut = vec![None; cuts.branches.len()];
+        let mut by_byte = vec![Vec::new(); firsts.len()];
+        for child in self.tokens.children(0) {
+            if let Ok(at) = firsts.binary_search_by_key(&child.byte, |&(byte, _)| byte) {
+                let ranks = self.tokens.ranks(child.index);
+                by_byte[at] = walk.spellings_in(&cuts, &led, ranks, &mut spelled_by_cut);
+            }
+        }
+        Ok(by_byte)
     }
 }
 
@@ -141,7 +146,8 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
     const BEGIN: u32 = 1;
     const UNKNOWN: u32 = u32::MAX;
 
-    fn new(begin: Vec<Branch<S>>) -> Self {
+    /// Only [`Self::DEAD`].
+    fn new() -> Self {
         let mut cuts = Self {
             branches: Vec::new(),
             numbers: HashMap::new(),
@@ -149,21 +155,29 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
             stays: Vec::new(),
         };
         cuts.number(&[]);
-        cuts.number(&begin);
         cuts
+    }
+
+    /// Makes [`Self::BEGIN`].
+    fn begin_with(&mut self, branches: &[Branch<S>]) {
+        assert_eq!(self.add(branches.into()), Self::BEGIN, "it is the second");
     }
 
     fn number(&mut self, branches: &[Branch<S>]) -> u32 {
         if let Some(&known) = self.numbers.get(branches) {
             return known;
         }
-        let number = self.branches.len() as u32;
         let branches: Rc<[_]> = branches.into();
-        self.branches.push(Rc::clone(&branches));
+        let number = self.add(Rc::clone(&branches));
         self.numbers.insert(branches, number);
+        number
+    }
+
+    fn add(&mut self, branches: Rc<[Branch<S>]>) -> u32 {
+        self.branches.push(branches);
         self.next.push([Self::UNKNOWN; 256]);
         self.stays.push([0, 0]);
-        number
+        self.branches.len() as u32 - 1
     }
 
     /// Whether all bytes of these kinds leave a number as it is.
@@ -231,7 +245,53 @@ struct Walk<'a, A> {
     sequences: Sequences,
 }
 
-impl<A: LexemeAutomaton> Walk<'_, A> {
+impl<'a, A: LexemeAutomaton> Walk<'a, A> {
+    fn new(speller: &'a Speller<'a>, automaton: &'a A) -> Self {
+        Self { speller, automaton, sequences: Sequences::default() }
+    }
+
+    /// By rank, to which cuts the whole token leads.
+    fn lead<E: From<LexerError>>(
+        &mut self,
+        cuts: &mut Cuts<A::State>,
+        mut spend: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Vec<u32>, E> {
+        let Speller { tokens, below, .. } = *self.speller;
+        // `path[d]`: where the first `d` bytes of the current node lead.
+        let mut path = vec![Cuts::<A::State>::BEGIN];
+        let mut led = vec![Cuts::<A::State>::DEAD; tokens.num_ranks()];
+        let mut index = 1;
+        while index < tokens.num_nodes() {
+            let node = tokens.node(index);
+            path.truncate(node.depth);
+            let before = path[node.depth - 1];
+            spend(1)?;
+            let at = match cuts.known(before, node.byte) {
+                Some(known) => known,
+                None => {
+                    spend(cuts.branches[before as usize].len() as u64)?;
+                    cuts.find(before, node.byte, self)?
+                }
+            };
+            if at == Cuts::<A::State>::DEAD {
+                index = tokens.end(index);
+                continue;
+            }
+            let end = tokens.end(index);
+            if end > index + 1 && cuts.stay(at, below.kinds(index), self)? {
+                let ranks = tokens.ranks(index);
+                led[ranks.start as usize..ranks.end as usize].fill(at);
+                index = end;
+                continue;
+            }
+            let ranks = tokens.own_ranks(index);
+            led[ranks.start as usize..ranks.end as usize].fill(at);
+            path.push(at);
+            index += 1;
+        }
+        Ok(led)
+    }
+
     fn read(
         &mut self,
         before: &[Branch<A::State>],
@@ -264,18 +324,62 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
                 })?;
             }
         }
-        for branch in after.iter_mut() {
-            // Lines matter to line's ends only.
-            let newline = self.speller.indentation.map(|blocks| blocks.newline);
-            if !newline.is_some_and(|newline| automaton.possible(branch.state).contains(newline)) {
-                branch.line = Line::OTHER;
-            }
-        }
+        after.iter_mut().for_each(|branch| self.forget_line(branch));
         if after.len() > 1 {
             after.sort_unstable();
             after.dedup();
         }
         Ok(())
+    }
+
+    /// Lines matter to line's ends only.
+    fn forget_line(&self, branch: &mut Branch<A::State>) {
+        let newline = self.speller.indentation.map(|blocks| blocks.newline);
+        let possible = self.automaton.possible(branch.state);
+        if !newline.is_some_and(|newline| possible.contains(newline)) {
+            branch.line = Line::OTHER;
+        }
+    }
+
+    /// What all tokens spell that lead to these cuts, each once.
+    fn spelled(&mut self, branches: &[Branch<A::State>]) -> Vec<u32> {
+        let mut spelled = Vec::new();
+        for branch in branches {
+            for terminal in self.automaton.possible(branch.state).iter() {
+                spelled.push(self.longer(branch.sequence, Letter::of(terminal)));
+            }
+        }
+        spelled.sort_unstable();
+        spelled.dedup();
+        spelled
+    }
+
+    /// The tokens of some ranks by what they spell. `spelled_by_cut` is kept from one call to the next.
+    fn spellings_in(
+        &mut self,
+        cuts: &Cuts<A::State>,
+        led: &[u32],
+        ranks: Range<u32>,
+        spelled_by_cut: &mut [Option<Vec<u32>>],
+    ) -> Vec<(Vec<Letter>, Vec<TokenId>)> {
+        let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
+        let mut begin = ranks.start;
+        for run in led[ranks.start as usize..ranks.end as usize].chunk_by(|a, b| a == b) {
+            let end = begin + run.len() as u32;
+            let tokens = self.speller.tokens.tokens_in(begin..end);
+            begin = end;
+            if run[0] == Cuts::<A::State>::DEAD {
+                continue;
+            }
+            let cut = run[0] as usize;
+            let spelled =
+                spelled_by_cut[cut].get_or_insert_with(|| self.spelled(&cuts.branches[cut]));
+            for &sequence in &*spelled {
+                by_sequence.entry(sequence).or_default().extend_from_slice(tokens);
+            }
+        }
+        let letters = |(sequence, tokens)| (self.sequences.letters(sequence), tokens);
+        by_sequence.into_iter().map(letters).collect()
     }
 
     /// The tokens by what they spell, and the number of token transitions. `led`: by rank, where the token leads.
@@ -303,22 +407,15 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
         }
         let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
         let mut num_transitions = 0;
-        let mut spelled = Vec::new();
         for (branches, ends) in cuts.branches.iter().zip(begins.windows(2)) {
             let tokens = &sorted[ends[0]..ends[1]];
             if tokens.is_empty() {
                 continue;
             }
-            spelled.clear();
-            for branch in &**branches {
-                for terminal in self.automaton.possible(branch.state).iter() {
-                    spelled.push(self.longer(branch.sequence, Letter::of(terminal)));
-                    num_transitions += tokens.len();
-                }
-            }
-            spelled.sort_unstable();
-            spelled.dedup();
-            for &sequence in &spelled {
+            let possible = branches.iter().map(|one| self.automaton.possible(one.state));
+            num_transitions +=
+                possible.map(|possible| possible.iter().count() * tokens.len()).sum::<usize>();
+            for sequence in self.spelled(branches) {
                 by_sequence.entry(sequence).or_default().extend_from_slice(tokens);
             }
         }

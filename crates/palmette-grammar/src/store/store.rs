@@ -7,9 +7,12 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, RwLock};
 
+use palmette_core::mask;
+
 use super::{
     answers::{Answers, MaskId, Unanswered},
     letter::Letter,
+    parts::{PartMaker, Parts},
     rows::Rows,
     spelling::Speller,
     stack_reader::{StackReader, Ways},
@@ -30,6 +33,8 @@ pub struct MaskStore {
     streamliner: Arc<Streamliner>,
     max_bytes: usize,
     kept: RwLock<Kept>,
+    /// What rows are put together from.
+    parts: Parts,
     answers: RwLock<Answers>,
 }
 
@@ -75,6 +80,7 @@ impl MaskStore {
             vocabulary,
             max_bytes,
             kept: RwLock::default(),
+            parts: Parts::default(),
             answers: RwLock::default(),
         }
     }
@@ -92,8 +98,8 @@ impl MaskStore {
     pub(crate) fn emptied(&self, max_bytes: usize) -> Self {
         let streamliner = self.streamliner.clone();
         let (recognizer, vocabulary) = (self.recognizer.clone(), self.vocabulary.clone());
-        let (kept, answers) = Default::default();
-        Self { recognizer, vocabulary, streamliner, max_bytes, kept, answers }
+        let (kept, parts, answers) = Default::default();
+        Self { recognizer, vocabulary, streamliner, max_bytes, kept, parts, answers }
     }
 
     /// What is held now.
@@ -102,7 +108,7 @@ impl MaskStore {
         StoreStatistics {
             states: kept.rows.len(),
             rows: kept.rows.values().map(|rows| rows.num_rows()).sum(),
-            bytes: kept.bytes,
+            bytes: kept.bytes + self.parts.bytes(),
             answer_bytes: self.answers.read().expect("no panic while held").bytes(),
         }
     }
@@ -304,18 +310,29 @@ impl MaskStore {
             ignored: self.recognizer.ignored(),
             indentation: self.recognizer.grammar().indentation(),
         };
-        let spend = |units| Ok::<_, RecognizerError>(budget.spend(units)?);
-        let (spellings, _) = speller.spell_within(self.recognizer.lexer(), state, spend)?;
-        let spellings = self.streamliner.streamline(spellings);
-        Ok(Arc::new(Rows::new(spellings, self.vocabulary.vocabulary().num_tokens())))
+        let maker = PartMaker {
+            parts: &self.parts,
+            speller,
+            lexer: self.recognizer.lexer(),
+            streamliner: &self.streamliner,
+            num_words: mask::num_words(self.vocabulary.vocabulary().num_tokens()),
+        };
+        Ok(Arc::new(maker.rows(state, |units| Ok::<_, RecognizerError>(budget.spend(units)?))?))
     }
 
     fn keep(&self, state: LexerState, rows: &Arc<Rows>) {
         let mut kept = self.kept.write().expect("no panic while held");
-        if rows.bytes() > self.max_bytes || kept.rows.contains_key(&state) {
+        let of_parts = self.parts.bytes();
+        if of_parts > self.max_bytes / 2 {
+            // Rows share what parts hold, so neither can go without the other.
+            self.parts.clear();
+            *kept = Kept::default();
             return;
         }
-        while kept.bytes + rows.bytes() > self.max_bytes {
+        if of_parts + rows.bytes() > self.max_bytes || kept.rows.contains_key(&state) {
+            return;
+        }
+        while kept.bytes + of_parts + rows.bytes() > self.max_bytes {
             let oldest = kept.order.pop_front().expect("bytes are those of rows");
             let gone = kept.rows.remove(&oldest).expect("it is in the order");
             kept.bytes -= gone.bytes();

@@ -6,8 +6,8 @@ use std::sync::RwLock;
 use palmette_core::TokenId;
 
 use super::{
-    interchange::Interchange, legality::Legality, rules::Rules, spelling::Spellings,
-    successors::Successors,
+    interchange::Interchange, legality::Legality, letter::Letter, rules::Rules,
+    spelling::Spellings, successors::Successors,
 };
 use crate::{Grammar, TerminalId};
 
@@ -92,12 +92,9 @@ impl Streamliner {
         let mut streamlined = Spellings::new();
         let mut merged = Vec::new();
         for (mut letters, tokens) in rows {
-            for letter in &mut letters {
-                letter.terminal = self.interchange.representative(letter.terminal);
+            if !self.streamline_row(&mut letters) {
+                continue;
             }
-            let terminals: Vec<_> = letters.iter().map(|letter| letter.terminal).collect();
-            let Some(kept) = self.kept(&terminals) else { continue };
-            letters.truncate(kept);
             let row: &mut Vec<TokenId> = streamlined.entry(letters.clone()).or_default();
             if row.is_empty() {
                 *row = tokens;
@@ -114,13 +111,38 @@ impl Streamliner {
         streamlined
     }
 
+    /// Streamlines one row's sequence; `false` when the row goes.
+    pub(super) fn streamline_row(&self, letters: &mut Vec<Letter>) -> bool {
+        self.represent(letters);
+        let terminals: Vec<_> = letters.iter().map(|letter| letter.terminal).collect();
+        let kept = self.kept(&terminals);
+        letters.truncate(kept.unwrap_or(0));
+        kept.is_some()
+    }
+
+    /// The first two steps for a sequence that others may end with: what goes here goes there too.
+    pub(super) fn streamline_end(&self, letters: &mut [Letter]) -> bool {
+        self.represent(letters);
+        !self.steps.successors || self.can_be_neighbours(letters.iter().map(|one| one.terminal))
+    }
+
+    /// Step 1.
+    fn represent(&self, letters: &mut [Letter]) {
+        for letter in letters {
+            letter.terminal = self.interchange.representative(letter.terminal);
+        }
+    }
+
     /// How many terminals of a sequence its row keeps; `None` when it goes.
     fn kept(&self, terminals: &[TerminalId]) -> Option<usize> {
         if terminals.is_empty() {
             return Some(0);
         }
-        if self.steps.successors && !self.can_be_neighbours(terminals) {
+        if self.steps.successors && !self.can_be_neighbours(terminals.iter().copied()) {
             return None;
+        }
+        if !self.steps.pairs && !self.steps.sequences {
+            return Some(terminals.len());
         }
         let known = self.fates.read().expect("no panic while held").get(terminals).copied();
         known.unwrap_or_else(|| {
@@ -131,19 +153,17 @@ impl Streamliner {
     }
 
     /// Step 2. A line's end may be one inside brackets, which the rules do not see.
-    fn can_be_neighbours(&self, terminals: &[TerminalId]) -> bool {
-        // What the rules may have seen last; `None` when it may be anything.
-        let mut before: Option<Vec<TerminalId>> = None;
-        for &terminal in terminals {
-            let fits = before.as_ref().is_none_or(|before| {
-                before.iter().any(|&before| self.successors.may_follow(before, terminal))
-            });
+    fn can_be_neighbours(&self, terminals: impl Iterator<Item = TerminalId>) -> bool {
+        // What the rules have seen last, `None` when it may be anything; and whether that may have been a line's end.
+        let (mut before, mut line_ended) = (None, false);
+        for terminal in terminals {
+            let follows = |before| self.successors.may_follow(before, terminal);
+            let fits =
+                before.is_none_or(follows) || line_ended && self.newline.is_some_and(follows);
             if self.newline == Some(terminal) {
-                if let (true, Some(before)) = (fits, &mut before) {
-                    before.push(terminal);
-                }
+                line_ended |= fits && before.is_some();
             } else if fits {
-                before = Some(vec![terminal]);
+                (before, line_ended) = (Some(terminal), false);
             } else {
                 return false;
             }
