@@ -34,7 +34,39 @@ pub(super) struct Determiniser {
     whole: Box<[Live]>,
     ids: HashMap<Meaning, LexerState>,
     meanings: Vec<Meaning>,
+    /// Found when a lexeme first begins under a condition.
+    beginnings: Vec<Beginning>,
     max_states: usize,
+}
+
+/// What is known of how a terminal's lexemes begin.
+#[derive(Debug)]
+struct Beginning {
+    terminal: TerminalId,
+    /// The lexemes that it wins.
+    left: ExprId,
+    /// Bytes that were looked at.
+    known: ByteSet,
+    /// Those of them that some lexeme begins with.
+    leads: ByteSet,
+}
+
+/// A set of bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct ByteSet([u64; 4]);
+
+impl ByteSet {
+    fn contains(&self, byte: u8) -> bool {
+        self.0[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
+    }
+
+    fn insert_all(&mut self, bytes: impl Iterator<Item = u8>) {
+        bytes.for_each(|byte| self.0[usize::from(byte / 64)] |= 1 << (byte % 64));
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).any(|(own, other)| own & other != 0)
+    }
 }
 
 /// What a state stands for.
@@ -96,6 +128,7 @@ impl Determiniser {
             whole: whole.into(),
             ids: HashMap::new(),
             meanings: Vec::new(),
+            beginnings: Vec::new(),
             max_states: limits.max_states,
         };
         if made.longest {
@@ -257,7 +290,10 @@ impl Determiniser {
         if let Some(&known) = self.ids.get(&meaning) {
             return Ok(known);
         }
-        let possible = self.possible(&meaning, budget)?;
+        let possible = match pending {
+            ExprId::ALL => self.possible(&meaning, budget)?,
+            _ => self.possible_under(pending, budget)?,
+        };
         self.add(states, meaning, possible)
     }
 
@@ -292,24 +328,112 @@ impl Determiniser {
         let mut possible = TerminalSet::new(self.ranks.len());
         let mut losses = Losses::new();
         for &(terminal, expr) in &meaning.live {
-            let mut left = expr;
-            if self.longest {
-                let lost = self.lost(terminal, &meaning.live, &mut losses, budget)?;
-                left = self.expressions.making(budget).and([left, lost])?;
-                if self.expressions.looks_ahead(expr) {
-                    let all = meaning.live.iter().map(|&(_, expr)| expr);
-                    let all = self.expressions.making(budget).or(all)?;
-                    let longer = self.expressions.making(budget).longer(all)?;
-                    let longest = self.expressions.making(budget).not(longer)?;
-                    left = self.expressions.making(budget).and([left, longest])?;
-                }
-            }
-            left = self.expressions.making(budget).given(meaning.pending, left)?;
-            if self.expressions.making(budget).matches_something(left)? {
+            let left = self.winning((terminal, expr), &meaning.live, &mut losses, budget)?;
+            if self.is_something_under(meaning.pending, left, budget)? {
                 possible.insert(terminal);
             }
         }
         Ok(possible)
+    }
+
+    /// The terminals that a lexeme may become that begins under a condition.
+    ///
+    /// PERF: a keyword may end at each of the beginnings that names share with it, under a condition of its own, and most conditions
+    /// hold or not by the next byte. Where one surely holds, what begins with that byte was asked before.
+    fn possible_under(
+        &mut self,
+        pending: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<TerminalSet, LexerError> {
+        let whole = self.whole.clone();
+        if self.beginnings.is_empty() {
+            let (mut losses, mut beginnings) = (Losses::new(), Vec::new());
+            for &live in &whole {
+                let left = self.winning(live, &whole, &mut losses, budget)?;
+                let (known, leads) = (ByteSet::default(), ByteSet::default());
+                beginnings.push(Beginning { terminal: live.0, left, known, leads });
+            }
+            self.beginnings = beginnings;
+        }
+        let mut free = ByteSet::default();
+        let classes = self.expressions.classes([pending]);
+        for (class, &byte) in classes.representatives().iter().enumerate() {
+            if self.expressions.making(budget).derive(pending, byte)? == ExprId::ALL {
+                free.insert_all((0..=u8::MAX).filter(|&byte| classes.class(byte) == class));
+            }
+        }
+        let mut possible = TerminalSet::new(self.ranks.len());
+        for at in 0..self.beginnings.len() {
+            let Beginning { terminal, left, .. } = self.beginnings[at];
+            if self.leads_on(at, &free, budget)?
+                || self.is_something_under(pending, left, budget)?
+            {
+                possible.insert(terminal);
+            }
+        }
+        Ok(possible)
+    }
+
+    /// Whether a terminal may begin with one of these bytes.
+    fn leads_on(
+        &mut self,
+        at: usize,
+        bytes: &ByteSet,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, LexerError> {
+        let Beginning { left, known, leads, .. } = &mut self.beginnings[at];
+        if leads.meets(bytes) {
+            return Ok(true);
+        }
+        let classes = self.expressions.classes([*left]);
+        for byte in 0..=u8::MAX {
+            if !bytes.contains(byte) || known.contains(byte) {
+                continue;
+            }
+            let class = classes.class(byte);
+            let alike = (0..=u8::MAX).filter(|&byte| classes.class(byte) == class);
+            let after = self.expressions.making(budget).derive(*left, byte)?;
+            let is_something = self.expressions.making(budget).matches_something(after)?;
+            known.insert_all(alike.clone());
+            if is_something {
+                leads.insert_all(alike);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The lexemes that a live terminal wins.
+    fn winning(
+        &mut self,
+        (terminal, expr): Live,
+        live: &[Live],
+        losses: &mut Losses,
+        budget: &mut Budget<'_>,
+    ) -> Result<ExprId, LexerError> {
+        if !self.longest {
+            return Ok(expr);
+        }
+        let lost = self.lost(terminal, live, losses, budget)?;
+        let mut left = self.expressions.making(budget).and([expr, lost])?;
+        if self.expressions.looks_ahead(expr) {
+            let all = live.iter().map(|&(_, expr)| expr);
+            let all = self.expressions.making(budget).or(all)?;
+            let longer = self.expressions.making(budget).longer(all)?;
+            let longest = self.expressions.making(budget).not(longer)?;
+            left = self.expressions.making(budget).and([left, longest])?;
+        }
+        Ok(left)
+    }
+
+    fn is_something_under(
+        &mut self,
+        pending: ExprId,
+        left: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, LexerError> {
+        let left = self.expressions.making(budget).given(pending, left)?;
+        Ok(self.expressions.making(budget).matches_something(left)?)
     }
 
     /// All but what terminals that are ranked higher than `terminal` match, in whose favour it loses.

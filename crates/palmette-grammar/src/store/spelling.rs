@@ -36,6 +36,9 @@ pub struct Speller<'a> {
 /// inside the token. The first began before the token where a lexeme was in progress. Sets are in ascending order.
 pub type Spellings = BTreeMap<Vec<Letter>, Vec<TokenId>>;
 
+/// Sequences with their tokens, in any order.
+pub(super) type Spelled = Vec<(Vec<Letter>, Vec<TokenId>)>;
+
 /// The set of a grammar's ignored terminals.
 pub fn ignored_terminals(grammar: &Grammar) -> TerminalSet {
     let mut ignored = TerminalSet::new(grammar.terminals().len());
@@ -96,7 +99,7 @@ impl Speller<'_> {
         firsts: &[(u8, A::State)],
         line: Line,
         spend: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<Vec<Vec<(Vec<Letter>, Vec<TokenId>)>>, E> {
+    ) -> Result<Vec<Spelled>, E> {
         let mut cuts = Cuts::new();
         let mut walk = Walk::new(self, automaton);
         cuts.begin_with(&[]);
@@ -361,7 +364,7 @@ impl<'a, A: LexemeAutomaton> Walk<'a, A> {
         led: &[u32],
         ranks: Range<u32>,
         spelled_by_cut: &mut [Option<Vec<u32>>],
-    ) -> Vec<(Vec<Letter>, Vec<TokenId>)> {
+    ) -> Spelled {
         let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
         let mut begin = ranks.start;
         for run in led[ranks.start as usize..ranks.end as usize].chunk_by(|a, b| a == b) {
