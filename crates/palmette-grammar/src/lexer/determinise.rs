@@ -355,18 +355,23 @@ impl Determiniser {
             }
             self.beginnings = beginnings;
         }
-        let mut free = ByteSet::default();
+        // The bytes after which the condition holds; and whether it fails after all others.
+        let (mut free, mut is_decided) = (ByteSet::default(), true);
         let classes = self.expressions.classes([pending]);
         for (class, &byte) in classes.representatives().iter().enumerate() {
-            if self.expressions.making(budget).derive(pending, byte)? == ExprId::ALL {
-                free.insert_all((0..=u8::MAX).filter(|&byte| classes.class(byte) == class));
+            match self.expressions.making(budget).derive(pending, byte)? {
+                ExprId::ALL => {
+                    free.insert_all((0..=u8::MAX).filter(|&byte| classes.class(byte) == class));
+                }
+                after => is_decided &= after == ExprId::NEVER,
             }
         }
         let mut possible = TerminalSet::new(self.ranks.len());
         for at in 0..self.beginnings.len() {
             let Beginning { terminal, left, .. } = self.beginnings[at];
+            // No terminal matches the empty text, so there is a next byte.
             if self.leads_on(at, &free, budget)?
-                || self.is_something_under(pending, left, budget)?
+                || !is_decided && self.is_something_under(pending, left, budget)?
             {
                 possible.insert(terminal);
             }

@@ -67,7 +67,8 @@ pub struct StoreStatistics {
 
 impl MaskStore {
     /// Nothing is built yet. Rows that would make all exceed `max_bytes` push out the oldest, which are built anew when they
-    /// are asked for again; one position's rows are served even when they exceed it alone.
+    /// are asked for again; one position's rows are served even when they exceed it alone. What rows are put together from counts
+    /// too: where it exceeds half of `max_bytes`, all is forgotten.
     pub fn new(
         recognizer: Arc<Recognizer>,
         vocabulary: Arc<VocabularySlices>,
@@ -248,7 +249,8 @@ impl MaskStore {
             }
             is_new = true;
             let rows = self.new_rows(branch.lexer, budget)?;
-            if self.statistics().bytes + rows.bytes() > self.max_bytes {
+            let is_full = self.statistics().bytes + rows.bytes() > self.max_bytes;
+            if is_full || self.has_too_many_parts() {
                 return Err(Interrupted::OutOfBytes { limit: self.max_bytes }.into());
             }
             self.keep(branch.lexer, &rows);
@@ -320,10 +322,14 @@ impl MaskStore {
         Ok(Arc::new(maker.rows(state, |units| Ok::<_, RecognizerError>(budget.spend(units)?))?))
     }
 
+    fn has_too_many_parts(&self) -> bool {
+        self.parts.bytes() > self.max_bytes / 2
+    }
+
     fn keep(&self, state: LexerState, rows: &Arc<Rows>) {
         let mut kept = self.kept.write().expect("no panic while held");
         let of_parts = self.parts.bytes();
-        if of_parts > self.max_bytes / 2 {
+        if self.has_too_many_parts() {
             // Rows share what parts hold, so neither can go without the other.
             self.parts.clear();
             *kept = Kept::default();

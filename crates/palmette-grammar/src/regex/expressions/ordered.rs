@@ -160,11 +160,16 @@ impl Maker<'_, '_> {
             ways.push(stop);
         }
         for &way in self.split(repeat.inner)?.iter() {
-            ways.push(match way {
-                Item::Go(way) => Item::Go(self.concat(way, rest)?),
-                // A repetition that takes nothing leaves the loop.
-                Item::Match(_) => way,
-            });
+            match way {
+                Item::Go(way) => ways.push(Item::Go(self.concat(way, rest)?)),
+                // As often as it must be repeated, each repetition is one by itself.
+                Item::Match(condition) if repeat.min > 1 => {
+                    let more = self.split(rest)?;
+                    self.add_ways(&mut ways, condition, &more)?;
+                }
+                // After that, one that takes nothing leaves the loop.
+                Item::Match(_) => ways.push(way),
+            }
         }
         if repeat.min == 0 && !repeat.reluctant {
             ways.push(stop);
