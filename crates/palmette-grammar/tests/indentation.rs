@@ -12,7 +12,7 @@ use palmette_grammar::{
 };
 use palmette_testkit::grammar::EarleyGrammar;
 
-/// `a` is a statement, `b:` begins a block, brackets may be around anything.
+/// `a` is a statement, `b:` begins a block, brackets may be around anything, and `~` is ignored anywhere.
 const GRAMMAR: &str = r#"
 start: (_NEWLINE | stmt)*
 stmt: item _NEWLINE | "b" ":" block
@@ -20,10 +20,11 @@ block: item _NEWLINE | _NEWLINE _INDENT stmt+ _DEDENT
 item: "a" | "(" item* ")"
 _NEWLINE: /(\n[\t ]*)+/
 %ignore /[\t ]+/
+%ignore "~"
 %declare _INDENT _DEDENT
 "#;
 
-const ALPHABET: &[u8] = b"ab:( )\n";
+const ALPHABET: &[u8] = b"ab:( )\n~";
 
 fn grammar() -> Grammar {
     let options = LarkOptions::from_rule("start").python_indentation();
@@ -81,6 +82,10 @@ fn is_text(grammar: &Grammar, rules: &EarleyGrammar, text: &[u8]) -> bool {
                 brackets -= 1;
                 read(blocks.close[0])
             }
+            b'~' => {
+                at += 1;
+                continue;
+            }
             b':' => read(terminal("COLON")),
             b'a' => read(terminal("A")),
             _ => read(terminal("B")),
@@ -99,7 +104,7 @@ fn texts_and_masks_are_those_of_the_definition() {
     let rules = EarleyGrammar::new(&grammar);
     let tokens = [
         "a", "b", ":", "(", ")", "\n", " ", "  ", "\n ", "\n  a", ":\n", " a\n", "a\nb:", "\n\n",
-        "a\n a",
+        "a\n a", " ~",
     ];
     let vocabulary =
         Arc::new(Vocabulary::new(tokens.map(Some), std::iter::empty()).expect("a vocabulary"));

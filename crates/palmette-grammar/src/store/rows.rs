@@ -1,6 +1,9 @@
 //! The rows of one position of the lexer, ready to be asked.
 
-use super::{letter::Letter, tokens::Tokens};
+use super::{
+    letter::{Letter, Line},
+    tokens::Tokens,
+};
 
 /// Sequences of letters with their token sets, as a tree in preorder: what rows begin with is asked of the parser once.
 #[derive(Debug)]
@@ -64,7 +67,7 @@ impl Rows {
     /// Adds the tokens of the rows that are accepted from `position` to `words`.
     ///
     /// `step` moves a position over a letter whose lexeme ended; `accepts` asks for a last one, which may be in
-    /// progress.
+    /// progress unless it is a line's end with a line.
     pub(crate) fn fill<P: Clone, E>(
         &self,
         position: P,
@@ -79,23 +82,31 @@ impl Rows {
             let node = &self.nodes[at];
             positions.truncate(node.depth as usize);
             let before = positions.last().expect("the root's position stays");
-            if !node.tokens.is_empty() && accepts(before, node.letter)? {
+            let has_tokens = !node.tokens.is_empty();
+            // A line's end that is over asks for its blocks, also where only what is ignored comes after it.
+            let is_over = node.letter.line != Line::OTHER;
+            if has_tokens && !is_over && accepts(before, node.letter)? {
                 node.tokens.add_to(words);
             }
             let has_children = node.end as usize > at + 1;
-            if has_children && let Some(after) = step(before, node.letter)? {
-                positions.push(after);
-                at += 1;
-            } else {
-                at = node.end as usize;
+            let needs_step = has_children || has_tokens && is_over;
+            let after = if needs_step { step(before, node.letter)? } else { None };
+            if after.is_some() && is_over {
+                node.tokens.add_to(words);
+            }
+            match after {
+                Some(after) if has_children => {
+                    positions.push(after);
+                    at += 1;
+                }
+                _ => at = node.end as usize,
             }
         }
         Ok(())
     }
 }
 
-const NO_LETTER: Letter =
-    Letter { terminal: crate::TerminalId(u32::MAX), line: super::letter::Line::OTHER };
+const NO_LETTER: Letter = Letter { terminal: crate::TerminalId(u32::MAX), line: Line::OTHER };
 
 /// Ends the subtrees of all but the first `kept` nodes of a path.
 fn close(nodes: &mut [Node], path: &mut Vec<(Letter, usize)>, kept: usize) {
