@@ -281,25 +281,47 @@ fn terminals(max: usize, looks: bool) -> impl Strategy<Value = Vec<Terminal>> {
     prop::collection::vec(terminal, 1..=max)
 }
 
+fn not_before(c: char) -> Regex {
+    let inner = Arc::new(Regex::Class(CharClass::single(c)));
+    Regex::Look { inner, behind: false, negated: true }
+}
+
+fn pattern(regex: Regex) -> Terminal {
+    let (name, kind) = ("T".into(), TerminalKind::Pattern);
+    Terminal { name, regex, priority: 0, kind, span: None }
+}
+
+fn reluctant(inner: Regex, min: u32) -> Regex {
+    Regex::Repeat { inner: Arc::new(inner), min, max: None, reluctant: true }
+}
+
 /// `(?:b|(?!é)){2,}?`: a repetition that takes nothing is one of two, and not the last of all.
 #[test]
 fn repetitions_that_must_be_may_take_nothing() {
-    let not_before = Regex::Look {
-        inner: Arc::new(Regex::Class(CharClass::single('é'))),
-        behind: false,
-        negated: true,
+    for min in 2..4 {
+        let several = reluctant(Regex::alternate([Regex::literal("b"), not_before('é')]), min);
+        let first = Regex::concat([Regex::literal("a"), several]);
+        check(&[pattern(first), pattern(Regex::literal("é"))], Lexing::Longest, 4);
+    }
+}
+
+/// Many of them are within the limits or an error.
+#[test]
+fn many_repetitions_that_may_take_nothing() {
+    let lexer = |min| {
+        let options = [not_before('é'), Regex::literal("b"), not_before('a')];
+        let several = reluctant(Regex::alternate(options), min);
+        let terminals = [pattern(Regex::concat([Regex::literal("a"), several]))];
+        Lexer::new(&grammar(&terminals, Lexing::Longest), &LexerLimits::default()).and_then(
+            |lexer| {
+                let branches = read(&lexer, &['a', 'b', 'b', 'é'])?;
+                Ok(branches.len())
+            },
+        )
     };
-    let inner = Regex::alternate([Regex::literal("b"), not_before]);
-    let several = Regex::Repeat { inner: Arc::new(inner), min: 2, max: None, reluctant: true };
-    let terminal = |regex| Terminal {
-        name: "T".into(),
-        regex,
-        priority: 0,
-        kind: TerminalKind::Pattern,
-        span: None,
-    };
-    let first = Regex::concat([Regex::literal("a"), several]);
-    check(&[terminal(first), terminal(Regex::literal("é"))], Lexing::Longest, 4);
+    assert_eq!(lexer(100).expect("within the limits"), 5);
+    let error = lexer(5000).expect_err("more than max_nesting").to_string();
+    assert!(error.contains("max_nesting"), "{error}");
 }
 
 proptest! {

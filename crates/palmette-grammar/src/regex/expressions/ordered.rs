@@ -153,27 +153,51 @@ impl Maker<'_, '_> {
     fn split_repeat(&mut self, repeat: Repeat) -> Result<Vec<Item>, Exceeded> {
         let max = repeat.max.map(|max| max - 1);
         let rest = Repeat { min: repeat.min.saturating_sub(1), max, ..repeat };
+        let inner = self.split(repeat.inner)?;
+        let is_condition = |way: &Item| matches!(way, Item::Match(if_) if *if_ != ExprId::ALL);
+        let may_take_nothing = repeat.min > 1 && inner.iter().any(is_condition);
+        if may_take_nothing {
+            self.split_fewer(repeat)?;
+        }
         let rest = self.repeated(rest)?;
         let stop = Item::Match(ExprId::ALL);
         let mut ways = Vec::new();
         if repeat.min == 0 && repeat.reluctant {
             ways.push(stop);
         }
-        for &way in self.split(repeat.inner)?.iter() {
+        for &way in inner.iter() {
             match way {
                 Item::Go(way) => ways.push(Item::Go(self.concat(way, rest)?)),
                 // As often as it must be repeated, each repetition is one by itself.
-                Item::Match(condition) if repeat.min > 1 => {
+                Item::Match(condition) if may_take_nothing && condition != ExprId::ALL => {
                     let more = self.split(rest)?;
                     self.add_ways(&mut ways, condition, &more)?;
                 }
-                // After that, one that takes nothing leaves the loop.
+                // After that, one that takes nothing leaves the loop; and where it always can, so can all.
                 Item::Match(_) => ways.push(way),
             }
         }
         if repeat.min == 0 && !repeat.reluctant {
             ways.push(stop);
         }
+        if may_take_nothing {
+            // What was tried before is tried in vain.
+            let mut seen = HashSet::new();
+            ways.retain(|&way| seen.insert(way));
+        }
         Ok(ways)
+    }
+
+    /// Splits a repeat with fewer repetitions, the fewest first, so that none is split within another.
+    fn split_fewer(&mut self, repeat: Repeat) -> Result<(), Exceeded> {
+        if repeat.min > self.limits.max_nesting {
+            return Err(Exceeded::Nesting(self.limits.max_nesting));
+        }
+        for less in (1..repeat.min).rev() {
+            let max = repeat.max.map(|max| max - less);
+            let fewer = self.repeated(Repeat { min: repeat.min - less, max, ..repeat })?;
+            self.split(fewer)?;
+        }
+        Ok(())
     }
 }
