@@ -107,7 +107,7 @@ impl Determiniser {
             let compiled = expressions
                 .making(budget)
                 .compile(&terminal.regex)
-                .map_err(|error| Kind::Terminal { name: name(), source: error.0 })?;
+                .map_err(|error| Kind::Terminal { name: name(), why: error.0 })?;
             let null = expressions.null(compiled);
             if expressions.making(budget).can_hold(null)? {
                 return Err(Kind::EmptyTerminal { name: name() }.into());
@@ -489,7 +489,7 @@ impl Determiniser {
             let wins =
                 self.expressions.making(budget).matches_something(left).map_err(|error| {
                     let name = grammar.terminals()[terminal.index()].name.clone();
-                    Kind::Terminal { name, source: error.into() }
+                    Kind::Terminal { name, why: error.into() }
                 })?;
             if !wins {
                 self.shadowed.insert(terminal);

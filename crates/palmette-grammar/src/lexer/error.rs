@@ -16,10 +16,10 @@ pub(super) enum Kind {
         "terminal {name} matches the empty text, and a lexeme cannot be empty; make what uses it optional instead"
     )]
     EmptyTerminal { name: String },
-    #[error("terminal {name}: {source}")]
-    Terminal { name: String, source: CompileErrorKind },
+    #[error("terminal {name}: {why}")]
+    Terminal { name: String, why: CompileErrorKind },
     #[error("the lexer: {0}")]
-    Exceeded(#[from] Exceeded),
+    Exceeded(Exceeded),
     #[error("the lexer has more than max_states = {0} states; raise it or simplify the terminals")]
     States(usize),
     #[error(
@@ -35,8 +35,8 @@ impl LexerError {
     pub fn is_limit_exceeded(&self) -> bool {
         match &*self.0 {
             Kind::Exceeded(_) | Kind::States(_) | Kind::Step(_) => true,
-            Kind::Terminal { source, .. } => {
-                matches!(source, CompileErrorKind::Exceeded(_) | CompileErrorKind::Deep(_))
+            Kind::Terminal { why, .. } => {
+                matches!(why, CompileErrorKind::Exceeded(_) | CompileErrorKind::Deep(_))
             }
             Kind::EmptyTerminal { .. } | Kind::Interrupted(_) => false,
         }
@@ -59,6 +59,13 @@ impl LexerError {
     }
 }
 
+// Its message is in the lexer's own, and so it is no source of that.
+impl From<Exceeded> for Kind {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
+    }
+}
+
 impl<K: Into<Kind>> From<K> for LexerError {
     fn from(kind: K) -> Self {
         let kind = kind.into();
@@ -66,7 +73,7 @@ impl<K: Into<Kind>> From<K> for LexerError {
         Self(Box::new(match kind {
             Kind::Exceeded(Exceeded::Interrupted(interrupted))
             | Kind::Terminal {
-                source: CompileErrorKind::Exceeded(Exceeded::Interrupted(interrupted)),
+                why: CompileErrorKind::Exceeded(Exceeded::Interrupted(interrupted)),
                 ..
             } => Kind::Interrupted(interrupted),
             kind => kind,
