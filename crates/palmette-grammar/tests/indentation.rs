@@ -104,7 +104,7 @@ fn texts_and_masks_are_those_of_the_definition() {
     let rules = EarleyGrammar::new(&grammar);
     let tokens = [
         "a", "b", ":", "(", ")", "\n", " ", "  ", "\n ", "\n  a", ":\n", " a\n", "a\nb:", "\n\n",
-        "a\n a", " ~",
+        "a\n a", " ~", "a\n ~",
     ];
     let vocabulary =
         Arc::new(Vocabulary::new(tokens.map(Some), std::iter::empty()).expect("a vocabulary"));

@@ -134,13 +134,12 @@ impl PartMaker<'_> {
                 }
             }
         }
-        let mut bytes = 0;
         let mut found = Vec::new();
         if !missing.is_empty() {
             let spelled =
                 self.speller.spell_by_first(self.lexer, &missing, firsts.line, &mut *spend)?;
             for (first, spelled) in missing.iter().zip(spelled) {
-                let mut rows = Vec::with_capacity(spelled.len());
+                let (mut rows, mut bytes) = (Vec::with_capacity(spelled.len()), 0);
                 for (mut letters, tokens) in spelled {
                     if self.streamliner.streamline_end(&mut letters) {
                         let tokens = Tokens::new(tokens, self.num_words);
@@ -149,18 +148,24 @@ impl PartMaker<'_> {
                     }
                 }
                 let (part, own) = self.merged(&rows);
-                bytes += own;
                 parts.push(part.clone());
-                found.push((key(first), part));
+                found.push((key(first), part, bytes + own));
             }
         }
         let rows: Vec<_> = parts.iter().flat_map(|part| part.iter()).cloned().collect();
         spend(rows.len() as u64)?;
         let (whole, own) = self.merged(&rows);
         let mut known = self.parts.known.write().expect("no panic while held");
-        known.bytes += bytes + own + size_of_val(&*firsts.states);
-        known.by_first.extend(found);
-        known.whole.insert(firsts, whole.clone());
+        // Another thread may have found the same meanwhile: what is kept counts once.
+        for (key, part, bytes) in found {
+            if known.by_first.insert(key, part).is_none() {
+                known.bytes += bytes;
+            }
+        }
+        let bytes = own + size_of_val(&*firsts.states);
+        if known.whole.insert(firsts, whole.clone()).is_none() {
+            known.bytes += bytes;
+        }
         Ok(whole)
     }
 
