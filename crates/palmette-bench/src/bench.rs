@@ -5,7 +5,7 @@ use crate::generate::GeneratedItems;
 use crate::machine::{Machine, available_memory, last_level_cache_bytes, peak_resident_bytes};
 use crate::measure::Sweep;
 use crate::report::Report;
-use crate::steps::{Steps, cold, hot};
+use crate::steps::{Steps, cold, cold_on_own_core, hot};
 use crate::timed_build::build;
 
 /// What to measure.
@@ -118,7 +118,7 @@ impl CatalogBench {
         let (times, branching) = steps.masks(index)?;
         let line_reads_us = steps.line_reads(index.bytes())?;
         let kept_rows_us = steps.kept_rows(index)?;
-        let successors_us = steps.successors(index)?;
+        let successors = steps.successors(index)?;
         let (filtered_step_us, filter_set) = steps.filtered(index)?.unzip();
         let peers = match self.peer_samples {
             Some(samples) => Some(Steps { samples, ..steps }.peers(index)?),
@@ -141,10 +141,12 @@ impl CatalogBench {
             build_wall_s: built.wall_s,
             peak_bytes,
             step_us: cold(&times),
+            step_own_core_us: cold_on_own_core(&times),
             line_reads_us,
             step_hot_us: hot(&times),
             kept_rows_us,
-            successors_us,
+            successors_us: cold(&successors),
+            successors_own_core_us: cold_on_own_core(&successors),
             filtered_step_us,
             filter_set,
             branching,

@@ -7,6 +7,7 @@
 //!   and hot, and gives a [`Report`]; `palmette bench catalog` prints it.
 //! - [`grammar`]: grammars with texts, followed token by token; `palmette bench grammar` prints the
 //!   report.
+//! - [`own_core`]: whether a step that was timed had its core for itself.
 //! - [`recommend`]: whole recommendations by a random model, next to what their arithmetic must take;
 //!   `palmette bench recommend` prints the report.
 //!
@@ -21,6 +22,7 @@ mod generate;
 pub mod grammar;
 mod machine;
 mod measure;
+pub mod own_core;
 mod peers;
 mod random;
 pub mod recommend;
@@ -31,4 +33,4 @@ mod timed_build;
 pub use bench::{BenchError, CatalogBench, Progress};
 pub use generate::{Distribution, GeneratedItems, Shape, ShapeError};
 pub use machine::{Machine, peak_resident_bytes};
-pub use report::{ByLevel, FilterSet, Microseconds, PeerReport, Report};
+pub use report::{ByLevel, FilterSet, Microseconds, OwnCore, PeerReport, Report};

@@ -5,13 +5,14 @@
 //! drawn and their states are computed; then a buffer larger than the last-level cache is read
 //! through, which evicts everything; then the states are read and the output is written over, since
 //! a decoder has just made the ones and used the other; then the step is timed. **Hot**: the same
-//! step again at once. One thread; no step allocates.
+//! step again at once. After both, numbers are mixed ([`own_core`]). One thread; no step allocates.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::engines::Engine;
 use crate::generate::GeneratedItems;
+use crate::own_core;
 use crate::random::Random;
 use crate::report::Microseconds;
 
@@ -33,10 +34,22 @@ impl Sweep {
 }
 
 /// Both times of a number of steps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StepTimes {
     pub(crate) cold: Microseconds,
     pub(crate) hot: Microseconds,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// The times of one step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// In nanoseconds.
+    pub(crate) cold: u64,
+    /// In nanoseconds.
+    pub(crate) hot: u64,
+    /// How long mixing numbers took just after.
+    pub(crate) mixing: Duration,
 }
 
 /// How often a step is timed, and what empties the caches before.
@@ -57,24 +70,27 @@ pub(crate) fn time_steps<S: Clone, O>(
     step: impl Fn(&[S], &mut O),
     mut done: impl FnMut(&O),
 ) -> Result<StepTimes, String> {
-    let (mut cold, mut hot) = (Vec::new(), Vec::new());
-    for _ in 0..sampling.samples {
+    let mut samples = Vec::with_capacity(sampling.samples);
+    for number in 0..sampling.samples {
         let states = draw()?;
         prepare(&states, out);
         sampling.sweep.read();
         black_box(states.clone());
         touch(out);
-        for times in [&mut cold, &mut hot] {
+        let [cold, hot] = [(); 2].map(|()| {
             let start = Instant::now();
             step(black_box(&states), out);
-            times.push(start.elapsed().as_nanos() as u64);
+            let took = start.elapsed().as_nanos() as u64;
             black_box(&mut *out);
-        }
+            took
+        });
+        samples.push(Sample { cold, hot, mixing: own_core::compute(number as u64) });
         done(out);
     }
     Ok(StepTimes {
-        cold: Microseconds::of_nanoseconds(cold),
-        hot: Microseconds::of_nanoseconds(hot),
+        cold: Microseconds::of_nanoseconds(samples.iter().map(|sample| sample.cold).collect()),
+        hot: Microseconds::of_nanoseconds(samples.iter().map(|sample| sample.hot).collect()),
+        samples,
     })
 }
 

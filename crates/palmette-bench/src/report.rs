@@ -41,6 +41,8 @@ pub struct Report {
     pub peak_bytes: Option<u64>,
     /// Mask rows, cold.
     pub step_us: ByLevel<Microseconds>,
+    /// Of these, the steps that had their core for themselves.
+    pub step_own_core_us: ByLevel<OwnCore>,
     /// A word of a line for each beam, at random from as many bytes as the index has, and nothing else, cold: what a step
     /// that finds nothing in a cache waits for at least.
     pub line_reads_us: Microseconds,
@@ -50,6 +52,8 @@ pub struct Report {
     pub kept_rows_us: ByLevel<Microseconds>,
     /// Codes and next states, cold.
     pub successors_us: ByLevel<Microseconds>,
+    /// Of these, the steps that had their core for themselves.
+    pub successors_own_core_us: ByLevel<OwnCore>,
     /// Mask rows under a filter, cold; `None` where the filter keeps nothing.
     pub filtered_step_us: Option<ByLevel<Microseconds>>,
     /// What that filter's set takes.
@@ -110,6 +114,16 @@ pub struct Microseconds {
     pub p99: f64,
     /// The fastest step.
     pub min: f64,
+}
+
+/// The steps that had their core for themselves ([`own_core`](crate::own_core)).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OwnCore {
+    /// How many they were.
+    pub steps: usize,
+    /// What they took; `None` where there was none.
+    #[serde(flatten)]
+    pub times: Option<Microseconds>,
 }
 
 /// A set of items, made ready for steps.

@@ -8,8 +8,9 @@ use palmette_storage::Array;
 use crate::bench::{CatalogBench, Progress};
 use crate::engines::{Engine, IndexEngine};
 use crate::measure::{Beams, Sampling, StepTimes, Sweep, count_bits, time_steps};
+use crate::own_core;
 use crate::random::Random;
-use crate::report::{ByLevel, FilterSet, Microseconds};
+use crate::report::{ByLevel, FilterSet, Microseconds, OwnCore};
 
 /// Steps of an engine at every level.
 pub(crate) struct Steps<'a> {
@@ -116,11 +117,8 @@ impl<'a> Steps<'a> {
         Ok(cold(&times))
     }
 
-    /// Codes and next states at every level, cold.
-    pub(crate) fn successors<E: Engine>(
-        &mut self,
-        engine: &E,
-    ) -> Result<ByLevel<Microseconds>, String> {
+    /// Codes and next states at every level.
+    pub(crate) fn successors<E: Engine>(&mut self, engine: &E) -> Result<Vec<StepTimes>, String> {
         self.begin(&format!("{}: successors", E::NAME));
         let mut beams = self.beams();
         let words_per_row = self.bench.items.shape().mask_words();
@@ -140,7 +138,7 @@ impl<'a> Steps<'a> {
                 |_| self.progress.advance(1),
             )?);
         }
-        Ok(cold(&times))
+        Ok(times)
     }
 
     /// Mask rows at every level under a filter, cold; and what its set takes.
@@ -191,4 +189,17 @@ pub(crate) fn cold(times: &[StepTimes]) -> ByLevel<Microseconds> {
 
 pub(crate) fn hot(times: &[StepTimes]) -> ByLevel<Microseconds> {
     ByLevel(times.iter().map(|times| times.hot).collect())
+}
+
+/// The cold steps that had their core for themselves, as steps of all levels tell.
+pub(crate) fn cold_on_own_core(times: &[StepTimes]) -> ByLevel<OwnCore> {
+    let mixing = times.iter().flat_map(|times| &times.samples).map(|sample| sample.mixing);
+    let most = own_core::most_on_own_core(mixing);
+    let of_level = |times: &StepTimes| {
+        let own = times.samples.iter().filter(|sample| sample.mixing <= most);
+        let cold: Vec<_> = own.map(|sample| sample.cold).collect();
+        let steps = cold.len();
+        OwnCore { steps, times: (steps > 0).then(|| Microseconds::of_nanoseconds(cold)) }
+    };
+    ByLevel(times.iter().map(of_level).collect())
 }

@@ -16,11 +16,11 @@
 //! that had their core for themselves (`own_core`), where there are any.
 
 mod generated;
-mod own_core;
 
 use std::time::{Duration, Instant};
 
 use generated::{NUM_CODES, NUM_LEVELS, NUM_TOKENS, base, codes, item, mix, tokens};
+use palmette_bench::own_core;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_live::{
     LiveCatalog, LiveOptions, MergePolicy, SnapshotConstraint, SyncPolicy, Update,

@@ -24,7 +24,6 @@
 //! so many steps after a new snapshot was taken, and of those over so many segments.
 
 mod generated;
-mod own_core;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -33,6 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use generated::{NUM_CODES, NUM_LEVELS, NUM_TOKENS, base, codes, item, mix, tokens};
+use palmette_bench::own_core;
 use palmette_catalog::{CodeTokens, Item};
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_live::{

@@ -169,6 +169,45 @@ impl PackedReader<'_> {
         });
     }
 
+    /// [`set_bits`](Self::set_bits) in a row that has a bit for each number there can be, of numbers that have `BITS` bits.
+    ///
+    /// PERF: no number is past the row, and shifts are by constants: 140 rows of 5.8 codes of 11 bits take 2.5 us hot rather
+    /// than 3.0, and 0.5 to 0.7 us less cold.
+    #[inline(always)]
+    pub(crate) fn set_all_bits<const BITS: u32, const WORDS: usize>(
+        &self,
+        range: Range<u64>,
+        row: &mut [u32; WORDS],
+    ) {
+        const { assert!(1 << BITS == u32::BITS as usize * WORDS && BITS <= MAX_BITS) };
+        debug_assert_eq!(self.bits, u64::from(BITS));
+        let per_read = u64::from(const { MAX_BITS / BITS });
+        let read = |index: u64| {
+            let place = index.wrapping_mul(u64::from(BITS));
+            let word = self.bytes.get((place / 8) as usize..).and_then(|rest| rest.first_chunk());
+            word.map(|&word| u64::from_le_bytes(word) >> (place % 8))
+        };
+        let mut set = |word: u64, valid: bool| {
+            let bit = word & ((1 << BITS) - 1);
+            row[(bit / 32) as usize] |= u32::from(valid) << (bit % 32);
+        };
+        let mut index = range.start;
+        while index < range.end
+            && let Some(mut word) = read(index)
+        {
+            let left = range.end - index;
+            // So it is with nearly all prefixes of deep levels.
+            if left == 1 {
+                return set(word, true);
+            }
+            for at in 0..per_read {
+                set(word, at < left);
+                word >>= BITS;
+            }
+            index += per_read;
+        }
+    }
+
     /// The first of the ascending numbers at `range` that equals `value`.
     ///
     /// PERF: as many as a read holds are all compared with it; how many there are is not predictable, and in a
@@ -262,6 +301,31 @@ mod tests {
             prop_assert_eq!(num_words(bits, packed.len()), Some(packed.words.len() as u64));
             prop_assert_eq!(packed.iter().collect::<Vec<_>>(), values);
             prop_assert_eq!(packed.get(u64::MAX), 0);
+        }
+
+        #[test]
+        fn sets_the_same_bits_whichever_way(
+            codes in prop::collection::vec(0_u64..2048, 0..60),
+            from in 0_u64..70,
+            len in 0_u64..70,
+        ) {
+            let packed = PackedInts::new(11, codes.iter().copied());
+            let reader = packed.reader();
+            let (mut row, mut whole) = ([0_u32; 64], [0_u32; 64]);
+            reader.set_bits(from..from + len, 0, &mut row);
+            reader.set_all_bits::<11, 64>(from..from + len, &mut whole);
+            let mut expected = [0_u32; 64];
+            for &code in codes.iter().skip(from as usize).take(len as usize) {
+                expected[code as usize / 32] |= 1 << (code % 32);
+            }
+            // Past the end numbers are 0 or are not there.
+            if from + len > codes.len() as u64 {
+                for row in [&mut row, &mut whole, &mut expected] {
+                    row[0] |= 1;
+                }
+            }
+            prop_assert_eq!(row, expected);
+            prop_assert_eq!(whole, expected);
         }
 
         #[test]

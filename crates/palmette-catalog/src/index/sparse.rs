@@ -256,20 +256,8 @@ impl SparseLevel {
         first: u64,
         mut visit: impl FnMut(u64, Range<u64>),
     ) {
+        let Some(starts) = &self.starts else { return self.for_each_run(within, visit) };
         let codes = self.codes.reader();
-        let Some(starts) = &self.starts else {
-            let mut start = within.start;
-            while start < within.end {
-                let code = codes.get(start);
-                let mut end = start + 1;
-                while end < within.end && codes.get(end) == code {
-                    end += 1;
-                }
-                visit(code, start..end);
-                start = end;
-            }
-            return;
-        };
         let mut prefix = first;
         let mut start = starts.next(within.start, within.end, prefix);
         while start < within.end {
@@ -277,6 +265,24 @@ impl SparseLevel {
             visit(codes.get(prefix), start..end);
             (start, prefix) = (end, prefix + 1);
         }
+    }
+
+    /// [`for_each_child`](Self::for_each_child) where a code is kept for each rank.
+    #[inline]
+    pub(crate) fn for_each_run(&self, within: Range<u64>, mut visit: impl FnMut(u64, Range<u64>)) {
+        if within.is_empty() {
+            return;
+        }
+        let codes = self.codes.reader();
+        let (mut start, mut code) = (within.start, codes.get(within.start));
+        for at in within.start + 1..within.end {
+            let next = codes.get(at);
+            if next != code {
+                visit(code, start..at);
+                (start, code) = (at, next);
+            }
+        }
+        visit(code, start..within.end);
     }
 
     /// The range of the child over `code`, if there is one.

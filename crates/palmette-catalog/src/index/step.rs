@@ -14,6 +14,7 @@ use std::ops::Range;
 use palmette_storage::with_bit_instructions;
 
 use super::item_set::Members;
+use super::packed_ints::PackedReader;
 use super::sparse::SparseLevel;
 use super::{CatalogState, Index, ItemSet};
 
@@ -142,36 +143,43 @@ impl Index {
     }
 
     /// Rows of states at a level that keeps a code for each rank, all of them allowed.
-    ///
-    /// PERF: each beam's first codes are read before any is looked at, see [`READ_WINDOW`]; the last too where they mostly
-    /// lie in another line (64 codes of 11 bits a beam, cold: 30 us with it, 37 without). Whether they do is judged by two
-    /// of the beams: adding up all widths took 0.3 us of 9.5. Nothing here counts bits, and a second copy of the code would
-    /// be one more page to wait for.
-    #[inline(never)]
     fn set_codes_of_ranks(
         &self,
         sparse: &SparseLevel,
         states: &[CatalogState],
-        MaskTarget { masks, words_per_row, first_bit }: MaskTarget<'_>,
+        target: MaskTarget<'_>,
     ) {
-        const HALF_LINE_BITS: u64 = 256;
-        let (codes, code_bits) = (sparse.codes(), u64::from(sparse.code_bits()));
-        let is_wide = |state: Option<&CatalogState>| {
-            let num_codes = state.map_or(0, |state| state.end.wrapping_sub(state.start));
-            u64::from(num_codes) * code_bits > HALF_LINE_BITS
-        };
+        let MaskTarget { words_per_row, first_bit, .. } = target;
+        let first_word = first_bit as usize / 32;
+        let num_words = words_per_row.saturating_sub(first_word);
+        let has_whole = |bits: u32| first_bit.is_multiple_of(32) && num_words >= 1 << (bits - 5);
+        let rows = (sparse, states, target);
+        // The sizes that codebooks mostly have.
+        match sparse.code_bits() {
+            8 if has_whole(8) => self.set_codes_by(rows, set_whole::<8, 8>(first_word)),
+            9 if has_whole(9) => self.set_codes_by(rows, set_whole::<9, 16>(first_word)),
+            10 if has_whole(10) => self.set_codes_by(rows, set_whole::<10, 32>(first_word)),
+            11 if has_whole(11) => self.set_codes_by(rows, set_whole::<11, 64>(first_word)),
+            12 if has_whole(12) => self.set_codes_by(rows, set_whole::<12, 128>(first_word)),
+            13 if has_whole(13) => self.set_codes_by(rows, set_whole::<13, 256>(first_word)),
+            _ => self.set_codes_by(rows, |codes, ranks, row| codes.set_bits(ranks, first_bit, row)),
+        }
+    }
+
+    /// [`set_codes_of_ranks`](Self::set_codes_of_ranks) by a way to set the codes of a state in its row.
+    ///
+    /// PERF: nothing here counts bits, and a second copy of the code would be one more page to wait for.
+    #[inline(never)]
+    fn set_codes_by(
+        &self,
+        (sparse, states, target): (&SparseLevel, &[CatalogState], MaskTarget<'_>),
+        set: impl Fn(PackedReader<'_>, Range<u64>, &mut [u32]),
+    ) {
+        let MaskTarget { masks, words_per_row, .. } = target;
+        let codes = sparse.codes();
         let mut rest = masks;
         for states in states.chunks(READ_WINDOW) {
-            let mut read = 0;
-            for state in states {
-                read ^= codes.read(self.within(state).start);
-            }
-            if is_wide(states.first()) || is_wide(states.last()) {
-                for state in states {
-                    read ^= codes.read(self.within(state).end.saturating_sub(1));
-                }
-            }
-            black_box(read);
+            self.read_codes_of_ranks(sparse, states);
             for states in states.chunks(CLEARED) {
                 let (mut rows, after) = rest.split_at_mut(states.len() * words_per_row);
                 rest = after;
@@ -179,10 +187,35 @@ impl Index {
                 for state in states {
                     let row;
                     (row, rows) = rows.split_at_mut(words_per_row);
-                    codes.set_bits(self.within(state), first_bit, row);
+                    set(codes, self.within(state), row);
                 }
             }
         }
+    }
+
+    /// Reads each state's first codes at a level that keeps a code for each rank, so that their lines arrive together.
+    ///
+    /// PERF: see [`READ_WINDOW`]. The last codes too where they mostly lie in another line (64 codes of 11 bits a beam,
+    /// cold: 30 us with it, 37 without). Whether they do is judged by two of the beams: adding up all widths took 0.3 us
+    /// of 9.5.
+    #[inline(always)]
+    pub(super) fn read_codes_of_ranks(&self, sparse: &SparseLevel, states: &[CatalogState]) {
+        const HALF_LINE_BITS: u64 = 256;
+        let (codes, code_bits) = (sparse.codes(), u64::from(sparse.code_bits()));
+        let is_wide = |state: Option<&CatalogState>| {
+            let num_codes = state.map_or(0, |state| state.end.wrapping_sub(state.start));
+            u64::from(num_codes) * code_bits > HALF_LINE_BITS
+        };
+        let mut read = 0;
+        for state in states {
+            read ^= codes.read(self.within(state).start);
+        }
+        if is_wide(states.first()) || is_wide(states.last()) {
+            for state in states {
+                read ^= codes.read(self.within(state).end.saturating_sub(1));
+            }
+        }
+        black_box(read);
     }
 
     /// Asks for the memory that a window of states of one level will read; returns for each the places
@@ -257,6 +290,16 @@ impl Index {
             Some(items) => items.mask(level, state.key),
             None => self.dense.mask(level, state.key),
         })
+    }
+}
+
+/// Sets codes of `BITS` bits in rows that have a bit for each of them from `first_word` on.
+fn set_whole<const BITS: u32, const WORDS: usize>(
+    first_word: usize,
+) -> impl Fn(PackedReader<'_>, Range<u64>, &mut [u32]) {
+    move |codes, ranks, row| {
+        let row = row.get_mut(first_word..).and_then(<[u32]>::first_chunk_mut);
+        codes.set_all_bits::<BITS, WORDS>(ranks, row.expect("it was asked for"));
     }
 }
 

@@ -1,6 +1,7 @@
 //! What may follow many beams, one by one.
 
-use super::step::{WINDOW, is_asked};
+use super::sparse::SparseLevel;
+use super::step::{READ_WINDOW, WINDOW, is_asked};
 use super::{CatalogState, Index, ItemSet};
 
 impl Index {
@@ -15,33 +16,80 @@ impl Index {
         items: Option<&ItemSet>,
         mut visit: impl FnMut(usize, u32, CatalogState),
     ) {
-        let mut place = 0;
+        let mut first = 0;
         for run in states.chunk_by(|a, b| a.level == b.level) {
             let level = run[0].level();
-            let Some(sparse) = self.sparse_level(level) else {
-                for state in run {
-                    self.for_each_dense_child(state, items, |code, child| {
-                        visit(place, code, child)
-                    });
-                    place += 1;
+            let mut visit = |place: usize, code, next| visit(first + place, code, next);
+            match self.sparse_level(level) {
+                None => self.visit_dense_children(run, items, &mut visit),
+                Some(sparse) if items.is_none() && !sparse.knows_starts() => {
+                    self.visit_children_of_ranks(sparse, run, &mut visit);
                 }
-                continue;
-            };
-            for states in run.chunks(WINDOW) {
-                let members = items.map(|items| items.members(self, level));
-                let places = self.bring_in(sparse, states, members);
-                for (state, places) in states.iter().zip(places) {
-                    let members = members.filter(|_| is_asked(state));
-                    let mut at = places.start;
-                    sparse.for_each_child(self.within(state), places.start, |code, ranks| {
-                        if members.is_none_or(|members| members.has_child(at, ranks.clone())) {
-                            visit(place, code as u32, self.state(ranks, 0, level + 1));
-                        }
-                        at += 1;
-                    });
-                    place += 1;
-                }
+                Some(sparse) => self.visit_children(sparse, run, items, &mut visit),
             }
+            first += run.len();
+        }
+    }
+
+    /// What may follow states at a level that keeps a code for each rank, all of them allowed.
+    ///
+    /// PERF: a function of its own, as for masks: from cold caches its code is waited for too.
+    #[inline(never)]
+    fn visit_children_of_ranks(
+        &self,
+        sparse: &SparseLevel,
+        states: &[CatalogState],
+        visit: &mut impl FnMut(usize, u32, CatalogState),
+    ) {
+        let mut place = 0;
+        for states in states.chunks(READ_WINDOW) {
+            self.read_codes_of_ranks(sparse, states);
+            for state in states {
+                sparse.for_each_run(self.within(state), |code, ranks| {
+                    visit(place, code as u32, self.state(ranks, 0, state.level() + 1));
+                });
+                place += 1;
+            }
+        }
+    }
+
+    /// What may follow states at a level that keeps codes.
+    #[inline(never)]
+    fn visit_children(
+        &self,
+        sparse: &SparseLevel,
+        states: &[CatalogState],
+        items: Option<&ItemSet>,
+        visit: &mut impl FnMut(usize, u32, CatalogState),
+    ) {
+        let level = states[0].level();
+        let mut place = 0;
+        for states in states.chunks(WINDOW) {
+            let members = items.map(|items| items.members(self, level));
+            let places = self.bring_in(sparse, states, members);
+            for (state, places) in states.iter().zip(places) {
+                let members = members.filter(|_| is_asked(state));
+                let mut at = places.start;
+                sparse.for_each_child(self.within(state), places.start, |code, ranks| {
+                    if members.is_none_or(|members| members.has_child(at, ranks.clone())) {
+                        visit(place, code as u32, self.state(ranks, 0, level + 1));
+                    }
+                    at += 1;
+                });
+                place += 1;
+            }
+        }
+    }
+
+    /// What may follow states at a dense level.
+    fn visit_dense_children(
+        &self,
+        states: &[CatalogState],
+        items: Option<&ItemSet>,
+        visit: &mut impl FnMut(usize, u32, CatalogState),
+    ) {
+        for (place, state) in states.iter().enumerate() {
+            self.for_each_dense_child(state, items, |code, child| visit(place, code, child));
         }
     }
 
