@@ -15,8 +15,9 @@ use super::steps::{Local, Steps};
 use super::suffixes::SuffixId;
 use super::token_set::TokenSet;
 use super::{PieceId, Pieces, Unread};
-use crate::Budget;
+use crate::regex::expressions::Exceeded;
 use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, Interrupted};
 
 /// What tokens do to a lexeme in progress.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub(super) struct Analysis {
 }
 
 /// A walk is short while no more than one node of so many is left to it.
-const SHORT: usize = 200;
+pub(super) const SHORT: usize = 200;
 
 /// Tokens of a trie of suffixes that do not count, each with the length of its suffix.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,24 +90,35 @@ impl Analysing<'_, '_, '_> {
     fn find(&mut self, piece: PieceId) -> Result<Analysis, Unread> {
         let home = self.home(piece)?;
         let few = self.trie.num_nodes() / SHORT;
+        let simpler = match home {
+            None => self.simpler(piece)?,
+            Some(_) => None,
+        };
+        let known = simpler.filter(|&simpler| self.pieces.piece(simpler).merged.get().is_some());
+        // Once the vocabulary has been seen as a model sees it, going through that takes less than finding out that a walk
+        // is not short.
+        if let Some(simpler) = known
+            && let Some(found) = self.by_merged(piece, simpler)?
+        {
+            return Ok(found);
+        }
         // Where common bytes may come again and again, tokens are many.
         if home.is_none()
             && let Some(found) = self.walk(piece, few)?
         {
             return Ok(found);
         }
-        match home {
-            Some(home) if home != piece => return self.like(piece, home),
-            Some(_) => {}
-            None => {
-                if let Some(simpler) = self.pieces.relaxed(piece, self.budget)? {
-                    let counts = self.counts(piece, simpler)?;
-                    if let Some(found) = self.by_merged(piece, simpler, counts)? {
-                        return Ok(found);
-                    }
-                    return self.like(piece, simpler);
+        match (home, simpler) {
+            (Some(home), _) if home != piece => return self.like(piece, home),
+            (None, Some(simpler)) => {
+                if known.is_none()
+                    && let Some(found) = self.by_merged(piece, simpler)?
+                {
+                    return Ok(found);
                 }
+                return self.like(piece, simpler);
             }
+            _ => {}
         }
         let hub = self.hub(piece)?;
         if home == Some(piece) {
@@ -117,6 +129,14 @@ impl Analysing<'_, '_, '_> {
             None => self.walk(piece, usize::MAX)?,
         };
         Ok(found.expect("there are no more nodes"))
+    }
+
+    /// The piece without counts and exceptions, if that is another and no limit is in the way.
+    fn simpler(&mut self, piece: PieceId) -> Result<Option<PieceId>, Interrupted> {
+        match self.pieces.relaxed(piece, self.budget) {
+            Err(Exceeded::Interrupted(why)) => Err(why),
+            simpler => Ok(simpler.unwrap_or_default()),
+        }
     }
 
     /// What tokens do to a piece that is like another.

@@ -208,8 +208,8 @@ impl Analysing<'_, '_, '_> {
         &mut self,
         piece: PieceId,
         model: PieceId,
-        counts: Counts,
     ) -> Result<Option<Analysis>, Unread> {
+        let counts = self.counts(piece, model)?;
         let (pieces, trie) = (self.pieces, self.trie);
         let known = pieces.analysis(trie, self.num_words, model, self.budget)?;
         let merged = pieces.piece(model).merged.get_or_init(|| Box::new(Merged::new(model)));

@@ -45,11 +45,11 @@ use crate::regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits,
 use crate::vocabulary::VocabularyTrie;
 use crate::{Interrupted, LimitError};
 
-/// A row's entry that was not asked for yet.
+/// An entry that was not asked for yet.
 const UNKNOWN: u32 = 0;
-/// A row's entry for a byte that leads nowhere.
+/// An entry for what leads nowhere.
 const DEAD: u32 = 1;
-/// A row's entry for piece 0; others follow.
+/// An entry for piece 0; others follow.
 const FIRST_PIECE: u32 = 2;
 
 /// What bounds the expressions; a grammar that needs more is walked. Their number is bounded by the memory of pieces.
@@ -108,8 +108,8 @@ pub(in crate::masks) struct Pieces {
 #[derive(Debug)]
 struct Growing {
     expressions: Expressions,
-    /// `None` for expressions that match nothing.
-    ids: HashMap<ExprId, Option<PieceId>>,
+    /// By expression: [`UNKNOWN`], [`DEAD`] where it matches nothing, or a piece's number after [`FIRST_PIECE`].
+    ids: Vec<u32>,
     num_pieces: usize,
     /// Pieces that others are like.
     hubs: Vec<PieceId>,
@@ -130,6 +130,15 @@ struct Piece {
     merged: OnceLock<Box<Merged>>,
 }
 
+impl Growing {
+    fn remember(&mut self, expr: ExprId, entry: u32) {
+        if self.ids.len() <= expr.index() {
+            self.ids.resize(expr.index() + 1, UNKNOWN);
+        }
+        self.ids[expr.index()] = entry;
+    }
+}
+
 impl Pieces {
     /// None yet.
     pub(in crate::masks) fn new(trie: &VocabularyTrie) -> Self {
@@ -139,7 +148,7 @@ impl Pieces {
             pieces: AppendOnly::new(),
             growing: Mutex::new(Growing {
                 expressions,
-                ids: HashMap::new(),
+                ids: Vec::new(),
                 num_pieces: 0,
                 hubs: Vec::new(),
                 agreements: HashMap::new(),
@@ -207,12 +216,14 @@ impl Pieces {
         expr: ExprId,
         budget: &mut Budget<'_>,
     ) -> Result<Option<PieceId>, Exceeded> {
-        if let Some(&known) = growing.ids.get(&expr) {
-            return Ok(known);
+        match growing.ids.get(expr.index()) {
+            None | Some(&UNKNOWN) => {}
+            Some(&DEAD) => return Ok(None),
+            Some(found) => return Ok(Some(PieceId(found - FIRST_PIECE))),
         }
         self.num_expressions.store(growing.expressions.len(), Ordering::Relaxed);
         if !growing.expressions.making(budget).matches_something(expr)? {
-            growing.ids.insert(expr, None);
+            growing.remember(expr, DEAD);
             return Ok(None);
         }
         let id = PieceId(growing.num_pieces as u32);
@@ -224,7 +235,7 @@ impl Pieces {
         let piece = Piece { expr, classes, row, ends, analysis, merged };
         self.pieces.push(growing.num_pieces, piece);
         growing.num_pieces += 1;
-        growing.ids.insert(expr, Some(id));
+        growing.remember(expr, id.0 + FIRST_PIECE);
         Ok(Some(id))
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Steps<'a> {
 struct Known {
     piece: PieceId,
     ends: bool,
+    /// All steps are known but those by these groups of bytes.
+    incomplete: Groups,
 }
 
 const UNASKED: u16 = 0;
@@ -47,7 +49,8 @@ impl<'a> Steps<'a> {
             return Err(Unread::Unknown);
         }
         let number = Local(self.known.len() as u16);
-        self.known.push(Known { piece, ends: self.pieces.ends(piece) });
+        let ends = self.pieces.ends(piece);
+        self.known.push(Known { piece, ends, incomplete: Groups::MAX });
         self.rows.push([UNASKED; 256]);
         self.numbers.insert(piece, number);
         Ok(number)
@@ -116,6 +119,11 @@ impl<'a> Steps<'a> {
         but: Groups,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
+        let incomplete = &mut self.known[usize::from(from.0)].incomplete;
+        if *incomplete & !but == 0 {
+            return Ok(());
+        }
+        *incomplete &= but;
         let pieces = self.pieces;
         let classes = pieces.classes(self.piece(from));
         let mut by_class = vec![UNASKED; classes.representatives().len()];

@@ -12,13 +12,19 @@ impl Maker<'_, '_> {
             return Ok(ExprId::NEVER);
         }
         self.spend(4)?;
-        let class = self.partitions.get(self.facts(of).partition).class(byte) as u8;
-        if let Some(&known) = self.derivatives.get(&(of, class)) {
+        let (class, num_classes) = self.class_of(of, byte);
+        if let Some(known) = self.derivatives.get(of, class) {
             return Ok(known);
         }
         let derived = self.derive_node(of, byte)?;
-        self.derivatives.insert((of, class), derived);
+        self.derivatives.insert(of, class, num_classes, derived);
         Ok(derived)
+    }
+
+    /// The class of a byte, and how many there are.
+    fn class_of(&self, of: ExprId, byte: u8) -> (usize, usize) {
+        let classes = self.partitions.get(self.facts(of).partition);
+        (classes.class(byte), classes.representatives().len())
     }
 
     fn derive_node(&mut self, of: ExprId, byte: u8) -> Made {
@@ -128,12 +134,12 @@ impl Maker<'_, '_> {
         if !self.facts(of).behind {
             return Ok(of);
         }
-        let class = self.partitions.get(self.facts(of).partition).class(byte) as u8;
-        if let Some(&known) = self.forwards.get(&(of, class)) {
+        let (class, num_classes) = self.class_of(of, byte);
+        if let Some(known) = self.forwards.get(of, class) {
             return Ok(known);
         }
         let forwarded = self.forward_node(of, byte)?;
-        self.forwards.insert((of, class), forwarded);
+        self.forwards.insert(of, class, num_classes, forwarded);
         Ok(forwarded)
     }
 

@@ -65,7 +65,7 @@ impl Maker<'_, '_> {
             }
         }
         for &expr in reached_from.keys() {
-            self.memo(kind).insert(expr, false);
+            *self.memo(expr, kind) = Some(false);
         }
         Ok(false)
     }
@@ -78,7 +78,7 @@ impl Maker<'_, '_> {
         if self.facts(of).plain {
             return Ok(Some(true));
         }
-        if let Some(&known) = self.memo(kind).get(&of) {
+        if let Some(known) = *self.memo(of, kind) {
             return Ok(Some(known));
         }
         let ends = match kind {
@@ -86,7 +86,7 @@ impl Maker<'_, '_> {
             Kind::Lexemes => self.can_hold(self.null(of))?,
         };
         if ends {
-            self.memo(kind).insert(of, true);
+            *self.memo(of, kind) = Some(true);
         }
         Ok(ends.then_some(true))
     }
@@ -94,7 +94,7 @@ impl Maker<'_, '_> {
     fn remember_way(&mut self, from: &HashMap<ExprId, ExprId>, end: ExprId, kind: Kind) {
         let mut at = end;
         loop {
-            self.memo(kind).insert(at, true);
+            *self.memo(at, kind) = Some(true);
             match from.get(&at) {
                 Some(&before) if before != at => at = before,
                 _ => break,
@@ -102,10 +102,11 @@ impl Maker<'_, '_> {
         }
     }
 
-    fn memo(&mut self, kind: Kind) -> &mut HashMap<ExprId, bool> {
+    fn memo(&mut self, of: ExprId, kind: Kind) -> &mut Option<bool> {
+        let facts = &mut self.facts[of.index()];
         match kind {
-            Kind::Lexemes => &mut self.nonempty_lexemes,
-            Kind::Conditions => &mut self.nonempty_conditions,
+            Kind::Lexemes => &mut facts.has_lexemes,
+            Kind::Conditions => &mut facts.can_hold,
         }
     }
 }

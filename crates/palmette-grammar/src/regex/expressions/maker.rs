@@ -5,7 +5,9 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Arm, Exceeded, ExprId, Expressions, Facts, Item, Made, Node, PartitionId, Repeat};
+use super::{
+    Arm, Exceeded, ExprId, Expressions, Facts, Interned, Item, Made, Node, PartitionId, Repeat,
+};
 use crate::Budget;
 
 /// What it costs to find an expression that is there, beside its parts.
@@ -62,8 +64,9 @@ impl Maker<'_, '_> {
         self.spend(LOOK_UP + node.num_parts())?;
         let hash = self.hasher.hash_one(&node);
         let nodes = &self.nodes;
-        if let Some(&id) = self.ids.find(hash, |&id| nodes[id as usize] == node) {
-            return Ok(ExprId(id));
+        let same = |known: &Interned| known.hash == hash && nodes[known.id.index()] == node;
+        if let Some(known) = self.ids.find(hash, same) {
+            return Ok(known.id);
         }
         self.spend(NEW + node.num_parts())?;
         let facts = self.facts_of(&node)?;
@@ -73,12 +76,11 @@ impl Maker<'_, '_> {
         if self.nodes.len() >= self.limits.max_expressions {
             return Err(Exceeded::Expressions(self.limits.max_expressions));
         }
-        let id = self.nodes.len() as u32;
+        let id = ExprId(self.nodes.len() as u32);
         self.nodes.push(node);
         self.facts.push(facts);
-        let Expressions { nodes, hasher, ids, .. } = &mut *self.expressions;
-        ids.insert_unique(hash, id, |&id| hasher.hash_one(&nodes[id as usize]));
-        Ok(ExprId(id))
+        self.ids.insert_unique(hash, Interned { id, hash }, |known| known.hash);
+        Ok(id)
     }
 
     fn facts_of(&mut self, node: &Node) -> Result<Facts, Exceeded> {
@@ -93,6 +95,8 @@ impl Maker<'_, '_> {
             reach: 0,
             shortest: self.shortest_of(node),
             greatest_bound: self.greatest_bound_of(node),
+            has_lexemes: None,
+            can_hold: None,
         };
         facts.at_end = match node {
             Node::Never | Node::Switch(_) | Node::Grows(_) | Node::Longer(_) => false,

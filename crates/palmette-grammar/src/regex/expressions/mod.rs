@@ -14,6 +14,7 @@
 
 mod build;
 mod byte_classes;
+mod class_rows;
 mod compile;
 mod derive;
 mod emptiness;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
+use class_rows::ClassRows;
 pub(crate) use compile::CompileErrorKind;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub(crate) use import::Front;
@@ -117,6 +119,18 @@ struct Facts {
     shortest: u32,
     /// No repeat within has a greater bound.
     greatest_bound: u32,
+    /// Whether some lexeme is in, where that has been found out.
+    has_lexemes: Option<bool>,
+    /// Whether it holds for some text as a condition, where that has been found out.
+    can_hold: Option<bool>,
+}
+
+/// An expression as it is found by its shape.
+#[derive(Clone, Copy, Debug)]
+struct Interned {
+    id: ExprId,
+    /// Of its shape, so that neither a growing table nor most look-ups go to the shape itself.
+    hash: u64,
 }
 
 /// What bounds the work of [`Expressions`].
@@ -155,20 +169,18 @@ type Made = Result<ExprId, Exceeded>;
 pub(crate) struct Expressions {
     nodes: Vec<Node>,
     facts: Vec<Facts>,
-    ids: HashTable<u32>,
+    ids: HashTable<Interned>,
     hasher: DefaultHashBuilder,
     partitions: Partitions,
-    /// By expression and class of the expression's partition.
-    derivatives: HashMap<(ExprId, u8), ExprId>,
+    /// By classes of the expression's partition.
+    derivatives: ClassRows,
     /// The same for bringing lookbehinds forward.
-    forwards: HashMap<(ExprId, u8), ExprId>,
+    forwards: ClassRows,
     /// What a backtracking matcher tries, in order.
     splits: HashMap<ExprId, Arc<[Item]>>,
     /// By expression and number of bytes.
     horizons: HashMap<(ExprId, u32), ExprId>,
     relaxations: HashMap<ExprId, ExprId>,
-    nonempty_lexemes: HashMap<ExprId, bool>,
-    nonempty_conditions: HashMap<ExprId, bool>,
     char_classes: HashMap<CharClass, ExprId>,
     /// Every UTF-8 text.
     utf8: ExprId,
@@ -198,13 +210,11 @@ impl Expressions {
             ids: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             partitions: Partitions::new(),
-            derivatives: HashMap::new(),
-            forwards: HashMap::new(),
+            derivatives: ClassRows::default(),
+            forwards: ClassRows::default(),
             splits: HashMap::new(),
             horizons: HashMap::new(),
             relaxations: HashMap::new(),
-            nonempty_lexemes: HashMap::new(),
-            nonempty_conditions: HashMap::new(),
             char_classes: HashMap::new(),
             utf8: ExprId::NEVER,
             limits,
@@ -241,10 +251,10 @@ impl Expressions {
     /// About how much memory they take.
     pub(crate) fn bytes(&self) -> usize {
         let lists: usize = self.nodes.iter().map(Node::list_bytes).sum();
-        let memos = self.derivatives.capacity() + self.forwards.capacity();
         lists
             + self.nodes.capacity() * (size_of::<Node>() + size_of::<Facts>() + 8)
-            + memos * (size_of::<((ExprId, u8), ExprId)>() + 1)
+            + self.derivatives.bytes()
+            + self.forwards.bytes()
     }
 
     /// The coarsest classes of bytes that none of `exprs` tells apart.
@@ -267,7 +277,7 @@ impl Expressions {
 }
 
 impl ExprId {
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
