@@ -70,10 +70,12 @@ fn the_report_has_every_field() {
             "build_wall_s",
             "peak_bytes",
             "step_us",
+            "step_own_core_us",
             "line_reads_us",
             "step_hot_us",
             "kept_rows_us",
             "successors_us",
+            "successors_own_core_us",
             "filtered_step_us",
             "filter_set",
             "branching",
@@ -95,6 +97,13 @@ fn the_report_has_every_field() {
         check_times(&report[times]);
     }
     check_spread(&report["line_reads_us"]);
+    for times in ["step_own_core_us", "successors_own_core_us"] {
+        let levels: Vec<&Value> = report[times].as_object().unwrap().values().collect();
+        let steps: Vec<u64> = levels.iter().map(|own| own["steps"].as_u64().unwrap()).collect();
+        assert!(steps.len() == 4 && steps.iter().all(|&steps| steps <= 5), "{steps:?}");
+        assert!(steps.iter().any(|&steps| steps > 0), "the fastest is one of them: {steps:?}");
+        levels.into_iter().filter(|own| own["steps"] != 0).for_each(check_spread);
+    }
 
     // 1,000 uniform items use all 100 first codes; each has about ten second codes, and deeper
     // prefixes have little more than one.

@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use palmette_bench::{
-    ByLevel, CatalogBench, Distribution, GeneratedItems, Microseconds, PeerReport, Progress,
-    Report, Shape,
+    ByLevel, CatalogBench, Distribution, GeneratedItems, Microseconds, OwnCore, PeerReport,
+    Progress, Report, Shape,
 };
 
 use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
@@ -186,6 +186,7 @@ fn text(report: &Report) -> String {
     );
     text += &steps(report);
     let reads = report.line_reads_us.p50;
+    text += "own core: cold steps after which a short computation was as fast as it can be\n";
     text += &format!("A line of memory for each beam, cold, and nothing else: {reads:.1}\n");
     for peer in report.peers.iter().flatten() {
         text += &format!("\n{}", peer_text(peer));
@@ -204,6 +205,7 @@ fn steps(report: &Report) -> String {
                 level.to_string(),
                 format!("{:.1}", report.branching.0[level]),
                 p50(&report.step_us, level),
+                own_core(&report.step_own_core_us.0[level]),
                 format!("{:.1}", cold.p99),
                 format!("{:.1}", cold.min),
                 p50(&report.step_hot_us, level),
@@ -217,6 +219,7 @@ fn steps(report: &Report) -> String {
         " level",
         " follow",
         " cold",
+        " own core",
         " p99",
         " min",
         " hot",
@@ -225,6 +228,11 @@ fn steps(report: &Report) -> String {
         " filtered",
     ];
     table(&headings, &rows)
+}
+
+/// Half of these steps took no longer, and how many they were.
+fn own_core(OwnCore { steps, times }: &OwnCore) -> String {
+    times.map_or("-".to_owned(), |times| format!("{:.1} of {steps}", times.p50))
 }
 
 fn p50(times: &ByLevel<Microseconds>, level: usize) -> String {
