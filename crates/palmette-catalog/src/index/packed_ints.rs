@@ -304,7 +304,9 @@ mod tests {
         }
         // Past the end numbers are 0 or are not there.
         if range.end > codes.len() as u64 {
-            [&mut row, &mut whole, &mut expected].map(|row| row[0] |= 1);
+            for row in [&mut row, &mut whole, &mut expected] {
+                row[0] |= 1;
+            }
         }
         assert_eq!(row, expected);
         assert_eq!(whole, expected);
