@@ -299,7 +299,7 @@ fn set_whole<const BITS: u32, const WORDS: usize>(
 ) -> impl Fn(PackedReader<'_>, Range<u64>, &mut [u32]) {
     move |codes, ranks, row| {
         let row = row.get_mut(first_word..).and_then(<[u32]>::first_chunk_mut);
-        codes.set_all_bits::<BITS, WORDS>(ranks, row.expect("it was asked for"));
+        codes.set_all_bits::<BITS, WORDS>(ranks, row.expect("rows have as many words"));
     }
 }
 

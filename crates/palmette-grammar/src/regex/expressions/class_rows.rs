@@ -4,8 +4,8 @@ use super::ExprId;
 
 /// Derivatives that are known, a row of classes for each expression of which one is.
 ///
-/// PERF: rows of expressions that were made one after the other lie together, as they are asked for together. In a hash map each
-/// look-up waited for memory of its own, which was a third of what a derivative took.
+/// PERF: rows of expressions that were made one after the other lie together, as they are asked for together. In a hash map
+/// look-ups waited for memory of their own: two instructions of them had 44% of the samples of `Maker::derive`.
 #[derive(Debug, Default)]
 pub(super) struct ClassRows {
     /// By expression: where its row begins; [`NO_ROW`] and shorter where it has none.
