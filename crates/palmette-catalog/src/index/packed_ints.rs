@@ -172,7 +172,7 @@ impl PackedReader<'_> {
     /// [`set_bits`](Self::set_bits) in a row that has a bit for each number there can be, of numbers that have `BITS` bits.
     ///
     /// PERF: no number is past the row, and shifts are by constants: 140 rows of 5.8 codes of 11 bits take 2.5 us hot rather
-    /// than 3.0, and 0.5 to 0.7 us less cold.
+    /// than 3.0, and 0.5 us less cold.
     #[inline(always)]
     pub(crate) fn set_all_bits<const BITS: u32, const WORDS: usize>(
         &self,
