@@ -29,3 +29,15 @@ pub fn most_on_own_core(computing: impl Iterator<Item = Duration>) -> Duration {
     computing.sort_unstable();
     computing.get(computing.len() / 50).copied().unwrap_or_default().mul_f64(MOST)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_time_that_is_too_short_does_not_make_others_too_long() {
+        let own = [1].into_iter().chain([100; 10]).chain([150; 90]).map(Duration::from_micros);
+        assert_eq!(most_on_own_core(own), Duration::from_micros(106));
+        assert_eq!(most_on_own_core(std::iter::empty()), Duration::ZERO);
+    }
+}

@@ -31,7 +31,7 @@ pub(super) struct Analysis {
 }
 
 /// A walk is short while no more than one node of so many is left to it.
-pub(super) const SHORT: usize = 200;
+const SHORT: usize = 200;
 
 /// Tokens of a trie of suffixes that do not count, each with the length of its suffix.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,7 +89,6 @@ pub(super) struct Analysing<'a, 'b, 'c> {
 impl Analysing<'_, '_, '_> {
     fn find(&mut self, piece: PieceId) -> Result<Analysis, Unread> {
         let home = self.home(piece)?;
-        let few = self.trie.num_nodes() / SHORT;
         let simpler = match home {
             None => self.simpler(piece)?,
             Some(_) => None,
@@ -104,7 +103,7 @@ impl Analysing<'_, '_, '_> {
         }
         // Where common bytes may come again and again, tokens are many.
         if home.is_none()
-            && let Some(found) = self.walk(piece, few)?
+            && let Some(found) = self.walk(piece, self.few())?
         {
             return Ok(found);
         }
@@ -131,6 +130,11 @@ impl Analysing<'_, '_, '_> {
         Ok(found.expect("there are no more nodes"))
     }
 
+    /// With no more nodes left a walk is short.
+    pub(super) fn few(&self) -> usize {
+        self.trie.num_nodes() / SHORT
+    }
+
     /// The piece without counts and exceptions, if that is another and no limit is in the way.
     fn simpler(&mut self, piece: PieceId) -> Result<Option<PieceId>, Interrupted> {
         match self.pieces.relaxed(piece, self.budget) {
@@ -141,8 +145,7 @@ impl Analysing<'_, '_, '_> {
 
     /// What tokens do to a piece that is like another.
     fn like(&mut self, piece: PieceId, model: PieceId) -> Result<Analysis, Unread> {
-        let few = self.trie.num_nodes() / SHORT;
-        if let Some(found) = self.compare(piece, model, &Alike::default(), few)? {
+        if let Some(found) = self.compare(piece, model, &Alike::default(), self.few())? {
             return Ok(found);
         }
         let alike = self.alike(piece, model)?;

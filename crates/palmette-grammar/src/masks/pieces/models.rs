@@ -1,7 +1,7 @@
 //! Which known piece a piece is mostly like.
 
 use super::alike::Alike;
-use super::analysis::{Analysing, SHORT};
+use super::analysis::Analysing;
 use super::merged::Counts;
 use super::{PieceId, Pieces, Unread};
 use crate::Budget;
@@ -19,7 +19,6 @@ const MAX_HUBS: usize = 4;
 impl Analysing<'_, '_, '_> {
     /// The piece, of those that others are like, that takes the least to compare with.
     pub(super) fn hub(&mut self, piece: PieceId) -> Result<Option<(PieceId, Alike)>, Unread> {
-        let few = (self.trie.num_nodes() / SHORT) as u64;
         let mut best: Option<(u64, PieceId, Alike)> = None;
         for hub in self.pieces.hubs(self.budget)? {
             // One of them is compared with those before it, so that no two wait for each other.
@@ -29,7 +28,7 @@ impl Analysing<'_, '_, '_> {
             let alike = self.alike(piece, hub)?;
             let weight = alike.weight(&self.pieces.shape);
             // To look for a better one takes longer.
-            if weight <= few {
+            if weight <= self.few() as u64 {
                 return Ok(Some((hub, alike)));
             }
             if best.as_ref().is_none_or(|(least, ..)| weight < *least) {

@@ -119,11 +119,9 @@ impl<'a> Steps<'a> {
         but: Groups,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let incomplete = &mut self.known[usize::from(from.0)].incomplete;
-        if *incomplete & !but == 0 {
+        if self.known[usize::from(from.0)].incomplete & !but == 0 {
             return Ok(());
         }
-        *incomplete &= but;
         let pieces = self.pieces;
         let classes = pieces.classes(self.piece(from));
         let mut by_class = vec![UNASKED; classes.representatives().len()];
@@ -141,6 +139,7 @@ impl<'a> Steps<'a> {
                 known => by_class[classes.class(byte)] = known,
             }
         }
+        self.known[usize::from(from.0)].incomplete &= but;
         Ok(())
     }
 }

@@ -252,7 +252,8 @@ impl Expressions {
     pub(crate) fn bytes(&self) -> usize {
         let lists: usize = self.nodes.iter().map(Node::list_bytes).sum();
         lists
-            + self.nodes.capacity() * (size_of::<Node>() + size_of::<Facts>() + 8)
+            + self.nodes.capacity() * (size_of::<Node>() + size_of::<Facts>())
+            + self.ids.capacity() * (size_of::<Interned>() + 1)
             + self.derivatives.bytes()
             + self.forwards.bytes()
     }
