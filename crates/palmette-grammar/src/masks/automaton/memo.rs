@@ -107,9 +107,9 @@ impl Memo {
         self.find(position, &mut found)?;
         match *found.sorted() {
             [] => mask.fill(0),
-            [only] => self.masks.row(only).copy_to(mask),
+            [only] => self.masks.copy(self.masks.row(only), mask),
             ref several => match self.unions.get(several) {
-                Some(known) => known.copy_to(mask),
+                Some(known) => self.masks.copy(known, mask),
                 None => return Err(Missing::Union(several.into())),
             },
         }
@@ -269,8 +269,10 @@ impl Memo {
     fn unite(&mut self, num_words: usize, several: Box<[MaskId]>) {
         self.words.clear();
         self.words.resize(num_words, 0);
-        several.iter().for_each(|&mask| self.masks.row(mask).insert_into(&mut self.words));
-        let union = Row::of(&self.words);
+        for &mask in &several {
+            self.masks.insert(self.masks.row(mask), &mut self.words);
+        }
+        let union = self.masks.row_of(&self.words);
         self.union_bytes += size_of_val(&*several) + union.memory_bytes();
         self.unions.insert(several, union);
     }
@@ -294,7 +296,7 @@ impl Memo {
         let slice;
         let trie = match above.map(|above| &self.nodes[above.0 as usize].known) {
             Some(Known::Some(mask, undecided)) => {
-                self.masks.row(*mask).copy_to(&mut self.words);
+                self.masks.copy(self.masks.row(*mask), &mut self.words);
                 undecided
             }
             _ => {
