@@ -40,7 +40,10 @@ struct Arguments {
     /// Find masks out ahead for at most so many milliseconds before the first walk.
     #[arg(long, default_value_t = 0)]
     ahead: u64,
-    /// Show so many of the slowest first visits and later ones.
+    /// Positions that agree in so many states of each stack are taken for one.
+    #[arg(long, default_value_t = 4)]
+    stack_depth: usize,
+    /// Show so many of the slowest compilations, first visits and later ones.
     #[arg(long, default_value_t = 0)]
     slowest: usize,
 }
@@ -64,7 +67,7 @@ fn main() -> anyhow::Result<()> {
     let prepare_ms = began.elapsed().as_secs_f64() * 1e3;
     let end = vocabulary.ends()[0];
     let (mut steps, mut compile_ms, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut ahead_ms = Vec::new();
+    let (mut ahead_ms, mut compiled_names) = (Vec::new(), Vec::new());
     let (mut checked, mut refused) = (0, 0);
     for line in std::fs::read_to_string(&arguments.cases)?
         .lines()
@@ -78,9 +81,16 @@ fn main() -> anyhow::Result<()> {
         let began = Instant::now();
         let compiled =
             parse(case["grammar"].as_str().unwrap_or_default(), &JsonSchemaOptions::default());
-        let Ok(grammar) = compiled else {
-            refused += 1;
-            continue;
+        let grammar = match compiled {
+            Ok(grammar) => grammar,
+            Err(why) => {
+                if arguments.slowest > 0 {
+                    let ms = began.elapsed().as_secs_f64() * 1e3;
+                    println!("refused after {ms:.1} ms {name}: {why}");
+                }
+                refused += 1;
+                continue;
+            }
         };
         let recognizer = Recognizer::new(
             Arc::new(grammar),
@@ -92,10 +102,16 @@ fn main() -> anyhow::Result<()> {
             continue;
         };
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(&slices));
-        compile_ms.push(began.elapsed().as_secs_f64() * 1e3);
+        let ms = began.elapsed().as_secs_f64() * 1e3;
+        compile_ms.push(ms);
+        compiled_names.push((ms, name.to_owned()));
         if arguments.ahead > 0 {
             let began = Instant::now();
-            let limits = CompletionLimits { steps: u64::MAX, ..CompletionLimits::default() };
+            let limits = CompletionLimits {
+                steps: u64::MAX,
+                stack_depth: arguments.stack_depth,
+                ..CompletionLimits::default()
+            };
             let running = constraint.complete_in_background(limits)?;
             if !running.wait(Duration::from_millis(arguments.ahead)) {
                 running.stop();
@@ -156,6 +172,10 @@ fn main() -> anyhow::Result<()> {
     );
     println!("{:20} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "p50", "p90", "p99", "p99.9", "max");
     show("compile ms", compile_ms);
+    compiled_names.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    for (ms, name) in compiled_names.iter().take(arguments.slowest) {
+        println!("compile {ms:9.1} ms {name}");
+    }
     if !ahead_ms.is_empty() {
         show("ahead ms", ahead_ms);
     }
