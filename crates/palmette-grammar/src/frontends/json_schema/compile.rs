@@ -306,12 +306,12 @@ impl<'o> Compiler<'o> {
             && cases.objects.iter().all(|object| self.is_empty_object(object))
     }
 
-    fn is_empty_array(&mut self, array: &ArraySet) -> bool {
+    pub(super) fn is_empty_array(&mut self, array: &ArraySet) -> bool {
         let sure = array.min.min(array.prefix.len() as u64 + 1);
         (0..sure).any(|at| self.is_empty(array.item(at)))
     }
 
-    fn is_empty_object(&mut self, object: &ObjectSet) -> bool {
+    pub(super) fn is_empty_object(&mut self, object: &ObjectSet) -> bool {
         object.required.iter().any(|name| {
             let value = object.value(name, &mut self.goals);
             self.is_empty(value)

@@ -121,7 +121,7 @@ impl Compiler<'_> {
         let mut all = Vec::new();
         if let Some(at) = self.get(schema, "pattern") {
             let text = self.text(at)?;
-            all.push(Texts(Arc::new(self.pattern(at, &text)?)));
+            all.push(Texts::new(self.pattern(at, &text)?));
         }
         if let Some(at) = self.get(schema, "format") {
             let name = self.text(at)?;
@@ -138,7 +138,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        Ok(StringSet::All { min, max, all })
+        Ok(StringSet::All { min, max, all }.listed())
     }
 
     fn format(&mut self, at: JsonId, name: &str, all: &mut Vec<Texts>) -> Result<()> {
@@ -156,7 +156,7 @@ impl Compiler<'_> {
             }
             self.warn(at, format!("{message}: it has no effect"));
         }
-        all.extend(regex.map(|regex| Texts(Arc::new(regex))));
+        all.extend(regex.map(Texts::new));
         Ok(())
     }
 
@@ -226,7 +226,7 @@ impl Compiler<'_> {
             scope.properties.push((name, self.goal(at)?));
         }
         for (name, at) in self.named(schema, "patternProperties")? {
-            let pattern = Texts(Arc::new(self.pattern(at, &name)?));
+            let pattern = Texts::new(self.pattern(at, &name)?);
             scope.patterns.push((pattern, self.goal(at)?));
         }
         if let Some(at) = self.get(schema, "additionalProperties") {

@@ -1,8 +1,12 @@
 //! Sets of strings.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
-use super::matching::matches;
+use super::{few_texts::few_texts, matching::matches};
 use crate::{CharClass, Regex};
 
 /// A set of strings, by their values.
@@ -15,8 +19,36 @@ pub(super) enum StringSet {
 }
 
 /// A regular set of strings; equal when written alike.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Texts(pub(super) Arc<Regex>);
+#[derive(Clone, Debug, Eq)]
+pub(super) struct Texts {
+    regex: Arc<Regex>,
+    /// Of the expression. PERF: expressions are large, and each is compared with many.
+    hash: u64,
+}
+
+impl Texts {
+    pub(super) fn new(regex: Regex) -> Self {
+        let mut hasher = DefaultHasher::new();
+        regex.hash(&mut hasher);
+        Self { regex: Arc::new(regex), hash: hasher.finish() }
+    }
+
+    pub(super) fn regex(&self) -> &Regex {
+        &self.regex
+    }
+}
+
+impl PartialEq for Texts {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.regex == other.regex
+    }
+}
+
+impl Hash for Texts {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
 
 impl StringSet {
     pub(super) fn any() -> Self {
@@ -28,11 +60,23 @@ impl StringSet {
     }
 
     pub(super) fn texts(regex: Regex) -> Self {
-        Self::All { min: 0, max: None, all: vec![Texts(Arc::new(regex))] }
+        Self::All { min: 0, max: None, all: vec![Texts::new(regex)] }
     }
 
     pub(super) fn lengths(min: u32, max: Option<u32>) -> Self {
         Self::All { min, max, all: Vec::new() }
+    }
+
+    /// The same set, by its strings where a pattern has few: `^(a|b)$` says what an enumeration of `a` and `b` says, and of these
+    /// it is plain which sets have none in common.
+    pub(super) fn listed(self) -> Self {
+        let Self::All { all, .. } = &self else { return self };
+        let Some(texts) = all.iter().find_map(|texts| few_texts(texts.regex())) else {
+            return self;
+        };
+        let kept: BTreeSet<Arc<str>> =
+            texts.into_iter().filter(|text| self.contains(text)).map(Arc::from).collect();
+        if kept.is_empty() { self } else { Self::OneOf(kept) }
     }
 
     /// The strings not in this set, as a union.
@@ -52,7 +96,7 @@ impl StringSet {
                     parts.push(Self::lengths(above, None));
                 }
                 for texts in all {
-                    parts.push(Self::texts(match &*texts.0 {
+                    parts.push(Self::texts(match texts.regex() {
                         Regex::Not(inner) => Regex::clone(inner),
                         other => Regex::complement(other.clone()),
                     }));
@@ -82,8 +126,8 @@ impl StringSet {
                         all.push(texts.clone());
                     }
                 }
-                let opposed = all.iter().any(|texts| match &*texts.0 {
-                    Regex::Not(inner) => all.iter().any(|other| *other.0 == **inner),
+                let opposed = all.iter().any(|texts| match texts.regex() {
+                    Regex::Not(inner) => all.iter().any(|other| *other.regex() == **inner),
                     Regex::Never => true,
                     _ => false,
                 });
@@ -103,7 +147,7 @@ impl StringSet {
                 let length = text.chars().count() as u64;
                 length >= u64::from(*min)
                     && max.is_none_or(|max| length <= u64::from(max))
-                    && all.iter().all(|texts| matches(&texts.0, text))
+                    && all.iter().all(|texts| matches(texts.regex(), text))
             }
         }
     }
@@ -116,7 +160,7 @@ impl StringSet {
                 let lengths = Regex::Class(CharClass::any()).repeat(*min, *max);
                 let bounded = *min > 0 || max.is_some();
                 let lengths = (bounded || all.is_empty()).then_some(lengths);
-                Regex::and(all.iter().map(|texts| Regex::clone(&texts.0)).chain(lengths))
+                Regex::and(all.iter().map(|texts| texts.regex().clone()).chain(lengths))
             }
         }
     }

@@ -205,7 +205,7 @@ impl Compiler<'_> {
                 let names = self.named(schema, "properties")?;
                 seen.names = names.into_iter().map(|(name, _)| name).collect();
                 for (name, at) in self.named(schema, "patternProperties")? {
-                    seen.patterns.push(Texts(Arc::new(self.pattern(at, &name)?)));
+                    seen.patterns.push(Texts::new(self.pattern(at, &name)?));
                 }
             }
             Keyword::Items => {
