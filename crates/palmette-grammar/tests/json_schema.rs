@@ -264,6 +264,25 @@ fn alternatives_that_patterns_tell_apart_are_not_combined() {
             "5",
         ],
     );
+    // Without a type, only a property of its own tells of which alternative an object is.
+    let alternatives: Vec<String> = (0..20)
+        .map(|at| {
+            format!(
+                r#"{{"type":"object","properties":{{"type":{{"const":"t{at}"}},"p{at}":{{"type":"string"}}}},"additionalProperties":false}}"#
+            )
+        })
+        .collect();
+    check(
+        &format!(r#"{{"oneOf":[{}]}}"#, alternatives.join(",")),
+        &[r#"{"type":"t3"}"#, r#"{"p3":""}"#, r#"{"p19":"","type":"t19"}"#],
+        &[
+            "{}",
+            r#"{"type":"t20"}"#,
+            r#"{"p3":"","type":"t4"}"#,
+            r#"{"p3":"","p4":""}"#,
+            r#"{"p3":1}"#,
+        ],
+    );
     check(
         r#"{"type":"array","items":{"type":"string","pattern":"^[ab]/?$","maxLength":1},"uniqueItems":true}"#,
         &["[]", r#"["a"]"#, r#"["b","a"]"#],

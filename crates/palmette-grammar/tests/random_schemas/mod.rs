@@ -71,6 +71,9 @@ pub(crate) fn schemas() -> impl Strategy<Value = Value> {
         prop_oneof![
             two.clone().prop_map(|(a, b)| json!({"properties": {"a": a, "ab": b}})),
             two.clone().prop_map(
+                |(a, b)| json!({"properties": {"a": a, "c": b}, "additionalProperties": false})
+            ),
+            two.clone().prop_map(
                 |(a, b)| json!({"properties": {"a": a}, "required": ["b"], "additionalProperties": b})
             ),
             two.clone().prop_map(

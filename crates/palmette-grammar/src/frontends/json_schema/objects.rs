@@ -1,7 +1,7 @@
 //! Sets of objects.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     rc::Rc,
     sync::Arc,
@@ -131,6 +131,9 @@ impl ObjectSet {
 
     /// The same set without what is said twice; `None` when it is plainly empty.
     fn normalised(mut self, goals: &mut Goals) -> Option<Self> {
+        if !self.settle_exists(goals) {
+            return None;
+        }
         let too_many = self.max.is_some_and(|max| {
             let required = self.required.len() as u64;
             self.min > max || required > max || (max == 0 && !self.exists.is_empty())
@@ -149,6 +152,41 @@ impl ObjectSet {
         });
         self.members = news.collect();
         Some(self)
+    }
+
+    /// Says by names what members must exist, where a scope lists all names there may be: a single one is required. `false` where
+    /// there is none.
+    fn settle_exists(&mut self, goals: &mut Goals) -> bool {
+        let Some(closed) = self.scopes.iter().find(|scope| scope.is_closed()).cloned() else {
+            return true;
+        };
+        for Exists { names, goal } in std::mem::take(&mut self.exists) {
+            let mut possible = BTreeSet::new();
+            for (name, _) in &closed.properties {
+                let value = self.value(name, goals);
+                if goals.all_of([value, goal]) != GoalId::NEVER && names.contains(name) {
+                    possible.insert(Arc::clone(name));
+                }
+            }
+            match possible.len() {
+                0 => return false,
+                1 => {
+                    let name = possible.pop_first().expect("one");
+                    let member = self.members.entry(Arc::clone(&name)).or_insert(GoalId::ANY);
+                    *member = goals.all_of([*member, goal]);
+                    if !self.required.contains(&name) {
+                        self.required.push(name);
+                    }
+                }
+                _ => {
+                    let exists = Exists { names: StringSet::OneOf(possible), goal };
+                    if !self.exists.contains(&exists) {
+                        self.exists.push(exists);
+                    }
+                }
+            }
+        }
+        true
     }
 
     /// Whether it is plain that every object of this set is in `other`.
@@ -216,6 +254,11 @@ impl ObjectSet {
 }
 
 impl Scope {
+    /// Whether there may be no member that is not declared.
+    fn is_closed(&self) -> bool {
+        self.others == GoalId::NEVER && self.patterns.is_empty()
+    }
+
     fn value(&self, name: &str) -> Vec<GoalId> {
         let declared = self.properties.iter().find(|(declared, _)| **declared == *name);
         self.value_with(name, declared.map(|(_, goal)| *goal))
