@@ -129,7 +129,7 @@ impl StringSet {
                 let opposed = all.iter().any(|texts| match texts.regex() {
                     Regex::Not(inner) => all.iter().any(|other| *other.regex() == **inner),
                     Regex::Never => true,
-                    _ => false,
+                    _ => all.iter().any(|other| begin_otherwise(texts.regex(), other.regex())),
                 });
                 (max.is_none_or(|max| min <= max) && !opposed).then_some(Self::All {
                     min,
@@ -163,5 +163,41 @@ impl StringSet {
                 Regex::and(all.iter().map(|texts| texts.regex().clone()).chain(lengths))
             }
         }
+    }
+}
+
+/// Whether it is plain that no text begins as all do that `one` matches and as all do that `other` matches.
+fn begin_otherwise(one: &Regex, other: &Regex) -> bool {
+    let (one, other) = (beginning(one), beginning(other));
+    one.chars().zip(other.chars()).any(|(a, b)| a != b)
+}
+
+/// What all texts begin with that `regex` matches, as far as it is spelled.
+fn beginning(regex: &Regex) -> &str {
+    match regex {
+        Regex::Literal(text) => text,
+        Regex::Concat(parts) => parts.first().map_or("", beginning),
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::regex::parse::{Dialect, Flags, parse_search};
+
+    #[test]
+    fn strings_that_begin_otherwise_have_none_in_common() {
+        let set = |pattern| {
+            StringSet::texts(parse_search(pattern, Dialect::Ecma, Flags::default()).expect(pattern))
+        };
+        let are_apart = |a, b| set(a).intersection(&set(b)).is_none();
+        assert!(are_apart("^x1-[a-z]+$", "^x2-[a-z]+$"));
+        assert!(are_apart("^x1-", "^y"));
+        assert!(are_apart("^x-(a|b)*", "^xy"));
+        assert!(!are_apart("^x-", "^x-y"));
+        assert!(!are_apart("^x?a", "^y?a"));
+        assert!(!are_apart("x", "^y"));
+        assert!(!are_apart("^x|a", "^y"));
     }
 }
