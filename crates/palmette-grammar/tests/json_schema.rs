@@ -143,6 +143,16 @@ fn patterns_and_names() {
         &[r#"{"ab":1}"#, r#"{"":1,"n":2}"#],
         &["{}", r#"{"no":1}"#, r#"{"abc":1}"#, r#"{"a":1,"b":1,"c":1}"#],
     );
+    let patterns: Vec<String> =
+        (0..20).map(|at| format!(r#""^p{at}-":{{"minimum":{at}}}"#)).collect();
+    check(
+        &format!(
+            r#"{{"patternProperties":{{{}}},"additionalProperties":false}}"#,
+            patterns.join(",")
+        ),
+        &["{}", r#"{"p0-":0,"p1-x":1,"p19-":19}"#, r#"{"p10-":10,"p1-":1}"#],
+        &[r#"{"p20-":1}"#, r#"{"p10-":1}"#, r#"{"p1":1}"#],
+    );
 }
 
 #[test]
@@ -348,6 +358,27 @@ fn what_no_other_part_has_looked_at() {
         r#"{"not":{"properties":{"a":{"const":1}},"unevaluatedProperties":false}}"#,
         &[r#"{"a":2}"#, r#"{"b":1}"#],
         &["{}", r#"{"a":1}"#, "1"],
+    );
+    // Of many conditions at most one holds.
+    let conditions: Vec<String> = (0..30)
+        .map(|at| {
+            format!(
+                r#"{{"if":{{"properties":{{"type":{{"const":"t{at}"}}}}}},"then":{{"properties":{{"p{at}":{{"type":"null"}}}}}}}}"#
+            )
+        })
+        .collect();
+    check(
+        &format!(
+            r#"{{"properties":{{"type":{{"type":"string"}}}},"required":["type"],"allOf":[{}],"unevaluatedProperties":false}}"#,
+            conditions.join(",")
+        ),
+        &[r#"{"type":"t3"}"#, r#"{"p29":null,"type":"t29"}"#, r#"{"type":"other"}"#, "[1]"],
+        &[
+            "{}",
+            r#"{"type":"t3","p3":1}"#,
+            r#"{"type":"t3","p4":null}"#,
+            r#"{"type":"other","p3":null}"#,
+        ],
     );
 }
 

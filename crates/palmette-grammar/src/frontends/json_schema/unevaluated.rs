@@ -75,13 +75,13 @@ impl Compiler<'_> {
                 Keyword::Properties => asked.objects = std::mem::take(&mut left.objects),
                 Keyword::Items => asked.arrays = std::mem::take(&mut left.arrays),
             }
-            for way in self.ways(schema, keyword, Ways::Overlapping, false)? {
+            // What no value of these can do is left out early: conditions mostly exclude one another.
+            for way in self.ways_of(&asked, schema, keyword, Ways::Overlapping, false)? {
                 let rest = match keyword {
                     Keyword::Properties => Cases::object(way.seen.rest_of_members(goal)),
                     Keyword::Items => self.rest_of_items(at, &way.seen, goal)?,
                 };
-                let held = self.meet(&asked, &way.holds)?;
-                let held = self.meet(&held, &rest)?;
+                let held = self.meet(&way.holds, &rest)?;
                 left = self.join(left, &held)?;
             }
             cases = left;
@@ -141,8 +141,20 @@ impl Compiler<'_> {
         apart: Ways,
         within: bool,
     ) -> Result<Vec<Way>> {
+        self.ways_of(&Cases::all(), schema, keyword, apart, within)
+    }
+
+    /// The [`ways`](Self::ways) of those values that are in `cases`.
+    fn ways_of(
+        &mut self,
+        cases: &Cases,
+        schema: JsonId,
+        keyword: Keyword,
+        apart: Ways,
+        within: bool,
+    ) -> Result<Vec<Way>> {
         if self.source.object(schema).is_none() {
-            return Ok(vec![Way::nothing()]);
+            return Ok(vec![Way::if_only(cases.clone())]);
         }
         self.nesting += 1;
         if self.nesting > self.options.limits.max_nesting {
@@ -151,7 +163,7 @@ impl Compiler<'_> {
         let scope = self.entered(self.scope, schema);
         let outer = std::mem::replace(&mut self.scope, scope);
         let seen = self.own_seen(schema, keyword, within)?;
-        let mut ways = vec![Way { holds: Cases::all(), seen }];
+        let mut ways = vec![Way { holds: cases.clone(), seen }];
         for part in self.parts(schema)? {
             let options = match part {
                 Part::All(schemas) => {
@@ -316,7 +328,7 @@ impl Compiler<'_> {
         for one in &first {
             for other in &second {
                 let holds = self.meet(&one.holds, &other.holds)?;
-                if holds != Cases::none() {
+                if !self.is_empty_union(&holds) {
                     ways.push(Way { holds, seen: one.seen.with(&other.seen) });
                 }
             }
