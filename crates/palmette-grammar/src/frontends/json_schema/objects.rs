@@ -212,7 +212,7 @@ impl ObjectSet {
 
     /// Some of what it says, at a glance.
     pub(super) fn outline(&self) -> Outline {
-        let required = self.required.iter().map(|name| place_of(name));
+        let required = self.required.iter().map(place_of);
         let exists = self.exists.iter().map(place_of);
         let names = self.names.iter().map(|goal| place_of((goal, "name")));
         Outline(required.chain(exists).chain(names).fold(0, |bits, place| bits | 1 << place))
