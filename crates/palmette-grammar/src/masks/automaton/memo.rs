@@ -1,7 +1,7 @@
 //! What has been found out: nodes that read a stack from the top, and masks.
 
 use hashbrown::{HashMap, HashSet};
-use palmette_core::TokenId;
+use palmette_core::{TokenId, mask};
 
 use super::explore::Explorer;
 use super::found::FoundMasks;
@@ -303,7 +303,7 @@ impl Memo {
                 slice = vocabulary.slice_of(recognizer, lexer, states[0])?;
                 match &slice {
                     Some(slice) => {
-                        self.words.copy_from_slice(slice.mask());
+                        mask::copy(slice.mask(), &mut self.words);
                         slice.rest()
                     }
                     None => vocabulary.trie(),

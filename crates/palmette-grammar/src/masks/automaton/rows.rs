@@ -1,6 +1,7 @@
 //! Masks, each kept once, and small where few tokens may follow or where it is nearly another.
 
 use hashbrown::HashTable;
+use palmette_core::mask::copy;
 
 use super::memo::MaskId;
 
@@ -63,9 +64,9 @@ impl Rows {
     /// Writes a mask.
     pub(super) fn copy(&self, row: &Row, mask: &mut [u32]) {
         match row.form {
-            Form::Whole => mask.copy_from_slice(&row.words),
+            Form::Whole => copy(&row.words, mask),
             Form::Few => mask.fill(0),
-            Form::Near(other) => mask.copy_from_slice(&self.row(other).words),
+            Form::Near(other) => copy(&self.row(other).words, mask),
         }
         if row.form != Form::Whole {
             row.told().for_each(|(at, word)| mask[at] = word);
