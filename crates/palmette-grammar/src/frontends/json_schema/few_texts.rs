@@ -89,12 +89,7 @@ mod tests {
             few_texts(&regex).map(|texts| texts.into_iter().collect::<Vec<_>>())
         };
         assert_eq!(of("^ab$").unwrap(), ["ab"]);
-        assert_eq!(
-            of("^(a|b)7$").unwrap(),
-            ["a7", "b7"],
-            "{:?}",
-            parse_search("^(a|b)7$", Dialect::Ecma, Flags::default())
-        );
+        assert_eq!(of("^(a|b)7$").unwrap(), ["a7", "b7"]);
         assert_eq!(of("^a?$").unwrap(), ["", "a"]);
         assert_eq!(of("^a$|^b$").unwrap(), ["a", "b"]);
         assert_eq!(of("^(?!b)[ab]$").unwrap(), ["a"]);
