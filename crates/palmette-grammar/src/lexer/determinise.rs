@@ -37,6 +37,8 @@ pub(super) struct Determiniser {
     /// Found when a lexeme first begins under a condition.
     beginnings: Vec<Beginning>,
     max_states: usize,
+    /// What the states and their meanings keep elsewhere.
+    list_bytes: usize,
 }
 
 /// What is known of how a terminal's lexemes begin.
@@ -130,6 +132,7 @@ impl Determiniser {
             meanings: Vec::new(),
             beginnings: Vec::new(),
             max_states: limits.max_states,
+            list_bytes: 0,
         };
         if made.longest {
             made.find_shadowed(grammar, budget)?;
@@ -151,8 +154,9 @@ impl Determiniser {
 
     /// About how much memory everything here takes.
     pub(super) fn bytes(&self) -> usize {
-        let live: usize = self.meanings.iter().map(|meaning| size_of_val(&*meaning.live)).sum();
-        self.expressions.bytes() + 2 * (live + self.meanings.capacity() * size_of::<Meaning>())
+        self.expressions.bytes()
+            + self.list_bytes
+            + self.meanings.capacity() * (2 * size_of::<Meaning>() + size_of::<State>())
     }
 
     pub(super) fn start(
@@ -309,7 +313,8 @@ impl Determiniser {
         }
         let exprs = meaning.live.iter().map(|&(_, expr)| expr).chain([meaning.pending]);
         let classes = self.expressions.classes(exprs);
-        let row = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
+        let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
+        self.list_bytes += size_of_val(&*row) + 2 * size_of_val(&*meaning.live);
         let may_end = meaning.fresh && self.expressions.holds_at_end(meaning.pending);
         let ends = std::sync::OnceLock::new();
         states.push(index, State { classes, row, possible, may_end, ends });

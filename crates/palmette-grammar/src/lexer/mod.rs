@@ -316,19 +316,19 @@ impl Lexer {
     /// What was built so far.
     pub fn statistics(&self) -> LexerStatistics {
         let determiniser = self.determiniser();
-        let (mut transitions, mut bytes) = (0, determiniser.bytes());
-        for index in 0..determiniser.num_states() {
-            let state = self.states.get(index);
-            let known = |entry: &&AtomicU32| entry.load(Ordering::Relaxed) != UNKNOWN;
-            transitions += state.row.iter().filter(known).count();
-            bytes += size_of::<State>() + size_of_val(&*state.row);
-        }
+        let known = |entry: &&AtomicU32| entry.load(Ordering::Relaxed) != UNKNOWN;
+        let rows = (0..determiniser.num_states()).map(|index| &self.states.get(index).row);
         LexerStatistics {
             states: determiniser.num_states(),
-            transitions,
+            transitions: rows.map(|row| row.iter().filter(known).count()).sum(),
             expressions: determiniser.num_expressions(),
-            bytes,
+            bytes: determiniser.bytes(),
         }
+    }
+
+    /// About how much memory it takes by now.
+    pub fn bytes(&self) -> usize {
+        self.determiniser().bytes()
     }
 
     fn state(&self, state: LexerState) -> &State {

@@ -14,7 +14,7 @@ pub struct Expected {
 }
 
 /// A lexeme that a text may go on with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lexeme {
     pub(crate) lexer: LexerState,
     /// Whether it begins here, after one that ends.

@@ -104,7 +104,7 @@ impl Recognizer {
 
     /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
     pub fn bytes(&self) -> usize {
-        self.lexer.statistics().bytes + self.parser.tables().bytes()
+        self.lexer.bytes() + self.parser.tables().bytes()
     }
 
     /// Before the first byte; `None` when no text is in the language.

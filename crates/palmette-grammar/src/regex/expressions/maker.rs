@@ -77,6 +77,7 @@ impl Maker<'_, '_> {
             return Err(Exceeded::Expressions(self.limits.max_expressions));
         }
         let id = ExprId(self.nodes.len() as u32);
+        self.list_bytes += node.list_bytes();
         self.nodes.push(node);
         self.facts.push(facts);
         self.ids.insert_unique(hash, Interned { id, hash }, |known| known.hash);

@@ -184,6 +184,8 @@ pub(crate) struct Expressions {
     char_classes: HashMap<CharClass, ExprId>,
     /// Every UTF-8 text.
     utf8: ExprId,
+    /// What the nodes keep elsewhere.
+    list_bytes: usize,
     limits: ExpressionLimits,
 }
 
@@ -217,6 +219,7 @@ impl Expressions {
             relaxations: HashMap::new(),
             char_classes: HashMap::new(),
             utf8: ExprId::NEVER,
+            list_bytes: 0,
             limits,
         };
         made.making(&mut Budget::unlimited()).make_constants()?;
@@ -250,8 +253,7 @@ impl Expressions {
 
     /// About how much memory they take.
     pub(crate) fn bytes(&self) -> usize {
-        let lists: usize = self.nodes.iter().map(Node::list_bytes).sum();
-        lists
+        self.list_bytes
             + self.nodes.capacity() * (size_of::<Node>() + size_of::<Facts>())
             + self.ids.capacity() * (size_of::<Interned>() + 1)
             + self.derivatives.bytes()
