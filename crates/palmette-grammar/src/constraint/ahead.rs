@@ -54,6 +54,16 @@ pub enum CompletionStop {
     Cancelled,
 }
 
+impl From<Interrupted> for CompletionStop {
+    fn from(why: Interrupted) -> Self {
+        match why {
+            Interrupted::OutOfBudget { .. } | Interrupted::TooManyWays { .. } => Self::Steps,
+            Interrupted::OutOfBytes { .. } => Self::Bytes,
+            Interrupted::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
 /// A completion on a thread of its own. Dropping it stops the thread without waiting for it.
 #[derive(Debug)]
 pub struct BackgroundCompletion {
@@ -70,8 +80,12 @@ struct Shared {
 }
 
 impl GrammarConstraint {
-    /// Visits positions that texts come by, the likeliest first, so that masks there are known when they are asked for. Answers do
-    /// not change by it, only how long they take; asking at the same time is allowed.
+    /// Finds out what masks need before they are asked for. Answers do not change by it, only how long they take; asking at the same
+    /// time is allowed.
+    ///
+    /// First what tokens do to all that may be left of the grammar's terminals, whatever the text before them, until that takes as much
+    /// memory as [the limit](CompletionLimits::bytes) allows the constraint; grammars over a vocabulary share it. Then positions that
+    /// texts come by are visited, the likeliest first, so that masks there are known.
     ///
     /// From each position one byte of each kind that its lexemes tell apart is read. Positions that are reached by names which the
     /// grammar spells and by common bytes go before others, and those where tokens are likely to be cut before those within
@@ -133,6 +147,12 @@ impl GrammarConstraint {
             frontier.add(&self.recognizer, &alike, start, scratch)?;
         }
         completion.open = frontier.len();
+        if let Engine::Automaton(automaton) = &self.engine
+            && let Err(why) = automaton.prepare_pieces(&self.recognizer, limits.bytes, &mut budget)
+        {
+            completion.stopped = Some(why.into());
+            return Ok(completion);
+        }
         let mut visits: usize = 0;
         while let Some(open) = frontier.next() {
             if visits.is_multiple_of(BETWEEN_LOOKS) && self.bytes() > limits.bytes {
@@ -143,13 +163,7 @@ impl GrammarConstraint {
             match self.visit(open, &alike, &mut frontier, scratch, &mut budget) {
                 Ok(prepared) => completion.visited += usize::from(prepared),
                 Err(RecognizerError::Interrupted(why)) => {
-                    completion.stopped = Some(match why {
-                        Interrupted::OutOfBudget { .. } | Interrupted::TooManyWays { .. } => {
-                            CompletionStop::Steps
-                        }
-                        Interrupted::OutOfBytes { .. } => CompletionStop::Bytes,
-                        Interrupted::Cancelled => CompletionStop::Cancelled,
-                    });
+                    completion.stopped = Some(why.into());
                     break;
                 }
                 Err(error) => return Err(error),
@@ -170,7 +184,7 @@ impl GrammarConstraint {
         budget: &mut Budget<'_>,
     ) -> Result<bool, RecognizerError> {
         let recognizer = &*self.recognizer;
-        let (is_due, ways) = open.look(recognizer, self.vocabulary.trie(), scratch)?;
+        let (is_due, ways) = open.look(recognizer, self.vocabulary.trie(), frontier, scratch)?;
         let prepares = is_due && !open.is_prepared;
         let mut worth = Worth::Unknown;
         if prepares {

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -24,6 +25,8 @@ pub(super) struct Frontier {
     meant: HashSet<Vec<Key<Left>>>,
     open: BinaryHeap<Reverse<Open>>,
     num_added: usize,
+    /// By lexemes, and whether they were told apart by states of the lexer.
+    kinds: HashMap<(Vec<Lexeme>, bool), Arc<[Kind]>>,
 }
 
 /// A position to be visited, twice: at first bytes are read that lead to different lexemes which the parser takes, later all
@@ -112,21 +115,40 @@ impl Frontier {
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         let lexer = recognizer.lexer();
-        let (mut key, mut meaning) = (Vec::new(), Vec::new());
+        let mut key = Vec::new();
         for branch in open.position.branches() {
-            let terminals = recognizer.in_progress(branch, scratch)?.terminals;
             let state = lexer.within(branch.lexer, alike.bytes)?;
-            let tops = tops(&branch.stacks, alike.stack_depth);
-            meaning.push((lexer.left_of(state, &terminals), tops.clone()));
-            key.push((state, tops));
+            key.push((state, tops(&branch.stacks, alike.stack_depth)));
         }
-        if self.seen.insert(key) {
+        if !self.seen.contains(&key) {
+            let mut meaning = Vec::new();
+            for (branch, (state, tops)) in open.position.branches().iter().zip(&key) {
+                let terminals = recognizer.in_progress(branch, scratch)?.terminals;
+                meaning.push((lexer.left_of(*state, &terminals), tops.clone()));
+            }
+            self.seen.insert(key);
             let later = if self.meant.insert(meaning) { 0 } else { LATER };
             open.order = (open.order.0.saturating_add(later), self.num_added);
             self.num_added += 1;
             self.open.push(Reverse(open));
         }
         Ok(())
+    }
+
+    /// The kinds of bytes that go on with lexemes; `fine`, as [`kinds`] has it.
+    fn kinds(
+        &mut self,
+        lexer: &Lexer,
+        lexemes: Vec<Lexeme>,
+        fine: bool,
+    ) -> Result<Arc<[Kind]>, RecognizerError> {
+        let key = (lexemes, fine);
+        if let Some(known) = self.kinds.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let found: Arc<[Kind]> = kinds(lexer, &key.0, fine)?.into();
+        self.kinds.insert(key, Arc::clone(&found));
+        Ok(found)
     }
 
     /// Adds a position again after its first visit.
@@ -154,24 +176,25 @@ impl Open {
         &self,
         recognizer: &Recognizer,
         trie: &VocabularyTrie,
+        frontier: &mut Frontier,
         scratch: &mut RecognizerScratch,
     ) -> Result<(bool, Vec<Way>), RecognizerError> {
         let lexemes = recognizer.lexemes(&self.position, scratch)?;
-        let kinds = kinds(recognizer.lexer(), &lexemes, self.was_visited)?;
+        let kinds = frontier.kinds(recognizer.lexer(), lexemes, self.was_visited)?;
         let is_spelled = |kind: &Kind| kind.cost == SPELLED;
         let any_spelled = kinds.iter().any(is_spelled);
         let mut is_cut = self.was_visited
             || self.token.node == Token::NONE.node
             || kinds.iter().all(|kind| kind.cost == RARE);
-        let way = |kind: Kind| {
-            let Kind { byte, cost } = kind;
+        let way = |kind: &Kind| {
+            let Kind { byte, cost } = *kind;
             let longer = self.token.longer(trie, byte);
-            let is_likely = if any_spelled { is_spelled(&kind) } else { cost < RARE };
+            let is_likely = if any_spelled { is_spelled(kind) } else { cost < RARE };
             is_cut |= is_likely && longer.is_none();
             let token = longer.or_else(|| Token::NONE.longer(trie, byte)).unwrap_or(Token::NONE);
             Way { byte, cost, token }
         };
-        let ways = kinds.into_iter().map(way).collect();
+        let ways = kinds.iter().map(way).collect();
         Ok((is_cut, ways))
     }
 
@@ -205,8 +228,8 @@ impl Token {
         if self.node != 0 && other(self.last, byte) {
             return None;
         }
-        let child = trie.children(self.node).find(|child| child.byte == byte)?;
-        Some(Self { node: child.index, last: byte })
+        let node = trie.child(self.node, byte)?;
+        Some(Self { node, last: byte })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Mask engines: which tokens may follow a position.
 
 mod automaton;
+mod mask_row;
 mod pieces;
 mod walk;
 

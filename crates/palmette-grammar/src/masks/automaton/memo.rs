@@ -32,8 +32,8 @@ pub(super) struct Memo {
     explorer: Explorer,
     /// The mask in the making.
     pub(super) words: Vec<u32>,
-    /// Of nodes and masks.
-    pub(super) bytes: usize,
+    /// Of the nodes.
+    node_bytes: usize,
     /// How often everything was dropped; ids of masks mean something until the next time.
     pub(super) generation: u32,
 }
@@ -92,9 +92,14 @@ impl Memo {
         Self { generation: dropped.generation.wrapping_add(1), ..Self::default() }
     }
 
+    /// The memory of nodes and masks.
+    pub(super) fn bytes(&self) -> usize {
+        self.node_bytes + self.masks.memory_bytes()
+    }
+
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(super) fn all_bytes(&self) -> usize {
-        self.bytes + self.union_bytes + self.lexemes.as_ref().map_or(0, Lexemes::bytes)
+        self.bytes() + self.union_bytes + self.lexemes.as_ref().map_or(0, Lexemes::bytes)
     }
 
     /// Writes the mask of a position, or says what it needs.
@@ -239,12 +244,7 @@ impl Memo {
                 (node.lexer, node.states.clone(), at)
             }
         };
-        self.words.clear();
-        self.words.resize(vocabulary.num_words(), 0);
-        let lexemes = match &mut self.lexemes {
-            Some(lexemes) if lexemes.pieces().memory_bytes() <= MAX_PIECE_BYTES => lexemes,
-            outdated => outdated.insert(Lexemes::new(vocabulary.pieces())),
-        };
+        let lexemes = current(&mut self.lexemes, vocabulary);
         let reading = Reading {
             recognizer,
             trie: vocabulary.trie(),
@@ -252,10 +252,10 @@ impl Memo {
             memory: &mut self.reading,
             budget,
         };
-        match reading.fill(lexer, &states, lowest, &mut self.words) {
+        match reading.fill(lexer, &states, lowest, vocabulary.num_words()) {
             Ok(()) => {
                 let states: Box<[_]> = self.reading.read().into();
-                let mask = self.intern();
+                let mask = self.masks.intern_gathered(self.reading.gathered());
                 let node = self.node(lexer, &states);
                 self.nodes[node.0 as usize].known = Known::All(mask);
                 Ok(())
@@ -263,6 +263,11 @@ impl Memo {
             Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
             Err(Unread::Interrupted(why)) => Err(why.into()),
         }
+    }
+
+    /// The grammar's lexemes as pieces.
+    pub(super) fn lexemes(&mut self, vocabulary: &VocabularySlices) -> &mut Lexemes {
+        current(&mut self.lexemes, vocabulary)
     }
 
     /// Remembers the union of several masks.
@@ -292,7 +297,8 @@ impl Memo {
             [above @ .., _] => Some(self.node(lexer, above)),
             [] => None,
         };
-        self.words.fill(0);
+        self.words.clear();
+        self.words.resize(vocabulary.num_words(), 0);
         let slice;
         let trie = match above.map(|above| &self.nodes[above.0 as usize].known) {
             Some(Known::Some(mask, undecided)) => {
@@ -330,7 +336,7 @@ impl Memo {
             Known::All(mask)
         } else {
             let undecided = vocabulary.trie_of(undecided);
-            self.bytes += undecided.memory_bytes();
+            self.node_bytes += undecided.memory_bytes();
             Known::Some(mask, undecided)
         };
     }
@@ -355,7 +361,7 @@ impl Memo {
             };
             if at == next {
                 let states = &states[..depth];
-                self.bytes += size_of::<Node>() + size_of_val(states);
+                self.node_bytes += size_of::<Node>() + size_of_val(states);
                 let (known, children) = (Known::Nothing, Vec::new());
                 self.nodes.push(Node { lexer, states: states.into(), known, children });
             }
@@ -366,8 +372,14 @@ impl Memo {
 
     /// The number of the mask in the making, which is stored once.
     pub(super) fn intern(&mut self) -> MaskId {
-        let (id, bytes) = self.masks.intern(&self.words);
-        self.bytes += bytes;
-        id
+        self.masks.intern(&self.words)
     }
+}
+
+/// The lexemes, anew where the pieces that they are numbers into have become too many.
+fn current<'l>(lexemes: &'l mut Option<Lexemes>, vocabulary: &VocabularySlices) -> &'l mut Lexemes {
+    if lexemes.as_ref().is_some_and(|known| known.pieces().memory_bytes() > MAX_PIECE_BYTES) {
+        *lexemes = None;
+    }
+    lexemes.get_or_insert_with(|| Lexemes::new(vocabulary.pieces()))
 }

@@ -10,6 +10,7 @@
 //! tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is approximated. Lexer
 //! states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
+mod bases;
 mod explore;
 mod found;
 mod memo;
@@ -21,12 +22,14 @@ mod views;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::pieces::{PiecesAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
-use crate::{Budget, Interrupted};
+use crate::{Budget, Interrupted, TerminalId};
 use found::FoundMasks;
 pub(crate) use memo::MaskId;
 use memo::{Memo, Missing};
 pub(crate) use saved::{Above, SavedMemo, SavedNode, UNREAD};
+use slices::MAX_PIECE_BYTES;
 pub use slices::VocabularySlices;
 
 /// Nodes and masks take at most this much memory unless told otherwise.
@@ -71,7 +74,7 @@ impl MaskAutomaton {
     pub fn statistics(&self) -> AutomatonStatistics {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
         let (nodes, masks) = (memo.nodes.len(), memo.masks.len());
-        AutomatonStatistics { nodes, masks, bytes: memo.bytes }
+        AutomatonStatistics { nodes, masks, bytes: memo.bytes() }
     }
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
@@ -156,6 +159,47 @@ impl MaskAutomaton {
             memo.find(position, &mut FoundMasks::default())
         })?;
         Ok(asked > 1)
+    }
+
+    /// Finds out what tokens do to all that may be left of the grammar's terminals, which grammars over the vocabulary share, until that
+    /// takes `max_bytes` more than before. Nothing where lexemes compete, whose masks are walked.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub(crate) fn prepare_pieces(
+        &self,
+        recognizer: &Recognizer,
+        max_bytes: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Interrupted> {
+        let lexer = recognizer.lexer();
+        if !lexer.remainders(lexer.start(), |left| left.independent) {
+            return Ok(());
+        }
+        let stopped = |found: Result<bool, Unread>| match found {
+            Ok(more) => Ok(more),
+            Err(Unread::Interrupted(why)) => Err(why),
+            // It is walked whenever it is met.
+            Err(Unread::Unknown) => Ok(true),
+        };
+        let mut ahead = PiecesAhead::default();
+        for terminal in 0..recognizer.grammar().terminals().len() {
+            let terminal = TerminalId(terminal as u32);
+            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+            if memo.all_bytes() > self.max_bytes / 4 {
+                // The rest is for masks.
+                break;
+            }
+            let lexemes = memo.lexemes(&self.vocabulary);
+            stopped(ahead.add(lexemes, lexer, terminal, budget).map(|()| true))?;
+        }
+        let (trie, num_words) = (self.vocabulary.trie(), self.vocabulary.num_words());
+        let pieces = self.vocabulary.pieces();
+        let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
+        while pieces.memory_bytes() <= most
+            && stopped(ahead.look(&pieces, trie, num_words, budget))?
+        {}
+        Ok(())
     }
 
     /// Asks until nothing is missing.

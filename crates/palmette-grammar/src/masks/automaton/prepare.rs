@@ -89,3 +89,44 @@ impl VocabularySlices {
         self.prepare(&recognizer, texts).expect("a small grammar");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use palmette_core::Vocabulary;
+
+    use super::*;
+
+    /// Every token of up to two of these characters.
+    fn vocabulary() -> Vocabulary {
+        let letters: Vec<String> = "{}\"abc1: ,x".chars().map(String::from).collect();
+        let pairs = letters.iter().flat_map(|a| letters.iter().map(move |b| format!("{a}{b}")));
+        let texts: Vec<String> = letters.iter().cloned().chain(pairs).collect();
+        Vocabulary::new(texts.iter().map(|text| Some(text.as_bytes())), []).expect("no end")
+    }
+
+    /// Texts that come by names, strings that count, patterns and numbers.
+    #[test]
+    fn nothing_is_left_to_be_found_out_of_pieces_that_were_found_out_ahead() {
+        let schema = r#"{"type": "object", "properties": {
+            "abc": {"type": "string", "maxLength": 9}, "abx": {"type": "integer"},
+            "x": {"type": "string", "pattern": "^(a|bc)+x?$"}}}"#;
+        let grammar = json_schema::parse(schema, &json_schema::JsonSchemaOptions::default());
+        let limits = RecognizerLimits::default();
+        let grammar = Arc::new(grammar.expect("a schema"));
+        let recognizer =
+            Recognizer::new(grammar, &limits, &mut Budget::unlimited()).expect("small");
+        let slices = Arc::new(VocabularySlices::new(Arc::new(vocabulary())));
+        let automaton = MaskAutomaton::new(Arc::clone(&slices));
+        automaton
+            .prepare_pieces(&recognizer, usize::MAX, &mut Budget::unlimited())
+            .expect("no limit");
+        let known = slices.pieces().num_analysed();
+        assert!(known > 20, "{known}");
+        let texts: [&[u8]; 2] = [
+            br#"{"abc" : "a1bcx", "abx": 1131, "ac": {"x": [1.5, true]}, "x": "abca"}"#,
+            br#"{"x":"bcbcx","abc":"","b":"aaaaaaaaaaaa"}"#,
+        ];
+        slices.prepare(&recognizer, texts).expect("small");
+        assert_eq!(slices.pieces().num_analysed(), known);
+    }
+}

@@ -3,31 +3,21 @@
 use hashbrown::HashTable;
 use palmette_core::mask::copy;
 
+use super::bases::{BaseId, Bases};
 use super::memo::MaskId;
+use crate::masks::mask_row::{hash_of_word, hash_of_words};
+use crate::masks::pieces::Gathered;
 
-/// A mask as it is kept.
-#[derive(Debug)]
+/// A mask as it is kept: the words of a base, or zeros, but for some that are told, each after its place.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    form: Form,
-    words: Box<[u32]>,
+    base: Option<BaseId>,
+    told: Box<[u32]>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// All words.
-    Whole,
-    /// The words that are not 0, each after its place.
-    Few,
-    /// The words that are not those of a whole mask, each after its place.
-    Near(MaskId),
-}
-
-/// A mask is kept by places where no more than one word of so many is told: filling one is then little more than clearing, or
-/// copying another.
-const FEW: usize = 32;
-
-/// So many whole masks, those made last, are looked at for one that a new mask is nearly.
-const MAX_NEAR: usize = 8;
+/// A mask is told by places where no more than one word of so many is: filling one is then little more than clearing, or copying
+/// the base.
+const FEW: usize = 8;
 
 /// Masks by number, equal ones under one.
 ///
@@ -38,14 +28,22 @@ pub(super) struct Rows {
     rows: Vec<Row>,
     hashes: Vec<u64>,
     ids: HashTable<MaskId>,
-    /// Of the whole ones, the one that was last of use first.
-    whole: Vec<MaskId>,
+    bases: Bases,
+    /// A mask in the making.
+    words: Vec<u32>,
+    /// Of the rows, without the bases.
+    bytes: usize,
 }
 
 impl Rows {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// About how much memory they take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes + self.bases.bytes()
     }
 
     /// One of them.
@@ -63,102 +61,160 @@ impl Rows {
 
     /// Writes a mask.
     pub(super) fn copy(&self, row: &Row, mask: &mut [u32]) {
-        match row.form {
-            Form::Whole => copy(&row.words, mask),
-            Form::Few => mask.fill(0),
-            Form::Near(other) => copy(&self.row(other).words, mask),
+        match row.base {
+            Some(base) => copy(self.bases.words(base), mask),
+            None => mask.fill(0),
         }
-        if row.form != Form::Whole {
-            row.told().for_each(|(at, word)| mask[at] = word);
-        }
+        row.told().for_each(|(at, word)| mask[at] = word);
     }
 
     /// Adds its tokens to a mask.
     pub(super) fn insert(&self, row: &Row, mask: &mut [u32]) {
+        let Some(base) = row.base else {
+            row.told().for_each(|(at, word)| mask[at] |= word);
+            return;
+        };
         let unite = |mask: &mut [u32], own: &[u32]| {
             mask.iter_mut().zip(own).for_each(|(word, own)| *word |= own);
         };
-        match row.form {
-            Form::Whole => unite(mask, &row.words),
-            Form::Few => row.told().for_each(|(at, word)| mask[at] |= word),
-            Form::Near(other) => {
-                let other = &self.row(other).words;
-                let mut from = 0;
-                for (at, word) in row.told() {
-                    unite(&mut mask[from..at], &other[from..at]);
-                    mask[at] |= word;
-                    from = at + 1;
-                }
-                unite(&mut mask[from..], &other[from..]);
-            }
+        let base = self.bases.words(base);
+        let mut from = 0;
+        for (at, word) in row.told() {
+            unite(&mut mask[from..at], &base[from..at]);
+            mask[at] |= word;
+            from = at + 1;
         }
+        unite(&mut mask[from..], &base[from..]);
     }
 
     /// A mask as it is kept, without a number.
     pub(super) fn row_of(&mut self, mask: &[u32]) -> Row {
-        match differing(mask, None) {
-            Some(few) => Row { form: Form::Few, words: few.into() },
-            None => self.row_of_many(mask),
+        if let Some(few) = differing(mask, None) {
+            return Row { base: None, told: few.into() };
         }
-    }
-
-    /// [`row_of`](Self::row_of) where many words are not 0.
-    fn row_of_many(&mut self, mask: &[u32]) -> Row {
-        for at in 0..self.whole.len() {
-            let id = self.whole[at];
-            if let Some(words) = differing(mask, Some(&self.row(id).words)) {
-                self.whole[..=at].rotate_right(1);
-                return Row { form: Form::Near(id), words: words.into() };
+        for &base in self.bases.recent() {
+            if let Some(told) = differing(mask, Some(self.bases.words(base))) {
+                self.bases.used(base);
+                return Row { base: Some(base), told: told.into() };
             }
         }
-        Row { form: Form::Whole, words: mask.into() }
+        let base = self.bases.add(mask);
+        self.bases.used(base);
+        Row { base: Some(base), told: Box::default() }
     }
 
-    /// The number of a mask, and how much memory it takes that was not taken before.
-    pub(super) fn intern(&mut self, mask: &[u32]) -> (MaskId, usize) {
-        let few = differing(mask, None);
-        let hash = hash(few.as_deref().unwrap_or(mask));
-        let same = |id: &MaskId| {
-            let row = self.row(*id);
-            self.hashes[id.0 as usize] == hash
-                && match (row.form, &few) {
-                    (Form::Few, Some(few)) => *row.words == **few,
-                    (Form::Whole, None) => *row.words == *mask,
-                    (Form::Near(other), None) => {
-                        let differing = differing(mask, Some(&self.row(other).words));
-                        differing.is_some_and(|words| *words == *row.words)
-                    }
-                    _ => false,
-                }
-        };
-        if let Some(&known) = self.ids.find(hash, same) {
-            return (known, 0);
+    /// The number of a mask.
+    pub(super) fn intern(&mut self, mask: &[u32]) -> MaskId {
+        let hash = hash_of_words(mask);
+        self.find(hash, |row| self.is(row, mask)).unwrap_or_else(|| {
+            let row = self.row_of(mask);
+            self.add(hash, row)
+        })
+    }
+
+    /// [`intern`](Self::intern) for a mask as it was found.
+    pub(super) fn intern_gathered(&mut self, gathered: &Gathered) -> MaskId {
+        let mut words = std::mem::take(&mut self.words);
+        let base = self.bases.of_union(gathered.rows(), &mut words);
+        let base_words = base.map(|base| self.bases.words(base));
+        let mut hash = base.map_or(0, |base| self.bases.hash(base));
+        let mut told = Vec::new();
+        for (at, word) in gathered.words() {
+            let base_word = base_words.map_or(0, |words| words[at]);
+            if word != base_word {
+                told.extend([at as u32, word]);
+                let change = hash_of_word(at, word).wrapping_sub(hash_of_word(at, base_word));
+                hash = hash.wrapping_add(change);
+            }
         }
+        let row = Row { base, told: told.into() };
+        let same = self.find(hash, |other| *other == row || self.are_equal(other, &row));
+        let found = match same {
+            Some(known) => known,
+            None if row.told.len() / 2 * FEW <= gathered.num_words() => self.add(hash, row),
+            None => {
+                words.resize(gathered.num_words(), 0);
+                self.copy(&row, &mut words);
+                let row = self.row_of(&words);
+                self.add(hash, row)
+            }
+        };
+        self.words = words;
+        found
+    }
+
+    fn find(&self, hash: u64, mut same: impl FnMut(&Row) -> bool) -> Option<MaskId> {
+        let same = |id: &MaskId| self.hashes[id.0 as usize] == hash && same(self.row(*id));
+        self.ids.find(spread(hash), same).copied()
+    }
+
+    /// Whether two rows are the same mask, kept in two ways.
+    fn are_equal(&self, a: &Row, b: &Row) -> bool {
+        let bases = [a, b].map(|row| row.base.map(|base| self.bases.words(base)));
+        let same_between = |from: usize, to: usize| match bases {
+            [Some(a), Some(b)] => a[from..to] == b[from..to],
+            [Some(one), None] | [None, Some(one)] => one[from..to].iter().all(|&word| word == 0),
+            [None, None] => true,
+        };
+        let [mut a, mut b] = [a, b].map(|row| row.told().peekable());
+        let mut from = 0;
+        loop {
+            let places = [a.peek(), b.peek()].map(|told| told.map(|&(at, _)| at));
+            let Some(at) = places.into_iter().flatten().min() else { break };
+            let told = [&mut a, &mut b].map(|told| told.next_if(|&(other, _)| other == at));
+            let words = [0, 1].map(|row: usize| match (told[row], bases[row]) {
+                (Some((_, word)), _) => word,
+                (None, base) => base.map_or(0, |base| base[at]),
+            });
+            if words[0] != words[1] || !same_between(from, at) {
+                return false;
+            }
+            from = at + 1;
+        }
+        let num_words = bases.into_iter().flatten().map(<[u32]>::len).max().unwrap_or(from);
+        same_between(from, num_words)
+    }
+
+    /// Whether it is this mask.
+    fn is(&self, row: &Row, mask: &[u32]) -> bool {
+        let base = row.base.map(|base| self.bases.words(base));
+        let same_between = |from: usize, to: usize| match base {
+            Some(base) => base[from..to] == mask[from..to],
+            None => mask[from..to].iter().all(|&word| word == 0),
+        };
+        let mut from = 0;
+        let told_are_same = row.told().all(|(at, word)| {
+            let same = mask[at] == word && same_between(from, at);
+            from = at + 1;
+            same
+        });
+        told_are_same && same_between(from, mask.len())
+    }
+
+    fn add(&mut self, hash: u64, row: Row) -> MaskId {
         let id = MaskId(self.rows.len() as u32);
-        let row = match few {
-            Some(few) => Row { form: Form::Few, words: few.into() },
-            None => self.row_of_many(mask),
-        };
-        if row.form == Form::Whole {
-            self.whole.insert(0, id);
-            self.whole.truncate(MAX_NEAR);
-        }
-        let bytes = row.memory_bytes();
+        self.bytes += row.memory_bytes();
         self.rows.push(row);
         self.hashes.push(hash);
-        self.ids.insert_unique(hash, id, |id| self.hashes[id.0 as usize]);
-        (id, bytes)
+        self.ids.insert_unique(spread(hash), id, |id| spread(self.hashes[id.0 as usize]));
+        id
     }
 }
 
+/// A hash of which a table may look at some bits only.
+fn spread(hash: u64) -> u64 {
+    (hash ^ hash >> 32).wrapping_mul(0xFF51_AFD7_ED55_8CCD).rotate_left(31)
+}
+
 impl Row {
+    /// The memory that it does not share.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.words)
+        size_of::<Self>() + size_of_val(&*self.told)
     }
 
     /// Words and their places.
     fn told(&self) -> impl Iterator<Item = (usize, u32)> {
-        self.words.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1]))
+        self.told.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1]))
     }
 }
 
@@ -191,28 +247,62 @@ fn differing(mask: &[u32], other: Option<&[u32]>) -> Option<Vec<u32>> {
     Some(told)
 }
 
-/// A hash of words that is the same everywhere. Equal hashes are looked into, so it may be a weak one, which takes several
-/// words at once.
-fn hash(words: &[u32]) -> u64 {
-    const LANES: usize = 32;
-    let mut lanes = [0_u32; LANES];
-    let mix = |(lane, word): (&mut u32, &u32)| *lane = lane.rotate_left(7).wrapping_add(*word);
-    let chunks = words.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    chunks.for_each(|chunk| lanes.iter_mut().zip(chunk).for_each(mix));
-    lanes.iter_mut().zip(rest).for_each(mix);
-    lanes.into_iter().fold(words.len() as u64, |hash, lane| {
-        (hash ^ u64::from(lane)).wrapping_mul(0xFF51_AFD7_ED55_8CCD).rotate_left(31)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use palmette_core::TokenId;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::masks::mask_row::MaskRow;
+
+    const NUM_WORDS: usize = 200;
+
+    /// Sets as a row and words that are others there, and single tokens.
+    type Parts = (Vec<(usize, BTreeMap<u32, u32>)>, Vec<u32>);
+
+    fn parts() -> impl Strategy<Value = Parts> {
+        let word = prop::sample::select(vec![0, 1, 3, u32::MAX]);
+        let differing = prop::collection::btree_map(0..NUM_WORDS as u32, word, 0..4);
+        let sets = prop::collection::vec((0..3_usize, differing), 0..4);
+        (sets, prop::collection::vec(0..NUM_WORDS as u32 * 32, 0..40))
+    }
 
     proptest! {
+        /// However masks come, equal ones have one number, others have others, and each is what its parts say.
+        #[test]
+        fn gathered_masks_are_the_unions_of_their_parts(
+            masks in prop::collection::vec((parts(), any::<bool>()), 0..20),
+        ) {
+            let row = |factor: u32| (0..NUM_WORDS as u32).map(|at| at % 3 * factor).collect();
+            let base_rows = [0, 1, 5].map(|factor| Arc::new(MaskRow::new(row(factor))));
+            let (mut rows, mut found) = (Rows::default(), Vec::<(Vec<u32>, MaskId)>::new());
+            for ((sets, tokens), as_words) in masks {
+                let mut expected = vec![0; NUM_WORDS];
+                for (row, differing) in &sets {
+                    let mut words = base_rows[*row].words().to_vec();
+                    differing.iter().for_each(|(&at, &word)| words[at as usize] = word);
+                    expected.iter_mut().zip(words).for_each(|(all, word)| *all |= word);
+                }
+                tokens.iter().for_each(|&token| expected[token as usize / 32] |= 1 << (token % 32));
+                let sets = sets.into_iter().map(|(row, differing)| {
+                    (Arc::clone(&base_rows[row]), differing.into_iter().collect())
+                });
+                let tokens = tokens.into_iter().map(TokenId);
+                let gathered = Gathered::of(NUM_WORDS, sets.collect(), tokens);
+                let id = if as_words { rows.intern(&expected) } else { rows.intern_gathered(&gathered) };
+                let mut copy = vec![u32::MAX; NUM_WORDS];
+                rows.copy(rows.row(id), &mut copy);
+                prop_assert_eq!(&copy, &expected);
+                for (other, known) in &found {
+                    prop_assert_eq!(*other == expected, *known == id);
+                }
+                found.push((expected, id));
+            }
+        }
+
         /// Equal masks have one number, others have others, and each is what it was.
         #[test]
         fn masks_stay_what_they_are(
@@ -228,7 +318,7 @@ mod tests {
             ),
         ) {
             let mut rows = Rows::default();
-            let ids: Vec<MaskId> = masks.iter().map(|mask| rows.intern(mask).0).collect();
+            let ids: Vec<MaskId> = masks.iter().map(|mask| rows.intern(mask)).collect();
             for (mask, &id) in masks.iter().zip(&ids) {
                 let first = masks.iter().position(|other| other == mask).unwrap();
                 prop_assert_eq!(id, ids[first]);

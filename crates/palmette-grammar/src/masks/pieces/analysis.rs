@@ -170,26 +170,34 @@ impl Analysing<'_, '_, '_> {
     fn walk(&mut self, piece: PieceId, most: usize) -> Result<Option<Analysis>, Unread> {
         let (mut stay, mut ends) = (Vec::new(), Vec::new());
         let (trie, mut path) = (self.trie, vec![self.steps.number(piece)?]);
-        let (mut index, mut left) = (1, most);
-        while index < trie.num_nodes() {
-            self.budget.spend(1)?;
-            let node = trie.node(index);
-            path.truncate(node.depth);
-            let from: Local = path[node.depth - 1];
-            match self.steps.advance(from, node.byte, self.budget)? {
-                Some(next) => {
-                    if left == 0 {
-                        return Ok(None);
+        let mut left = most;
+        for first in 0..=u8::MAX {
+            // Where few bytes go on at all, most of the time would go into coming by the root's other children.
+            let Some(mut index) = trie.child(0, first) else { continue };
+            if self.steps.advance(path[0], first, self.budget)?.is_none() {
+                continue;
+            }
+            let end = trie.end(index);
+            while index < end {
+                self.budget.spend(1)?;
+                let node = trie.node(index);
+                path.truncate(node.depth);
+                let from: Local = path[node.depth - 1];
+                match self.steps.advance(from, node.byte, self.budget)? {
+                    Some(next) => {
+                        if left == 0 {
+                            return Ok(None);
+                        }
+                        left -= 1;
+                        stay.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+                        if self.steps.ends(next) && trie.end(index) > index + 1 {
+                            ends.push(index as u32);
+                        }
+                        path.push(next);
+                        index += 1;
                     }
-                    left -= 1;
-                    stay.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
-                    if self.steps.ends(next) && trie.end(index) > index + 1 {
-                        ends.push(index as u32);
-                    }
-                    path.push(next);
-                    index += 1;
+                    None => index = trie.end(index),
                 }
-                None => index = trie.end(index),
             }
         }
         let suffixes = self.suffixes(&ends).into_iter().collect();

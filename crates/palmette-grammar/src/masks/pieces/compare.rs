@@ -9,11 +9,11 @@ use super::alike::Alike;
 use super::analysis::{Analysing, Analysis};
 use super::byte_groups::{Groups, NUM_GROUPS, group_bit};
 use super::steps::Local;
-use super::token_set::TokenSet;
+use super::token_set::{TokenSet, remove};
 
 /// How a piece differs from its model.
 pub(super) struct Comparison {
-    /// The tokens that stay within the model.
+    /// The tokens that stay within the model, where some bytes are deadly.
     words: Vec<u32>,
     /// Tokens with bytes of these groups do not stay, but for those that are inserted.
     deadly: Groups,
@@ -48,7 +48,7 @@ impl Comparison {
     ) -> Result<Option<Self>, Unread> {
         let deadly = alike.deadly;
         let mut found = Self {
-            words: model.stay.to_words(at.num_words),
+            words: if deadly == 0 { Vec::new() } else { model.stay.to_words(at.num_words) },
             deadly,
             inserted: Vec::new(),
             denied: Vec::new(),
@@ -57,59 +57,67 @@ impl Comparison {
         };
         let (trie, pieces, mut left) = (at.trie, at.pieces, most);
         let mut path = vec![Pair { own: Some(root.0), like: Some(root.1), apart: false }];
-        let mut index = 1;
-        while index < trie.num_nodes() {
-            at.budget.spend(1)?;
-            let node = trie.node(index);
-            path.truncate(node.depth);
-            let above = path[node.depth - 1];
-            let own = at.steps.advance_if(above.own, node.byte, at.budget)?;
-            let like = at.steps.advance_if(above.like, node.byte, at.budget)?;
-            let bit = group_bit(node.byte);
-            let apart = above.apart || deadly != 0 && alike.telling & !deadly & bit != 0;
-            let end = trie.end(index);
-            if own == like {
-                if apart && own.is_some() {
-                    found.restore(trie.tokens_in(trie.ranks(index)));
-                }
-                index = end;
+        for first in 0..=u8::MAX {
+            let Some(mut index) = trie.child(0, first) else { continue };
+            // Most bytes do not tell the two apart; the nodes after them are not looked at.
+            let own = at.steps.advance(root.0, first, at.budget)?;
+            if deadly == 0 && own == at.steps.advance(root.1, first, at.budget)? {
                 continue;
             }
-            let Some(own) = own else {
-                if apart || deadly & bit == 0 {
-                    found.denied.extend_from_slice(trie.tokens_in(trie.ranks(index)));
-                }
-                found.removed.push(index as u32..end as u32);
-                index = end;
-                continue;
-            };
-            if let Some(like) = like {
-                let (below, height) = (pieces.shape.below(index), pieces.shape.height(index));
-                if alike.holds((own, like), below, height) {
-                    if apart {
+            let last = trie.end(index);
+            while index < last {
+                at.budget.spend(1)?;
+                let node = trie.node(index);
+                path.truncate(node.depth);
+                let above = path[node.depth - 1];
+                let own = at.steps.advance_if(above.own, node.byte, at.budget)?;
+                let like = at.steps.advance_if(above.like, node.byte, at.budget)?;
+                let bit = group_bit(node.byte);
+                let apart = above.apart || deadly != 0 && alike.telling & !deadly & bit != 0;
+                let end = trie.end(index);
+                if own == like {
+                    if apart && own.is_some() {
                         found.restore(trie.tokens_in(trie.ranks(index)));
                     }
                     index = end;
                     continue;
                 }
-            }
-            if left == 0 {
-                return Ok(None);
-            }
-            left -= 1;
-            if apart || like.is_none() {
-                found.inserted.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
-            }
-            if end > index + 1 {
-                let ends = like.is_some_and(|like| at.steps.ends(like));
-                match (at.steps.ends(own), ends) {
-                    (true, false) => found.added.push(index as u32),
-                    (false, true) => found.removed.push(index as u32..index as u32 + 1),
-                    _ => {}
+                let Some(own) = own else {
+                    if apart || deadly & bit == 0 {
+                        found.denied.extend_from_slice(trie.tokens_in(trie.ranks(index)));
+                    }
+                    found.removed.push(index as u32..end as u32);
+                    index = end;
+                    continue;
+                };
+                if let Some(like) = like {
+                    let (below, height) = (pieces.shape.below(index), pieces.shape.height(index));
+                    if alike.holds((own, like), below, height) {
+                        if apart {
+                            found.restore(trie.tokens_in(trie.ranks(index)));
+                        }
+                        index = end;
+                        continue;
+                    }
                 }
+                if left == 0 {
+                    return Ok(None);
+                }
+                left -= 1;
+                if apart || like.is_none() {
+                    found.inserted.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+                }
+                if end > index + 1 {
+                    let ends = like.is_some_and(|like| at.steps.ends(like));
+                    match (at.steps.ends(own), ends) {
+                        (true, false) => found.added.push(index as u32),
+                        (false, true) => found.removed.push(index as u32..index as u32 + 1),
+                        _ => {}
+                    }
+                }
+                path.push(Pair { own: Some(own), like, apart });
+                index += 1;
             }
-            path.push(Pair { own: Some(own), like, apart });
-            index += 1;
         }
         Ok(Some(found))
     }
@@ -128,21 +136,22 @@ impl Comparison {
             while ranges.next_if(|range| range.end <= end).is_some() {}
             removed.extend(ranges.peek().filter(|range| range.contains(&end)).map(|_| end));
         }
-        at.like_model(model, self.stay(at), &removed, &self.added)
+        at.like_model(model, self.stay(at, model), &removed, &self.added)
     }
 
-    fn stay(&mut self, at: &Analysing<'_, '_, '_>) -> TokenSet {
-        let mut words = std::mem::take(&mut self.words);
+    fn stay(&mut self, at: &Analysing<'_, '_, '_>, model: &Analysis) -> TokenSet {
+        if self.deadly == 0 {
+            return model.stay.changed(&self.denied, &self.inserted, at.num_words);
+        }
+        let words = &mut self.words;
         for group in 0..NUM_GROUPS {
             if self.deadly >> group & 1 == 1 {
                 let having = at.pieces.shape.having(group);
                 words.iter_mut().zip(having).for_each(|(word, having)| *word &= !having);
             }
         }
-        for token in &self.denied {
-            words[token.index() / 32] &= !(1 << (token.index() % 32));
-        }
-        self.inserted.iter().for_each(|&token| mask::insert(&mut words, token));
+        remove(words, &self.denied);
+        self.inserted.iter().for_each(|&token| mask::insert(words, token));
         TokenSet::of_words(words)
     }
 }

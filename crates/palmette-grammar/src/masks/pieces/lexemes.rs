@@ -6,24 +6,35 @@ use std::sync::Arc;
 use super::{PieceId, Pieces, Unread};
 use crate::Budget;
 use crate::TerminalId;
-use crate::lexer::{Lexer, LexerState};
+use crate::lexer::{AppendOnly, Lexer, LexerState};
 use crate::regex::expressions::{ExprId, Expressions, Front};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
 /// many, and few tokens begin it.
 const LONG: usize = 3;
 
+/// Whether what begins so is best taken as one piece, rather than the text as it is.
+pub(super) fn is_one_piece(front: &Front) -> bool {
+    front.text.len() < LONG && (front.blanks.is_some() || front.text.is_empty())
+}
+
 /// What is left of a terminal of a grammar. A number into [`Lexemes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LexemeId(u32);
 
+impl LexemeId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What is left of a terminal, as its front and what comes then.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Lexeme {
     /// Any number of certain bytes.
     pub(super) blanks: Option<PieceId>,
     /// Then this text.
-    pub(super) text: Arc<[u8]>,
+    pub(super) text: Box<[u8]>,
     /// Then this.
     pub(super) rest: PieceId,
     /// All of it as one piece; `None` where the text is long, so that it is best taken as it is.
@@ -47,7 +58,8 @@ pub(in crate::masks) struct Lexemes {
     imported: HashMap<ExprId, ExprId>,
     /// By expression of the grammar; `None` when it matches nothing.
     by_expr: HashMap<ExprId, Option<LexemeId>>,
-    lexemes: Vec<Lexeme>,
+    lexemes: Arc<AppendOnly<Lexeme>>,
+    num_lexemes: usize,
     /// By terminal: its lexeme before the first byte.
     whole: Vec<Whole>,
     /// `None` where some terminal is no piece.
@@ -67,7 +79,8 @@ impl Lexemes {
             pieces,
             imported: HashMap::new(),
             by_expr: HashMap::new(),
-            lexemes: Vec::new(),
+            lexemes: Arc::new(AppendOnly::new()),
+            num_lexemes: 0,
             whole: Vec::new(),
             by_state: HashMap::new(),
         }
@@ -81,11 +94,12 @@ impl Lexemes {
     /// About how much memory they take, without the pieces.
     pub(in crate::masks) fn bytes(&self) -> usize {
         let maps = self.imported.len() + self.by_expr.len() + self.by_state.len();
-        maps * 32 + self.lexemes.len() * 64 + self.whole.len() * 8
+        maps * 32 + self.num_lexemes * 64 + self.whole.len() * 8
     }
 
-    pub(super) fn lexeme(&self, id: LexemeId) -> &Lexeme {
-        &self.lexemes[id.0 as usize]
+    /// All lexemes, those that are made later too.
+    pub(super) fn all(&self) -> &Arc<AppendOnly<Lexeme>> {
+        &self.lexemes
     }
 
     /// What is left of terminals in a state.
@@ -153,22 +167,23 @@ impl Lexemes {
         if !expressions.is_context_free(expr) {
             return Err(Unread::Unknown);
         }
-        let Front { blanks, text, rest } = expressions.making(budget).front(expr)?;
+        let front = expressions.making(budget).front(expr)?;
+        let known_whole = is_one_piece(&front);
+        let Front { blanks, text, rest } = front;
         let mut growing = self.pieces.growing();
         let mut piece = |expr| {
             let mut making = growing.expressions.making(budget);
             let here = making.import(expressions, expr, &mut self.imported)?;
             self.pieces.intern(&mut growing, here, budget)
         };
-        let known_whole = text.len() < LONG && (blanks.is_some() || text.is_empty());
         let made = match piece(rest)? {
             None => None,
             Some(rest) => {
                 let blanks = blanks.map(&mut piece).transpose()?.flatten();
                 let whole = if known_whole { piece(expr)? } else { None };
-                let id = LexemeId(self.lexemes.len() as u32);
-                self.lexemes.push(Lexeme { blanks, text: text.into(), rest, whole });
-                Some(id)
+                self.lexemes.push(self.num_lexemes, Lexeme { blanks, text, rest, whole });
+                self.num_lexemes += 1;
+                Some(LexemeId(self.num_lexemes as u32 - 1))
             }
         };
         self.by_expr.insert(expr, made);

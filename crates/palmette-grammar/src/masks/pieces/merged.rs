@@ -11,7 +11,7 @@ use palmette_core::{TokenId, mask};
 
 use super::analysis::{Analysing, Analysis};
 use super::steps::Local;
-use super::token_set::TokenSet;
+use super::token_set::{TokenSet, remove};
 use super::{PieceId, Pieces, Unread};
 use crate::Budget;
 use crate::lexer::AppendOnly;
@@ -154,16 +154,15 @@ impl Node {
         Self { piece, members: members.into(), height, next, below }
     }
 
-    /// Takes the tokens here and below out of a row.
-    fn take_out(&self, pieces: &Pieces, trie: &VocabularyTrie, words: &mut [u32]) {
+    /// Takes the tokens here and below out of a set.
+    fn take_out(&self, pieces: &Pieces, trie: &VocabularyTrie, remaining: &mut Remaining<'_>) {
         let tokens = || self.members.iter().map(|&m| trie.tokens_in(trie.ranks(m as usize)));
         let few = || tokens().map(<[TokenId]>::len).sum::<usize>() < MANY;
         if self.below.get().is_none() && few() {
-            for token in tokens().flatten() {
-                words[token.index() / 32] &= !(1 << (token.index() % 32));
-            }
+            tokens().for_each(|tokens| remaining.removed.extend_from_slice(tokens));
             return;
         }
+        let words = remaining.words();
         let row = self.below.get_or_init(|| {
             let mut row = vec![0; words.len()];
             tokens().flatten().for_each(|&token| mask::insert(&mut row, token));
@@ -193,6 +192,36 @@ impl Node {
     }
 }
 
+/// What is left of a set from which tokens are taken.
+struct Remaining<'a> {
+    set: &'a TokenSet,
+    num_words: usize,
+    /// The set as a row without some tokens, once many are to be taken out at once.
+    words: Option<Vec<u32>>,
+    /// Tokens to be taken out besides.
+    removed: Vec<TokenId>,
+}
+
+impl<'a> Remaining<'a> {
+    fn new(set: &'a TokenSet, num_words: usize) -> Self {
+        Self { set, num_words, words: None, removed: Vec::new() }
+    }
+
+    fn words(&mut self) -> &mut [u32] {
+        self.words.get_or_insert_with(|| self.set.to_words(self.num_words))
+    }
+
+    fn finish(self) -> TokenSet {
+        match self.words {
+            None => self.set.changed(&self.removed, &[], self.num_words),
+            Some(mut words) => {
+                remove(&mut words, &self.removed);
+                TokenSet::of_words(&words)
+            }
+        }
+    }
+}
+
 /// Whether a piece and its model may agree for some bytes though they are not equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counts {
@@ -213,7 +242,7 @@ impl Analysing<'_, '_, '_> {
         let (pieces, trie) = (self.pieces, self.trie);
         let known = pieces.analysis(trie, self.num_words, model, self.budget)?;
         let merged = pieces.piece(model).merged.get_or_init(|| Box::new(Merged::new(model)));
-        let mut words = known.stay.to_words(self.num_words);
+        let mut remaining = Remaining::new(&known.stay, self.num_words);
         let mut removed = Vec::new();
         let mut work = vec![(0, self.steps.number(piece)?)];
         while let Some((id, from)) = work.pop() {
@@ -228,7 +257,7 @@ impl Analysing<'_, '_, '_> {
                 let own = match self.after_all(from, &child.bytes)? {
                     Some(Some(own)) => own,
                     Some(None) => {
-                        node.take_out(pieces, trie, &mut words);
+                        node.take_out(pieces, trie, &mut remaining);
                         node.ends_below(trie, &known.ends, &mut removed);
                         continue;
                     }
@@ -256,7 +285,7 @@ impl Analysing<'_, '_, '_> {
             }
         }
         removed.sort_unstable();
-        Ok(Some(self.like_model(known, TokenSet::of_words(words), &removed, &[])))
+        Ok(Some(self.like_model(known, remaining.finish(), &removed, &[])))
     }
 
     /// What is left of a piece after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing

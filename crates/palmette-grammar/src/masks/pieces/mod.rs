@@ -11,13 +11,17 @@
 //! A mask is then put together from what stays, for those terminals that the parser takes, and what a walk over the
 //! tries of suffixes finds with the parser's stack at hand ([`reading`]).
 //!
+//! Pieces may be found out [ahead] too.
+//!
 //! That holds where terminals do not compete for lexemes ([`Lexing::Any`](crate::Lexing::Any)) and none looks at what is
 //! around its lexeme.
 
+mod ahead;
 mod alike;
 mod analysis;
 mod byte_groups;
 mod compare;
+mod gathered;
 mod lexemes;
 mod merged;
 mod models;
@@ -27,21 +31,28 @@ mod steps;
 mod suffixes;
 mod token_set;
 mod tops;
+mod unions;
 
 use hashbrown::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+pub(super) use ahead::PiecesAhead;
 use analysis::Analysis;
+pub(super) use gathered::Gathered;
 pub(super) use lexemes::Lexemes;
 use merged::Merged;
 pub(super) use reading::{Reading, ReadingMemory};
 use shape::TrieShape;
+use steps::StepTables;
 use suffixes::Suffixes;
+use unions::Unions;
 
 use crate::Budget;
 use crate::lexer::AppendOnly;
-use crate::regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
+use crate::regex::expressions::{
+    ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions, Front,
+};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Interrupted, LimitError};
 
@@ -100,6 +111,8 @@ pub(in crate::masks) struct Pieces {
     growing: Mutex<Growing>,
     suffixes: Suffixes,
     shape: TrieShape,
+    step_tables: StepTables,
+    unions: Unions,
     bytes: AtomicUsize,
     num_expressions: AtomicUsize,
 }
@@ -156,6 +169,8 @@ impl Pieces {
             suffixes: Suffixes::new(trie),
             bytes: AtomicUsize::new(shape.memory_bytes()),
             shape,
+            step_tables: StepTables::default(),
+            unions: Unions::default(),
             num_expressions: AtomicUsize::new(0),
         }
     }
@@ -191,6 +206,26 @@ impl Pieces {
     /// The bytes that a piece tells apart.
     fn classes(&self, piece: PieceId) -> &ByteClasses {
         &self.piece(piece).classes
+    }
+
+    /// What stands at a piece's front.
+    fn front(&self, piece: PieceId, budget: &mut Budget<'_>) -> Result<Front, Exceeded> {
+        let expr = self.piece(piece).expr;
+        self.growing().expressions.making(budget).front(expr)
+    }
+
+    /// A piece that goes on as this one does for so many bytes; it may be this one.
+    fn within(
+        &self,
+        piece: PieceId,
+        num_bytes: u32,
+        budget: &mut Budget<'_>,
+    ) -> Result<PieceId, Exceeded> {
+        let mut growing = self.growing();
+        let within =
+            growing.expressions.making(budget).within(self.piece(piece).expr, num_bytes)?;
+        let within = within.map(|expr| self.intern(&mut growing, expr, budget)).transpose()?;
+        Ok(within.flatten().unwrap_or(piece))
     }
 
     #[cold]
@@ -243,6 +278,10 @@ impl Pieces {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    fn take_bytes(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     fn piece(&self, piece: PieceId) -> &Piece {
         self.pieces.get(piece.0 as usize)
     }
@@ -250,5 +289,14 @@ impl Pieces {
     fn growing(&self) -> MutexGuard<'_, Growing> {
         // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil it.
         self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+impl Pieces {
+    /// Of how many pieces it is known what tokens do to them.
+    pub(in crate::masks) fn num_analysed(&self) -> usize {
+        let num_pieces = self.growing().num_pieces;
+        (0..num_pieces).filter(|&at| self.pieces.get(at).analysis.get().is_some()).count()
     }
 }

@@ -3,15 +3,14 @@
 use hashbrown::HashSet;
 use std::sync::Arc;
 
-use palmette_core::mask;
-
 use super::analysis::Except;
+use super::gathered::Gathered;
 use super::lexemes::{Lexeme, LexemeId};
 use super::suffixes::SuffixId;
 use super::tops::{Shift, TopId, Tops, TopsMemory};
 use super::{Lexemes, PieceId, Pieces, Unread};
 use crate::glr::StackNode;
-use crate::lexer::LexerState;
+use crate::lexer::{AppendOnly, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::Recognizer;
 use crate::vocabulary::VocabularyTrie;
@@ -30,8 +29,17 @@ pub(in crate::masks) struct ReadingMemory {
     exceptions: Vec<Arc<Except>>,
     shifts: Vec<Shift>,
     blank_nodes: Vec<SuffixId>,
+    /// The pieces that tokens may stay within, each once.
+    stayed: Vec<PieceId>,
+    /// Where lexemes may go on that begin alike, and what they have in common.
+    heads: Vec<Place>,
+    heads_of: Option<Head>,
     along: Vec<(SuffixId, PieceId)>,
+    gathered: Gathered,
 }
+
+/// What lexemes have in common that begin at one place: the blanks at their front, and the first byte of the text then, if there is one.
+type Head = (Place, Option<PieceId>, Option<u8>);
 
 /// A place in a trie of suffixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,31 +80,36 @@ enum After {
 }
 
 impl Reading<'_, '_> {
-    /// Sets the bits of the tokens that may follow a lexeme in progress on the stack that begins with `states`, the last of which is
-    /// that of `lowest`. The mask holds for all stacks that begin with as many states as [`ReadingMemory::read`] then has.
+    /// Finds the tokens that may follow a lexeme in progress on the stack that begins with `states`, the last of which is that of
+    /// `lowest`: [`ReadingMemory::gathered`] then has them, of masks of `num_words` words. They are right for all stacks that begin
+    /// with as many states as [`ReadingMemory::read`] has.
     pub(in crate::masks) fn fill(
         self,
         lexer: LexerState,
         states: &[StateId],
         lowest: StackNode<'_>,
-        words: &mut [u32],
+        num_words: usize,
     ) -> Result<(), Unread> {
         self.budget.spend(1)?;
         let in_progress = self.lexemes.in_progress(self.recognizer.lexer(), lexer, self.budget)?;
         let pieces = Arc::clone(self.lexemes.pieces());
+        let lexemes = Arc::clone(self.lexemes.all());
         let tops = Tops::new(std::mem::take(&mut self.memory.tops), states, lowest);
         self.memory.fronts.clear();
         self.memory.begins.clear();
         self.memory.seen.clear();
         self.memory.exceptions.clear();
-        let mut at = Filling { reading: self, pieces: &pieces, tops, words };
+        self.memory.stayed.clear();
+        self.memory.heads_of = None;
+        self.memory.gathered.clear(num_words);
+        let mut at = Filling { reading: self, pieces: &pieces, lexemes: &lexemes, tops };
         let whole = at.tops.whole();
         let result = if in_progress.fresh {
             at.begin_at_fronts(whole)
         } else {
             at.go_on(whole, &in_progress.live)
         };
-        let result = result.and_then(|()| at.begin_within());
+        let result = result.and_then(|()| at.begin_within()).and_then(|()| at.gather());
         at.reading.memory.tops = at.tops.finish();
         result
     }
@@ -107,14 +120,19 @@ impl ReadingMemory {
     pub(in crate::masks) fn read(&self) -> &[StateId] {
         self.tops.read()
     }
+
+    /// The tokens that it has found.
+    pub(in crate::masks) fn gathered(&self) -> &Gathered {
+        &self.gathered
+    }
 }
 
 /// A mask in the making.
-struct Filling<'a, 'b, 's, 'w> {
+struct Filling<'a, 'b, 's, 'p> {
     reading: Reading<'a, 'b>,
-    pieces: &'w Pieces,
+    pieces: &'p Pieces,
+    lexemes: &'p AppendOnly<Lexeme>,
     tops: Tops<'s>,
-    words: &'w mut [u32],
 }
 
 impl Filling<'_, '_, '_, '_> {
@@ -144,6 +162,36 @@ impl Filling<'_, '_, '_, '_> {
         Ok(())
     }
 
+    /// Adds the tokens that stay within pieces.
+    fn gather(&mut self) -> Result<(), Unread> {
+        let pieces = self.pieces;
+        let Reading { trie, ref mut budget, .. } = self.reading;
+        let ReadingMemory { gathered, stayed, .. } = &mut *self.reading.memory;
+        let num_words = gathered.num_words();
+        let mut large = Vec::new();
+        for &piece in &*stayed {
+            let stay = &pieces.analysis(trie, num_words, piece, budget)?.stay;
+            if stay.is_large() {
+                large.push(piece);
+            } else {
+                gathered.insert_all(stay);
+            }
+        }
+        large.sort_unstable();
+        if large.len() > 1
+            && let Some(union) = pieces.union(&large, num_words)
+        {
+            gathered.insert_row(&union);
+            return Ok(());
+        }
+        for piece in large {
+            let stay = &pieces.analysis(trie, num_words, piece, budget)?.stay;
+            pieces.add_bytes(stay.ask(num_words));
+            gathered.insert_all(stay);
+        }
+        Ok(())
+    }
+
     /// Adds the tokens that begin with a new lexeme.
     fn begin_at_fronts(&mut self, stack: TopId) -> Result<(), Unread> {
         self.each_lexeme(stack, |at, lexeme, after| at.at_front(lexeme, after))
@@ -155,22 +203,8 @@ impl Filling<'_, '_, '_, '_> {
             if !self.reading.memory.seen.insert((place, stack)) {
                 continue;
             }
-            let mut blanks_of = None;
             self.each_lexeme(stack, |at, lexeme, after| {
-                let lexeme = at.reading.lexemes.lexeme(lexeme).clone();
-                let Some(blanks) = lexeme.blanks else {
-                    return at.follow(place, &lexeme, after);
-                };
-                let mut nodes = std::mem::take(&mut at.reading.memory.blank_nodes);
-                if blanks_of != Some(blanks) {
-                    at.blank_nodes(place, blanks, &mut nodes)?;
-                    blanks_of = Some(blanks);
-                }
-                for &node in &nodes {
-                    at.follow(place.at(node), &lexeme, after)?;
-                }
-                at.reading.memory.blank_nodes = nodes;
-                Ok(())
+                at.begin_at(place, at.lexemes.get(lexeme.index()), after)
             })?;
         }
         Ok(())
@@ -215,7 +249,7 @@ impl Filling<'_, '_, '_, '_> {
     /// Adds the tokens that begin with what is left of a lexeme.
     fn at_front(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
         self.reading.budget.spend(1)?;
-        let lexeme = self.reading.lexemes.lexeme(lexeme).clone();
+        let lexeme = self.lexemes.get(lexeme.index());
         if let Some(whole) = lexeme.whole {
             if self.pieces.ends(whole) {
                 for &after in after {
@@ -230,11 +264,62 @@ impl Filling<'_, '_, '_, '_> {
                 Ok(())
             });
         }
-        self.follow(Place::FRONT, &lexeme, after)?;
-        match lexeme.blanks {
-            Some(blanks) => self.stay(blanks, |at, place| at.follow(place, &lexeme, after)),
-            None => Ok(()),
+        self.begin_at(Place::FRONT, lexeme, after)
+    }
+
+    /// Adds the tokens that go on at a place with a lexeme's blanks, its text and what comes then.
+    fn begin_at(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unread> {
+        let (first, text) = match &*lexeme.text {
+            [first, text @ ..] => (Some(*first), text),
+            [] => (None, &[] as _),
+        };
+        let head = (place, lexeme.blanks, first);
+        let mut heads = std::mem::take(&mut self.reading.memory.heads);
+        if self.reading.memory.heads_of != Some(head) {
+            self.find_heads(head, &mut heads)?;
+            self.reading.memory.heads_of = Some(head);
         }
+        for &head in &heads {
+            self.follow(head, text, lexeme.rest, after)?;
+        }
+        self.reading.memory.heads = heads;
+        Ok(())
+    }
+
+    /// Finds the places after what lexemes have in common, and adds the tokens that end on the way.
+    fn find_heads(
+        &mut self,
+        (place, blanks, first): Head,
+        heads: &mut Vec<Place>,
+    ) -> Result<(), Unread> {
+        heads.clear();
+        match blanks {
+            None => heads.push(place),
+            Some(blanks) if place == Place::FRONT => {
+                heads.push(place);
+                self.stay(blanks, |_, place| {
+                    heads.push(place);
+                    Ok(())
+                })?;
+            }
+            Some(blanks) => {
+                let mut nodes = std::mem::take(&mut self.reading.memory.blank_nodes);
+                self.blank_nodes(place, blanks, &mut nodes)?;
+                heads.extend(nodes.iter().map(|&node| place.at(node)));
+                self.reading.memory.blank_nodes = nodes;
+            }
+        }
+        if let Some(first) = first {
+            heads.retain_mut(|place| {
+                let after = self.pieces.suffixes.child(self.reading.trie, place.suffix, first);
+                if let Some(suffix) = after {
+                    *place = place.at(suffix);
+                    self.insert(*place);
+                }
+                after.is_some()
+            });
+        }
+        Ok(())
     }
 
     /// Adds the tokens that stay within a piece; shows what may be left of others.
@@ -245,8 +330,11 @@ impl Filling<'_, '_, '_, '_> {
     ) -> Result<(), Unread> {
         let pieces = self.pieces;
         let Reading { trie, ref mut budget, .. } = self.reading;
-        let analysis = pieces.analysis(trie, self.words.len(), piece, budget)?;
-        analysis.stay.insert_into(self.words);
+        let ReadingMemory { gathered, stayed, .. } = &mut *self.reading.memory;
+        let analysis = pieces.analysis(trie, gathered.num_words(), piece, budget)?;
+        if !stayed.contains(&piece) {
+            stayed.push(piece);
+        }
         for (suffix, except) in &analysis.suffixes {
             let known = &mut self.reading.memory.exceptions;
             let except = except.as_ref().map(|except| {
@@ -258,18 +346,24 @@ impl Filling<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Adds the tokens that go on with the lexeme's text and what comes then.
-    fn follow(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unread> {
+    /// Adds the tokens that go on with a text and what comes then.
+    fn follow(
+        &mut self,
+        place: Place,
+        text: &[u8],
+        rest: PieceId,
+        after: &[After],
+    ) -> Result<(), Unread> {
         self.reading.budget.spend(1)?;
         let mut at = place;
-        for &byte in &*lexeme.text {
+        for &byte in text {
             match self.pieces.suffixes.child(self.reading.trie, at.suffix, byte) {
                 Some(child) => at.suffix = child,
                 None => return Ok(()),
             }
             self.insert(at);
         }
-        self.along(at, lexeme.rest, after)
+        self.along(at, rest, after)
     }
 
     /// Adds the tokens that go on with a piece.
@@ -339,14 +433,15 @@ impl Filling<'_, '_, '_, '_> {
     /// Adds the tokens that are at their end.
     fn insert(&mut self, place: Place) {
         let node = self.pieces.suffixes.node(place.suffix);
+        let ReadingMemory { exceptions, gathered, .. } = &mut *self.reading.memory;
         let Some(except) = place.except else {
-            node.tokens().iter().for_each(|&token| mask::insert(self.words, token));
+            node.tokens().iter().for_each(|&token| gathered.insert(token));
             return;
         };
-        let except = &self.reading.memory.exceptions[except as usize];
+        let except = &exceptions[except as usize];
         for &token in node.tokens() {
             if !except.contains(token, node.depth()) {
-                mask::insert(self.words, token);
+                gathered.insert(token);
             }
         }
     }

@@ -1,6 +1,7 @@
-//! Pieces numbered for one walk, with their transitions in one table.
+//! Pieces numbered for walks, with their transitions in one table.
 
 use hashbrown::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use super::byte_groups::{Groups, group_bit};
 use super::{PieceId, Pieces, Unread};
@@ -10,10 +11,20 @@ use crate::Budget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Local(u16);
 
-/// Transitions that a walk has asked for: a step is one look-up.
+/// Transitions that a walk asks for: a step is one look-up. What it has found out is kept for later walks, which are likely to
+/// come by the same pieces.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     pieces: &'a Pieces,
+    table: StepTable,
+}
+
+/// The tables of walks that have ended, at most one for each walk that there was at the same time.
+#[derive(Debug, Default)]
+pub(super) struct StepTables(Mutex<Vec<StepTable>>);
+
+#[derive(Debug, Default)]
+struct StepTable {
     numbers: HashMap<PieceId, Local>,
     known: Vec<Known>,
     /// By piece and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
@@ -28,13 +39,19 @@ struct Known {
     incomplete: Groups,
 }
 
+/// A table of more pieces, which would take more than 4 MiB, is not kept.
+const MAX_KEPT: usize = 4096;
+
 const UNASKED: u16 = 0;
 const NOWHERE: u16 = 1;
 const FIRST: u16 = 2;
 
 impl<'a> Steps<'a> {
     pub(super) fn new(pieces: &'a Pieces) -> Self {
-        Self { pieces, numbers: HashMap::new(), known: Vec::new(), rows: Vec::new() }
+        let kept = pieces.step_tables.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let table = kept.unwrap_or_default();
+        pieces.take_bytes(table.memory_bytes());
+        Self { pieces, table }
     }
 
     /// The number of a piece.
@@ -42,28 +59,28 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// When a walk meets too many.
     pub(super) fn number(&mut self, piece: PieceId) -> Result<Local, Unread> {
-        if let Some(&known) = self.numbers.get(&piece) {
+        if let Some(&known) = self.table.numbers.get(&piece) {
             return Ok(known);
         }
-        if self.known.len() >= usize::from(u16::MAX - FIRST) {
+        if self.table.known.len() >= usize::from(u16::MAX - FIRST) {
             return Err(Unread::Unknown);
         }
-        let number = Local(self.known.len() as u16);
+        let number = Local(self.table.known.len() as u16);
         let ends = self.pieces.ends(piece);
-        self.known.push(Known { piece, ends, incomplete: Groups::MAX });
-        self.rows.push([UNASKED; 256]);
-        self.numbers.insert(piece, number);
+        self.table.known.push(Known { piece, ends, incomplete: Groups::MAX });
+        self.table.rows.push([UNASKED; 256]);
+        self.table.numbers.insert(piece, number);
         Ok(number)
     }
 
     /// The piece of a number.
     pub(super) fn piece(&self, local: Local) -> PieceId {
-        self.known[usize::from(local.0)].piece
+        self.table.known[usize::from(local.0)].piece
     }
 
     /// Whether the lexeme may end here.
     pub(super) fn ends(&self, local: Local) -> bool {
-        self.known[usize::from(local.0)].ends
+        self.table.known[usize::from(local.0)].ends
     }
 
     /// The piece after a byte.
@@ -74,7 +91,7 @@ impl<'a> Steps<'a> {
         byte: u8,
         budget: &mut Budget<'_>,
     ) -> Result<Option<Local>, Unread> {
-        match self.rows[usize::from(from.0)][usize::from(byte)] {
+        match self.table.rows[usize::from(from.0)][usize::from(byte)] {
             UNASKED => self.find(from, byte, budget),
             NOWHERE => Ok(None),
             found => Ok(Some(Local(found - FIRST))),
@@ -108,7 +125,7 @@ impl<'a> Steps<'a> {
             None => None,
         };
         let entry = found.map_or(NOWHERE, |local| local.0 + FIRST);
-        self.rows[usize::from(from.0)][usize::from(byte)] = entry;
+        self.table.rows[usize::from(from.0)][usize::from(byte)] = entry;
         Ok(found)
     }
 
@@ -119,7 +136,7 @@ impl<'a> Steps<'a> {
         but: Groups,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        if self.known[usize::from(from.0)].incomplete & !but == 0 {
+        if self.table.known[usize::from(from.0)].incomplete & !but == 0 {
             return Ok(());
         }
         let pieces = self.pieces;
@@ -130,16 +147,34 @@ impl<'a> Steps<'a> {
                 continue;
             }
             let at = usize::from(byte);
-            match self.rows[usize::from(from.0)][at] {
+            match self.table.rows[usize::from(from.0)][at] {
                 UNASKED if by_class[classes.class(byte)] == UNASKED => {
                     self.find(from, byte, budget)?;
-                    by_class[classes.class(byte)] = self.rows[usize::from(from.0)][at];
+                    by_class[classes.class(byte)] = self.table.rows[usize::from(from.0)][at];
                 }
-                UNASKED => self.rows[usize::from(from.0)][at] = by_class[classes.class(byte)],
+                UNASKED => self.table.rows[usize::from(from.0)][at] = by_class[classes.class(byte)],
                 known => by_class[classes.class(byte)] = known,
             }
         }
-        self.known[usize::from(from.0)].incomplete &= but;
+        self.table.known[usize::from(from.0)].incomplete &= but;
         Ok(())
+    }
+}
+
+impl Drop for Steps<'_> {
+    fn drop(&mut self) {
+        let table = std::mem::take(&mut self.table);
+        if table.known.len() <= MAX_KEPT {
+            self.pieces.add_bytes(table.memory_bytes());
+            let mut tables =
+                self.pieces.step_tables.0.lock().unwrap_or_else(PoisonError::into_inner);
+            tables.push(table);
+        }
+    }
+}
+
+impl StepTable {
+    fn memory_bytes(&self) -> usize {
+        self.known.capacity() * (size_of::<Known>() + size_of::<[u16; 256]>() + 16)
     }
 }

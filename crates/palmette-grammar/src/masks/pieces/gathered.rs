@@ -1,0 +1,145 @@
+//! A mask in the making.
+
+use std::sync::Arc;
+
+use palmette_core::TokenId;
+
+use super::token_set::TokenSet;
+use crate::masks::mask_row::MaskRow;
+
+/// Tokens that may follow, as the sets and the single tokens they were found as.
+///
+/// PERF: most masks are a set that is kept for other masks too, and some hundred tokens: to clear, write, hash and compare rows of
+/// 25 KB took half the time of a new mask.
+#[derive(Debug, Default)]
+pub(in crate::masks) struct Gathered {
+    sets: Vec<NearRow>,
+    /// Single tokens: a mask row.
+    single: Vec<u32>,
+    /// By place in a row, whether a word of a set or of the single tokens is other than in the rows of the sets.
+    touched: Vec<u64>,
+}
+
+/// A mask row but for these words of it.
+#[derive(Debug)]
+struct NearRow {
+    row: Arc<MaskRow>,
+    differing: Arc<[(u32, u32)]>,
+}
+
+impl Gathered {
+    /// Takes all tokens out; masks have so many words.
+    pub(super) fn clear(&mut self, num_words: usize) {
+        if self.single.len() == num_words {
+            for at in places(&self.touched) {
+                self.single[at] = 0;
+            }
+        } else {
+            self.single = vec![0; num_words];
+            self.touched = vec![0; num_words.div_ceil(64)];
+        }
+        self.touched.fill(0);
+        self.sets.clear();
+    }
+
+    /// The words of a mask.
+    pub(in crate::masks) fn num_words(&self) -> usize {
+        self.single.len()
+    }
+
+    /// Adds a token.
+    #[inline]
+    pub(super) fn insert(&mut self, token: TokenId) {
+        let at = token.index() / 32;
+        self.single[at] |= 1 << (token.index() % 32);
+        self.touched[at / 64] |= 1 << (at % 64);
+    }
+
+    /// Adds the tokens of a set.
+    pub(super) fn insert_all(&mut self, set: &TokenSet) {
+        let (row, differing) = match set {
+            TokenSet::Mask(row) => (row, Arc::default()),
+            TokenSet::Near(row, differing) => (row, Arc::clone(differing)),
+            // Unions of rows are rows of their own: one list is enough to tell masks by what they differ in from it.
+            TokenSet::List(list) => match list.row() {
+                Some(row) if self.sets.is_empty() => (row, Arc::default()),
+                _ => {
+                    list.tokens().iter().for_each(|&token| self.insert(token));
+                    return;
+                }
+            },
+        };
+        let same = |other: &NearRow| {
+            Arc::ptr_eq(&other.row, row)
+                && (Arc::ptr_eq(&other.differing, &differing)
+                    || other.differing.is_empty() && differing.is_empty())
+        };
+        if !self.sets.iter().any(same) {
+            for &(at, _) in &*differing {
+                self.touched[at as usize / 64] |= 1 << (at % 64);
+            }
+            self.sets.push(NearRow { row: Arc::clone(row), differing });
+        }
+    }
+
+    /// Adds the tokens of a row.
+    pub(super) fn insert_row(&mut self, row: &Arc<MaskRow>) {
+        self.sets.push(NearRow { row: Arc::clone(row), differing: Arc::default() });
+    }
+
+    /// The rows of the sets, each once.
+    pub(in crate::masks) fn rows(&self) -> impl Iterator<Item = &Arc<MaskRow>> {
+        let rows = || self.sets.iter().map(|set| &set.row);
+        rows()
+            .enumerate()
+            .filter(move |&(at, row)| !rows().take(at).any(|other| Arc::ptr_eq(other, row)))
+            .map(|(_, row)| row)
+    }
+
+    /// The words that may be others than the union of the rows has, with their places, ascending.
+    pub(in crate::masks) fn words(&self) -> impl Iterator<Item = (usize, u32)> {
+        places(&self.touched).map(|at| {
+            let words = self.sets.iter().map(|set| set.word(at));
+            (at, words.fold(self.single[at], |word, other| word | other))
+        })
+    }
+}
+
+impl NearRow {
+    fn word(&self, at: usize) -> u32 {
+        match self.differing.binary_search_by_key(&(at as u32), |&(at, _)| at) {
+            Ok(found) => self.differing[found].1,
+            Err(_) => self.row.words()[at],
+        }
+    }
+}
+
+/// The places of the bits that are set, ascending.
+fn places(bits: &[u64]) -> impl Iterator<Item = usize> {
+    bits.iter().zip((0..).step_by(64)).flat_map(|(&word, first)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let at = (rest != 0).then(|| first + rest.trailing_zeros() as usize);
+            rest &= rest.wrapping_sub(1);
+            at
+        })
+    })
+}
+
+#[cfg(test)]
+impl Gathered {
+    /// Rows, each with words that are others, and tokens.
+    pub(in crate::masks) fn of(
+        num_words: usize,
+        rows: Vec<(Arc<MaskRow>, Vec<(u32, u32)>)>,
+        tokens: impl IntoIterator<Item = TokenId>,
+    ) -> Self {
+        let mut made = Self::default();
+        made.clear(num_words);
+        for (row, differing) in rows {
+            made.insert_all(&TokenSet::Near(row, differing.into()));
+        }
+        tokens.into_iter().for_each(|token| made.insert(token));
+        made
+    }
+}
