@@ -25,7 +25,7 @@ pub(super) struct PeerArgs {
     /// Longest time that a peer may take for one case; then it counts as not compiled
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, help_heading = "Other engines")]
     peer_seconds: f64,
-    /// Folder in which every engine's lines are kept, as NAME.jsonl, for benches/plot_grammar.py
+    /// Folder in which every engine's lines are kept, as NAME.jsonl, for benches/plot_grammar.py; made if it is not there
     #[arg(long, value_name = "FOLDER", conflicts_with = "lines", help_heading = "Other engines")]
     keep_lines: Option<PathBuf>,
 }
@@ -121,6 +121,7 @@ impl PeerArgs {
 
     fn keep(&self, name: &str, outcomes: &[CaseOutcome]) -> anyhow::Result<()> {
         let Some(folder) = &self.keep_lines else { return Ok(()) };
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let path = folder.join(format!("{name}.jsonl"));
         let file = File::create(&path).with_context(|| path.display().to_string())?;
         write_lines(&file, outcomes)
