@@ -291,7 +291,7 @@ mod tests {
                     (Arc::clone(&base_rows[row]), differing.into_iter().collect())
                 });
                 let tokens = tokens.into_iter().map(TokenId);
-                let gathered = Gathered::of(NUM_WORDS, sets.collect(), tokens);
+                let gathered = Gathered::of(NUM_WORDS, sets, tokens);
                 let id = if as_words { rows.intern(&expected) } else { rows.intern_gathered(&gathered) };
                 let mut copy = vec![u32::MAX; NUM_WORDS];
                 rows.copy(rows.row(id), &mut copy);

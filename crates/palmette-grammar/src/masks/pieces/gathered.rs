@@ -131,7 +131,7 @@ impl Gathered {
     /// Rows, each with words that are others, and tokens.
     pub(in crate::masks) fn of(
         num_words: usize,
-        rows: Vec<(Arc<MaskRow>, Vec<(u32, u32)>)>,
+        rows: impl IntoIterator<Item = (Arc<MaskRow>, Vec<(u32, u32)>)>,
         tokens: impl IntoIterator<Item = TokenId>,
     ) -> Self {
         let mut made = Self::default();
