@@ -143,3 +143,70 @@ impl Gathered {
         made
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use palmette_core::mask;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NUM_WORDS: usize = 64;
+
+    fn tokens(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
+        prop::collection::btree_set(0..NUM_WORDS as u32 * 32, 0..most)
+    }
+
+    fn list(tokens: &BTreeSet<u32>) -> Vec<TokenId> {
+        tokens.iter().copied().map(TokenId).collect()
+    }
+
+    /// The mask: the union of the rows but for the words that are told.
+    fn row_of(gathered: &Gathered) -> Vec<u32> {
+        let mut row = vec![0; NUM_WORDS];
+        for other in gathered.rows() {
+            row.iter_mut().zip(other.words()).for_each(|(word, other)| *word |= other);
+        }
+        gathered.words().for_each(|(at, word)| row[at] = word);
+        row
+    }
+
+    proptest! {
+        /// However the sets are kept, in any order, asked for before or not, and whatever was gathered before.
+        #[test]
+        fn sets_and_tokens_are_united(
+            sets in prop::collection::vec((tokens(90), tokens(4), tokens(4), 0..3_usize), 1..6),
+            rounds in prop::collection::vec(
+                (prop::collection::vec(any::<prop::sample::Index>(), 0..6), tokens(9)),
+                1..4,
+            ),
+        ) {
+            let kept = sets.iter().map(|(tokens, removed, added, asked)| {
+                let set = TokenSet::new(list(tokens), NUM_WORDS);
+                let set = set.changed(&list(removed), &list(added), NUM_WORDS);
+                for _ in 0..*asked {
+                    set.ask(NUM_WORDS);
+                }
+                (tokens.difference(removed).chain(added).copied().collect::<BTreeSet<_>>(), set)
+            });
+            let kept: Vec<_> = kept.collect();
+            let mut gathered = Gathered::default();
+            for (chosen, single) in rounds {
+                gathered.clear(NUM_WORDS);
+                let mut expected = vec![0; NUM_WORDS];
+                for index in chosen {
+                    let (tokens, set) = index.get(&kept);
+                    gathered.insert_all(set);
+                    tokens.iter().for_each(|&token| mask::insert(&mut expected, TokenId(token)));
+                }
+                for &token in &single {
+                    gathered.insert(TokenId(token));
+                    mask::insert(&mut expected, TokenId(token));
+                }
+                prop_assert_eq!(row_of(&gathered), expected);
+            }
+        }
+    }
+}

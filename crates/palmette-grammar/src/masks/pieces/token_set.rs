@@ -26,8 +26,8 @@ pub(super) struct TokenList {
     row: OnceLock<Arc<MaskRow>>,
 }
 
-/// So few tokens are never kept as a row.
-const VERY_FEW: usize = 128;
+/// So few tokens are never kept as a row; tests have few.
+const VERY_FEW: usize = if cfg!(test) { 8 } else { 128 };
 
 impl TokenList {
     fn new(tokens: Vec<TokenId>) -> Self {
