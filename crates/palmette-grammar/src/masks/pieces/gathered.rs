@@ -151,17 +151,8 @@ mod tests {
     use palmette_core::mask;
     use proptest::prelude::*;
 
+    use super::super::token_set::tests::{NUM_WORDS, list, tokens};
     use super::*;
-
-    const NUM_WORDS: usize = 64;
-
-    fn tokens(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
-        prop::collection::btree_set(0..NUM_WORDS as u32 * 32, 0..most)
-    }
-
-    fn list(tokens: &BTreeSet<u32>) -> Vec<TokenId> {
-        tokens.iter().copied().map(TokenId).collect()
-    }
 
     /// The mask: the union of the rows but for the words that are told.
     fn row_of(gathered: &Gathered) -> Vec<u32> {

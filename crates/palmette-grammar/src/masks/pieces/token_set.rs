@@ -191,20 +191,20 @@ pub(super) fn remove(words: &mut [u32], tokens: &[TokenId]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 
     use super::*;
 
-    const NUM_WORDS: usize = 96;
+    pub(in crate::masks::pieces) const NUM_WORDS: usize = 96;
 
-    fn tokens(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
+    pub(in crate::masks::pieces) fn tokens(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
         prop::collection::btree_set(0..NUM_WORDS as u32 * 32, 0..most)
     }
 
-    fn list(tokens: &BTreeSet<u32>) -> Vec<TokenId> {
+    pub(in crate::masks::pieces) fn list(tokens: &BTreeSet<u32>) -> Vec<TokenId> {
         tokens.iter().copied().map(TokenId).collect()
     }
 
