@@ -182,7 +182,8 @@ impl MaskAutomaton {
             // It is walked whenever it is met.
             Err(Unread::Unknown) => Ok(true),
         };
-        let mut ahead = PiecesAhead::default();
+        let pieces = self.vocabulary.pieces();
+        let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
         for terminal in 0..recognizer.grammar().terminals().len() {
             let terminal = TerminalId(terminal as u32);
             let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
@@ -194,11 +195,8 @@ impl MaskAutomaton {
             stopped(ahead.add(lexemes, lexer, terminal, budget).map(|()| true))?;
         }
         let (trie, num_words) = (self.vocabulary.trie(), self.vocabulary.num_words());
-        let pieces = self.vocabulary.pieces();
         let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
-        while pieces.memory_bytes() <= most
-            && stopped(ahead.look(&pieces, trie, num_words, budget))?
-        {}
+        while pieces.memory_bytes() <= most && stopped(ahead.look(trie, num_words, budget))? {}
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 
 use hashbrown::HashSet;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::lexemes::is_one_piece;
 use super::{Lexemes, PieceId, Pieces, Unread};
@@ -13,14 +14,21 @@ use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, TerminalId};
 
 /// Pieces to be looked at, those after fewer bytes first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::masks) struct PiecesAhead {
+    pieces: Arc<Pieces>,
     seen: HashSet<PieceId>,
     open: VecDeque<PieceId>,
 }
 
 impl PiecesAhead {
-    /// Adds what a terminal begins with.
+    /// None of these yet.
+    pub(in crate::masks) fn new(pieces: Arc<Pieces>) -> Self {
+        Self { pieces, seen: HashSet::new(), open: VecDeque::new() }
+    }
+
+    /// Adds what a terminal begins with; nothing where the lexemes have become numbers into other pieces, as they do once these
+    /// take too much memory.
     pub(in crate::masks) fn add(
         &mut self,
         lexemes: &mut Lexemes,
@@ -28,6 +36,9 @@ impl PiecesAhead {
         terminal: TerminalId,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
+        if !Arc::ptr_eq(lexemes.pieces(), &self.pieces) {
+            return Ok(());
+        }
         if let Some(id) = lexemes.whole(lexer, terminal, budget)? {
             let lexeme = lexemes.all().get(id.index());
             match lexeme.whole {
@@ -47,12 +58,12 @@ impl PiecesAhead {
     /// When a piece is too large, which leaves it to be walked, or the budget is used up.
     pub(in crate::masks) fn look(
         &mut self,
-        pieces: &Pieces,
         trie: &VocabularyTrie,
         num_words: usize,
         budget: &mut Budget<'_>,
     ) -> Result<bool, Unread> {
         let Some(piece) = self.open.pop_front() else { return Ok(false) };
+        let pieces = Arc::clone(&self.pieces);
         // Masks are found for what goes on alike for the longest token.
         let alike = pieces.within(piece, trie.max_depth() as u32, budget)?;
         if alike != piece {
