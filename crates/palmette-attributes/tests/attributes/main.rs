@@ -1,0 +1,8 @@
+//! Columns, and the items that filters select from them.
+
+mod columns;
+mod damaged;
+mod filter;
+mod rank_set;
+mod select;
+mod tables;

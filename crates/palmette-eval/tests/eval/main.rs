@@ -1,0 +1,4 @@
+//! What is measured of recommendations.
+
+mod cold_start;
+mod evaluate;

@@ -1,0 +1,15 @@
+//! Grammars as texts, and what reads by them: front ends, regular expressions, lexer, parser, analysis.
+
+mod analysis;
+mod gbnf;
+mod indentation;
+mod lark_counts;
+mod lark_dialect;
+mod lark_grammars;
+mod legality;
+mod lexing;
+mod naive;
+mod parser;
+mod peer_regex;
+mod python_table;
+mod regex_oracle;

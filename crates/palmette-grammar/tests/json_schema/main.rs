@@ -1,0 +1,10 @@
+//! What JSON Schemas accept.
+
+mod keywords;
+#[path = "../machine/mod.rs"]
+mod machine;
+#[path = "../python_json/mod.rs"]
+mod python_json;
+mod random;
+#[path = "../random_schemas/mod.rs"]
+mod random_schemas;

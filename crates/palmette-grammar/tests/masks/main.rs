@@ -1,0 +1,12 @@
+//! Masks by every engine against one another and the definition, and what bounds the work for them.
+
+mod budget;
+mod constraint;
+mod engines;
+mod hostile;
+mod language_masks;
+mod mask_store;
+mod pieces;
+#[path = "../random_schemas/mod.rs"]
+mod random_schemas;
+mod real_terminals;

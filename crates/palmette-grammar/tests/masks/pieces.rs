@@ -1,0 +1,213 @@
+//! Masks put together from pieces are those of a walk: JSON Schemas whose strings are counted, restricted and escaped, over a
+//! vocabulary in which tokens begin and end anywhere. All grammars share what is known of pieces, as in a server.
+
+use std::sync::{Arc, LazyLock};
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::frontends::{json_schema, lark};
+use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::{
+    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer, RecognizerLimits,
+};
+use proptest::prelude::*;
+
+use crate::random_schemas::schemas;
+
+const SCHEMAS: &[&str] = &[
+    "true",
+    r#"{"type": "string", "maxLength": 3}"#,
+    r#"{"type": "string", "minLength": 2, "maxLength": 4}"#,
+    r#"{"type": "string", "minLength": 3, "maxLength": 3}"#,
+    r#"{"type": "string", "minLength": 1}"#,
+    r#"{"type": "array", "items": {"type": "string", "maxLength": 12}}"#,
+    r#"{"properties": {"a": {"type": "string", "maxLength": 1}, "ab": {"const": 1}, "b": {"type": "string"}}}"#,
+    r#"{"properties": {"a": true, "aa": true}, "additionalProperties": {"type": "integer"}}"#,
+    r#"{"properties": {"a": {"maxLength": 2}}, "required": ["a"], "additionalProperties": false}"#,
+    r#"{"properties": {"aaa": {"enum": ["a", "ab", "b"]}, "aab": {"type": "number"}}}"#,
+    r#"{"type": "string", "pattern": "^[ab]*1$"}"#,
+    r#"{"type": "string", "pattern": "a+b", "maxLength": 5}"#,
+    r#"{"type": "string", "pattern": "ab"}"#,
+    r#"{"type": "string", "pattern": "b1|a\"a|\\\\"}"#,
+    r#"{"type": "string", "pattern": "(\\w+1)+b?$"}"#,
+    r#"{"type": "string", "pattern": "^b|[^a]b.*1"}"#,
+    r#"{"type": "string", "pattern": "^[a-z]{9}$"}"#,
+    r#"{"type": "string", "pattern": "^[ab1]{4,9}1$"}"#,
+    r#"{"type": "string", "pattern": "^[^ ]+$"}"#,
+    r#"{"type": "string", "pattern": "^\\S*b\\S*$", "maxLength": 9}"#,
+    r#"{"type": "string", "pattern": "^[^b]*é[^b]*$"}"#,
+    r#"{"type": "string", "pattern": "1{2}.1{2,3}", "maxLength": 7}"#,
+    r#"{"type": "string", "pattern": "^(a|é)*$", "not": {"enum": ["aa", "aaa", "a"]}}"#,
+    r#"{"type": "string", "format": "date-time"}"#,
+    r#"{"type": "string", "format": "email"}"#,
+    r#"{"type": "string", "format": "uri"}"#,
+    r#"{"type": "array", "items": {"enum": ["a", "a\"b", "é", 1, 11, null]}}"#,
+    r#"{"patternProperties": {"^a": {"maxLength": 2}}, "additionalProperties": false}"#,
+    r#"{"anyOf": [{"maxLength": 2, "type": "string"}, {"type": "string", "pattern": "^aa"}]}"#,
+    r#"{"type": "array", "items": {"type": "array", "maxItems": 2, "items": {"type": "integer", "minimum": 0, "maximum": 111}}}"#,
+];
+
+/// Terminals overlap, are ignored, end several times within a token, and in the last two compete or look around.
+const LARKS: &[&str] = &[
+    "start: (A | B | AB)* \"1\"\nA: \"a\"+\nB: \"b\"\nAB: \"ab\" | \"a\" \"b\"*\n%ignore \" \"",
+    "start: x+\nx: \"{\" x* \"}\" | T\nT: /[ab]{2,3}/ | /a{1,5}b/\n%ignore / +/",
+    "start: (T \",\")* T\nT: /\"[^\"]*\"/ | /[ab1]+/",
+    "start: (N \",\")+\nN: /a(?=[b,])/ | \"b\"",
+];
+
+/// All texts of up to three characters, and longer ones.
+static TEXTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let alphabet = ["a", "b", "1", "\"", "\\", "n", ",", ":", " ", "{", "}", "é"];
+    let mut texts: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut from = 0;
+    for _ in 0..3 {
+        let until = texts.len();
+        for at in from..until {
+            for letter in alphabet {
+                texts.push([&texts[at], letter.as_bytes()].concat());
+            }
+        }
+        from = until;
+    }
+    let long = [
+        "aaaa",
+        "aaaaaaaa",
+        "aaaaaaaaaaaaaaaa",
+        "aaaaaaaa\"",
+        "abab1\"",
+        "\": \"",
+        "\": \"a",
+        "a\":\"b\",\"",
+        "\",\"aa\":",
+        "\"aa\": 1",
+        "[[",
+        "]]",
+        "],[",
+        "[\"",
+        "\"]",
+        "\\u00e9",
+        "\\u00e9\\u00e9a",
+        "null",
+        "true",
+        "111,",
+        "1, 11",
+        "  \"a",
+        "    ",
+        "\"a\",\"b\",",
+        "ab1\"}",
+        "-1.5e1",
+        "{\"a\":",
+        "a, a,",
+    ];
+    texts.extend(long.map(|text| text.as_bytes().to_vec()));
+    texts.extend((0..=u8::MAX).map(|byte| vec![byte]));
+    texts.remove(0);
+    texts
+});
+
+static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
+    let end = TokenId(TEXTS.len() as u32);
+    let texts = TEXTS.iter().map(|text| Some(text.as_slice())).chain([None]);
+    Arc::new(Vocabulary::new(texts, [end]).expect("the end has no text"))
+});
+
+static SHARED: LazyLock<Arc<VocabularySlices>> =
+    LazyLock::new(|| Arc::new(VocabularySlices::new(Arc::clone(&VOCABULARY))));
+
+static GRAMMARS: LazyLock<Vec<Arc<Recognizer>>> = LazyLock::new(|| {
+    let schema = |source: &&str| {
+        json_schema::parse(source, &json_schema::JsonSchemaOptions::default()).expect(source)
+    };
+    let lark = |source: &&str, lexing| {
+        let options = lark::LarkOptions { lexing, ..lark::LarkOptions::default() };
+        lark::parse(source, &options).expect(source)
+    };
+    let any = LARKS.iter().map(|source| lark(source, Lexing::Any));
+    let longest = LARKS.iter().map(|source| lark(source, Lexing::Longest));
+    SCHEMAS.iter().map(schema).chain(any).chain(longest).map(recognizer).collect()
+});
+
+fn recognizer(grammar: Grammar) -> Arc<Recognizer> {
+    let limits = RecognizerLimits::default();
+    let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
+    Arc::new(made.expect("a small grammar"))
+}
+
+/// Walks along tokens that `choices` picks, and compares each mask.
+fn walk(
+    recognizer: &Arc<Recognizer>,
+    slices: &Arc<VocabularySlices>,
+    choices: &[prop::sample::Index],
+) {
+    let read = GrammarConstraint::new(Arc::clone(recognizer), Arc::clone(slices));
+    let walked = GrammarConstraint::by_walking(Arc::clone(recognizer), Arc::clone(slices));
+    let num_words = mask::num_words(read.num_tokens());
+    let (mut ours, mut theirs) = (vec![!0; num_words], vec![!0; num_words]);
+    let (mut scratch, mut state, mut text) = (GrammarScratch::default(), read.start(), Vec::new());
+    for choice in choices {
+        read.try_fill_mask(&state, &mut scratch, &mut ours).unwrap();
+        walked.try_fill_mask(&state, &mut scratch, &mut theirs).unwrap();
+        let show = |row: &[u32], other: &[u32]| -> Vec<String> {
+            let only = mask::iter(row).filter(|&token| !mask::contains(other, token));
+            only.map(|token| String::from_utf8_lossy(VOCABULARY.text(token)).into_owned()).collect()
+        };
+        assert_eq!(
+            (show(&ours, &theirs), show(&theirs, &ours)),
+            (vec![], vec![]),
+            "after {:?}",
+            String::from_utf8_lossy(&text)
+        );
+        let allowed: Vec<_> = mask::iter(&ours).collect();
+        if allowed.is_empty() {
+            break;
+        }
+        let token = *choice.get(&allowed);
+        read.commit(&mut state, token).unwrap();
+        text.extend_from_slice(VOCABULARY.text(token));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn masks_are_those_of_a_walk(
+        grammar in 0..SCHEMAS.len() + 2 * LARKS.len(),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 8),
+    ) {
+        walk(&GRAMMARS[grammar], &SHARED, &choices);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn what_was_asked_before_changes_no_mask(
+        grammar in 0..SCHEMAS.len(),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 6),
+        prepared in any::<bool>(),
+    ) {
+        let slices = Arc::new(VocabularySlices::new(Arc::clone(&VOCABULARY)));
+        if prepared {
+            slices.prepare_json();
+        }
+        walk(&GRAMMARS[grammar], &slices, &choices);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Several keywords together, of schemas within schemas.
+    #[test]
+    fn masks_of_random_schemas_are_those_of_a_walk(
+        schema in schemas(),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 8),
+    ) {
+        let options = json_schema::JsonSchemaOptions::default();
+        // Nothing is valid for some, and some cannot be expressed: that is another test's matter.
+        if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
+            walk(&recognizer(grammar), &SHARED, &choices);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Recommendations over a small shop.
+
+mod brute_force;
+mod draft;
+mod shop;

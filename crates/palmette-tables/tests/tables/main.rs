@@ -1,0 +1,5 @@
+//! Tables of every format that is read.
+
+mod damaged;
+mod read;
+mod written;

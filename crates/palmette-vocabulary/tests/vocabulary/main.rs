@@ -1,0 +1,4 @@
+//! Vocabularies of every format that is read, and tokenization by them.
+
+mod load;
+mod tokenize;

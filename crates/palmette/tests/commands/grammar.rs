@@ -1,0 +1,387 @@
+//! `palmette grammar` and `palmette bench grammar` as a user types them.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::command::{check_refused, palmette, run, run_json, write};
+
+const SCHEMA: &str = r#"{
+  "type": "object",
+  "properties": {"size": {"enum": ["S", "M"]}, "count": {"type": "integer", "minimum": 1, "maximum": 20}},
+  "required": ["size", "count"],
+  "additionalProperties": false
+}"#;
+
+const LARK: &str = "start: NAME \"=\" sum\nsum: NUMBER (\"+\" NUMBER)*\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore \" \"\n";
+
+const GBNF: &str = "root ::= \"(\" root \")\" | [0-9]+\n";
+
+/// A vocabulary of pieces: every character of the texts here, a few longer ones, and an end.
+fn vocabulary(dir: &Path) -> String {
+    let mut pieces: Vec<String> = (' '..='~').map(String::from).collect();
+    let longer = ["\": ", "{\"", "size", "count", "\", \"", "12", "<|endoftext|>"];
+    pieces.extend(longer.map(String::from));
+    write(dir, "pieces.json", &serde_json::to_string(&pieces).unwrap())
+}
+
+/// The ids of these characters and pieces in [`vocabulary`].
+fn tokens(pieces: &[&str]) -> Vec<usize> {
+    let longer = ["\": ", "{\"", "size", "count", "\", \"", "12", "<|endoftext|>"];
+    let id = |piece: &&str| match longer.iter().position(|known| known == piece) {
+        Some(place) => 95 + place,
+        None => usize::from(piece.as_bytes()[0] - b' '),
+    };
+    pieces.iter().map(id).collect()
+}
+
+/// Files of a test, in a folder that goes away with it.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        write(self.0.path(), name, text)
+    }
+
+    fn vocabulary(&self) -> String {
+        vocabulary(self.0.path())
+    }
+}
+
+#[test]
+fn check_reads_every_syntax() {
+    let files = Files::new();
+    let cases = [
+        ("order.json", SCHEMA, "json_schema", r#"{"size": "S", "count": 7}"#),
+        ("sum.lark", LARK, "lark", "x = 1 + 22"),
+        ("parens.gbnf", GBNF, "gbnf", "((12))"),
+        ("date.regex", "[0-9]{4}-[0-9]{2}\n", "regex", "2026-11"),
+    ];
+    for (name, source, syntax, text) in cases {
+        let (grammar, text) = (files.write(name, source), files.write("text", text));
+        let report = run_json(&["grammar", "check", &grammar, "--text", &text]);
+        assert_eq!(report["syntax"], syntax);
+        assert_eq!(report["texts"], json!([{"file": text, "accepted": true}]), "{name}");
+        let shown = run(&["grammar", "check", &grammar, "--text", &text]);
+        assert!(shown.contains("terminals") && shown.contains("in the language"), "{shown}");
+    }
+}
+
+#[test]
+fn check_says_where_a_text_is_refused() {
+    let files = Files::new();
+    let grammar = files.write("sum.lark", LARK);
+    let (good, bad) = (files.write("good", "x = 1"), files.write("bad", "x =\n 1"));
+    let short = files.write("short", "x = 1 +");
+    let args = ["grammar", "check", &grammar, "--text", &good, "--text", &bad, "--text", &short];
+    let output = palmette(&args);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        shown.contains("bad: not in the language: nothing goes on with line 1, column 4 (byte 3)")
+    );
+    assert!(shown.contains("short: not in the language: more has to follow"), "{shown}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("2 of 3 texts are not in the language"), "{errors}");
+
+    let output = palmette(&[&args[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let place = json!({"offset": 3, "line": 1, "column": 4});
+    assert_eq!(report["texts"][1], json!({"file": bad, "accepted": false, "refused_at": place}));
+    assert_eq!(report["texts"][2], json!({"file": short, "accepted": false}));
+}
+
+#[test]
+fn check_reports_what_is_remarkable() {
+    let files = Files::new();
+    let grammar = files.write("double.gbnf", "root ::= root root | \"a\" root \"b\" | \"c\"\n");
+    let report = run_json(&["grammar", "check", &grammar]);
+    assert!(report["conflicts"].as_u64().unwrap() > 0, "{report}");
+    assert!(!report["diagnostics"].as_array().unwrap().is_empty(), "{report}");
+}
+
+#[test]
+fn grammars_that_cannot_be_read_are_errors_with_a_place() {
+    let files = Files::new();
+    let cases = [
+        ("a.gbnf", "root ::= \"a\"\n  | [z-a]\n", "line 2, column"),
+        ("b.gbnf", "root ::= missing\n", "missing"),
+        ("a.lark", "start: A\nA: /(/\n", "line 2, column"),
+        ("b.lark", "start: missing\n", "missing"),
+        ("a.json", "{\"type\": \"objekt\"}", "line 1, column"),
+        ("b.json", "{\"type\":\n \"object\"", "line 2, column"),
+        ("c.json", "{\"$ref\": \"other.json\"}", "other.json"),
+        ("d.json", "{\"uniqueItems\": true}", "uniqueItems"),
+        ("a.regex", "[0-9", "at byte 0"),
+    ];
+    for (name, source, place) in cases {
+        let grammar = files.write(name, source);
+        check_refused(&["grammar", "check", &grammar], &[name, place]);
+        check_refused(&["grammar", "mask", &grammar], &[name, place]);
+        check_refused(&["grammar", "stats", &grammar], &[name, place]);
+    }
+}
+
+#[test]
+fn bad_arguments_are_errors() {
+    let files = Files::new();
+    let (schema, lark) = (files.write("order.json", SCHEMA), files.write("sum.lark", LARK));
+    let unknown = files.write("sum.txt", LARK);
+    check_refused(&["grammar", "check", &unknown], &["its ending", "--syntax"]);
+    check_refused(&["grammar", "check", &schema, "--start", "root"], &["--start", "leave it out"]);
+    check_refused(&["grammar", "check", &lark, "--start", "nothing"], &["nothing"]);
+    check_refused(&["grammar", "check", "no such file.lark"], &["no such file.lark"]);
+    check_refused(&["grammar", "check", &lark, "--budget", "3"], &["budget of 3 steps"]);
+    check_refused(&["grammar", "mask", &lark, "--vocab", "no_such_base"], &["no_such_base"]);
+    // With --syntax the ending does not matter.
+    run(&["grammar", "check", &unknown, "--syntax", "lark"]);
+    run(&["grammar", "check", &lark, "--start", "sum"]);
+}
+
+#[test]
+fn mask_lists_what_may_follow() {
+    let files = Files::new();
+    let (schema, vocab) = (files.write("order.json", SCHEMA), files.vocabulary());
+    let mask = |prefix: &str| {
+        run_json(&["grammar", "mask", &schema, "--vocab", &vocab, "--prefix", prefix])
+    };
+    let start = mask("");
+    assert_eq!(start["tokens"], json!(tokens(&[" ", "{", "{\""])));
+    assert_eq!([&start["accepting"], &start["num_tokens"]], [&json!(false), &json!(102)]);
+    assert_eq!([&start["in_progress"], &start["forced"]], [&json!([]), &json!("")]);
+
+    let name = mask("{\"si");
+    assert_eq!(name["tokens"], json!(tokens(&["z"])));
+    assert_eq!(name["forced"], "ze\"");
+    assert_eq!([&name["in_progress"], &name["next"]], [&json!(["\"size\":"]), &json!([])]);
+
+    let count = mask("{\"size\": \"S\", \"count\": 1");
+    let mut allowed = tokens(&[" ", ".", "}"]);
+    allowed.extend(tokens(&["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]));
+    let found: Vec<usize> = serde_json::from_value(count["tokens"].clone()).unwrap();
+    assert!(allowed.iter().all(|token| found.contains(token)), "{found:?}");
+    assert!(!found.contains(&tokens(&["12"])[0]), "112 is more than 20");
+    assert_eq!(count["next"], json!(["}"]));
+
+    let done = mask("{\"size\": \"S\", \"count\": 1}");
+    assert_eq!(done["tokens"], json!(tokens(&[" ", "<|endoftext|>"])));
+    assert_eq!([&done["accepting"], &done["allowed"]], [&json!(true), &json!(2)]);
+}
+
+#[test]
+fn mask_shows_a_table() {
+    let files = Files::new();
+    let (schema, vocab) = (files.write("order.json", SCHEMA), files.vocabulary());
+    let prefix = files.write("prefix", "{\"size\": \"");
+    let args = ["grammar", "mask", &schema, "--vocab", &vocab, "--prefix-file", &prefix];
+    let shown = run(&[&args[..], &["--show", "1"]].concat());
+    for words in ["2 of 102 tokens may follow; the text may not end here", "\"M\"", "and 1 more"] {
+        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
+    }
+}
+
+#[test]
+fn a_prefix_that_does_not_fit_is_an_error() {
+    let files = Files::new();
+    let (schema, vocab) = (files.write("order.json", SCHEMA), files.vocabulary());
+    let args = ["grammar", "mask", &schema, "--vocab", &vocab, "--prefix", "{\"sort"];
+    check_refused(&args, &["the prefix", "offset 3"]);
+}
+
+#[test]
+fn stats_count_what_texts_take() {
+    let files = Files::new();
+    let (grammar, text) = (files.write("sum.lark", LARK), files.write("text", "x = 1 + 2"));
+    let before = run_json(&["grammar", "stats", &grammar]);
+    let after = run_json(&["grammar", "stats", &grammar, "--text", &text]);
+    // NAME, =, NUMBER, + and the blank.
+    assert_eq!(before["terminals"], 5);
+    assert_eq!(before["rules"], after["rules"]);
+    assert!(before["lexer_states"].as_u64() < after["lexer_states"].as_u64(), "{before} {after}");
+    let shown = run(&["grammar", "stats", &grammar, "--text", &text]);
+    for words in ["grammar: 5 terminals", "parser: ", "lexer: ", "memory: "] {
+        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
+    }
+}
+
+/// Two cases: a schema with a text that is valid, one that is not and one that is said to be valid wrongly, and a
+/// grammar that cannot be read.
+fn cases(files: &Files) -> String {
+    let texts = [
+        (true, tokens(&["{\"", "size", "\": ", "\"", "S", "\", \"", "count", "\": ", "12", "}"])),
+        (false, tokens(&["{\"", "size", "\": ", "1", "2"])),
+        (true, tokens(&["{\"", "count", "\": ", "\""])),
+    ];
+    let texts: Vec<_> =
+        texts.iter().map(|(valid, tokens)| json!({"valid": valid, "tokens": tokens})).collect();
+    let good = json!({"name": "order", "kind": "json_schema", "grammar": SCHEMA, "texts": texts});
+    let bad = json!({"name": "broken", "kind": "gbnf", "grammar": "root ::= (", "texts": []});
+    files.write("cases.jsonl", &format!("{good}\n{bad}\n"))
+}
+
+#[test]
+fn bench_counts_right_and_wrong() {
+    let files = Files::new();
+    let (cases, vocab) = (cases(&files), files.vocabulary());
+    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab];
+    let report = run_json(&[&args[..], &["--walks", "2"]].concat());
+    assert_eq!([&report["schemas"], &report["compiled"]], [2, 1], "{report}");
+    assert_eq!([&report["valid"], &report["valid_rejected"]], [2, 1], "{report}");
+    assert_eq!([&report["invalid"], &report["invalid_accepted"]], [1, 0], "{report}");
+    assert_eq!(report["walks"], 2);
+    let shown = run(&args);
+    for words in
+        ["1 of 2 grammars compiled", "1 of 2 valid texts rejected", "mask us", "not compiled"]
+    {
+        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
+    }
+    let first = run_json(&[&args[..], &["--limit", "1"]].concat());
+    assert_eq!([&first["schemas"], &first["compiled"]], [1, 1]);
+    let ahead = run_json(&[&args[..], &["--ahead", "10000"]].concat());
+    assert!(ahead["ahead_ms"]["max"].as_f64() > Some(0.0), "{ahead}");
+    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
+    {
+        assert_eq!(ahead[counted], report[counted], "{counted}");
+    }
+    check_refused(&[&args[..], &["--skip", "2"]].concat(), &["no cases"]);
+    check_refused(&[&args[..], &["--walks", "0"]].concat(), &["--walks"]);
+}
+
+#[test]
+fn a_compiled_grammar_is_asked_like_its_source() {
+    let files = Files::new();
+    let (grammar, vocab) = (files.write("order.json", SCHEMA), files.vocabulary());
+    let compiled = files.0.path().join("order.pmg").display().to_string();
+    let args = ["grammar", "compile", &grammar, "--vocab", &vocab, "--output", &compiled];
+    let report = run_json(&[&args[..], &["--ahead"]].concat());
+    assert_eq!(report["ahead"]["open"], 0, "{report}");
+    assert!(report["ahead"]["positions"].as_u64() > Some(20), "{report}");
+    assert_eq!(report["file_bytes"], std::fs::metadata(&compiled).unwrap().len());
+
+    let ask = |file: &str| {
+        let mut report =
+            run_json(&["grammar", "mask", file, "--vocab", &vocab, "--prefix", "{\"size\": "]);
+        report["mask_us"] = 0.into();
+        report
+    };
+    assert_eq!(ask(&compiled), ask(&grammar));
+    let text = files.write("text", r#"{"size": "S", "count": 7}"#);
+    let checked = run_json(&["grammar", "check", &compiled, "--text", &text]);
+    assert_eq!(
+        [&checked["syntax"], &checked["texts"][0]["accepted"]],
+        [&json!("compiled"), &json!(true)]
+    );
+    let shown = run(&["grammar", "stats", &compiled, "--vocab", &vocab, "--ahead=5"]);
+    assert!(shown.contains("ahead: ") && shown.contains("all that were found"), "{shown}");
+    let shown = run(&args);
+    assert!(shown.contains("order.pmg") && !shown.contains("ahead"), "{shown}");
+
+    let other = files.write("other.json", r#"["a", "{", "<|endoftext|>"]"#);
+    check_refused(&["grammar", "mask", &compiled, "--vocab", &other], &["another vocabulary"]);
+    check_refused(&["grammar", "check", &compiled, "--start", "x"], &["--start"]);
+    check_refused(&["grammar", "stats", &compiled, "--ahead"], &["--vocab"]);
+    let mut bytes = std::fs::read(&compiled).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&compiled, bytes).unwrap();
+    check_refused(&["grammar", "mask", &compiled, "--vocab", &vocab], &["order.pmg", "damaged"]);
+}
+
+#[test]
+fn bench_prints_a_line_a_case() {
+    let files = Files::new();
+    let (cases, vocab) = (cases(&files), files.vocabulary());
+    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--lines"];
+    let lines: Vec<Value> =
+        run(&args).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!([&lines[0]["name"], &lines[1]["name"]], ["order", "broken"]);
+    assert_eq!([&lines[0]["compiled"], &lines[1]["compiled"]], [true, false]);
+    let accepted = |text: &Value| text["accepted"].as_bool().unwrap();
+    let texts = lines[0]["texts"].as_array().unwrap();
+    assert_eq!(texts.iter().map(accepted).collect::<Vec<_>>(), [true, false, false]);
+    assert!(lines[1]["error"].as_str().unwrap().contains("line 1"), "{}", lines[1]);
+}
+
+#[test]
+fn bench_runs_other_engines_over_the_same_cases() {
+    let files = Files::new();
+    let (cases, vocab) = (cases(&files), files.vocabulary());
+    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--walks", "1"];
+    let program = env!("CARGO_BIN_EXE_palmette");
+    let store = format!("store='{program}' bench grammar --vocab '{vocab}' --engine store --lines");
+    let lines = files.0.path().display().to_string();
+    let peers = ["--peer", &store, "--peer", "fails=false", "--keep-lines", &lines];
+    let report = run_json(&[&args[..], &peers].concat());
+    let [same, fails] = report["peers"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!([&same["engine"], &fails["engine"]], ["store", "fails"]);
+    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
+    {
+        assert_eq!(same[counted], report[counted], "{counted}");
+    }
+    assert_eq!([&fails["schemas"], &fails["compiled"]], [2, 0]);
+    let reason = fails["unsupported_reasons"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("fails ended"), "{reason}");
+    for engine in ["palmette", "store", "fails"] {
+        let kept = files.0.path().join(format!("{engine}.jsonl"));
+        assert_eq!(std::fs::read_to_string(kept).unwrap().lines().count(), 2, "{engine}");
+    }
+    let shown = run(&[&args[..], &peers].concat());
+    for words in ["compile ms p50", "store", "1 of 2"] {
+        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
+    }
+
+    let refused = |more: &[&str], words: &[&str]| check_refused(&[&args[..], more].concat(), words);
+    refused(&["--peer", "x=no such program"], &["--peer x", "no"]);
+    refused(&["--peer", "x=echo nonsense"], &["--peer x", "nonsense"]);
+    refused(&["--peer", "false"], &["NAME=COMMAND"]);
+    refused(&["--peer", "x='"], &["quotation mark"]);
+    refused(&["--peer", "x="], &["no command"]);
+    refused(&["--peer", "a/b=false"], &["`a/b`"]);
+    refused(&["--peer", "palmette=false"], &["two engines are called palmette"]);
+    refused(&["--peer", "x=false", "--peer-seconds", "0"], &["--peer-seconds is 0"]);
+    refused(&["--peers", &lines], &["o200k_base", "--vocab"]);
+    check_refused(
+        &["bench", "grammar", "--cases", &cases, "--peers", &lines],
+        &["none of the programs"],
+    );
+}
+
+#[test]
+fn bench_cuts_instances_into_tokens() {
+    let files = Files::new();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let tests = json!([
+        {"valid": true, "data": {"size": "M", "count": 3}},
+        {"valid": false, "data": {"size": "M", "count": 21}},
+    ]);
+    let line = json!({"name": "order", "schema": schema, "tests": tests}).to_string();
+    let schemas = files.write("schemas.jsonl", &line);
+    let vocab = files.vocabulary();
+    let args = ["bench", "grammar", "--schemas", &schemas, "--vocab", &vocab];
+    let report = run_json(&[&args[..], &["--walks", "1"]].concat());
+    assert_eq!([&report["valid"], &report["valid_rejected"]], [1, 0], "{report}");
+    assert_eq!([&report["invalid"], &report["invalid_accepted"]], [1, 0], "{report}");
+
+    let broken = files.write("broken.jsonl", &format!("{line}\n{{\"name\": 1}}\n"));
+    let args = ["bench", "grammar", "--schemas", &broken, "--vocab", &vocab];
+    check_refused(&args, &["broken.jsonl", "line 2"]);
+}
+
+#[test]
+fn bench_follows_the_texts_of_a_grammar() {
+    let files = Files::new();
+    let (grammar, vocab) = (files.write("sum.lark", LARK), files.vocabulary());
+    let (good, bad) = (files.write("good", "x = 1 + 12"), files.write("bad", "x = y"));
+    let args = ["bench", "grammar", "--vocab", &vocab, "--grammar", &grammar, "--text", &good];
+    let report = run_json(&[&args[..], &["--text", &bad]].concat());
+    assert_eq!([&report["schemas"], &report["compiled"]], [1, 1], "{report}");
+    assert_eq!([&report["valid"], &report["valid_rejected"]], [2, 1], "{report}");
+    check_refused(&args[..6], &["--text"]);
+    let missing = ["bench", "grammar", "--grammar", &grammar, "--text", "no such text"];
+    check_refused(&[&missing[..], &["--vocab", &vocab]].concat(), &["no such text"]);
+}
