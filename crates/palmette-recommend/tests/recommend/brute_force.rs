@@ -14,7 +14,7 @@ use palmette_recommend::{
     Request, Stage, Worker, WorkerOptions, recommend_all,
 };
 
-use crate::shop::{NUM_CODES, format, model};
+use crate::shop::{self, NUM_CODES, format, model};
 
 const NUM_ITEMS: u32 = 60;
 /// Scores nearer than this may come in either order: the two paths round differently.

@@ -12,7 +12,7 @@ use palmette_recommend::{
     WorkerOptions,
 };
 
-use crate::shop::{format, model};
+use crate::shop::{self, format, model};
 
 const NUM_ITEMS: u32 = 400;
 
