@@ -15,4 +15,4 @@ pub use dumps::dumps;
 pub use floor::Floor;
 pub use peers::Peer;
 pub use report::{GrammarReport, Percentiles, Reason};
-pub use walk::{CaseOutcome, Compile, TextOutcome, walk};
+pub use walk::{CaseOutcome, Compile, TextOutcome, Walks, walk};

@@ -1,6 +1,6 @@
 //! Compiling a case and following its texts, timed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use palmette_core::{Constraint, TokenId, mask};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ use super::GrammarCase;
 pub trait Compile {
     /// What it makes.
     type Constraint: Constraint;
+    /// Work that goes on while texts are followed.
+    type Running: Default;
 
     /// Compiles a case. What is shared by all grammars over a vocabulary is made before, not here.
     ///
@@ -18,11 +20,20 @@ pub trait Compile {
     /// When the grammar is not supported or not one.
     fn compile(&self, case: &GrammarCase) -> Result<Self::Constraint, String>;
 
-    /// Finds masks out before the first text comes, as a server may while a prompt is read. Does nothing by default.
+    /// Finds masks out before the first text comes, as a server may while a prompt is read, and perhaps goes on with it. Does
+    /// nothing by default.
     ///
     /// # Errors
     /// When the grammar turns out not to be usable.
-    fn ahead(&self, _constraint: &Self::Constraint) -> Result<(), String> {
+    fn ahead(&self, _constraint: &Self::Constraint) -> Result<Self::Running, String> {
+        Ok(Self::Running::default())
+    }
+
+    /// Ends what went on while texts were followed. Does nothing by default.
+    ///
+    /// # Errors
+    /// When that failed.
+    fn stop(&self, _running: Self::Running) -> Result<(), String> {
         Ok(())
     }
 
@@ -74,17 +85,27 @@ pub struct TextOutcome {
     pub steps: usize,
 }
 
-/// Compiles a case and follows each of its texts `walks` times.
-pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: usize) -> CaseOutcome {
+/// How texts are followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Walks {
+    /// Times each text is; at least 1.
+    pub walks: usize,
+    /// Time before each mask of the first walk, in which the thread sleeps, as it does while a model computes.
+    pub pace: Duration,
+}
+
+/// Compiles a case and follows its texts.
+pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOutcome {
     let mut outcome = CaseOutcome { name: case.name.clone(), ..CaseOutcome::default() };
     let began = Instant::now();
     let constraint = compile.compile(case);
     outcome.compile_ms = began.elapsed().as_secs_f64() * 1e3;
     let began = Instant::now();
-    let constraint = constraint.and_then(|made| compile.ahead(&made).map(|()| made));
+    let constraint =
+        constraint.and_then(|made| compile.ahead(&made).map(|running| (made, running)));
     outcome.ahead_ms = began.elapsed().as_secs_f64() * 1e3;
-    let constraint = match constraint {
-        Ok(constraint) => constraint,
+    let (constraint, running) = match constraint {
+        Ok(made) => made,
         Err(error) => {
             outcome.error = Some(error);
             return outcome;
@@ -96,11 +117,14 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: usize) -> CaseOu
     for text in &case.texts {
         let first = outcome.mask_us.len();
         let mut accepted = true;
-        for nth in 0..walks.max(1) {
+        for nth in 0..walks.walks.max(1) {
             let mut state = constraint.start();
             accepted = true;
             let tokens = text.tokens.iter().map(|&token| TokenId(token));
             for (step, token) in tokens.chain([compile.end()]).enumerate() {
+                if nth == 0 && !walks.pace.is_zero() {
+                    std::thread::sleep(walks.pace);
+                }
                 let began = Instant::now();
                 constraint.fill_mask(&state, &mut scratch, &mut row);
                 let mask_us = began.elapsed().as_secs_f64() * 1e6;
@@ -118,6 +142,7 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: usize) -> CaseOu
         let steps = outcome.mask_us.len() - first;
         outcome.texts.push(TextOutcome { valid: text.valid, accepted, steps });
     }
+    outcome.error = compile.stop(running).err();
     outcome.bytes = compile.bytes(&constraint);
     outcome
 }

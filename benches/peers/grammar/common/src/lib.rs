@@ -6,6 +6,7 @@ mod walk;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -43,6 +44,9 @@ enum Command {
         /// Times each text is walked
         #[arg(long, default_value_t = 3)]
         walks: usize,
+        /// Milliseconds to sleep before each mask of the first walk, as a model takes for a token
+        #[arg(long, default_value_t = 0)]
+        pace: u64,
     },
 }
 
@@ -52,13 +56,14 @@ pub fn main(load: impl Fn(&cases::Vocabulary) -> anyhow::Result<Box<dyn Engine>>
         Command::Prepare { schemas, lark, out, vocab_out } => {
             cases::prepare(schemas.as_deref(), &lark, &out, vocab_out.as_deref())
         }
-        Command::Run { cases, skip, walks } => {
+        Command::Run { cases, skip, walks, pace } => {
+            let pace = Duration::from_millis(pace);
             let engine = load(&cases::vocabulary())?;
             let file = BufReader::new(std::fs::File::open(cases)?);
             let mut out = std::io::stdout().lock();
             for line in file.lines().skip(skip) {
                 let case: cases::Case = serde_json::from_str(&line?)?;
-                serde_json::to_writer(&mut out, &walk::walk(&*engine, &case, walks))?;
+                serde_json::to_writer(&mut out, &walk::walk(&*engine, &case, walks, pace))?;
                 out.write_all(b"\n")?;
                 out.flush()?;
             }

@@ -1,6 +1,6 @@
 //! Walking an engine over a case, timed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct TextOutcome {
     steps: usize,
 }
 
-pub fn walk(engine: &dyn Engine, case: &Case, walks: usize) -> Outcome {
+pub fn walk(engine: &dyn Engine, case: &Case, walks: usize, pace: Duration) -> Outcome {
     let mut outcome = Outcome { name: case.name.clone(), ..Outcome::default() };
     let resident = resident_bytes();
     let began = Instant::now();
@@ -54,6 +54,9 @@ pub fn walk(engine: &dyn Engine, case: &Case, walks: usize) -> Outcome {
             let mut walk = compiled.start();
             accepted = true;
             for (step, &token) in text.tokens.iter().chain([&end]).enumerate() {
+                if nth == 0 && !pace.is_zero() {
+                    std::thread::sleep(pace);
+                }
                 let began = Instant::now();
                 let allowed = walk.allows(token);
                 let mask_us = began.elapsed().as_secs_f64() * 1e6;

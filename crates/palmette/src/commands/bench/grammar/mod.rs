@@ -11,13 +11,15 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_bench::grammar::{
-    CaseOutcome, CaseText, Compile, Floor, GrammarCase, GrammarReport, Percentiles, read_cases,
-    read_schemas, walk,
+    CaseOutcome, CaseText, Compile, Floor, GrammarCase, GrammarReport, Percentiles, Walks,
+    read_cases, read_schemas, walk,
 };
 use palmette_core::{TokenId, mask};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::store::{MaskStore, Steps};
-use palmette_grammar::{Budget, CompletionLimits, GrammarConstraint, Recognizer, RecognizerLimits};
+use palmette_grammar::{
+    BackgroundCompletion, Budget, CompletionLimits, GrammarConstraint, Recognizer, RecognizerLimits,
+};
 use palmette_vocabulary::LoadedVocabulary;
 use peers::{PeerArgs, PeerReport};
 use serde::Serialize;
@@ -67,6 +69,10 @@ pub(crate) struct GrammarArgs {
     /// prompt is read
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
+    /// Time before each mask of the first walk, as a model takes for a token; meanwhile masks are found out ahead. Engines of --peers
+    /// are paced alike
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    pace: u64,
     #[command(flatten)]
     peers: PeerArgs,
     /// Print a JSON line for each case, with all its times, instead of the report
@@ -101,7 +107,8 @@ enum Engine {
 
 pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     ensure!(args.walks > 0, "--walks is 0; a text is followed at least once");
-    let others = args.peers.find(&args.vocab, args.walks)?;
+    let walks = Walks { walks: args.walks, pace: Duration::from_millis(args.pace) };
+    let others = args.peers.find(&args.vocab, walks)?;
     let loaded = palmette_vocabulary::load(&args.vocab)?;
     let mut cases = read(args, &loaded)?;
     cases.drain(..args.skip.min(cases.len()));
@@ -117,11 +124,12 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     }
     let (reading, engine) = (args.reading.clone(), args.engine);
     let ahead = Duration::from_millis(args.ahead);
-    let compiler = Compiler { reading, engine, ahead, vocabulary, end };
+    let goes_on = !walks.pace.is_zero();
+    let compiler = Compiler { reading, engine, ahead, goes_on, vocabulary, end };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
     let mut outcomes: Vec<CaseOutcome> = Vec::with_capacity(cases.len());
     for case in &cases {
-        let outcome = walk(&compiler, case, args.walks);
+        let outcome = walk(&compiler, case, walks);
         if args.lines {
             let mut out = std::io::stdout().lock();
             serde_json::to_writer(&mut out, &outcome)?;
@@ -210,12 +218,15 @@ struct Compiler {
     reading: ReadingArgs,
     engine: Engine,
     ahead: Duration,
+    /// Whether masks are found out ahead while texts are followed too.
+    goes_on: bool,
     vocabulary: Arc<VocabularySlices>,
     end: TokenId,
 }
 
 impl Compile for Compiler {
     type Constraint = GrammarConstraint;
+    type Running = Option<BackgroundCompletion>;
 
     fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
         let syntax = Syntax::named(&case.kind).map_err(|error| error.to_string())?;
@@ -236,16 +247,23 @@ impl Compile for Compiler {
         })
     }
 
-    fn ahead(&self, constraint: &GrammarConstraint) -> Result<(), String> {
-        if self.ahead.is_zero() {
-            return Ok(());
+    fn ahead(&self, constraint: &GrammarConstraint) -> Result<Self::Running, String> {
+        if self.ahead.is_zero() && !self.goes_on {
+            return Ok(None);
         }
         let limits = CompletionLimits { steps: u64::MAX, ..CompletionLimits::default() };
         let running = constraint.complete_in_background(limits);
         let running = running.map_err(|error| error.to_string())?;
-        if !running.wait(self.ahead) {
-            running.stop();
+        let ended = running.wait(self.ahead);
+        if self.goes_on && !ended {
+            return Ok(Some(running));
         }
+        self.stop(Some(running)).map(|()| None)
+    }
+
+    fn stop(&self, running: Self::Running) -> Result<(), String> {
+        let Some(running) = running else { return Ok(()) };
+        running.stop();
         running.join().map(|_| ()).map_err(|error| error.to_string())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use palmette_bench::grammar::{CaseOutcome, GrammarCase, GrammarReport, Peer, Percentiles};
+use palmette_bench::grammar::{CaseOutcome, GrammarCase, GrammarReport, Peer, Percentiles, Walks};
 use serde::Serialize;
 
 use crate::output::{grouped, progress_bar, table};
@@ -46,7 +46,7 @@ const VOCABULARY: &str = "o200k_base";
 
 impl PeerArgs {
     /// The engines that are asked for, before anything is measured.
-    pub(super) fn find(&self, vocab: &str, walks: usize) -> anyhow::Result<Vec<Peer>> {
+    pub(super) fn find(&self, vocab: &str, walks: Walks) -> anyhow::Result<Vec<Peer>> {
         let seconds = self.peer_seconds;
         ensure!(
             Duration::try_from_secs_f64(seconds).is_ok_and(|time| !time.is_zero()),
@@ -65,8 +65,11 @@ impl PeerArgs {
                     continue;
                 }
                 let program = program.to_string_lossy().into_owned();
-                let arguments = ["run", "--walks", &walks.to_string()].map(str::to_owned);
-                let command = [vec![program], arguments.into()].concat();
+                let mut command =
+                    [program, "run".into(), "--walks".into(), walks.walks.to_string()].to_vec();
+                if !walks.pace.is_zero() {
+                    command.extend(["--pace".to_owned(), walks.pace.as_millis().to_string()]);
+                }
                 found.push(Peer { name: name.to_owned(), command });
             }
             ensure!(
