@@ -287,6 +287,12 @@ impl Constraint for SnapshotConstraint {
             let code_of = |&token: &TokenId| self.tokens.code(level, token).unwrap_or(NO_CODE);
             scratch.codes.clear();
             scratch.codes.extend(tokens.iter().map(code_of));
+            // The oldest segment is mostly the largest and waits for memory the longest; what the others read first comes
+            // meanwhile.
+            for (at, view) in self.snapshot.segments().iter().enumerate().skip(1) {
+                let index = view.segment.catalog().index();
+                index.prefetch_parts(level, states, |s| &s.parts[at], &scratch.codes);
+            }
             for (at, view) in self.snapshot.segments().iter().enumerate() {
                 let (index, items) = (view.segment.catalog().index(), self.items_of(at));
                 let (codes, scratch) = (&scratch.codes, &mut scratch.parts);

@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use palmette_storage::with_bit_instructions;
+use palmette_storage::{prefetch, with_bit_instructions};
 
 use super::advance::has_code;
 use super::item_set::Members;
@@ -81,6 +81,27 @@ impl Index {
                 None => self.advance_dense_parts(level, states, part_of, codes, items),
             },
         );
+    }
+
+    /// Asks for what [`advance_parts`](Self::advance_parts) reads first of a part, so that it arrives while parts in other indexes are
+    /// moved. Nothing where that is in a near cache anyway.
+    ///
+    /// PERF: in `palmette-live`'s bench `segments`, on an AMD EPYC (Zen 5), the third code over six segments took 16.7 us without
+    /// this and takes 15.6.
+    pub fn prefetch_parts<S>(
+        &self,
+        level: usize,
+        states: &[S],
+        part_of: impl Fn(&S) -> &CatalogState,
+        codes: &[u32],
+    ) {
+        if self.has_near_masks(level) || !self.has_thin_masks(level) {
+            return;
+        }
+        let mask_of = self.dense.mask_reader(level);
+        for (state, &code) in states.iter().zip(codes) {
+            prefetch(mask_of(part_of(state).key), code as usize / 32);
+        }
     }
 
     #[inline(always)]
