@@ -1,9 +1,15 @@
 //! How much work a compilation or a mask may do, and whether it was called off.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// How many units go by between two looks at the flag.
 const UNITS_BETWEEN_LOOKS: u64 = 1 << 12;
+/// The same where the work gives way to others, who wait meanwhile.
+const UNITS_BETWEEN_LOOKS_AT_OTHERS: u64 = 1 << 8;
+
+/// How long work that gave way sleeps between two looks at whether it may go on.
+const BETWEEN_LOOKS_AT_OTHERS: Duration = Duration::from_micros(20);
 
 /// The work that a compilation or a mask may still do.
 ///
@@ -15,6 +21,33 @@ pub struct Budget<'a> {
     limit: u64,
     until_look: u64,
     cancelled: Option<&'a AtomicBool>,
+    others: Option<&'a Asking>,
+}
+
+/// How many threads ask for something that work ahead of time may hold at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct Asking(AtomicUsize);
+
+/// A thread that asks, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Asked<'a>(&'a Asking);
+
+impl Asking {
+    /// Counts a thread.
+    pub(crate) fn begin(&self) -> Asked<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Asked(self)
+    }
+
+    fn is_any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Why work stopped before its end.
@@ -62,14 +95,35 @@ impl Budget<'static> {
 
     /// This many units.
     pub fn new(units: u64) -> Self {
-        Self { left: units, limit: units, until_look: 0, cancelled: None }
+        Self { left: units, limit: units, until_look: 0, cancelled: None, others: None }
     }
 }
 
 impl<'a> Budget<'a> {
     /// This many units, or fewer when `cancelled` becomes true.
     pub fn cancellable(units: u64, cancelled: &'a AtomicBool) -> Self {
-        Self { left: units, limit: units, until_look: 0, cancelled: Some(cancelled) }
+        Self { left: units, limit: units, until_look: 0, cancelled: Some(cancelled), others: None }
+    }
+
+    /// The same for work that nobody waits for: it ends as if it were called off while others ask, so that they need not wait for what
+    /// it holds. [`gave_way`](Self::gave_way) tells whether that was why.
+    pub(crate) fn giving_way_to(self, others: &'a Asking) -> Self {
+        Self { others: Some(others), ..self }
+    }
+
+    /// Whether it is for work that gives way.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.others.is_some()
+    }
+
+    /// Whether work that ended with [`Interrupted::Cancelled`] only gave way and may be begun again. Waits until nobody asks.
+    pub(crate) fn gave_way(&self) -> bool {
+        let Some(others) = self.others else { return false };
+        let is_cancelled = || self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed));
+        while others.is_any() && !is_cancelled() {
+            std::thread::sleep(BETWEEN_LOOKS_AT_OTHERS);
+        }
+        !is_cancelled()
     }
 
     /// A budget of what is left here, for work that keeps it with what it borrows; [`settle`](Self::settle) ends that.
@@ -96,15 +150,24 @@ impl<'a> Budget<'a> {
             return Err(Interrupted::OutOfBudget { limit: self.limit });
         }
         self.left -= units;
-        if let Some(cancelled) = self.cancelled {
+        if self.cancelled.is_some() || self.others.is_some() {
             if self.until_look <= units {
-                self.until_look = UNITS_BETWEEN_LOOKS;
-                if cancelled.load(Ordering::Relaxed) {
-                    return Err(Interrupted::Cancelled);
-                }
-            } else {
-                self.until_look -= units;
+                return self.look();
             }
+            self.until_look -= units;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<(), Interrupted> {
+        self.until_look = match self.others {
+            Some(_) => UNITS_BETWEEN_LOOKS_AT_OTHERS,
+            None => UNITS_BETWEEN_LOOKS,
+        };
+        let is_cancelled = self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed));
+        if is_cancelled || self.others.is_some_and(Asking::is_any) {
+            return Err(Interrupted::Cancelled);
         }
         Ok(())
     }
@@ -128,5 +191,21 @@ mod tests {
         assert_eq!(budget.spend(1), Ok(()));
         cancelled.store(true, Ordering::Relaxed);
         assert_eq!(budget.spend(UNITS_BETWEEN_LOOKS), Err(Interrupted::Cancelled));
+    }
+
+    #[test]
+    fn gives_way_while_others_ask() {
+        let (cancelled, others) = (AtomicBool::new(false), Asking::default());
+        let mut budget = Budget::cancellable(u64::MAX, &cancelled).giving_way_to(&others);
+        assert_eq!(budget.spend(1), Ok(()));
+        let asked = others.begin();
+        assert_eq!(budget.spend(UNITS_BETWEEN_LOOKS_AT_OTHERS), Err(Interrupted::Cancelled));
+        drop(asked);
+        assert!(budget.gave_way());
+        assert_eq!(budget.spend(UNITS_BETWEEN_LOOKS_AT_OTHERS), Ok(()));
+        let _asked = others.begin();
+        cancelled.store(true, Ordering::Relaxed);
+        assert_eq!(budget.spend(UNITS_BETWEEN_LOOKS_AT_OTHERS), Err(Interrupted::Cancelled));
+        assert!(!budget.gave_way(), "it was called off");
     }
 }

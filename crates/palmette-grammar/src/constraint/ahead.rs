@@ -83,6 +83,9 @@ impl GrammarConstraint {
     /// Finds out what masks need before they are asked for. Answers do not change by it, only how long they take; asking at the same
     /// time is allowed.
     ///
+    /// Where another thread asks for a mask that it has to find out, or waits for what is held here, this gives way to it and goes
+    /// on afterwards.
+    ///
     /// First what tokens do to all that may be left of the grammar's terminals, whatever the text before them, until that takes as much
     /// memory as [the limit](CompletionLimits::bytes) allows the constraint; grammars over a vocabulary share it. Then positions that
     /// texts come by are visited, the likeliest first, so that masks there are known.
@@ -139,7 +142,8 @@ impl GrammarConstraint {
         let bytes = self.vocabulary.trie().max_depth() as u32;
         let alike = Alike { bytes, stack_depth: limits.stack_depth };
         let mut completion = Completion { visited: 0, open: 0, stopped: None };
-        let mut budget = Budget::cancellable(limits.steps, cancelled);
+        let budget = &mut Budget::cancellable(limits.steps, cancelled)
+            .giving_way_to(self.vocabulary.asking());
         if !matches!(self.engine, Engine::Walk)
             && let Some(start) = self.recognizer.start()
         {
@@ -148,7 +152,7 @@ impl GrammarConstraint {
         }
         completion.open = frontier.len();
         if let Engine::Automaton(automaton) = &self.engine
-            && let Err(why) = automaton.prepare_pieces(&self.recognizer, limits.bytes, &mut budget)
+            && let Err(why) = automaton.prepare_pieces(&self.recognizer, limits.bytes, budget)
         {
             completion.stopped = Some(why.into());
             return Ok(completion);
@@ -160,7 +164,7 @@ impl GrammarConstraint {
                 break;
             }
             visits += 1;
-            match self.visit(open, &alike, &mut frontier, scratch, &mut budget) {
+            match self.visit(open, &alike, &mut frontier, scratch, budget) {
                 Ok(prepared) => completion.visited += usize::from(prepared),
                 Err(RecognizerError::Interrupted(why)) => {
                     completion.stopped = Some(why.into());
@@ -189,17 +193,31 @@ impl GrammarConstraint {
         let mut worth = Worth::Unknown;
         if prepares {
             let before = budget.left();
-            let prepared = match &self.engine {
-                Engine::Automaton(automaton) => {
-                    automaton.prepare(recognizer, &open.position, budget)
+            let mut tries = 1..=MAX_TRIES;
+            let is_new = loop {
+                let prepared = match &self.engine {
+                    Engine::Automaton(automaton) => {
+                        automaton.prepare(recognizer, &open.position, budget)
+                    }
+                    Engine::Store(store) => store.prepare(&open.position, budget),
+                    Engine::Walk => Ok(false),
+                };
+                match prepared {
+                    // Its mask is found by walking whenever it is asked for.
+                    Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {
+                        break false;
+                    }
+                    Err(RecognizerError::Interrupted(Interrupted::Cancelled))
+                        if budget.gave_way() =>
+                    {
+                        tries.next();
+                        if tries.is_empty() {
+                            // Whoever asks for it finds it out.
+                            break false;
+                        }
+                    }
+                    prepared => break prepared?,
                 }
-                Engine::Store(store) => store.prepare(&open.position, budget),
-                Engine::Walk => Ok(false),
-            };
-            let is_new = match prepared {
-                // Its mask is found by walking whenever it is asked for.
-                Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => false,
-                prepared => prepared?,
             };
             open.is_prepared = true;
             worth = match before - budget.left() {
@@ -209,7 +227,11 @@ impl GrammarConstraint {
             };
         }
         for way in ways {
-            budget.spend(1)?;
+            if let Err(why) = budget.spend(1)
+                && !(why == Interrupted::Cancelled && budget.gave_way())
+            {
+                return Err(why.into());
+            }
             if let Some(next) = recognizer.advance(&open.position, way.byte, scratch)? {
                 frontier.add(recognizer, alike, open.after(&way, next, worth), scratch)?;
             }
@@ -218,6 +240,9 @@ impl GrammarConstraint {
         Ok(prepares)
     }
 }
+
+/// How many times a mask is begun that had to give way to what was asked for meanwhile.
+const MAX_TRIES: u32 = 4;
 
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;

@@ -184,19 +184,30 @@ impl MaskAutomaton {
         };
         let pieces = self.vocabulary.pieces();
         let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
-        for terminal in 0..recognizer.grammar().terminals().len() {
-            let terminal = TerminalId(terminal as u32);
+        let mut terminals = 0..recognizer.grammar().terminals().len() as u32;
+        while let Some(terminal) = terminals.clone().next() {
             let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
             if memo.all_bytes() > self.max_bytes / 4 {
                 // The rest is for masks.
                 break;
             }
             let lexemes = memo.lexemes(&self.vocabulary);
-            stopped(ahead.add(lexemes, lexer, terminal, budget).map(|()| true))?;
+            let added = ahead.add(lexemes, lexer, TerminalId(terminal), budget);
+            drop(memo);
+            match stopped(added.map(|()| true)) {
+                Err(Interrupted::Cancelled) if budget.gave_way() => {}
+                added => _ = (added?, terminals.next()),
+            }
         }
         let (trie, num_words) = (self.vocabulary.trie(), self.vocabulary.num_words());
         let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
-        while pieces.memory_bytes() <= most && stopped(ahead.look(trie, num_words, budget))? {}
+        while pieces.memory_bytes() <= most {
+            match stopped(ahead.look(trie, num_words, budget)) {
+                Err(Interrupted::Cancelled) if budget.gave_way() => {}
+                Ok(true) => {}
+                ended => return ended.map(|_| ()),
+            }
+        }
         Ok(())
     }
 
@@ -208,14 +219,29 @@ impl MaskAutomaton {
         mut when_full: WhenFull,
         mut ask: impl FnMut(&Memo) -> Result<T, Missing<'s>>,
     ) -> Result<T, RecognizerError> {
+        // Work ahead of time gives way to what is asked for now, from when that has to wait, or to find something out.
+        let asking = self.vocabulary.asking();
+        let gives_way = budget.gives_way();
+        let mut asked = None;
         loop {
-            let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
+            let memo = match self.memo.try_read() {
+                Ok(memo) => memo,
+                Err(_) => {
+                    if !gives_way {
+                        asked.get_or_insert_with(|| asking.begin());
+                    }
+                    self.memo.read().unwrap_or_else(PoisonError::into_inner)
+                }
+            };
             let (answer, generation) = (ask(&memo), memo.generation);
             drop(memo);
             let missing = match answer {
                 Ok(answer) => return Ok(answer),
                 Err(missing) => missing,
             };
+            if !gives_way {
+                asked.get_or_insert_with(|| asking.begin());
+            }
             let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
             if memo.generation != generation {
                 // Another question dropped the nodes that this one is about.

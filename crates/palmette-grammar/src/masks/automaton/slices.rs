@@ -7,6 +7,7 @@ use palmette_core::{TokenId, Vocabulary, mask};
 
 use super::super::pieces::Pieces;
 use super::views::{Answer, Views};
+use crate::budget::Asking;
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
@@ -34,6 +35,7 @@ pub struct VocabularySlices {
     pieces: OnceLock<RwLock<Arc<Pieces>>>,
     fingerprint: OnceLock<VocabularyFingerprint>,
     below: OnceLock<BytesBelow>,
+    asking: Asking,
 }
 
 /// The tokens made of certain bytes, and the others.
@@ -66,6 +68,7 @@ impl VocabularySlices {
             pieces: OnceLock::new(),
             fingerprint: OnceLock::new(),
             below: OnceLock::new(),
+            asking: Asking::default(),
         }
     }
 
@@ -87,6 +90,11 @@ impl VocabularySlices {
     /// Which bytes come below the nodes of the trie; computed once.
     pub(crate) fn bytes_below(&self) -> &BytesBelow {
         self.below.get_or_init(|| BytesBelow::new(&self.trie))
+    }
+
+    /// How many threads find something out that is asked for now, by any grammar over the vocabulary: they share locks.
+    pub(crate) fn asking(&self) -> &Asking {
+        &self.asking
     }
 
     /// What grammars over the vocabulary share of pieces. When they take more than their limit, new ones begin.

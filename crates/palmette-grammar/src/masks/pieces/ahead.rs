@@ -11,7 +11,7 @@ use super::lexemes::is_one_piece;
 use super::{Lexemes, PieceId, Pieces, Unread};
 use crate::lexer::Lexer;
 use crate::vocabulary::VocabularyTrie;
-use crate::{Budget, TerminalId};
+use crate::{Budget, Interrupted, TerminalId};
 
 /// Pieces to be looked at, those after fewer bytes first.
 #[derive(Debug)]
@@ -55,14 +55,31 @@ impl PiecesAhead {
     /// Looks at one more piece; tells whether there was one.
     ///
     /// # Errors
-    /// When a piece is too large, which leaves it to be walked, or the budget is used up.
+    /// When a piece is too large, which leaves it to be walked, or the budget is used up; work that was called off is begun again by the
+    /// next call.
     pub(in crate::masks) fn look(
         &mut self,
         trie: &VocabularyTrie,
         num_words: usize,
         budget: &mut Budget<'_>,
     ) -> Result<bool, Unread> {
-        let Some(piece) = self.open.pop_front() else { return Ok(false) };
+        let Some(&piece) = self.open.front() else { return Ok(false) };
+        let looked = self.look_at(piece, trie, num_words, budget);
+        if !matches!(looked, Err(Unread::Interrupted(Interrupted::Cancelled))) {
+            self.open.pop_front();
+        }
+        looked.map(|()| true)
+    }
+
+    fn look_at(
+        &mut self,
+        piece: PieceId,
+        trie: &VocabularyTrie,
+        num_words: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        // So that it ends too where nothing else takes time.
+        budget.spend(1)?;
         let pieces = Arc::clone(&self.pieces);
         // Masks are found for what goes on alike for the longest token.
         let alike = pieces.within(piece, trie.max_depth() as u32, budget)?;
@@ -79,13 +96,13 @@ impl PiecesAhead {
                 let part = pieces.intern(&mut pieces.growing(), part, budget)?;
                 part.into_iter().for_each(|part| self.push(part));
             }
-            return Ok(true);
+            return Ok(());
         }
         for &byte in pieces.classes(piece).representatives() {
             let next = pieces.advance(piece, byte, budget)?;
             next.into_iter().for_each(|next| self.push(next));
         }
-        Ok(true)
+        Ok(())
     }
 
     fn push(&mut self, piece: PieceId) {
