@@ -116,14 +116,23 @@ impl<'a> Budget<'a> {
         self.others.is_some()
     }
 
-    /// Whether work that ended with [`Interrupted::Cancelled`] only gave way and may be begun again. Waits until nobody asks.
-    pub(crate) fn gave_way(&self) -> bool {
-        let Some(others) = self.others else { return false };
-        let is_cancelled = || self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed));
-        while others.is_any() && !is_cancelled() {
+    /// Waits until no others ask, where the work gives way to them, or it was called off: to be called before something is taken
+    /// hold of, since locks do not go round in turns.
+    pub(crate) fn let_others_pass(&self) {
+        let Some(others) = self.others else { return };
+        while others.is_any() && !self.is_cancelled() {
             std::thread::sleep(BETWEEN_LOOKS_AT_OTHERS);
         }
-        !is_cancelled()
+    }
+
+    /// Whether work that ended with [`Interrupted::Cancelled`] only gave way and may be begun again. Waits until no others ask.
+    pub(crate) fn gave_way(&self) -> bool {
+        self.let_others_pass();
+        self.gives_way() && !self.is_cancelled()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     /// A budget of what is left here, for work that keeps it with what it borrows; [`settle`](Self::settle) ends that.
@@ -165,8 +174,7 @@ impl<'a> Budget<'a> {
             Some(_) => UNITS_BETWEEN_LOOKS_AT_OTHERS,
             None => UNITS_BETWEEN_LOOKS,
         };
-        let is_cancelled = self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed));
-        if is_cancelled || self.others.is_some_and(Asking::is_any) {
+        if self.is_cancelled() || self.others.is_some_and(Asking::is_any) {
             return Err(Interrupted::Cancelled);
         }
         Ok(())

@@ -186,6 +186,7 @@ impl MaskAutomaton {
         let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
         let mut terminals = 0..recognizer.grammar().terminals().len() as u32;
         while let Some(terminal) = terminals.clone().next() {
+            budget.let_others_pass();
             let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
             if memo.all_bytes() > self.max_bytes / 4 {
                 // The rest is for masks.
@@ -239,7 +240,9 @@ impl MaskAutomaton {
                 Ok(answer) => return Ok(answer),
                 Err(missing) => missing,
             };
-            if !gives_way {
+            if gives_way {
+                budget.let_others_pass();
+            } else {
                 asked.get_or_insert_with(|| asking.begin());
             }
             let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
