@@ -15,6 +15,9 @@ pub(crate) struct Front {
     pub(crate) rest: ExprId,
 }
 
+/// What taking an expression over costs of a budget.
+const IMPORT_STEPS: u64 = 4;
+
 impl Expressions {
     /// Whether what the expression matches depends on its lexeme alone, not on what is before or after it.
     pub(crate) fn is_context_free(&self, of: ExprId) -> bool {
@@ -63,6 +66,7 @@ impl Maker<'_, '_> {
             });
             if work.len() == open {
                 work.pop();
+                self.spend(IMPORT_STEPS)?;
                 let node = from.node(next).with_parts(|part| known[&part]);
                 let made = self.intern(node)?;
                 known.insert(next, made);
