@@ -35,6 +35,9 @@ pub use slices::VocabularySlices;
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;
 
+/// How many times work ahead of time is begun that has to give way each time.
+const MAX_TRIES: u32 = 4;
+
 /// Masks by reading the stack from the top, as deep as the answer needs. What was found out is kept in nodes, and a step that
 /// meets only known ones costs some look-ups.
 ///
@@ -184,6 +187,7 @@ impl MaskAutomaton {
         };
         let pieces = self.vocabulary.pieces();
         let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
+        let mut tries = 0;
         let mut terminals = 0..recognizer.grammar().terminals().len() as u32;
         while let Some(terminal) = terminals.clone().next() {
             budget.let_others_pass();
@@ -196,17 +200,19 @@ impl MaskAutomaton {
             let added = ahead.add(lexemes, lexer, TerminalId(terminal), budget);
             drop(memo);
             match stopped(added.map(|()| true)) {
-                Err(Interrupted::Cancelled) if budget.gave_way() => {}
-                added => _ = (added?, terminals.next()),
+                Err(why) if !is_given_up(why, &mut tries, budget)? => continue,
+                _ => tries = 0,
             }
+            terminals.next();
         }
         let (trie, num_words) = (self.vocabulary.trie(), self.vocabulary.num_words());
         let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
         while pieces.memory_bytes() <= most {
             match stopped(ahead.look(trie, num_words, budget)) {
-                Err(Interrupted::Cancelled) if budget.gave_way() => {}
-                Ok(true) => {}
-                ended => return ended.map(|_| ()),
+                Ok(true) => tries = 0,
+                Ok(false) => break,
+                Err(why) if is_given_up(why, &mut tries, budget)? => ahead.skip(),
+                Err(_) => {}
             }
         }
         Ok(())
@@ -262,6 +268,20 @@ impl MaskAutomaton {
             }
         }
     }
+}
+
+/// Whether work that was interrupted to give way is not to be begun again, having been begun so many times already: it is left to whoever
+/// asks for it.
+fn is_given_up(
+    why: Interrupted,
+    tries: &mut u32,
+    budget: &Budget<'_>,
+) -> Result<bool, Interrupted> {
+    if why != Interrupted::Cancelled || !budget.gave_way() {
+        return Err(why);
+    }
+    *tries = (*tries + 1) % MAX_TRIES;
+    Ok(*tries == 0)
 }
 
 /// What a question does that finds no room for what it needs.

@@ -71,6 +71,11 @@ impl PiecesAhead {
         looked.map(|()| true)
     }
 
+    /// Leaves the piece out that the last call was to look at.
+    pub(in crate::masks) fn skip(&mut self) {
+        self.open.pop_front();
+    }
+
     fn look_at(
         &mut self,
         piece: PieceId,

@@ -15,9 +15,6 @@ pub(crate) struct Front {
     pub(crate) rest: ExprId,
 }
 
-/// What taking an expression over costs of a budget.
-const IMPORT_STEPS: u64 = 4;
-
 impl Expressions {
     /// Whether what the expression matches depends on its lexeme alone, not on what is before or after it.
     pub(crate) fn is_context_free(&self, of: ExprId) -> bool {
@@ -44,7 +41,7 @@ impl Maker<'_, '_> {
     /// Cost: linear in the parts that are not known yet.
     ///
     /// # Errors
-    /// When a limit is exceeded.
+    /// When a limit is exceeded, or the budget used up; what is in `known` by then is sound.
     pub(crate) fn import(
         &mut self,
         from: &Expressions,
@@ -54,6 +51,7 @@ impl Maker<'_, '_> {
         // Chains are long: without recursion, parts before wholes.
         let mut work = vec![of];
         while let Some(&next) = work.last() {
+            self.spend(1)?;
             if known.contains_key(&next) {
                 work.pop();
                 continue;
@@ -66,7 +64,6 @@ impl Maker<'_, '_> {
             });
             if work.len() == open {
                 work.pop();
-                self.spend(IMPORT_STEPS)?;
                 let node = from.node(next).with_parts(|part| known[&part]);
                 let made = self.intern(node)?;
                 known.insert(next, made);
