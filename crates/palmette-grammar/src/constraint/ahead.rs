@@ -35,7 +35,8 @@ impl Default for CompletionLimits {
 /// What a [completion](GrammarConstraint::complete) came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Positions whose masks are known now.
+    /// Positions that were visited. Their masks are known now, but for those that are found by walking and those that were begun in vain
+    /// again and again while others asked.
     pub visited: usize,
     /// Positions that were found and not visited; none where it got to its end.
     pub open: usize,
