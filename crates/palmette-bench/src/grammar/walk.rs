@@ -89,7 +89,7 @@ pub struct TextOutcome {
 #[derive(Clone, Copy, Debug)]
 pub struct Walks {
     /// Times each text is; at least 1.
-    pub walks: usize,
+    pub times: usize,
     /// Time before each mask of the first walk, in which the thread sleeps, as it does while a model computes.
     pub pace: Duration,
 }
@@ -117,7 +117,7 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
     for text in &case.texts {
         let first = outcome.mask_us.len();
         let mut accepted = true;
-        for nth in 0..walks.walks.max(1) {
+        for nth in 0..walks.times.max(1) {
             let mut state = constraint.start();
             accepted = true;
             let tokens = text.tokens.iter().map(|&token| TokenId(token));

@@ -107,7 +107,7 @@ enum Engine {
 
 pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     ensure!(args.walks > 0, "--walks is 0; a text is followed at least once");
-    let walks = Walks { walks: args.walks, pace: Duration::from_millis(args.pace) };
+    let walks = Walks { times: args.walks, pace: Duration::from_millis(args.pace) };
     let others = args.peers.find(&args.vocab, walks)?;
     let loaded = palmette_vocabulary::load(&args.vocab)?;
     let mut cases = read(args, &loaded)?;

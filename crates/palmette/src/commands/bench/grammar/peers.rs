@@ -66,7 +66,7 @@ impl PeerArgs {
                 }
                 let program = program.to_string_lossy().into_owned();
                 let mut command =
-                    [program, "run".into(), "--walks".into(), walks.walks.to_string()].to_vec();
+                    [program, "run".into(), "--walks".into(), walks.times.to_string()].to_vec();
                 if !walks.pace.is_zero() {
                     command.extend(["--pace".to_owned(), walks.pace.as_millis().to_string()]);
                 }
