@@ -11,6 +11,9 @@ const UNITS_BETWEEN_LOOKS_AT_OTHERS: u64 = 1 << 8;
 /// How long work that gave way sleeps between two looks at whether it may go on.
 const BETWEEN_LOOKS_AT_OTHERS: Duration = Duration::from_micros(20);
 
+/// How many times work is begun that has to give way each time.
+const MAX_TRIES: u32 = 4;
+
 /// The work that a compilation or a mask may still do.
 ///
 /// A unit is a step of an inner loop, some nanoseconds; no clock is read, so the same input always stops at the same
@@ -129,6 +132,19 @@ impl<'a> Budget<'a> {
     pub(crate) fn gave_way(&self) -> bool {
         self.let_others_pass();
         self.gives_way() && !self.is_cancelled()
+    }
+
+    /// Whether work that was interrupted is not to be begun again: it had to give way so many times, which `tries` counts, that it is left
+    /// to whoever asks for it. Waits until no others ask.
+    ///
+    /// # Errors
+    /// When it did not give way, but was interrupted otherwise.
+    pub(crate) fn gives_up(&self, why: Interrupted, tries: &mut u32) -> Result<bool, Interrupted> {
+        if why != Interrupted::Cancelled || !self.gave_way() {
+            return Err(why);
+        }
+        *tries = (*tries + 1) % MAX_TRIES;
+        Ok(*tries == 0)
     }
 
     fn is_cancelled(&self) -> bool {

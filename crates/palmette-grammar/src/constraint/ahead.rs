@@ -194,7 +194,7 @@ impl GrammarConstraint {
         let mut worth = Worth::Unknown;
         if prepares {
             let before = budget.left();
-            let mut tries = 1..=MAX_TRIES;
+            let mut tries = 0;
             let is_new = loop {
                 let prepared = match &self.engine {
                     Engine::Automaton(automaton) => {
@@ -208,12 +208,8 @@ impl GrammarConstraint {
                     Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {
                         break false;
                     }
-                    Err(RecognizerError::Interrupted(Interrupted::Cancelled))
-                        if budget.gave_way() =>
-                    {
-                        tries.next();
-                        if tries.is_empty() {
-                            // Whoever asks for it finds it out.
+                    Err(RecognizerError::Interrupted(why)) => {
+                        if budget.gives_up(why, &mut tries)? {
                             break false;
                         }
                     }
@@ -241,9 +237,6 @@ impl GrammarConstraint {
         Ok(prepares)
     }
 }
-
-/// How many times a mask is begun that had to give way to what was asked for meanwhile.
-const MAX_TRIES: u32 = 4;
 
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;

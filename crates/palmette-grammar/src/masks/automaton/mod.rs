@@ -35,9 +35,6 @@ pub use slices::VocabularySlices;
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;
 
-/// How many times work ahead of time is begun that has to give way each time.
-const MAX_TRIES: u32 = 4;
-
 /// Masks by reading the stack from the top, as deep as the answer needs. What was found out is kept in nodes, and a step that
 /// meets only known ones costs some look-ups.
 ///
@@ -200,7 +197,7 @@ impl MaskAutomaton {
             let added = ahead.add(lexemes, lexer, TerminalId(terminal), budget);
             drop(memo);
             match stopped(added.map(|()| true)) {
-                Err(why) if !is_given_up(why, &mut tries, budget)? => continue,
+                Err(why) if !budget.gives_up(why, &mut tries)? => continue,
                 _ => tries = 0,
             }
             terminals.next();
@@ -211,7 +208,7 @@ impl MaskAutomaton {
             match stopped(ahead.look(trie, num_words, budget)) {
                 Ok(true) => tries = 0,
                 Ok(false) => break,
-                Err(why) if is_given_up(why, &mut tries, budget)? => ahead.skip(),
+                Err(why) if budget.gives_up(why, &mut tries)? => ahead.skip(),
                 Err(_) => {}
             }
         }
@@ -268,20 +265,6 @@ impl MaskAutomaton {
             }
         }
     }
-}
-
-/// Whether work that was interrupted to give way is not to be begun again, having been begun so many times already: it is left to whoever
-/// asks for it.
-fn is_given_up(
-    why: Interrupted,
-    tries: &mut u32,
-    budget: &Budget<'_>,
-) -> Result<bool, Interrupted> {
-    if why != Interrupted::Cancelled || !budget.gave_way() {
-        return Err(why);
-    }
-    *tries = (*tries + 1) % MAX_TRIES;
-    Ok(*tries == 0)
 }
 
 /// What a question does that finds no room for what it needs.
