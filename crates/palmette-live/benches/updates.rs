@@ -11,7 +11,8 @@
 //! half of `S` seconds (10); then for `S` seconds beside another thread that applies 10,000 updates a second, half
 //! of them upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
 //! in the background; then alone for the other half, over the snapshot of the beginning: a machine that is slower
-//! for a while is so for both. In the end the contents are compared with those that the updates should have led to.
+//! for a while is so for both; and once more alone, over the snapshot of the end, which tells what its segments cost from
+//! what is done beside it. In the end the contents are compared with those that the updates should have led to.
 //!
 //! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
 //! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
@@ -97,9 +98,14 @@ fn main() {
     let rate = (applies.len() as u64 * BATCH) as f64 / beside.1.as_secs_f64();
     let status = live.status();
     state.check(&live, options.items);
+    let last = live.snapshot();
     live.wait_for_merges();
     state.check(&live, options.items);
     alone.extend(decode_first());
+    let snapshot = || last.clone();
+    let is_over = |took| took >= half;
+    let (after, _) = decode(snapshot, &tokens, &options, &changed, &Mutex::default(), is_over);
+    drop(last);
     drop(live);
     let begun = Instant::now();
     let live = LiveCatalog::open(&dir, live_options(&options)).expect("it was closed");
@@ -121,6 +127,7 @@ fn main() {
     let mut times = vec![
         ("step_us_alone".to_owned(), micros(times_of(&alone, |_| true))),
         ("step_us_with_updates".to_owned(), micros(times_of(&beside.0, |_| true))),
+        ("step_us_after_updates".to_owned(), micros(times_of(&after, |_| true))),
         ("step_us_alone_own_core".to_owned(), micros(times_of(&alone, had_core))),
         ("step_us_with_updates_own_core".to_owned(), micros(times_of(&beside.0, had_core))),
         ("computing_us_alone".to_owned(), micros(computing_of(&alone))),
@@ -129,7 +136,8 @@ fn main() {
         ("visible_us".to_owned(), micros(visible)),
     ];
     for code in 1..NUM_LEVELS {
-        for (name, steps) in [("alone", &alone), ("with_updates", &beside.0)] {
+        let steps = [("alone", &alone), ("with_updates", &beside.0), ("after_updates", &after)];
+        for (name, steps) in steps {
             let times_of_code = times_of(steps, |step| step.code == code);
             times.push((format!("step_us_{name}_code_{code}"), micros(times_of_code)));
         }
@@ -347,12 +355,13 @@ fn report(options: &Options, times: &[(String, [f64; 4])], counts: &serde_json::
     let ratio_of = |beside: usize, alone: usize| -> [f64; 4] {
         std::array::from_fn(|at| times[beside].1[at] / times[alone].1[at])
     };
-    let (ratio, own_ratio) = (ratio_of(1, 0), ratio_of(3, 2));
+    let (ratio, after_ratio, own_ratio) = (ratio_of(1, 0), ratio_of(2, 0), ratio_of(4, 3));
     if options.json {
         let mut report = counts.as_object().expect("an object").clone();
         report.insert("items".into(), options.items.into());
         report.insert("sync".into(), options.sync.into());
         report.insert("step_ratio".into(), json!(ratio));
+        report.insert("step_ratio_after".into(), json!(after_ratio));
         report.insert("step_ratio_own_core".into(), json!(own_ratio));
         for (name, times) in times {
             report.insert(name.clone(), json!(times));
@@ -364,7 +373,7 @@ fn report(options: &Options, times: &[(String, [f64; 4])], counts: &serde_json::
     for (name, [p50, p99, p999, most]) in times {
         println!("{name:<29} {p50:>10.1} {p99:>10.1} {p999:>10.1} {most:>10.1}");
     }
-    let ratios = [("ratio of steps", ratio), ("ratio of those with own core", own_ratio)];
+    let ratios = [("ratio of steps", ratio), ("ratio of steps after", after_ratio), ("ratio of those with own core", own_ratio)];
     for (name, [p50, p99, p999, most]) in ratios {
         println!("{name:<29} {p50:>10.2} {p99:>10.2} {p999:>10.2} {most:>10.2}");
     }

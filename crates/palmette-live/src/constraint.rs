@@ -41,6 +41,7 @@ pub struct SnapshotState {
 pub struct SnapshotScratch {
     /// The code that each state is moved over.
     codes: Vec<u32>,
+    gathered: Gathered,
     parts: PartScratch,
     /// Codes that may follow one state, with the segment and the place there.
     children: Vec<(u32, u32, CatalogState)>,
@@ -71,13 +72,6 @@ impl SnapshotState {
     #[inline]
     fn is_alive_in(&self, segment: usize) -> bool {
         self.alive >> segment & 1 == 1
-    }
-
-    /// Finds out, after the parts were changed, which of them are not dead.
-    #[inline]
-    fn find_alive(&mut self) {
-        let bit = |(at, part): (usize, &CatalogState)| u32::from(!part.is_dead()) << at;
-        self.alive = self.parts.iter().enumerate().map(bit).fold(0, |alive, bit| alive | bit);
     }
 
     #[inline]
@@ -224,16 +218,13 @@ impl Constraint for SnapshotConstraint {
             rest = after;
             let level = states[0].level();
             let first_bit = self.first_tokens.get(level).copied().unwrap_or(0);
-            let alive = states.iter().fold(0, |alive, state| alive | state.alive);
-            for (at, view) in self.snapshot.segments().iter().enumerate() {
-                // After a few codes none of them has an item in the smallest segments.
-                if alive >> at & 1 == 0 {
-                    continue;
-                }
+            let segments = self.snapshot.segments();
+            scratch.gathered.gather(states, segments.len());
+            for (at, view) in segments.iter().enumerate() {
                 let (index, items) = (view.segment.catalog().index(), self.items_of(at));
                 let target = MaskTarget { masks: &mut *masks, words_per_row: words, first_bit };
-                let parts = &mut scratch.parts;
-                index.add_masks_of_parts(level, states, |s| &s.parts[at], items, target, parts);
+                let (parts, rows) = scratch.gathered.of_segment(at);
+                index.add_masks_of_parts(level, parts, rows, items, target);
             }
         }
     }
@@ -287,18 +278,24 @@ impl Constraint for SnapshotConstraint {
             let code_of = |&token: &TokenId| self.tokens.code(level, token).unwrap_or(NO_CODE);
             scratch.codes.clear();
             scratch.codes.extend(tokens.iter().map(code_of));
+            let SnapshotScratch { codes, gathered, parts: scratch, .. } = scratch;
+            let segments = self.snapshot.segments();
+            gathered.gather(states, segments.len());
+            gathered.gather_codes(codes, segments.len());
             // The oldest segment is mostly the largest and waits for memory the longest; what the others read first comes
             // meanwhile.
-            for (at, view) in self.snapshot.segments().iter().enumerate().skip(1) {
-                let index = view.segment.catalog().index();
-                index.prefetch_parts(level, states, |s| &s.parts[at], &scratch.codes);
+            for (at, view) in segments.iter().enumerate().skip(1) {
+                let (parts, _, codes) = gathered.to_advance(at);
+                view.segment.catalog().index().prefetch_parts(level, parts, codes);
             }
-            for (at, view) in self.snapshot.segments().iter().enumerate() {
+            for (at, view) in segments.iter().enumerate() {
                 let (index, items) = (view.segment.catalog().index(), self.items_of(at));
-                let (codes, scratch) = (&scratch.codes, &mut scratch.parts);
-                index.advance_parts(level, states, |s| &mut s.parts[at], codes, items, scratch);
+                let (parts, rows, codes) = gathered.to_advance(at);
+                index.advance_parts(level, parts, codes, items, scratch);
+                for (&part, &row) in parts.iter().zip(rows) {
+                    states[row as usize].set_part(at, part);
+                }
             }
-            states.iter_mut().for_each(SnapshotState::find_alive);
         }
         for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
             if state.is_dead() {
@@ -354,6 +351,83 @@ impl SnapshotConstraint {
             }
             visit(same_code[0].0, next);
         }
+    }
+}
+
+/// The parts of many states that are not dead, by segment.
+///
+/// In the smallest segments few states have one after a code or two: what is done there is then done for those few.
+#[derive(Clone, Debug, Default)]
+struct Gathered {
+    /// Whether each state has a part in each segment, as in the state.
+    alive: Vec<u32>,
+    segments: Vec<GatheredSegment>,
+}
+
+/// The parts in one segment; after the first `len` is what is left of others.
+#[derive(Clone, Debug, Default)]
+struct GatheredSegment {
+    len: usize,
+    parts: Vec<CatalogState>,
+    /// The place of the state of each.
+    rows: Vec<u32>,
+    codes: Vec<u32>,
+}
+
+impl Gathered {
+    fn gather(&mut self, states: &[SnapshotState], num_segments: usize) {
+        self.alive.clear();
+        self.alive.extend(states.iter().map(|state| state.alive));
+        if self.segments.len() < num_segments {
+            self.segments.resize_with(num_segments, GatheredSegment::default);
+        }
+        for (at, segment) in self.segments.iter_mut().enumerate().take(num_segments) {
+            segment.find_rows(&self.alive, at);
+            let parts = segment.parts.iter_mut().zip(&segment.rows[..segment.len]);
+            parts.for_each(|(part, &row)| *part = states[row as usize].parts[at]);
+        }
+    }
+
+    /// Gathers the code of each part's state.
+    fn gather_codes(&mut self, codes: &[u32], num_segments: usize) {
+        for segment in &mut self.segments[..num_segments] {
+            let all = segment.codes.iter_mut().zip(&segment.rows[..segment.len]);
+            all.for_each(|(code, &row)| *code = codes[row as usize]);
+        }
+    }
+
+    /// The parts in a segment, and the place of the state of each.
+    fn of_segment(&self, at: usize) -> (&[CatalogState], &[u32]) {
+        let GatheredSegment { len, parts, rows, .. } = &self.segments[at];
+        (&parts[..*len], &rows[..*len])
+    }
+
+    /// The parts in a segment, the place of the state of each and its code.
+    fn to_advance(&mut self, at: usize) -> (&mut [CatalogState], &[u32], &[u32]) {
+        let GatheredSegment { len, parts, rows, codes } = &mut self.segments[at];
+        (&mut parts[..*len], &rows[..*len], &codes[..*len])
+    }
+}
+
+impl GatheredSegment {
+    /// Finds the states that have a part in segment `at`.
+    ///
+    /// PERF: whether one has is not predictable, so each is written and only then kept or written over.
+    fn find_rows(&mut self, alive: &[u32], at: usize) {
+        if self.rows.len() < alive.len() {
+            self.rows.resize(alive.len(), 0);
+            self.codes.resize(alive.len(), 0);
+            self.parts.resize(alive.len(), CatalogState::DEAD);
+        }
+        let rows = &mut self.rows[..alive.len()];
+        let mut len = 0;
+        for (row, alive) in (0..).zip(alive) {
+            if let Some(place) = rows.get_mut(len) {
+                *place = row;
+            }
+            len += (alive >> at & 1) as usize;
+        }
+        self.len = len;
     }
 }
 

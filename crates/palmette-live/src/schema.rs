@@ -178,7 +178,7 @@ pub(crate) fn check_filter(columns: &Columns, filter: &Filter) -> Result<(), Fil
 ///
 /// That is a few megabytes for all small segments; where one is large, a byte an item is more.
 fn dense_bytes(num_items: u64) -> u64 {
-    const BYTES_PER_ITEM: u64 = 32;
+    const BYTES_PER_ITEM: u64 = 6;
     const LEAST_BYTES: u64 = 16 << 10;
     const MOST_BYTES: u64 = 4 << 20;
     (num_items * BYTES_PER_ITEM).clamp(LEAST_BYTES, MOST_BYTES).max(num_items)

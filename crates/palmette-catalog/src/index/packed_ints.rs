@@ -228,6 +228,25 @@ impl PackedReader<'_> {
         (found != 0).then(|| range.start + u64::from(found.trailing_zeros()))
     }
 
+    /// Whether one of the numbers at a range may equal a value: `false` where none does; where there are more than
+    /// a read holds, always `true`.
+    ///
+    /// PERF: all of them are compared at once: a number that equals the value becomes 0, and taking one from it borrows.
+    #[inline(always)]
+    pub(crate) fn may_hold(&self) -> impl Fn(Range<u64>, u64) -> bool {
+        let ones = (0..self.per_read).fold(0, |ones, at| ones | 1_u64 << (at * self.bits));
+        let highest = ones.wrapping_shl((self.bits as u32).wrapping_sub(1));
+        move |range, value| {
+            let len = range.end.saturating_sub(range.start);
+            if len > self.per_read {
+                return true;
+            }
+            let past = u64::MAX << (len * self.bits);
+            let differences = self.read(range.start) ^ value.wrapping_mul(ones) | past;
+            differences.wrapping_sub(ones) & !differences & highest != 0
+        }
+    }
+
     /// The number at `index` in the lowest bits, and those after it that eight bytes hold.
     #[inline(always)]
     pub(crate) fn read(&self, index: u64) -> u64 {

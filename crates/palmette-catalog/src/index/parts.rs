@@ -1,9 +1,7 @@
 //! Many beams at once, each of which has a position in several indexes.
 //!
-//! Such a beam is a caller's state with a part for each index, and the part is [`CatalogState::DEAD`] where the index
-//! has nothing under its prefix. In a small index most parts are dead after a code or two, and those that
-//! are not lie in the nearest caches: what takes time is moving parts about. At levels that keep masks and tables
-//! they are read and written where they are; below, those that are not dead are put together first.
+//! Such a beam has a part for each index in which some item has its prefix. In a small index few have one after a code
+//! or two, and nearly none of those that do continues; those that do not are found out before anything else is read.
 
 use std::hint::black_box;
 
@@ -22,63 +20,64 @@ const NEAR_BYTES: usize = 1 << 16;
 /// Masks are thin that have fewer than one code of so many.
 const THIN: u64 = 8;
 
-/// Working memory of one thread, for parts that are put together.
+/// Working memory of one thread, for the parts that continue.
 #[derive(Clone, Debug, Default)]
 pub struct PartScratch {
     /// The parts, and what is left of others after them.
     parts: Vec<CatalogState>,
-    /// The place of the state of each.
-    rows: Vec<u32>,
+    /// The place of each among all.
+    places: Vec<u32>,
 }
 
 impl PartScratch {
-    /// Puts those parts together that are wanted.
+    /// Takes all parts out, and puts those together that have the code they are moved over, or may have it.
     ///
-    /// PERF: whether a part is wanted is not predictable, so each is written and only then kept or written over.
+    /// PERF: whether one has it is not predictable, so each is written and only then kept or written over.
     #[inline(always)]
-    fn gather(
+    fn take(
         &mut self,
-        parts: impl ExactSizeIterator<Item = (CatalogState, bool)>,
+        parts: &mut [CatalogState],
+        codes: &[u32],
+        may_have: impl Fn(&CatalogState, u32) -> bool,
     ) -> (&mut [CatalogState], &[u32]) {
         let most = parts.len();
         if self.parts.len() < most {
             self.parts.resize(most, CatalogState::DEAD);
-            self.rows.resize(most, 0);
+            self.places.resize(most, 0);
         }
-        let (kept, rows) = (&mut self.parts[..most], &mut self.rows[..most]);
+        let (kept, places) = (&mut self.parts[..most], &mut self.places[..most]);
         let mut len = 0;
-        for (row, (part, is_wanted)) in (0_u32..).zip(parts) {
-            if let (Some(kept), Some(kept_row)) = (kept.get_mut(len), rows.get_mut(len)) {
-                (*kept, *kept_row) = (part, row);
+        for (place, (part, &code)) in (0_u32..).zip(parts.iter_mut().zip(codes)) {
+            let part = std::mem::replace(part, CatalogState::DEAD);
+            if let (Some(kept), Some(kept_place)) = (kept.get_mut(len), places.get_mut(len)) {
+                (*kept, *kept_place) = (part, place);
             }
-            len += usize::from(is_wanted);
+            len += usize::from(may_have(&part, code));
         }
-        (&mut kept[..len], &rows[..len])
+        (&mut kept[..len], &places[..len])
     }
 }
 
 impl Index {
-    /// Moves the part of each state over the code of that state, as [`advance`](Self::advance): dead
-    /// parts stay dead, and all others are of level `level`.
+    /// Moves each part, of level `level` and not dead, over its code, as [`advance`](Self::advance).
     ///
     /// # Panics
-    /// When there is not a code for each state.
-    pub fn advance_parts<S>(
+    /// When there is not a code for each part.
+    pub fn advance_parts(
         &self,
         level: usize,
-        states: &mut [S],
-        part_of: impl Fn(&mut S) -> &mut CatalogState,
+        parts: &mut [CatalogState],
         codes: &[u32],
         items: Option<&ItemSet>,
         scratch: &mut PartScratch,
     ) {
-        assert_eq!(states.len(), codes.len(), "a code for each state");
+        assert_eq!(parts.len(), codes.len(), "a code for each part");
         // PERF: as in `advance`.
         with_bit_instructions(
             #[inline(always)]
             || match self.sparse_level(level) {
-                Some(_) => self.advance_gathered(level, states, part_of, codes, items, scratch),
-                None => self.advance_dense_parts(level, states, part_of, codes, items),
+                Some(sparse) => self.advance_sparse_parts(sparse, level, parts, codes, items, scratch),
+                None => self.advance_dense_parts(level, parts, codes, items),
             },
         );
     }
@@ -88,102 +87,112 @@ impl Index {
     ///
     /// PERF: in `palmette-live`'s bench `segments`, on an AMD EPYC (Zen 5), the third code over six segments took 16.6 us without
     /// this and takes 15.5.
-    pub fn prefetch_parts<S>(
-        &self,
-        level: usize,
-        states: &[S],
-        part_of: impl Fn(&S) -> &CatalogState,
-        codes: &[u32],
-    ) {
-        if self.has_near_masks(level) || !self.has_thin_masks(level) {
+    pub fn prefetch_parts(&self, level: usize, parts: &[CatalogState], codes: &[u32]) {
+        if self.has_near_masks(level) {
             return;
         }
-        let mask_of = self.dense.mask_reader(level);
-        for (state, &code) in states.iter().zip(codes) {
-            prefetch(mask_of(part_of(state).key), code as usize / 32);
+        if self.has_thin_masks(level) {
+            let mask_of = self.dense.mask_reader(level);
+            for (part, &code) in parts.iter().zip(codes) {
+                prefetch(mask_of(part.key), code as usize / 32);
+            }
+        } else if level >= self.dense.num_masked()
+            && let Some(sparse) = self.sparse_level(level)
+        {
+            parts.iter().for_each(|part| sparse.prefetch_codes_or_starts(&self.within(part)));
         }
     }
 
     #[inline(always)]
-    fn advance_dense_parts<S>(
+    fn advance_dense_parts(
         &self,
         level: usize,
-        states: &mut [S],
-        part_of: impl Fn(&mut S) -> &mut CatalogState,
+        parts: &mut [CatalogState],
         codes: &[u32],
         items: Option<&ItemSet>,
     ) {
         if level >= self.dense.num_levels() {
-            return states.iter_mut().for_each(|state| *part_of(state) = CatalogState::DEAD);
+            return parts.fill(CatalogState::DEAD);
         }
         let size = self.dense.size(level);
+        let key_of = |part: &CatalogState, code| {
+            u64::from(part.key) * u64::from(size) + u64::from(code)
+        };
         if self.dense.table_bytes() > NEAR_BYTES {
-            for (state, &code) in states.iter_mut().zip(codes) {
-                let key = u64::from(part_of(state).key) * u64::from(size) + u64::from(code);
-                self.dense.prefetch_ranks(level + 1, key);
+            for (part, &code) in parts.iter().zip(codes) {
+                self.dense.prefetch_ranks(level + 1, key_of(part, code));
             }
         }
         let ranks_of = self.dense.ranks_reader(level + 1);
         let mask_of = items.map(|items| items.mask_reader(level));
-        for (state, &code) in states.iter_mut().zip(codes) {
-            let part = part_of(state);
-            let is_in = !part.is_dead()
-                && code < size
+        for (part, &code) in parts.iter_mut().zip(codes) {
+            let is_in = code < size
                 && mask_of.as_ref().is_none_or(|mask_of| has_code(mask_of(part.key), code));
-            let key = u64::from(part.key) * u64::from(size) + u64::from(code);
+            let key = key_of(part, code);
             let ranks = if is_in { ranks_of(key) } else { 0..0 };
             *part = self.state_or_dead(ranks, key, level + 1);
         }
     }
 
+    /// PERF: what is far is read of all parts before any is looked at, see [`READ_WINDOW`](super::step::READ_WINDOW). In
+    /// `palmette-live`'s bench `segments`, on an AMD EPYC (Zen 4), the third code took 4.6 us more for a segment of 266,000
+    /// items when masks were asked for, and takes 3.1 more.
     #[inline(always)]
-    fn advance_gathered<S>(
+    fn advance_sparse_parts(
         &self,
+        sparse: &SparseLevel,
         level: usize,
-        states: &mut [S],
-        part_of: impl Fn(&mut S) -> &mut CatalogState,
+        parts: &mut [CatalogState],
         codes: &[u32],
         items: Option<&ItemSet>,
         scratch: &mut PartScratch,
     ) {
-        let is_near = self.has_near_masks(level);
-        let (parts, rows) = match items {
-            Some(items) if is_near => {
+        let (kept, places) = match items {
+            Some(items) if self.has_near_masks(level) => {
                 let mask_of = items.mask_reader(level);
-                gather_taken(scratch, states, &part_of, codes, mask_of, is_near)
+                scratch.take(parts, codes, |part, code| has_code(mask_of(part.key), code))
+            }
+            _ if self.has_near_masks(level) => {
+                let mask_of = self.dense.mask_reader(level);
+                scratch.take(parts, codes, |part, code| has_code(mask_of(part.key), code))
             }
             // What is refused without a set is refused under it; the masks of a set lie in many pieces of memory.
-            _ if is_near || self.has_thin_masks(level) => {
+            _ if self.has_thin_masks(level) => {
                 let mask_of = self.dense.mask_reader(level);
-                gather_taken(scratch, states, &part_of, codes, mask_of, is_near)
+                let words = parts.iter().zip(codes);
+                let words = words.map(|(part, &code)| mask_of(part.key).get(code as usize / 32));
+                black_box(words.flatten().fold(0, |read, word| read ^ word));
+                scratch.take(parts, codes, |part, code| has_code(mask_of(part.key), code))
             }
-            _ => {
-                let parts = states.iter_mut().map(|state| *part_of(state));
-                scratch.gather(parts.map(|part| (part, !part.is_dead())))
+            _ if level >= self.dense.num_masked() && !sparse.knows_starts() => {
+                let stored = sparse.codes();
+                let starts = parts.iter().map(|part| self.within(part).start);
+                black_box(starts.fold(0, |read, start| read ^ stored.read(start)));
+                let may_hold = stored.may_hold();
+                scratch.take(parts, codes, |part, code| may_hold(self.within(part), code.into()))
             }
+            _ => return self.advance_runs(parts, items, |at, _| codes[at]),
         };
-        self.advance_runs(parts, items, |at, _| codes[rows[at] as usize]);
-        for (part, &row) in parts.iter().zip(rows) {
-            *part_of(&mut states[row as usize]) = *part;
+        self.advance_runs(kept, items, |at, _| codes[places[at] as usize]);
+        for (part, &place) in kept.iter().zip(places) {
+            parts[place as usize] = *part;
         }
     }
 
-    /// Adds to row `i` of the target the codes that may follow the part of `states[i]`. Parts are dead, or of level
-    /// `level`; otherwise as [`fill_masks`](Self::fill_masks).
+    /// Adds to row `rows[i]` of the target the codes that may follow `parts[i]`, of level `level` and not dead; otherwise
+    /// as [`fill_masks`](Self::fill_masks).
     ///
     /// # Panics
-    /// When there is not a row for each state.
-    pub fn add_masks_of_parts<S>(
+    /// When there is no such row, or not one for each part.
+    pub fn add_masks_of_parts(
         &self,
         level: usize,
-        states: &[S],
-        part_of: impl Fn(&S) -> &CatalogState,
+        parts: &[CatalogState],
+        rows: &[u32],
         items: Option<&ItemSet>,
         target: MaskTarget<'_>,
-        scratch: &mut PartScratch,
     ) {
-        let (num_words, num_states) = (target.masks.len(), states.len());
-        assert_eq!(num_words, num_states * target.words_per_row, "rows of {num_states} states");
+        assert_eq!(parts.len(), rows.len(), "a row for each part");
         if target.words_per_row == 0 {
             return;
         }
@@ -192,17 +201,15 @@ impl Index {
             || match (self.sparse_level(level), items) {
                 (_, None) if level < self.dense.num_masked() => {
                     let is_near = self.has_near_masks(level);
-                    add_masks(states, part_of, self.dense.mask_reader(level), is_near, target);
+                    add_masks(parts, rows, self.dense.mask_reader(level), is_near, target);
                 }
                 (_, Some(items)) if level < self.dense.num_masked() => {
                     let is_near = self.has_near_masks(level);
-                    add_masks(states, part_of, items.mask_reader(level), is_near, target);
+                    add_masks(parts, rows, items.mask_reader(level), is_near, target);
                 }
                 (Some(sparse), _) => {
                     let members = items.map(|items| items.members(self, level));
-                    let parts = states.iter().map(|state| *part_of(state));
-                    let (parts, rows) = scratch.gather(parts.map(|part| (part, !part.is_dead())));
-                    self.add_gathered(sparse, parts, rows, members, target);
+                    self.add_codes_of_parts(sparse, parts, rows, members, target);
                 }
                 (None, _) => {}
             },
@@ -210,7 +217,7 @@ impl Index {
     }
 
     #[inline(always)]
-    fn add_gathered(
+    fn add_codes_of_parts(
         &self,
         sparse: &SparseLevel,
         parts: &[CatalogState],
@@ -242,48 +249,20 @@ impl Index {
     }
 }
 
-/// Takes each part out of its state, and puts those together whose prefix's mask has the code that they are moved over: masks with few
-/// codes refuse nearly all parts before anything else is done.
-///
-/// PERF: masks that are not near are all read before any is looked at, see [`READ_WINDOW`](super::step::READ_WINDOW). In
-/// `palmette-live`'s bench `segments`, on an AMD EPYC (Zen 4), the third code took 4.6 us more for a segment of 266,000
-/// items when parts were put together first and masks asked for, and takes 3.1 more.
+/// Adds the mask of each part to its row.
 #[inline(always)]
-fn gather_taken<'s, 'm, S>(
-    scratch: &'s mut PartScratch,
-    states: &mut [S],
-    part_of: impl Fn(&mut S) -> &mut CatalogState,
-    codes: &[u32],
-    mask_of: impl Fn(u32) -> &'m [u32],
-    is_near: bool,
-) -> (&'s mut [CatalogState], &'s [u32]) {
-    if !is_near {
-        let keys = states.iter_mut().map(|state| part_of(state).key);
-        let words = keys.zip(codes).map(|(key, &code)| mask_of(key).get(code as usize / 32));
-        black_box(words.flatten().fold(0, |read, word| read ^ word));
-    }
-    scratch.gather(states.iter_mut().zip(codes).map(|(state, &code)| {
-        let part = std::mem::replace(part_of(state), CatalogState::DEAD);
-        (part, !part.is_dead() & has_code(mask_of(part.key), code))
-    }))
-}
-
-/// Adds the mask of each part that is not dead to the row of its state.
-#[inline(always)]
-fn add_masks<'a, S>(
-    states: &[S],
-    part_of: impl Fn(&S) -> &CatalogState,
+fn add_masks<'a>(
+    parts: &[CatalogState],
+    rows: &[u32],
     mask_of: impl Fn(u32) -> &'a [u32],
     is_near: bool,
     MaskTarget { masks, words_per_row, first_bit }: MaskTarget<'_>,
 ) {
     if !is_near {
-        read_masks(states.iter().map(|state| part_of(state).key), &mask_of);
+        read_masks(parts.iter().map(|part| part.key), &mask_of);
     }
-    for (state, row) in states.iter().zip(masks.chunks_exact_mut(words_per_row)) {
-        let part = part_of(state);
-        if !part.is_dead() {
-            add_bits(mask_of(part.key), row, first_bit);
-        }
+    for (part, &row) in parts.iter().zip(rows) {
+        let start = row as usize * words_per_row;
+        add_bits(mask_of(part.key), &mut masks[start..start + words_per_row], first_bit);
     }
 }

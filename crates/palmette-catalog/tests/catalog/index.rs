@@ -300,32 +300,33 @@ proptest! {
             index.successors(&found, set, |_, _, child| next.push(child));
             found = next;
         }
-        let part = |(pick, _, is_dead): &(prop::sample::Index, u32, bool)| match *is_dead || found.is_empty() {
-            true => CatalogState::DEAD,
-            false => *pick.get(&found),
-        };
-        let mut states: Vec<(u8, CatalogState)> = picks.iter().map(|pick| (7, part(pick))).collect();
+        let picks = if found.is_empty() { vec![] } else { picks };
+        let before: Vec<CatalogState> = picks.iter().map(|(pick, ..)| *pick.get(&found)).collect();
         let codes: Vec<u32> = picks.iter().map(|&(_, code, _)| code).collect();
+        // Some rows have no part.
+        let place = |row: &mut u32, skips: bool| {
+            *row += 1 + u32::from(skips);
+            Some(*row)
+        };
+        let rows: Vec<u32> = picks.iter().map(|&(_, _, skips)| skips).scan(0, place).collect();
+        let num_rows = rows.last().map_or(1, |&row| row as usize + 1);
 
         let (words, first_bit) = (40, 5);
-        let mut masks = vec![1 << 31; states.len() * words];
-        let mut scratch = PartScratch::default();
+        let mut masks = vec![1 << 31; num_rows * words];
         let target = MaskTarget { masks: &mut masks, words_per_row: words, first_bit };
-        index.add_masks_of_parts(level, &states, |s| &s.1, set, target, &mut scratch);
-        let before = states.clone();
-        index.advance_parts(level, &mut states, |s| &mut s.1, &codes, set, &mut scratch);
-        for (at, (_, part)) in before.into_iter().enumerate() {
-            let mut expected = vec![0; words];
-            let mut child = None;
-            if !part.is_dead() {
-                index.fill_masks(&[part], set, &[first_bit; 8], words, &mut expected);
-                child = index.child(&part, codes[at]);
-            }
-            expected.iter_mut().for_each(|word| *word |= 1 << 31);
-            prop_assert_eq!(&masks[at * words..][..words], expected);
+        index.add_masks_of_parts(level, &before, &rows, set, target);
+        let mut parts = before.clone();
+        index.advance_parts(level, &mut parts, &codes, set, &mut PartScratch::default());
+        let mut expected = vec![0; num_rows * words];
+        for ((part, &row), (moved, &code)) in before.iter().zip(&rows).zip(parts.iter().zip(&codes)) {
+            let mask = &mut expected[row as usize * words..][..words];
+            index.fill_masks(&[*part], set, &[first_bit; 8], words, mask);
             let is_in = |child: &CatalogState| set.is_none_or(|set| set.ranks().any_in(child.ranks()));
-            prop_assert_eq!(states[at], (7, child.filter(is_in).unwrap_or(CatalogState::DEAD)));
+            let child = index.child(part, code).filter(is_in);
+            prop_assert_eq!(*moved, child.unwrap_or(CatalogState::DEAD));
         }
+        expected.iter_mut().for_each(|word| *word |= 1 << 31);
+        prop_assert_eq!(masks, expected);
     }
 
     /// Rows that clear what they set hold what rows that are cleared whole do, whatever they held before.
