@@ -156,6 +156,19 @@ impl RankSet {
         true
     }
 
+    /// Which of the first 64 ranks in `range` are members, the first in the lowest bit. Cost: a word, or two where
+    /// they lie in two.
+    #[inline(always)]
+    pub fn bits_in(&self, range: Range<u64>) -> u64 {
+        let len = range.end.saturating_sub(range.start).min(64);
+        let (word, bit) = (range.start / 64, range.start % 64);
+        let mut bits = self.word(word) >> bit;
+        if bit + len > 64 {
+            bits |= self.word(word + 1) << (64 - bit);
+        }
+        if len == 64 { bits } else { bits & ((1 << len) - 1) }
+    }
+
     /// Asks for the memory that says whether `rank` is a member, without waiting for it.
     #[inline]
     pub fn prefetch(&self, rank: u64) {

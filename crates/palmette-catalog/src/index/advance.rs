@@ -47,6 +47,9 @@ impl Index {
         let mut place = 0;
         for run in states.chunk_by_mut(|a, b| a.level == b.level) {
             let level = run[0].level();
+            let by_masks = self.sparse_level(level).filter(|sparse| self.is_numbered_by_masks(sparse, level));
+            // Where most items are in, a child's ranks are asked whether any is: masks after it read them too.
+            let late = items.filter(|items| by_masks.is_some() && items.len() > self.num_items / 2);
             for states in run.chunks_mut(COMMIT_WINDOW) {
                 let mut codes = [0; COMMIT_WINDOW];
                 codes
@@ -56,11 +59,18 @@ impl Index {
                     .for_each(|(code, at)| *code = code_of(at, level));
                 place += states.len();
                 match self.sparse_level(level) {
-                    Some(sparse) if self.is_numbered_by_masks(sparse, level) => {
-                        self.advance_by_masks(sparse, states, &codes, items);
+                    Some(sparse) if by_masks.is_some() => {
+                        self.advance_by_masks(sparse, states, &codes, items, late);
                     }
                     Some(sparse) => self.advance_sparse(sparse, states, &codes, items),
                     None => self.advance_dense(states, &codes, items),
+                }
+            }
+            if let Some(items) = late {
+                for state in run {
+                    if !items.ranks().any_in(state.ranks()) {
+                        *state = CatalogState::DEAD;
+                    }
                 }
             }
         }
@@ -115,12 +125,12 @@ impl Index {
         states: &mut [CatalogState],
         codes: &[u32; COMMIT_WINDOW],
         items: Option<&ItemSet>,
+        late: Option<&ItemSet>,
     ) {
         let level = states[0].level();
-        // Where most items are in, a child's ranks are asked whether any is: masks after it read them too.
-        let (sets, ranks) = match items {
-            Some(items) if items.len() > self.num_items / 2 => (None, Some(items.ranks())),
-            items => (items, None),
+        let (sets, ranks) = match late {
+            Some(items) => (None, Some(items.ranks())),
+            None => (items, None),
         };
         for (state, &code) in states.iter().zip(codes) {
             let mask = self.dense.mask(level, state.key);
@@ -144,12 +154,6 @@ impl Index {
             }
             *state = self.state_or_dead(child, 0, level + 1);
             self.prefetch_codes_after(state);
-        }
-        let Some(ranks) = ranks else { return };
-        for state in states {
-            if !ranks.any_in(state.ranks()) {
-                *state = CatalogState::DEAD;
-            }
         }
     }
 

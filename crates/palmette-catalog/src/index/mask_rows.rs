@@ -221,14 +221,8 @@ impl Index {
                     len += usize::from(valid);
                 }
             };
-            match members.filter(|_| is_asked(state)) {
-                None => sparse.codes().for_each_or_more(places, set),
-                Some(members) => {
-                    sparse.for_each_code_of(members, self.within(state), places, |code| {
-                        set(code, true);
-                    })
-                }
-            }
+            let within = self.within(state);
+            sparse.for_each_code_or_more(members, is_asked(state), within, places, &mut set);
             if is_whole {
                 rows.set_whole(row);
             } else {

@@ -157,6 +157,32 @@ impl PackedReader<'_> {
         }
     }
 
+    /// As [`for_each_or_more`](Self::for_each_or_more), with `false` for numbers whose bit is not set in what `bits_in` says of
+    /// a part of the range of at most eight, the first in the lowest bit.
+    #[inline(always)]
+    pub(crate) fn for_each_in_or_more(
+        &self,
+        range: Range<u64>,
+        bits_in: impl Fn(Range<u64>) -> u64,
+        mut visit: impl FnMut(u64, bool),
+    ) {
+        if self.per_read == 0 {
+            let any = (range.start..range.end).any(|index| bits_in(index..index + 1) & 1 == 1);
+            return visit(0, any);
+        }
+        let mut index = range.start;
+        while index < range.end && index.wrapping_mul(self.bits) / 8 < self.bytes.len() as u64 {
+            let next = index + self.per_read;
+            let (mut word, mut bits) = (self.read(index), bits_in(index..next.min(range.end)));
+            for _ in 0..self.per_read {
+                visit(word & self.mask, bits & 1 == 1);
+                word = word.wrapping_shr(self.bits as u32);
+                bits >>= 1;
+            }
+            index = next;
+        }
+    }
+
     /// Sets the bit `first_bit` and so many more as a number says of `row`, for each of the numbers at `range`;
     /// what is past the row is left out.
     #[inline(always)]

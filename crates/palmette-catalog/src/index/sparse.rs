@@ -178,6 +178,38 @@ impl SparseLevel {
         self.codes.reader()
     }
 
+    /// Visits the codes at `places`, those of the prefix with range `within`, that lead to one of `members` where
+    /// these are asked; some may be visited twice, and others with `false`.
+    ///
+    /// PERF: how many codes there are, how many of them are in, and whether there is one and nothing is asked, is not predictable at
+    /// a level that keeps a code for each rank: as many as a read holds are visited. Where nothing is asked, no line is
+    /// waited for.
+    #[inline(always)]
+    pub(crate) fn for_each_code_or_more(
+        &self,
+        members: Option<Members<'_>>,
+        is_asked: bool,
+        within: Range<u64>,
+        places: Range<u64>,
+        mut visit: impl FnMut(u64, bool),
+    ) {
+        match members {
+            Some(Members { ranks, .. }) if self.starts.is_none() => {
+                let (asked, unasked) = if is_asked { (u64::MAX, 0) } else { (0, u64::MAX) };
+                let bits_in = |part: Range<u64>| {
+                    let len = part.end - part.start;
+                    let start = part.start & asked;
+                    ranks.bits_in(start..start + len) | (unasked & ((1 << len) - 1))
+                };
+                self.codes.reader().for_each_in_or_more(within, bits_in, visit);
+            }
+            Some(members) if is_asked => {
+                self.for_each_code_of(members, within, places, |code| visit(code, true));
+            }
+            _ => self.codes.reader().for_each_or_more(places, visit),
+        }
+    }
+
     /// Visits the codes at `places`, those of the prefix with range `within`, that lead to one of
     /// `members`; some may be visited twice.
     #[inline]

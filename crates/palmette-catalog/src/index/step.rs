@@ -267,15 +267,13 @@ impl Index {
         first_bit: u32,
         row: &mut [u32],
     ) {
-        match members.filter(|_| is_asked(state)) {
-            None => sparse.codes().set_bits(places, first_bit, row),
-            Some(members) => sparse.for_each_code_of(members, self.within(state), places, |code| {
-                let bit = u64::from(first_bit) + code;
-                if let Some(word) = row.get_mut((bit / 32) as usize) {
-                    *word |= 1 << (bit % 32);
-                }
-            }),
-        }
+        let within = self.within(state);
+        sparse.for_each_code_or_more(members, is_asked(state), within, places, |code, valid| {
+            let bit = u64::from(first_bit) + code;
+            if let Some(word) = row.get_mut((bit / 32) as usize) {
+                *word |= u32::from(valid) << (bit % 32);
+            }
+        });
     }
 
     /// The mask of the codes that may follow, at levels that keep one for each prefix.
