@@ -281,6 +281,7 @@ impl Constraint for SnapshotConstraint {
             let SnapshotScratch { codes, gathered, parts: scratch, .. } = scratch;
             let segments = self.snapshot.segments();
             gathered.gather(states, segments.len());
+            gathered.gather_codes(codes, segments.len());
             // The oldest segment is mostly the largest and waits for memory the longest; what the others read first comes
             // meanwhile.
             for (at, view) in segments.iter().enumerate().skip(1) {
@@ -415,6 +416,16 @@ impl Gathered {
         (&parts[..*len], &rows[..*len])
     }
 
+    /// Gathers the code of each part's state, where not all have one.
+    fn gather_codes(&mut self, codes: &[u32], num_segments: usize) {
+        for segment in &mut self.segments[..num_segments] {
+            if segment.len < codes.len() {
+                let own = segment.codes.iter_mut().zip(&segment.rows[..segment.len]);
+                own.for_each(|(code, &row)| *code = codes[row as usize]);
+            }
+        }
+    }
+
     /// The parts in a segment, with the codes of their states. `codes` are those of all states.
     fn to_advance<'a>(&'a mut self, at: usize, codes: &'a [u32]) -> ToAdvance<'a> {
         let Self { alive, all_rows, segments } = self;
@@ -424,10 +435,7 @@ impl Gathered {
         if len == alive.len() {
             return ToAdvance { parts, rows: &all_rows[..len], codes, alive };
         }
-        let rows = &segment.rows[..len];
-        let own = segment.codes.iter_mut().zip(rows);
-        own.for_each(|(code, &row)| *code = codes[row as usize]);
-        ToAdvance { parts, rows, codes: &segment.codes[..len], alive }
+        ToAdvance { parts, rows: &segment.rows[..len], codes: &segment.codes[..len], alive }
     }
 }
 

@@ -225,8 +225,10 @@ impl Index {
 
     #[inline]
     pub(super) fn state_or_dead(&self, ranks: Range<u64>, key: u64, level: usize) -> CatalogState {
-        let state = self.state(ranks, key, level);
-        if state.is_dead() { CatalogState::DEAD } else { state }
+        let CatalogState { start, end, key, level } = self.state(ranks, key, level);
+        // PERF: whether it is dead is not predictable where an index is small.
+        let keep = u32::from(start != end).wrapping_neg();
+        CatalogState { start: start & keep, end: end & keep, key: key & keep, level: level & keep }
     }
 }
 

@@ -254,22 +254,31 @@ impl PackedReader<'_> {
         (found != 0).then(|| range.start + u64::from(found.trailing_zeros()))
     }
 
-    /// Whether one of the numbers at a range may equal a value: `false` where none does; where there are more than
-    /// a read holds, always `true`.
+    /// Whether one of the numbers at a range equals a value; where there are more than a few reads hold, always `true`.
     ///
-    /// PERF: all of them are compared at once: a number that equals the value becomes 0, and taking one from it borrows.
+    /// PERF: all numbers of a read are compared at once: one that equals the value becomes 0, and taking one from it borrows.
     #[inline(always)]
     pub(crate) fn may_hold(&self) -> impl Fn(Range<u64>, u64) -> bool {
+        const MAX_READS: u64 = 4;
         let ones = (0..self.per_read).fold(0, |ones, at| ones | 1_u64 << (at * self.bits));
         let highest = ones.wrapping_shl((self.bits as u32).wrapping_sub(1));
-        move |range, value| {
-            let len = range.end.saturating_sub(range.start);
-            if len > self.per_read {
+        move |Range { start, end }, value| {
+            if end.saturating_sub(start) > MAX_READS * self.per_read {
                 return true;
             }
-            let past = u64::MAX << (len * self.bits);
-            let differences = self.read(range.start) ^ value.wrapping_mul(ones) | past;
-            differences.wrapping_sub(ones) & !differences & highest != 0
+            let wanted = value.wrapping_mul(ones);
+            let has_wanted = |index: u64| {
+                let len = (end - index).min(self.per_read);
+                let past = u64::MAX << (len * self.bits);
+                let differences = self.read(index) ^ wanted | past;
+                differences.wrapping_sub(ones) & !differences & highest != 0
+            };
+            let (mut index, mut found) = (start, false);
+            while index < end {
+                found |= has_wanted(index);
+                index += self.per_read;
+            }
+            found
         }
     }
 
