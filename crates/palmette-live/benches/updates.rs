@@ -373,7 +373,11 @@ fn report(options: &Options, times: &[(String, [f64; 4])], counts: &serde_json::
     for (name, [p50, p99, p999, most]) in times {
         println!("{name:<29} {p50:>10.1} {p99:>10.1} {p999:>10.1} {most:>10.1}");
     }
-    let ratios = [("ratio of steps", ratio), ("ratio of steps after", after_ratio), ("ratio of those with own core", own_ratio)];
+    let ratios = [
+        ("ratio of steps", ratio),
+        ("ratio of steps after", after_ratio),
+        ("ratio of those with own core", own_ratio),
+    ];
     for (name, [p50, p99, p999, most]) in ratios {
         println!("{name:<29} {p50:>10.2} {p99:>10.2} {p999:>10.2} {most:>10.2}");
     }

@@ -7,6 +7,7 @@ use palmette_catalog::index::{ItemSet, MaskTarget, PartScratch};
 use palmette_catalog::{CatalogState, CodeTokens, TokensError};
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
+use crate::gathered::{Gathered, GatheredParts};
 use crate::segment::SegmentView;
 use crate::snapshot::{ItemRef, MAX_SEGMENTS, Snapshot, SnapshotItems};
 
@@ -29,11 +30,11 @@ pub struct SnapshotConstraint {
 /// are thus equal states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotState {
-    parts: [CatalogState; MAX_SEGMENTS],
+    pub(crate) parts: [CatalogState; MAX_SEGMENTS],
     level: u32,
     /// A bit for each segment: whether the part there is not dead. A step asks a segment only about the states
     /// that have its bit.
-    alive: u32,
+    pub(crate) alive: u32,
 }
 
 /// Working memory of one thread.
@@ -285,19 +286,19 @@ impl Constraint for SnapshotConstraint {
             // The oldest segment is mostly the largest and waits for memory the longest; what the others read first comes
             // meanwhile.
             for (at, view) in segments.iter().enumerate().skip(1) {
-                let ToAdvance { parts, codes, .. } = gathered.to_advance(at, codes);
+                let GatheredParts { parts, codes, .. } = gathered.parts_mut(at, codes);
                 view.segment.catalog().index().prefetch_parts(level, parts, codes);
             }
             for (at, view) in segments.iter().enumerate() {
                 let (index, items) = (view.segment.catalog().index(), self.items_of(at));
-                let ToAdvance { parts, rows, codes, alive } = gathered.to_advance(at, codes);
+                let GatheredParts { parts, rows, codes, alive } = gathered.parts_mut(at, codes);
                 index.advance_parts(level, parts, codes, items, scratch);
                 for (&part, &row) in parts.iter().zip(rows) {
                     states[row as usize].parts[at] = part;
                     alive[row as usize] &= !(u32::from(part.is_dead()) << at);
                 }
             }
-            let alive = states.iter_mut().zip(&gathered.alive);
+            let alive = states.iter_mut().zip(gathered.alive());
             alive.for_each(|(state, &alive)| state.alive = alive);
         }
         for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
@@ -354,121 +355,6 @@ impl SnapshotConstraint {
             }
             visit(same_code[0].0, next);
         }
-    }
-}
-
-/// The parts of many states that are not dead, by segment.
-///
-/// In the smallest segments few states have one after a code or two: what is done there is then done for those few.
-#[derive(Clone, Debug, Default)]
-struct Gathered {
-    /// Whether each state has a part in each segment, as in the state.
-    alive: Vec<u32>,
-    /// The places of all states.
-    all_rows: Vec<u32>,
-    segments: Vec<GatheredSegment>,
-}
-
-/// The parts in one segment; after the first `len` is what is left of others.
-#[derive(Clone, Debug, Default)]
-struct GatheredSegment {
-    len: usize,
-    parts: Vec<CatalogState>,
-    /// The place of the state of each, unless all states have one.
-    rows: Vec<u32>,
-    codes: Vec<u32>,
-}
-
-/// The parts of a segment, the place of the state of each and its code.
-struct ToAdvance<'a> {
-    parts: &'a mut [CatalogState],
-    rows: &'a [u32],
-    codes: &'a [u32],
-    /// Of all states.
-    alive: &'a mut [u32],
-}
-
-impl Gathered {
-    fn gather(&mut self, states: &[SnapshotState], num_segments: usize) {
-        self.alive.clear();
-        self.alive.extend(states.iter().map(|state| state.alive));
-        let first = self.all_rows.len()..states.len().max(self.all_rows.len());
-        self.all_rows.extend(first.map(|row| row as u32));
-        if self.segments.len() < num_segments {
-            self.segments.resize_with(num_segments, GatheredSegment::default);
-        }
-        let (any, all) = self.alive.iter().fold((0, !0), |(any, all), &alive| (any | alive, all & alive));
-        for (at, segment) in self.segments.iter_mut().enumerate().take(num_segments) {
-            if any >> at & 1 == 0 {
-                segment.len = 0;
-            } else if all >> at & 1 == 1 {
-                segment.gather_all(states, at);
-            } else {
-                segment.gather_alive(states, &self.alive, at);
-            }
-        }
-    }
-
-    /// The parts in a segment, and the place of the state of each.
-    fn of_segment(&self, at: usize) -> (&[CatalogState], &[u32]) {
-        let GatheredSegment { len, parts, rows, .. } = &self.segments[at];
-        let rows = if *len == self.alive.len() { &self.all_rows } else { rows };
-        (&parts[..*len], &rows[..*len])
-    }
-
-    /// Gathers the code of each part's state, where not all have one.
-    fn gather_codes(&mut self, codes: &[u32], num_segments: usize) {
-        for segment in &mut self.segments[..num_segments] {
-            if segment.len < codes.len() {
-                let own = segment.codes.iter_mut().zip(&segment.rows[..segment.len]);
-                own.for_each(|(code, &row)| *code = codes[row as usize]);
-            }
-        }
-    }
-
-    /// The parts in a segment, with the codes of their states. `codes` are those of all states.
-    fn to_advance<'a>(&'a mut self, at: usize, codes: &'a [u32]) -> ToAdvance<'a> {
-        let Self { alive, all_rows, segments } = self;
-        let segment = &mut segments[at];
-        let len = segment.len;
-        let parts = &mut segment.parts[..len];
-        if len == alive.len() {
-            return ToAdvance { parts, rows: &all_rows[..len], codes, alive };
-        }
-        ToAdvance { parts, rows: &segment.rows[..len], codes: &segment.codes[..len], alive }
-    }
-}
-
-impl GatheredSegment {
-    fn make_room(&mut self, num_states: usize) {
-        if self.parts.len() < num_states {
-            self.rows.resize(num_states, 0);
-            self.codes.resize(num_states, 0);
-            self.parts.resize(num_states, CatalogState::DEAD);
-        }
-    }
-
-    /// Where all states have a part.
-    fn gather_all(&mut self, states: &[SnapshotState], at: usize) {
-        self.make_room(states.len());
-        self.parts.iter_mut().zip(states).for_each(|(part, state)| *part = state.parts[at]);
-        self.len = states.len();
-    }
-
-    /// PERF: whether a state has a part is not predictable, so each place is written and only then kept or written over.
-    fn gather_alive(&mut self, states: &[SnapshotState], alive: &[u32], at: usize) {
-        self.make_room(states.len());
-        let rows = &mut self.rows[..alive.len()];
-        let mut len = 0;
-        for (row, alive) in (0..).zip(alive) {
-            if let Some(place) = rows.get_mut(len) {
-                *place = row;
-            }
-            len += (alive >> at & 1) as usize;
-        }
-        let parts = self.parts.iter_mut().zip(&rows[..len]);
-        parts.for_each(|(part, &row)| *part = states[row as usize].parts[at]);
-        self.len = len;
     }
 }
 

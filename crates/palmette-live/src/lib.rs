@@ -79,6 +79,7 @@ mod background;
 mod checkpoint;
 mod constraint;
 mod error;
+mod gathered;
 mod live;
 mod live_file;
 mod log_entry;

@@ -29,6 +29,6 @@ mod sections;
 
 pub use array::{Array, Pod};
 pub use file::write_atomically;
-pub use instructions::with_bit_instructions;
+pub use instructions::{nth_one, with_bit_instructions};
 pub use prefetch::prefetch;
 pub use sections::{Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};

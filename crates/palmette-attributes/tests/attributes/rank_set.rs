@@ -81,6 +81,8 @@ proptest! {
             let expected: Vec<u64> =
                 (from..to).filter(|&rank| members[rank]).map(|rank| rank as u64).collect();
             prop_assert_eq!(set.any_in(start..end), !expected.is_empty());
+            let first = expected.iter().map(|rank| rank - start).take_while(|&bit| bit < 64);
+            prop_assert_eq!(set.bits_in(start..end), first.fold(0, |bits, bit| bits | 1 << bit));
             let is_member = |rank: u64| members.get(rank as usize) == Some(&true);
             prop_assert_eq!(set.all_in(start..end), (start..end).all(is_member));
             prop_assert_eq!(set.next_in(start..end), expected.first().copied());

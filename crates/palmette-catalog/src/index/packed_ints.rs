@@ -404,8 +404,44 @@ mod tests {
             let packed = PackedInts::new(bits, values.iter().copied());
             for value in values.iter().copied().chain([0, mask, u64::MAX]) {
                 let expected = (from..to).find(|&at| values[at] == value).map(|at| at as u64);
-                prop_assert_eq!(packed.reader().find_sorted(from as u64..to as u64, value), expected);
+                let range = from as u64..to as u64;
+                prop_assert_eq!(packed.reader().find_sorted(range.clone(), value), expected);
+                let reader = packed.reader();
+                let may_hold = reader.may_hold()(range.clone(), value);
+                prop_assert!(may_hold || expected.is_none());
+                // It looks through so many at least.
+                if bits > 0 && value <= mask && range.end - range.start <= 4 {
+                    prop_assert_eq!(may_hold, expected.is_some());
+                }
             }
+        }
+
+        #[test]
+        fn visits_the_numbers_that_are_asked_for(
+            values in prop::collection::vec(any::<u64>(), 0..60),
+            bits in 0_u32..=57,
+            members in any::<u64>(),
+            from: prop::sample::Index,
+            to: prop::sample::Index,
+        ) {
+            let values: Vec<u64> = values.iter().map(|v| v & ((1 << bits) - 1)).collect();
+            let (from, to) = (from.index(values.len() + 1), to.index(values.len() + 1));
+            let packed = PackedInts::new(bits, values.iter().copied());
+            let bits_in = |part: Range<u64>| {
+                assert!(part.end - part.start <= 8, "{part:?} is over eight numbers");
+                members >> part.start & ((1 << (part.end - part.start)) - 1)
+            };
+            let mut visited = Vec::new();
+            packed.reader().for_each_in_or_more(from as u64..to as u64, bits_in, |number, valid| {
+                visited.extend(valid.then_some(number));
+            });
+            let is_in = |at: &usize| members >> at & 1 == 1;
+            let mut expected: Vec<u64> = (from..to).filter(is_in).map(|at| values[at]).collect();
+            if bits == 0 {
+                // All are 0, and one says so.
+                expected.dedup();
+            }
+            prop_assert_eq!(visited, expected);
         }
     }
 }

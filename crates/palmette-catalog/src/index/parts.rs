@@ -76,7 +76,9 @@ impl Index {
         with_bit_instructions(
             #[inline(always)]
             || match self.sparse_level(level) {
-                Some(sparse) => self.advance_sparse_parts(sparse, level, parts, codes, items, scratch),
+                Some(sparse) => {
+                    self.advance_sparse_parts(sparse, level, parts, codes, items, scratch)
+                }
                 None => self.advance_dense_parts(level, parts, codes, items),
             },
         );
@@ -115,9 +117,8 @@ impl Index {
             return parts.fill(CatalogState::DEAD);
         }
         let size = self.dense.size(level);
-        let key_of = |part: &CatalogState, code| {
-            u64::from(part.key) * u64::from(size) + u64::from(code)
-        };
+        let key_of =
+            |part: &CatalogState, code| u64::from(part.key) * u64::from(size) + u64::from(code);
         if self.dense.table_bytes() > NEAR_BYTES {
             for (part, &code) in parts.iter().zip(codes) {
                 self.dense.prefetch_ranks(level + 1, key_of(part, code));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use palmette_storage::{Array, SectionsIn, SectionsOut, prefetch};
+use palmette_storage::{Array, SectionsIn, SectionsOut, nth_one, prefetch};
 use serde::{Deserialize, Serialize};
 
 use super::position_list::partition_point;
@@ -272,19 +272,6 @@ fn bits_of(words: &[u64; BLOCK_WORDS], word: usize) -> u64 {
 #[inline(always)]
 fn from_on(bit: u32, word: usize) -> u64 {
     u64::MAX.checked_shl(bit.saturating_sub(64 * word as u32)).unwrap_or(0)
-}
-
-/// The bit of the one numbered `index` from 0, of which there are more; found by halves.
-#[inline(always)]
-fn nth_one(bits: u64, index: u32) -> u32 {
-    let (mut bit, mut left) = (0, index);
-    for half in [32, 16, 8, 4, 2, 1] {
-        let ones = (bits >> bit & ((1 << half) - 1)).count_ones();
-        let is_past = ones <= left;
-        bit += if is_past { half } else { 0 };
-        left -= if is_past { ones } else { 0 };
-    }
-    bit
 }
 
 #[inline]
