@@ -133,6 +133,42 @@ impl Index {
             let ranks = if is_in { ranks_of(key) } else { 0..0 };
             *part = self.state_or_dead(ranks, key, level + 1);
         }
+        self.prefetch_masks_of_parts(level + 1, parts, items);
+    }
+
+    /// Asks for what [`add_masks_of_parts`](Self::add_masks_of_parts) reads first of a part, so that it arrives while parts in other
+    /// indexes are moved.
+    #[inline(always)]
+    fn prefetch_masks_of_parts(
+        &self,
+        level: usize,
+        parts: &[CatalogState],
+        items: Option<&ItemSet>,
+    ) {
+        if self.has_near_masks(level) {
+            return;
+        }
+        // A row lies in two lines at most, or is far more to read than to wait for.
+        let ask = |mask: &[u32]| {
+            prefetch(mask, 0);
+            prefetch(mask, mask.len().saturating_sub(1));
+        };
+        match (items, self.sparse_level(level)) {
+            (Some(items), _) if level < self.dense.num_masked() => {
+                let mask_of = items.mask_reader(level);
+                parts.iter().for_each(|part| ask(mask_of(part.key)));
+            }
+            (None, _) if level < self.dense.num_masked() => {
+                let mask_of = self.dense.mask_reader(level);
+                parts.iter().for_each(|part| ask(mask_of(part.key)));
+            }
+            // PERF: of dead parts too, since which are is not predictable.
+            (_, Some(sparse)) => {
+                let ask = |part| sparse.prefetch_codes_or_starts(&self.within(part));
+                parts.iter().for_each(ask);
+            }
+            (_, None) => {}
+        }
     }
 
     /// PERF: what is far is read of all parts before any is looked at, see [`READ_WINDOW`](super::step::READ_WINDOW). In
