@@ -119,7 +119,9 @@ impl Index {
         let size = self.dense.size(level);
         let key_of =
             |part: &CatalogState, code| u64::from(part.key) * u64::from(size) + u64::from(code);
-        if self.dense.table_bytes() > NEAR_BYTES {
+        // Of a level with few prefixes few lines of the table are read.
+        let lines = 64_u64.saturating_mul(self.dense.num_keys(level + 1));
+        if lines.min(self.dense.table_bytes() as u64) > NEAR_BYTES as u64 {
             for (part, &code) in parts.iter().zip(codes) {
                 self.dense.prefetch_ranks(level + 1, key_of(part, code));
             }
