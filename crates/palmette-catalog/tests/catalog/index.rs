@@ -41,6 +41,57 @@ fn clustered_items() -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
+/// Parts of some states: which, the code that each is moved over, and whether the state before has none.
+fn picks() -> impl Strategy<Value = Vec<(prop::sample::Index, u32, bool)>> {
+    let pick = (any::<prop::sample::Index>(), 0..NUM_CODES + 1, any::<bool>());
+    prop::collection::vec(pick, 0..100)
+}
+
+fn check_parts(
+    catalog: &Catalog,
+    level: usize,
+    is_filtered: bool,
+    picks: &[(prop::sample::Index, u32, bool)],
+) {
+    let index = catalog.index();
+    let some = RankSet::from_ranks(catalog.num_items(), (0..catalog.num_items()).step_by(3));
+    let some = index.item_set(some);
+    let set = is_filtered.then_some(&some);
+    let mut found = vec![index.start()];
+    for _ in 0..level {
+        let mut next = Vec::new();
+        index.successors(&found, set, |_, _, child| next.push(child));
+        found = next;
+    }
+    let picks = if found.is_empty() { &[] } else { picks };
+    let before: Vec<CatalogState> = picks.iter().map(|(pick, ..)| *pick.get(&found)).collect();
+    let codes: Vec<u32> = picks.iter().map(|&(_, code, _)| code).collect();
+    let place = |row: &mut u32, skips: bool| {
+        *row += 1 + u32::from(skips);
+        Some(*row)
+    };
+    let rows: Vec<u32> = picks.iter().map(|&(_, _, skips)| skips).scan(0, place).collect();
+    let num_rows = rows.last().map_or(1, |&row| row as usize + 1);
+
+    let (words, first_bit) = (40, 5);
+    let mut masks = vec![1 << 31; num_rows * words];
+    let target = MaskTarget { masks: &mut masks, words_per_row: words, first_bit };
+    index.add_masks_of_parts(level, &before, &rows, set, target);
+    let mut parts = before.clone();
+    index.prefetch_parts(level, &parts, &codes);
+    index.advance_parts(level, &mut parts, &codes, set, &mut PartScratch::default());
+    let mut expected = vec![0; num_rows * words];
+    for ((part, &row), (moved, &code)) in before.iter().zip(&rows).zip(parts.iter().zip(&codes)) {
+        let mask = &mut expected[row as usize * words..][..words];
+        index.fill_masks(&[*part], set, &[first_bit; 8], words, mask);
+        let is_in = |child: &CatalogState| set.is_none_or(|set| set.ranks().any_in(child.ranks()));
+        let child = index.child(part, code).filter(is_in);
+        assert_eq!(*moved, child.unwrap_or(CatalogState::DEAD));
+    }
+    expected.iter_mut().for_each(|word| *word |= 1 << 31);
+    assert_eq!(masks, expected);
+}
+
 fn item(id: &str, codes: &[u32]) -> Item {
     let mut attributes = serde_json::Map::new();
     attributes.insert("title".into(), format!("Title of {id} „ü“").into());
@@ -279,54 +330,39 @@ proptest! {
         prop_assert_eq!(children, expected);
     }
 
-    /// Parts of states, some of them dead, move and give masks as each would alone.
+    /// Parts of states move and give masks as each would alone.
     #[test]
     fn parts_equal_single_states(
         items in prop_oneof![items(), clustered_items()],
         dense_levels in prop::option::of(0_usize..3),
         level in 0_usize..5,
         is_filtered: bool,
-        picks in prop::collection::vec((any::<prop::sample::Index>(), 0..NUM_CODES + 1, any::<bool>()), 0..100),
+        picks in picks(),
     ) {
         let options = BuildOptions { dense_levels, ..Default::default() };
         let Ok(catalog) = Catalog::build(items.into(), &options) else { return Ok(()) };
-        let index = catalog.index();
-        let some = RankSet::from_ranks(catalog.num_items(), (0..catalog.num_items()).step_by(3));
-        let some = index.item_set(some);
-        let set = is_filtered.then_some(&some);
-        let mut found = vec![index.start()];
-        for _ in 0..level {
-            let mut next = Vec::new();
-            index.successors(&found, set, |_, _, child| next.push(child));
-            found = next;
-        }
-        let picks = if found.is_empty() { vec![] } else { picks };
-        let before: Vec<CatalogState> = picks.iter().map(|(pick, ..)| *pick.get(&found)).collect();
-        let codes: Vec<u32> = picks.iter().map(|&(_, code, _)| code).collect();
-        // Some rows have no part.
-        let place = |row: &mut u32, skips: bool| {
-            *row += 1 + u32::from(skips);
-            Some(*row)
-        };
-        let rows: Vec<u32> = picks.iter().map(|&(_, _, skips)| skips).scan(0, place).collect();
-        let num_rows = rows.last().map_or(1, |&row| row as usize + 1);
+        check_parts(&catalog, level, is_filtered, &picks);
+    }
 
-        let (words, first_bit) = (40, 5);
-        let mut masks = vec![1 << 31; num_rows * words];
-        let target = MaskTarget { masks: &mut masks, words_per_row: words, first_bit };
-        index.add_masks_of_parts(level, &before, &rows, set, target);
-        let mut parts = before.clone();
-        index.advance_parts(level, &mut parts, &codes, set, &mut PartScratch::default());
-        let mut expected = vec![0; num_rows * words];
-        for ((part, &row), (moved, &code)) in before.iter().zip(&rows).zip(parts.iter().zip(&codes)) {
-            let mask = &mut expected[row as usize * words..][..words];
-            index.fill_masks(&[*part], set, &[first_bit; 8], words, mask);
-            let is_in = |child: &CatalogState| set.is_none_or(|set| set.ranks().any_in(child.ranks()));
-            let child = index.child(part, code).filter(is_in);
-            prop_assert_eq!(*moved, child.unwrap_or(CatalogState::DEAD));
-        }
-        expected.iter_mut().for_each(|word| *word |= 1 << 31);
-        prop_assert_eq!(masks, expected);
+    /// As above, with masks of 128 KiB that have few codes.
+    #[test]
+    fn parts_equal_single_states_where_masks_are_large_and_thin(
+        mut items in items(),
+        level in 0_usize..4,
+        is_filtered: bool,
+        mut picks in picks(),
+    ) {
+        const SPREAD: u32 = 150;
+        items.iter_mut().flat_map(|item| &mut item.codes).for_each(|code| *code *= SPREAD);
+        picks.iter_mut().for_each(|(_, code, _)| *code *= SPREAD);
+        let options = BuildOptions {
+            dense_levels: Some(1),
+            dense_bytes: Some(1 << 20),
+            codes_per_level: Some(vec![1024; 4]),
+            ..Default::default()
+        };
+        let Ok(catalog) = Catalog::build(items.into(), &options) else { return Ok(()) };
+        check_parts(&catalog, level, is_filtered, &picks);
     }
 
     /// Rows that clear what they set hold what rows that are cleared whole do, whatever they held before.
