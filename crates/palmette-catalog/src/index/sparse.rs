@@ -17,6 +17,9 @@ use super::starts::{Starts, StartsMeta};
 /// which lies in another cache line.
 const NARROW: u64 = 512;
 
+/// Ranks whose codes are all looked at, whether or not they are in.
+const SHORT: u64 = 64;
+
 /// The codes of one level, in order of the prefixes that end in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SparseLevel {
@@ -183,7 +186,7 @@ impl SparseLevel {
     ///
     /// PERF: how many codes there are, how many of them are in, and whether there is one and nothing is asked, is not predictable at
     /// a level that keeps a code for each rank: as many as a read holds are visited. Where nothing is asked, no line is
-    /// waited for.
+    /// waited for. Of many ranks, few of which may be in, only those are looked at.
     #[inline(always)]
     pub(crate) fn for_each_code_or_more(
         &self,
@@ -194,7 +197,11 @@ impl SparseLevel {
         mut visit: impl FnMut(u64, bool),
     ) {
         match members {
-            Some(Members { ranks, .. }) if self.starts.is_none() => {
+            Some(Members { ranks, .. })
+                if self.starts.is_none()
+                    && self.codes.bits() > 0
+                    && within.end.saturating_sub(within.start) <= SHORT =>
+            {
                 let (asked, unasked) = if is_asked { (u64::MAX, 0) } else { (0, u64::MAX) };
                 let bits_in = |part: Range<u64>| {
                     let len = part.end - part.start;
