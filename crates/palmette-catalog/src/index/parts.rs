@@ -87,7 +87,7 @@ impl Index {
     /// Asks for what [`advance_parts`](Self::advance_parts) reads first of a part, so that it arrives while parts in other indexes are
     /// moved. Nothing where that is in a near cache anyway.
     ///
-    /// PERF: in `palmette-live`'s bench `segments`, on an AMD EPYC (Zen 5), the third code over six segments took 16.6 us without
+    /// PERF: in `palmette-live`'s bench `segments`, on an AMD EPYC (Zen 5), the third code over five segments took 16.6 us without
     /// this and takes 15.5.
     pub fn prefetch_parts(&self, level: usize, parts: &[CatalogState], codes: &[u32]) {
         if self.has_near_masks(level) {
