@@ -6,9 +6,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::Stacks;
 use crate::lexer::{Left, Lexer, LexerState};
@@ -19,10 +21,10 @@ use crate::vocabulary::VocabularyTrie;
 /// Positions to be visited, the likeliest first.
 #[derive(Default)]
 pub(super) struct Frontier {
-    /// All that were added.
-    seen: HashSet<Vec<Key<LexerState>>>,
+    /// All that were added, by their [fingerprints](fingerprint).
+    seen: HashSet<u128>,
     /// What the parser makes of them.
-    meant: HashSet<Vec<Key<Left>>>,
+    meant: HashSet<u128>,
     open: BinaryHeap<Reverse<Open>>,
     num_added: usize,
     /// By lexemes, and whether they were told apart by states of the lexer.
@@ -115,19 +117,18 @@ impl Frontier {
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         let lexer = recognizer.lexer();
-        let mut key = Vec::new();
+        let mut key: Vec<Key<LexerState>> = Vec::new();
         for branch in open.position.branches() {
             let state = lexer.within(branch.lexer, alike.bytes)?;
             key.push((state, tops(&branch.stacks, alike.stack_depth)));
         }
-        if !self.seen.contains(&key) {
-            let mut meaning = Vec::new();
+        if self.seen.insert(fingerprint(&key)) {
+            let mut meaning: Vec<Key<Left>> = Vec::new();
             for (branch, (state, tops)) in open.position.branches().iter().zip(&key) {
                 let terminals = recognizer.in_progress(branch, scratch)?.terminals;
                 meaning.push((lexer.left_of(*state, &terminals), tops.clone()));
             }
-            self.seen.insert(key);
-            let later = if self.meant.insert(meaning) { 0 } else { LATER };
+            let later = if self.meant.insert(fingerprint(&meaning)) { 0 } else { LATER };
             open.order = (open.order.0.saturating_add(later), self.num_added);
             self.num_added += 1;
             self.open.push(Reverse(open));
@@ -274,6 +275,17 @@ fn kinds(lexer: &Lexer, lexemes: &[Lexeme], fine: bool) -> Result<Vec<Kind>, Rec
         _ => kind,
     };
     Ok(kinds.into_iter().map(cost).collect())
+}
+
+/// What tells a key from others: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
+/// position would be left to be found out when it is asked for.
+///
+/// PERF: there are hundreds of thousands, each of several lists; while so many are dropped, threads that ask the allocator for the like
+/// may wait for tens of milliseconds.
+fn fingerprint(key: &impl Hash) -> u128 {
+    let mut hasher = Xxh3Default::new();
+    key.hash(&mut hasher);
+    hasher.digest128()
 }
 
 /// For each byte a number; lexemes do not tell bytes of one number apart.

@@ -78,7 +78,7 @@ pub struct Lexer {
 
 /// A position of a [`Lexer`]: what the lexeme in progress may become and what earlier ones still ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LexerState(u32);
+pub struct LexerState(pub(crate) u32);
 
 /// How a lexeme may end.
 #[derive(Clone, Debug, PartialEq, Eq)]

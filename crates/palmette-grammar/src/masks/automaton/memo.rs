@@ -1,10 +1,11 @@
 //! What has been found out: nodes that read a stack from the top, and masks.
 
 use hashbrown::{HashMap, HashSet};
-use palmette_core::{TokenId, mask};
+use palmette_core::mask;
 
 use super::explore::Explorer;
 use super::found::FoundMasks;
+use super::nodes::{Known, NodeId, Nodes};
 use super::rows::{Row, Rows};
 use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
 use crate::glr::StackNode;
@@ -12,7 +13,6 @@ use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::masks::pieces::{Lexemes, Reading, ReadingMemory, Unread};
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Interrupted, Stacks};
 
 /// What has been built.
@@ -20,9 +20,7 @@ use crate::{Budget, Interrupted, Stacks};
 pub(super) struct Memo {
     /// The lexer state that stands for this one, for the longest token.
     pub(super) alike: HashMap<LexerState, LexerState>,
-    /// The nodes for the topmost state.
-    pub(super) tops: HashMap<(LexerState, StateId), NodeId>,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Nodes,
     pub(super) masks: Rows,
     /// By masks, ascending: their union.
     unions: HashMap<Box<[MaskId]>, Row>,
@@ -32,39 +30,13 @@ pub(super) struct Memo {
     explorer: Explorer,
     /// The mask in the making.
     pub(super) words: Vec<u32>,
-    /// Of the nodes.
-    node_bytes: usize,
     /// How often everything was dropped; ids of masks mean something until the next time.
     pub(super) generation: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct NodeId(pub(super) u32);
-
 /// Of the memo's masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct MaskId(pub(super) u32);
-
-/// Some states of a stack, read from the top.
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) lexer: LexerState,
-    pub(super) states: Box<[StateId]>,
-    pub(super) known: Known,
-    /// By the state below, ascending.
-    pub(super) children: Vec<(StateId, NodeId)>,
-}
-
-/// What is known of the tokens that may follow on every stack that begins with certain states.
-#[derive(Debug)]
-pub(super) enum Known {
-    /// Nothing before more of the stack is read.
-    Nothing,
-    /// These may follow, and no others, whatever is below.
-    All(MaskId),
-    /// These may follow, and some others depend on what is below.
-    Some(MaskId, VocabularyTrie),
-}
 
 /// What a question needs that has not been built.
 pub(super) enum Missing<'s> {
@@ -94,7 +66,7 @@ impl Memo {
 
     /// The memory of nodes and masks.
     pub(super) fn bytes(&self) -> usize {
-        self.node_bytes + self.masks.memory_bytes()
+        self.nodes.memory_bytes() + self.masks.memory_bytes()
     }
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
@@ -142,7 +114,7 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for top in stacks.tops() {
-            let &node = self.tops.get(&(lexer, top.state())).ok_or(Missing::Top(lexer, top))?;
+            let node = self.nodes.top(lexer, top.state()).ok_or(Missing::Top(lexer, top))?;
             let (mut above, mut node) = (top, node);
             loop {
                 if let Some(mask) = self.decided(node, above)? {
@@ -192,11 +164,7 @@ impl Memo {
 
     /// The node after an entry below `node`.
     fn child<'s>(&self, node: NodeId, below: StackNode<'s>) -> Result<NodeId, Missing<'s>> {
-        let children = &self.nodes[node.0 as usize].children;
-        match children.binary_search_by_key(&below.state(), |&(state, _)| state) {
-            Ok(at) => Ok(children[at].1),
-            Err(_) => Err(Missing::Below(node, below)),
-        }
+        self.nodes.child(node, below.state()).ok_or(Missing::Below(node, below))
     }
 
     /// The mask, if nothing below `stack` can change what `node` says.
@@ -205,7 +173,7 @@ impl Memo {
         node: NodeId,
         stack: StackNode<'s>,
     ) -> Result<Option<MaskId>, Missing<'s>> {
-        match self.nodes[node.0 as usize].known {
+        match *self.nodes.known(node) {
             Known::All(mask) => Ok(Some(mask)),
             _ if stack.below().len() > 0 => Ok(None),
             Known::Some(mask, _) => Ok(Some(mask)),
@@ -234,15 +202,13 @@ impl Memo {
             Missing::TooManyWays => {
                 return Err(Interrupted::TooManyWays { limit: MAX_WAYS }.into());
             }
-            Missing::Top(lexer, top) => (lexer, [top.state()].into(), top),
-            Missing::Below(parent, at) => {
-                let above = &self.nodes[parent.0 as usize];
-                (above.lexer, [&*above.states, &[at.state()]].concat().into(), at)
+            Missing::Top(lexer, top) => (lexer, vec![top.state()], top),
+            Missing::Below(above, at) => {
+                let mut states = self.nodes.states(above);
+                states.push(at.state());
+                (self.nodes.lexer(above), states, at)
             }
-            Missing::Here(node, at) => {
-                let node = &self.nodes[node.0 as usize];
-                (node.lexer, node.states.clone(), at)
-            }
+            Missing::Here(node, at) => (self.nodes.lexer(node), self.nodes.states(node), at),
         };
         let lexemes = current(&mut self.lexemes, vocabulary);
         let reading = Reading {
@@ -254,10 +220,9 @@ impl Memo {
         };
         match reading.fill(lexer, &states, lowest, vocabulary.num_words()) {
             Ok(()) => {
-                let states: Box<[_]> = self.reading.read().into();
                 let mask = self.masks.intern_gathered(self.reading.gathered());
-                let node = self.node(lexer, &states);
-                self.nodes[node.0 as usize].known = Known::All(mask);
+                let node = self.nodes.make(lexer, self.reading.read());
+                self.nodes.know_all(node, mask);
                 Ok(())
             }
             Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
@@ -291,16 +256,11 @@ impl Memo {
         states: &[StateId],
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        let node = self.node(lexer, states);
-        let above = match states {
-            [_] => None,
-            [above @ .., _] => Some(self.node(lexer, above)),
-            [] => None,
-        };
+        let node = self.nodes.make(lexer, states);
         self.words.clear();
         self.words.resize(vocabulary.num_words(), 0);
         let slice;
-        let trie = match above.map(|above| &self.nodes[above.0 as usize].known) {
+        let trie = match self.nodes.above(node).map(|above| self.nodes.known(above)) {
             Some(Known::Some(mask, undecided)) => {
                 self.masks.copy(self.masks.row(*mask), &mut self.words);
                 undecided
@@ -320,54 +280,8 @@ impl Memo {
         let undecided =
             explorer.explore(recognizer, trie, lexer, states, &mut self.words, budget)?;
         let mask = self.intern();
-        self.know(vocabulary, node, mask, &undecided);
+        self.nodes.know_some(vocabulary, node, mask, &undecided);
         Ok(())
-    }
-
-    /// Remembers what is known at a node.
-    pub(super) fn know(
-        &mut self,
-        vocabulary: &VocabularySlices,
-        node: NodeId,
-        mask: MaskId,
-        undecided: &[TokenId],
-    ) {
-        self.nodes[node.0 as usize].known = if undecided.is_empty() {
-            Known::All(mask)
-        } else {
-            let undecided = vocabulary.trie_of(undecided);
-            self.node_bytes += undecided.memory_bytes();
-            Known::Some(mask, undecided)
-        };
-    }
-
-    /// The node of a lexer state and the first states of a stack, and those above it.
-    pub(super) fn node(&mut self, lexer: LexerState, states: &[StateId]) -> NodeId {
-        let mut above: Option<NodeId> = None;
-        for (&state, depth) in states.iter().zip(1..) {
-            let next = NodeId(self.nodes.len() as u32);
-            let at = match above {
-                None => *self.tops.entry((lexer, state)).or_insert(next),
-                Some(above) => {
-                    let children = &mut self.nodes[above.0 as usize].children;
-                    match children.binary_search_by_key(&state, |&(state, _)| state) {
-                        Ok(at) => children[at].1,
-                        Err(at) => {
-                            children.insert(at, (state, next));
-                            next
-                        }
-                    }
-                }
-            };
-            if at == next {
-                let states = &states[..depth];
-                self.node_bytes += size_of::<Node>() + size_of_val(states);
-                let (known, children) = (Known::Nothing, Vec::new());
-                self.nodes.push(Node { lexer, states: states.into(), known, children });
-            }
-            above = Some(at);
-        }
-        above.expect("a stack has a top")
     }
 
     /// The number of the mask in the making, which is stored once.

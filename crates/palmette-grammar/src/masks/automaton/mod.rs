@@ -14,6 +14,7 @@ mod bases;
 mod explore;
 mod found;
 mod memo;
+mod nodes;
 mod prepare;
 mod rows;
 mod saved;

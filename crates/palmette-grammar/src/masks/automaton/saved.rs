@@ -4,7 +4,8 @@ use std::sync::PoisonError;
 
 use palmette_core::TokenId;
 
-use super::memo::{Known, Memo, Node, NodeId};
+use super::memo::Memo;
+use super::nodes::{Known, NodeId};
 use super::{MaskAutomaton, VocabularySlices};
 use crate::lexer::LexerState;
 use crate::lr::StateId;
@@ -48,24 +49,17 @@ impl MaskAutomaton {
     /// What was found out so far.
     pub(crate) fn save(&self) -> SavedMemo {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
-        let mut above: Vec<Option<Above>> = vec![None; memo.nodes.len()];
-        for (&(lexer, _), node) in &memo.tops {
-            above[node.0 as usize] = Some(Above::Lexer(lexer));
-        }
-        for (parent, node) in (0..).zip(&memo.nodes) {
-            for (_, child) in &node.children {
-                above[child.0 as usize] = Some(Above::Node(parent));
-            }
-        }
-        let nodes = memo.nodes.iter().zip(above).map(|(node, above)| {
-            let (mask, undecided) = match &node.known {
+        let nodes = memo.nodes.all().map(|node| {
+            let (mask, undecided) = match memo.nodes.known(node) {
                 Known::Nothing => (UNREAD, vec![]),
                 Known::All(mask) => (mask.0, vec![]),
                 Known::Some(mask, undecided) => (mask.0, undecided.tokens().to_vec()),
             };
-            let above = above.expect("each is a top or a child");
-            let state = *node.states.last().expect("at least one");
-            SavedNode { above, state, mask, undecided }
+            let above = match memo.nodes.above(node) {
+                None => Above::Lexer(memo.nodes.lexer(node)),
+                Some(above) => Above::Node(above.index() as u32),
+            };
+            SavedNode { above, state: memo.nodes.state(node), mask, undecided }
         });
         let nodes = nodes.collect();
         let mut alike: Vec<_> = memo.alike.iter().map(|(&state, &alike)| (state, alike)).collect();
@@ -96,18 +90,19 @@ impl Memo {
                 Above::Lexer(lexer) => (lexer, vec![node.state]),
                 Above::Node(parent) => {
                     let parent: NodeId = ids[parent as usize];
-                    let parent: &Node = &self.nodes[parent.0 as usize];
-                    (parent.lexer, [&*parent.states, &[node.state]].concat())
+                    let mut states = self.nodes.states(parent);
+                    states.push(node.state);
+                    (self.nodes.lexer(parent), states)
                 }
             };
-            let id = self.node(lexer, &states);
+            let id = self.nodes.make(lexer, &states);
             ids.push(id);
             if node.mask != UNREAD {
                 self.words.clear();
                 self.words
                     .extend_from_slice(&saved.masks[node.mask as usize * num_words..][..num_words]);
                 let mask = self.intern();
-                self.know(vocabulary, id, mask, &node.undecided);
+                self.nodes.know_some(vocabulary, id, mask, &node.undecided);
             }
         }
     }
