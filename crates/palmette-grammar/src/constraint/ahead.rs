@@ -17,8 +17,9 @@ pub struct CompletionLimits {
     /// Work: a unit for each node of the vocabulary's trie that is walked, each of its branches, and each byte read; some tens
     /// of nanoseconds each.
     pub steps: u64,
-    /// Stops when the constraint takes [this much memory](GrammarConstraint::bytes), within what a mask more adds; and before what
-    /// is known of masks takes more than [it may](GrammarConstraint::with_mask_bytes), since it would push out what was found.
+    /// Stops when the constraint takes [this much memory](GrammarConstraint::bytes), within what a mask more adds, or what is to be
+    /// visited takes as much again, until it ends; and before what is known of masks takes more than [it
+    /// may](GrammarConstraint::with_mask_bytes), since it would push out what was found.
     pub bytes: usize,
     /// Positions that agree in the lexeme in progress and in this many states of each stack from its top are taken for one.
     /// More finds more of what differs deep in the stack, and takes longer.
@@ -160,7 +161,8 @@ impl GrammarConstraint {
         }
         let mut visits: usize = 0;
         while let Some(open) = frontier.next() {
-            if visits.is_multiple_of(BETWEEN_LOOKS) && self.bytes() > limits.bytes {
+            let is_full = || self.bytes() > limits.bytes || frontier.bytes() > limits.bytes;
+            if visits.is_multiple_of(BETWEEN_LOOKS) && is_full() {
                 completion.stopped = Some(CompletionStop::Bytes);
                 break;
             }

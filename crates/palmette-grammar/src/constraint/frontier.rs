@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::Stacks;
 use crate::lexer::{Left, Lexer, LexerState};
 use crate::lr::StateId;
-use crate::recognizer::{Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::recognizer::{Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::vocabulary::VocabularyTrie;
 
 /// Positions to be visited, the likeliest first.
@@ -95,6 +95,9 @@ const LATER: u32 = 256;
 /// A kind of so many bytes and fewer is of a text that the grammar spells.
 const FEW: usize = 2;
 
+/// About what a position takes: one branch, and the entry of its stack that no other has.
+const POSITION_BYTES: usize = size_of::<Branch>() + 96;
+
 /// Bytes that stand for a kind, in this order: those that make it a common one.
 const LIKELY: &[u8] = b"e1 A-";
 
@@ -106,6 +109,13 @@ impl Frontier {
 
     pub(super) fn len(&self) -> usize {
         self.open.len()
+    }
+
+    /// About how much memory it takes, for positions as most are.
+    pub(super) fn bytes(&self) -> usize {
+        const FINGERPRINT: usize = 2 * size_of::<u128>();
+        let fingerprints = self.seen.len() + self.meant.len();
+        self.open.len() * (size_of::<Open>() + POSITION_BYTES) + fingerprints * FINGERPRINT
     }
 
     /// Adds a position unless one like it was added before.

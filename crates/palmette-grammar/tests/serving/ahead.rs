@@ -4,9 +4,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use palmette_core::mask;
-use palmette_grammar::{CompletionLimits, CompletionStop, GrammarScratch, MaskWork};
+use palmette_grammar::{
+    CompletionLimits, CompletionStop, GrammarConstraint, GrammarScratch, MaskWork,
+};
 
-use super::{constraints, filled, states, vocabulary, walking};
+use super::{constraints, filled, lark, recognizer, states, vocabulary, walking};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -62,6 +64,23 @@ fn a_completion_stops_where_it_is_told() {
     let cancelled = AtomicBool::new(true);
     let stopped = make().complete(&CompletionLimits::default(), &cancelled).unwrap();
     assert_eq!(stopped.stopped, Some(CompletionStop::Cancelled));
+}
+
+/// Brackets of three kinds are as many stacks as one likes, of which masks depend on the last alone: what is found out takes little, what
+/// is to be visited all there is.
+#[test]
+fn a_completion_stops_where_what_is_to_be_visited_takes_too_much() {
+    let vocabulary = vocabulary();
+    let brackets =
+        lark("start: \"x\" | \"(\" start \")\" | \"[\" start \"]\" | \"{\" start \"}\"");
+    let constraint = GrammarConstraint::new(recognizer(brackets), vocabulary);
+    let bytes = constraint.bytes() + (1 << 20);
+    let limits = CompletionLimits { bytes, stack_depth: 64, ..CompletionLimits::default() };
+    let stopped = constraint.complete(&limits, &NEVER).unwrap();
+    assert_eq!(stopped.stopped, Some(CompletionStop::Bytes), "{stopped:?}");
+    assert!(constraint.bytes() < bytes, "{} of {bytes}", constraint.bytes());
+    let of_one = 100;
+    assert!(stopped.open * of_one < bytes && bytes < stopped.open * 10 * of_one, "{stopped:?}");
 }
 
 #[test]

@@ -112,14 +112,14 @@ fn what_was_not_asked_for_longest_goes_first() {
 #[test]
 fn grammars_that_grow_make_others_go() {
     let vocabulary = vocabulary();
-    let cache = GrammarCache::new(CacheLimits { max_bytes: 150_000, ..CacheLimits::default() });
+    let cache = GrammarCache::new(CacheLimits { max_bytes: 80_000, ..CacheLimits::default() });
     let (first, second) = (regex("a+x"), schema("{}"));
     ask(&cache, &first, &vocabulary);
     let grown = cache.get(&second, &vocabulary, &never()).unwrap().grammar;
     assert_eq!(cache.statistics().grammars, 2);
     let limits = palmette_grammar::CompletionLimits::default();
     grown.constraint.complete(&limits, &never()).unwrap();
-    assert!(grown.bytes() > 150_000, "{}", grown.bytes());
+    assert!(grown.bytes() > 80_000, "{}", grown.bytes());
     cache.trim();
     let statistics = cache.statistics();
     assert_eq!((statistics.grammars, statistics.bytes, statistics.evicted), (0, 0, 2));
