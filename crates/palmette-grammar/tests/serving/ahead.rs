@@ -71,8 +71,7 @@ fn a_completion_stops_where_it_is_told() {
 #[test]
 fn a_completion_stops_where_what_is_to_be_visited_takes_too_much() {
     let vocabulary = vocabulary();
-    let brackets =
-        lark("start: \"x\" | \"(\" start \")\" | \"[\" start \"]\" | \"{\" start \"}\"");
+    let brackets = lark("start: \"x\" | \"(\" start \")\" | \"[\" start \"]\" | \"{\" start \"}\"");
     let constraint = GrammarConstraint::new(recognizer(brackets), vocabulary);
     let bytes = constraint.bytes() + (1 << 20);
     let limits = CompletionLimits { bytes, stack_depth: 64, ..CompletionLimits::default() };
