@@ -1,6 +1,5 @@
 //! Nodes: states of a stack read from the top, as a tree.
 
-use hashbrown::HashMap;
 use palmette_core::TokenId;
 
 use super::memo::MaskId;
@@ -13,11 +12,12 @@ use crate::vocabulary::VocabularyTrie;
 ///
 /// PERF: work ahead of time makes hundreds of thousands of them, under a lock that masks wait for. They lie in pieces of equal length, so
 /// that none is moved when there are more, and most own no memory: with one list of nodes that each owned two, some masks waited for 5
-/// to 90 ms until a list was moved or the allocator's lock was free while others were dropped.
+/// to 90 ms until a list was moved or the allocator's lock was free while others were dropped; with a hash map of the first ones, up to
+/// 4 ms until it had grown.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    /// For the topmost state.
-    tops: HashMap<(LexerState, StateId), NodeId>,
+    /// By lexer state, those for the topmost state.
+    tops: Vec<Children>,
     chunks: Vec<Vec<Node>>,
     len: usize,
     bytes: usize,
@@ -52,9 +52,10 @@ pub(super) enum Known {
     Some(MaskId, Box<VocabularyTrie>),
 }
 
-/// Nodes by the state below.
-#[derive(Debug)]
+/// Nodes by the state that they read last.
+#[derive(Debug, Default)]
 enum Children {
+    #[default]
     None,
     One(StateId, NodeId),
     /// Ascending.
@@ -81,19 +82,12 @@ impl Nodes {
 
     /// The node for the topmost state, if there is one.
     pub(super) fn top(&self, lexer: LexerState, state: StateId) -> Option<NodeId> {
-        self.tops.get(&(lexer, state)).copied()
+        self.tops.get(lexer.0 as usize)?.get(state)
     }
 
     /// The node after one more state, if there is one.
     pub(super) fn child(&self, node: NodeId, below: StateId) -> Option<NodeId> {
-        match &self.node(node).children {
-            Children::None => None,
-            Children::One(state, child) => (*state == below).then_some(*child),
-            Children::Many(children) => {
-                let at = children.binary_search_by_key(&below, |&(state, _)| state).ok()?;
-                Some(children[at].1)
-            }
-        }
+        self.node(node).children.get(below)
     }
 
     /// What is known at a node.
@@ -149,8 +143,12 @@ impl Nodes {
         let id = NodeId(self.len as u32);
         match above {
             None => {
-                self.tops.insert((lexer, state), id);
-                self.bytes += size_of::<((LexerState, StateId), NodeId)>();
+                let len = lexer.0 as usize + 1;
+                if self.tops.len() < len {
+                    self.bytes += (len - self.tops.len()) * size_of::<Children>();
+                    self.tops.resize_with(len, Children::default);
+                }
+                self.bytes += self.tops[len - 1].insert(state, id);
             }
             Some(above) => self.bytes += self.node_mut(above).children.insert(state, id),
         }
@@ -203,6 +201,17 @@ impl Nodes {
 }
 
 impl Children {
+    fn get(&self, of: StateId) -> Option<NodeId> {
+        match self {
+            Self::None => None,
+            &Self::One(state, node) => (state == of).then_some(node),
+            Self::Many(nodes) => {
+                let at = nodes.binary_search_by_key(&of, |&(state, _)| state).ok()?;
+                Some(nodes[at].1)
+            }
+        }
+    }
+
     /// Adds a child that is not there; gives how much memory more it takes.
     fn insert(&mut self, state: StateId, child: NodeId) -> usize {
         let entry = size_of::<(StateId, NodeId)>();
