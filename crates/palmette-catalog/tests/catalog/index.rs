@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_attributes::RankSet;
-use palmette_catalog::index::{CatalogState, MAX_CODE, MaskRows, MaskTarget, PartScratch};
+use palmette_catalog::index::{
+    CatalogState, Index, ItemSet, MAX_CODE, MaskRows, MaskTarget, PartScratch,
+};
 use palmette_catalog::{
     BuildOptions, Catalog, CatalogConstraint, Check, CodeTokens, FileError, Filter, Item,
     LevelTokens, TokensError,
@@ -47,6 +49,15 @@ fn picks() -> impl Strategy<Value = Vec<(prop::sample::Index, u32, bool)>> {
     prop::collection::vec(pick, 0..100)
 }
 
+/// All states of a level, under a set or none.
+fn states_at(index: &Index, level: usize, set: Option<&ItemSet>) -> Vec<CatalogState> {
+    (0..level).fold(vec![index.start()], |states, _| {
+        let mut next = Vec::new();
+        index.successors(&states, set, |_, _, child| next.push(child));
+        next
+    })
+}
+
 fn check_parts(
     catalog: &Catalog,
     level: usize,
@@ -57,12 +68,7 @@ fn check_parts(
     let some = RankSet::from_ranks(catalog.num_items(), (0..catalog.num_items()).step_by(3));
     let some = index.item_set(some);
     let set = is_filtered.then_some(&some);
-    let mut found = vec![index.start()];
-    for _ in 0..level {
-        let mut next = Vec::new();
-        index.successors(&found, set, |_, _, child| next.push(child));
-        found = next;
-    }
+    let found = states_at(index, level, set);
     let picks = if found.is_empty() { &[] } else { picks };
     let before: Vec<CatalogState> = picks.iter().map(|(pick, ..)| *pick.get(&found)).collect();
     let codes: Vec<u32> = picks.iter().map(|&(_, code, _)| code).collect();
@@ -385,12 +391,7 @@ proptest! {
         let mut rows = MaskRows::new(words);
         for (is_filtered, level, picks) in fillings {
             let set = is_filtered.then_some(&some);
-            let mut states = vec![index.start()];
-            for _ in 0..level {
-                let mut next = Vec::new();
-                index.successors(&states, set, |_, _, child| next.push(child));
-                states = next;
-            }
+            let states = states_at(index, level, set);
             let picked = picks.iter().filter(|_| !states.is_empty());
             let states: Vec<CatalogState> = picked.map(|pick| *pick.get(&states)).collect();
             index.fill_mask_rows(&states, set, &first_bits, &mut rows);

@@ -290,8 +290,8 @@ fn kinds(lexer: &Lexer, lexemes: &[Lexeme], fine: bool) -> Result<Vec<Kind>, Rec
 /// What tells a key from others: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
 /// position would be left to be found out when it is asked for.
 ///
-/// PERF: there are hundreds of thousands, each of several lists; while so many are dropped, threads that ask the allocator for the like
-/// may wait for tens of milliseconds.
+/// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
+/// threads seemed to wait for tens of milliseconds.
 fn fingerprint(key: &impl Hash) -> u128 {
     let mut hasher = Xxh3Default::new();
     key.hash(&mut hasher);

@@ -12,8 +12,8 @@ use crate::vocabulary::VocabularyTrie;
 ///
 /// PERF: work ahead of time makes hundreds of thousands of them, under a lock that masks wait for. They lie in pieces of equal length, so
 /// that none is moved when there are more, and most own no memory: with one list of nodes that each owned two, some masks waited for 5
-/// to 90 ms until a list was moved or the allocator's lock was free while others were dropped; with a hash map of the first ones, up to
-/// 4 ms until it had grown.
+/// to 90 ms until a list was moved, or the allocator gave memory, probably while another thread dropped as many; with a hash map of the
+/// first ones, up to 4 ms until it had grown.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     /// By lexer state, those for the topmost state.
