@@ -154,7 +154,9 @@ impl GrammarConstraint {
         }
         completion.open = frontier.len();
         if let Engine::Automaton(automaton) = &self.engine
-            && let Err(why) = automaton.prepare_pieces(&self.recognizer, limits.bytes, budget)
+            && let Err(why) = automaton
+                .prepare_pieces(&self.recognizer, limits.bytes, budget)
+                .and_then(|()| automaton.prepare_tails(&self.recognizer, limits.bytes, budget))
         {
             completion.stopped = Some(why.into());
             return Ok(completion);

@@ -1,8 +1,11 @@
 //! Mask engines: which tokens may follow a position.
 
 mod automaton;
+mod chunks;
+mod hash_index;
 mod mask_row;
 mod pieces;
+mod stack_trees;
 mod walk;
 
 pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, UNREAD};

@@ -33,11 +33,6 @@ impl Bases {
         self.bases[id.0 as usize].words()
     }
 
-    /// The [hash](MaskRow::hash) of a base's words.
-    pub(super) fn hash(&self, id: BaseId) -> u64 {
-        self.bases[id.0 as usize].hash()
-    }
-
     /// The memory of those that are not shared with others than masks.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

@@ -3,6 +3,7 @@
 use hashbrown::{HashMap, HashSet};
 use palmette_core::mask;
 
+use super::composed::ComposedMasks;
 use super::explore::Explorer;
 use super::found::FoundMasks;
 use super::nodes::{Known, NodeId, Nodes};
@@ -11,27 +12,36 @@ use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
-use crate::masks::pieces::{Lexemes, Reading, ReadingMemory, Unread};
+use crate::masks::chunks::Chunks;
+use crate::masks::pieces::{Lexemes, Look, Reading, ReadingMemory, Tails, TailsAhead, Unread};
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, Stacks};
 
 /// What has been built.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
-    /// The lexer state that stands for this one, for the longest token.
-    pub(super) alike: HashMap<LexerState, LexerState>,
+    /// By lexer state, the one that stands for it, for the longest token.
+    pub(super) alike: Chunks<Option<LexerState>>,
     pub(super) nodes: Nodes,
     pub(super) masks: Rows,
     /// By masks, ascending: their union.
     unions: HashMap<Box<[MaskId]>, Row>,
     union_bytes: usize,
-    lexemes: Option<Lexemes>,
+    in_pieces: Option<InPieces>,
+    pub(super) tails: Tails,
     reading: ReadingMemory,
     explorer: Explorer,
     /// The mask in the making.
     pub(super) words: Vec<u32>,
     /// How often everything was dropped; ids of masks mean something until the next time.
     pub(super) generation: u32,
+}
+
+/// What is known of the grammar as numbers into the pieces that grammars share.
+#[derive(Debug)]
+struct InPieces {
+    lexemes: Lexemes,
+    composed: ComposedMasks,
 }
 
 /// Of the memo's masks.
@@ -71,7 +81,9 @@ impl Memo {
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(super) fn all_bytes(&self) -> usize {
-        self.bytes() + self.union_bytes + self.lexemes.as_ref().map_or(0, Lexemes::bytes)
+        let alike = self.alike.len() * size_of::<Option<LexerState>>();
+        let in_pieces = self.in_pieces.as_ref().map_or(0, InPieces::memory_bytes);
+        self.bytes() + alike + self.union_bytes + in_pieces + self.tails.memory_bytes()
     }
 
     /// Writes the mask of a position, or says what it needs.
@@ -84,9 +96,9 @@ impl Memo {
         self.find(position, &mut found)?;
         match *found.sorted() {
             [] => mask.fill(0),
-            [only] => self.masks.copy(self.masks.row(only), mask),
+            [only] => self.masks.copy(self.masks.row(only), &self.tails, mask),
             ref several => match self.unions.get(several) {
-                Some(known) => self.masks.copy(known, mask),
+                Some(known) => self.masks.copy(known, &self.tails, mask),
                 None => return Err(Missing::Union(several.into())),
             },
         }
@@ -100,7 +112,8 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for Branch { lexer, stacks, .. } in position.branches() {
-            let &alike = self.alike.get(lexer).ok_or(Missing::Alike(*lexer))?;
+            let alike = self.alike.get(lexer.0 as usize).copied().flatten();
+            let alike = alike.ok_or(Missing::Alike(*lexer))?;
             self.read(alike, stacks, found)?;
         }
         Ok(())
@@ -192,7 +205,7 @@ impl Memo {
             Missing::Alike(lexer) => {
                 let longest = vocabulary.trie().max_depth() as u32;
                 let alike = recognizer.lexer().within(lexer, longest)?;
-                self.alike.insert(lexer, alike);
+                *self.alike.entry(lexer.0 as usize) = Some(alike);
                 return Ok(());
             }
             Missing::Union(several) => {
@@ -210,29 +223,85 @@ impl Memo {
             }
             Missing::Here(node, at) => (self.nodes.lexer(node), self.nodes.states(node), at),
         };
-        let lexemes = current(&mut self.lexemes, vocabulary);
-        let reading = Reading {
-            recognizer,
-            trie: vocabulary.trie(),
-            lexemes,
-            memory: &mut self.reading,
-            budget,
-        };
-        match reading.fill(lexer, &states, lowest, vocabulary.num_words()) {
-            Ok(()) => {
-                let mask = self.masks.intern_gathered(self.reading.gathered());
+        match self.put_together(recognizer, vocabulary, lexer, &states, lowest, budget) {
+            Ok(mask) => {
                 let node = self.nodes.make(lexer, self.reading.read());
                 self.nodes.know_all(node, mask);
                 Ok(())
             }
-            Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
+            Err(Unread::Unknown | Unread::Deeper) => {
+                self.walk(recognizer, vocabulary, lexer, &states, budget)
+            }
             Err(Unread::Interrupted(why)) => Err(why.into()),
         }
     }
 
+    /// The mask of a lexer state and the first states of a stack, put together from pieces; [`ReadingMemory::read`] tells how many states
+    /// it depends on.
+    fn put_together(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &VocabularySlices,
+        lexer: LexerState,
+        states: &[StateId],
+        lowest: StackNode<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<MaskId, Unread> {
+        let InPieces { lexemes, composed } =
+            current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        let mut reading = Reading {
+            recognizer,
+            trie: vocabulary.trie(),
+            num_words: vocabulary.num_words(),
+            lexemes,
+            tails: &mut self.tails,
+            memory: &mut self.reading,
+            budget,
+        };
+        reading.find(lexer, states, lowest)?;
+        if let Some(known) = composed.get(reading.memory.components()) {
+            return Ok(known);
+        }
+        let stay = match composed.stay(reading.memory.stayed()) {
+            Some(known) => known.clone(),
+            None => {
+                reading.gather()?;
+                let row = self.masks.row_of_gathered(reading.memory.gathered());
+                composed.insert_stay(reading.memory.stayed(), row.clone());
+                row
+            }
+        };
+        let (tails, num_words) = (self.reading.tails(), vocabulary.num_words());
+        let num_tokens = tails.iter().map(|&tail| self.tails.num_tokens(tail)).sum();
+        let row = stay.with_tails(tails);
+        let mask = if Rows::are_few(num_tokens, num_words) {
+            self.masks.add(row)
+        } else {
+            self.words.resize(num_words, 0);
+            self.masks.copy(&row, &self.tails, &mut self.words);
+            self.masks.intern(&self.words)
+        };
+        composed.insert(self.reading.components(), mask);
+        Ok(mask)
+    }
+
+    /// Finds out one more tail ahead of time; tells whether there was one.
+    pub(super) fn look_ahead(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &VocabularySlices,
+        ahead: &mut TailsAhead,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, Unread> {
+        let InPieces { lexemes, .. } = current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
+        let tails = &mut self.tails;
+        ahead.look(Look { recognizer, trie, num_words, lexemes, tails, budget })
+    }
+
     /// The grammar's lexemes as pieces.
     pub(super) fn lexemes(&mut self, vocabulary: &VocabularySlices) -> &mut Lexemes {
-        current(&mut self.lexemes, vocabulary)
+        &mut current(&mut self.in_pieces, &mut self.tails, vocabulary).lexemes
     }
 
     /// Remembers the union of several masks.
@@ -240,7 +309,7 @@ impl Memo {
         self.words.clear();
         self.words.resize(num_words, 0);
         for &mask in &several {
-            self.masks.insert(self.masks.row(mask), &mut self.words);
+            self.masks.insert(self.masks.row(mask), &self.tails, &mut self.words);
         }
         let union = self.masks.row_of(&self.words);
         self.union_bytes += size_of_val(&*several) + union.memory_bytes();
@@ -262,7 +331,7 @@ impl Memo {
         let slice;
         let trie = match self.nodes.above(node).map(|above| self.nodes.known(above)) {
             Some(Known::Some(mask, undecided)) => {
-                self.masks.copy(self.masks.row(*mask), &mut self.words);
+                self.masks.copy(self.masks.row(*mask), &self.tails, &mut self.words);
                 undecided
             }
             _ => {
@@ -290,10 +359,26 @@ impl Memo {
     }
 }
 
-/// The lexemes, anew where the pieces that they are numbers into have become too many.
-fn current<'l>(lexemes: &'l mut Option<Lexemes>, vocabulary: &VocabularySlices) -> &'l mut Lexemes {
-    if lexemes.as_ref().is_some_and(|known| known.pieces().memory_bytes() > MAX_PIECE_BYTES) {
-        *lexemes = None;
+impl InPieces {
+    /// About how much memory it takes, without the pieces.
+    fn memory_bytes(&self) -> usize {
+        self.lexemes.bytes() + self.composed.memory_bytes()
     }
-    lexemes.get_or_insert_with(|| Lexemes::new(vocabulary.pieces()))
+}
+
+/// What is known in terms of pieces, nothing where these have become too many.
+fn current<'m>(
+    in_pieces: &'m mut Option<InPieces>,
+    tails: &mut Tails,
+    vocabulary: &VocabularySlices,
+) -> &'m mut InPieces {
+    let are_too_many = |known: &InPieces| known.lexemes.pieces().memory_bytes() > MAX_PIECE_BYTES;
+    if in_pieces.as_ref().is_some_and(are_too_many) {
+        *in_pieces = None;
+        tails.forget();
+    }
+    in_pieces.get_or_insert_with(|| InPieces {
+        lexemes: Lexemes::new(vocabulary.pieces()),
+        composed: ComposedMasks::default(),
+    })
 }

@@ -11,6 +11,7 @@
 //! states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
 mod bases;
+mod composed;
 mod explore;
 mod found;
 mod memo;
@@ -23,7 +24,7 @@ mod views;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::pieces::{PiecesAhead, Unread};
+use super::pieces::{PiecesAhead, TailsAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, TerminalId};
 use found::FoundMasks;
@@ -181,7 +182,7 @@ impl MaskAutomaton {
             Ok(more) => Ok(more),
             Err(Unread::Interrupted(why)) => Err(why),
             // It is walked whenever it is met.
-            Err(Unread::Unknown) => Ok(true),
+            Err(Unread::Unknown | Unread::Deeper) => Ok(true),
         };
         let pieces = self.vocabulary.pieces();
         let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
@@ -214,6 +215,40 @@ impl MaskAutomaton {
             }
         }
         Ok(())
+    }
+
+    /// Finds out how tokens go on where lexemes end, on all stacks as far as that depends on them, until nodes, masks and what they are made
+    /// of take `max_bytes`.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub(crate) fn prepare_tails(
+        &self,
+        recognizer: &Recognizer,
+        max_bytes: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Interrupted> {
+        let lexer = recognizer.lexer();
+        if !lexer.remainders(lexer.start(), |left| left.independent) {
+            return Ok(());
+        }
+        let mut ahead = TailsAhead::new(recognizer.parser().tables());
+        let mut tries = 0;
+        loop {
+            budget.let_others_pass();
+            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
+                return Ok(());
+            }
+            let looked = memo.look_ahead(recognizer, &self.vocabulary, &mut ahead, budget);
+            drop(memo);
+            match looked {
+                Ok(false) => return Ok(()),
+                Ok(true) => tries = 0,
+                Err(Unread::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {}
+                Err(_) => ahead.skip(),
+            }
+        }
     }
 
     /// Asks until nothing is missing.

@@ -1,33 +1,39 @@
 //! Masks, each kept once, and small where few tokens may follow or where it is nearly another.
 
-use hashbrown::HashTable;
-use palmette_core::mask::copy;
+use std::sync::Arc;
+
+use palmette_core::mask::{self, copy};
 
 use super::bases::{BaseId, Bases};
 use super::memo::MaskId;
-use crate::masks::mask_row::{hash_of_word, hash_of_words};
-use crate::masks::pieces::Gathered;
+use crate::masks::chunks::Chunks;
+use crate::masks::hash_index::HashIndex;
+use crate::masks::pieces::{Gathered, TailId, Tails};
 
-/// A mask as it is kept: the words of a base, or zeros, but for some that are told, each after its place.
-#[derive(Debug, PartialEq, Eq)]
+/// A mask as it is kept: the words of a base, or zeros, but for some that are told, each after its place; and the tokens of tails.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     base: Option<BaseId>,
-    told: Box<[u32]>,
+    told: Arc<[u32]>,
+    tails: Box<[TailId]>,
 }
 
 /// A mask is told by places where no more than one word of so many is: filling one is then little more than clearing, or copying
 /// the base.
 const FEW: usize = 8;
 
-/// Masks by number, equal ones under one.
+/// Masks by number.
 ///
-/// PERF: a mask of 200 thousand tokens takes 25 KB, mostly of memory that the process has not touched before. Inside strings masks are
+/// PERF: a mask that is put together is told by what it is made of: to find out its words, and whether another has the same, took longer
+/// than all else about a new one. Some are there more than once therefore.
+///
+/// A mask of 200 thousand tokens takes 25 KB, mostly of memory that the process has not touched before. Inside strings masks are
 /// mostly those of other places but for some tokens that end them.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    rows: Vec<Row>,
-    hashes: Vec<u64>,
-    ids: HashTable<MaskId>,
+    rows: Chunks<Row>,
+    /// Those without tails.
+    ids: HashIndex,
     bases: Bases,
     /// A mask in the making.
     words: Vec<u32>,
@@ -43,7 +49,7 @@ impl Rows {
 
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes + self.bases.bytes()
+        self.bytes + self.ids.memory_bytes() + self.bases.bytes()
     }
 
     /// One of them.
@@ -51,25 +57,46 @@ impl Rows {
         &self.rows[id.0 as usize]
     }
 
-    /// All masks of so many words, end to end.
-    pub(super) fn concat(&self, num_words: usize) -> Vec<u32> {
-        let mut all = vec![0; self.rows.len() * num_words];
-        let masks = all.chunks_mut(num_words.max(1));
-        self.rows.iter().zip(masks).for_each(|(row, mask)| self.copy(row, mask));
-        all
+    /// All different masks of so many words, end to end, and by mask the number of its own.
+    pub(super) fn different(&self, num_words: usize, tails: &Tails) -> (Vec<u32>, Vec<u32>) {
+        let (mut all, mut numbers) = (Vec::new(), Vec::new());
+        let mut known = HashIndex::default();
+        for row in self.rows.iter() {
+            let first = all.len();
+            all.resize(first + num_words, 0);
+            let (others, mask) = all.split_at_mut(first);
+            self.copy(row, tails, mask);
+            let hash = hash_of_words(mask);
+            let same = |number: u32| others[number as usize * num_words..][..num_words] == *mask;
+            let number = match known.find(hash, same) {
+                Some(number) => {
+                    all.truncate(first);
+                    number
+                }
+                None => {
+                    let next = known.len() as u32;
+                    known.insert(hash, next);
+                    next
+                }
+            };
+            numbers.push(number);
+        }
+        (all, numbers)
     }
 
     /// Writes a mask.
-    pub(super) fn copy(&self, row: &Row, mask: &mut [u32]) {
+    pub(super) fn copy(&self, row: &Row, tails: &Tails, mask: &mut [u32]) {
         match row.base {
             Some(base) => copy(self.bases.words(base), mask),
             None => mask.fill(0),
         }
         row.told().for_each(|(at, word)| mask[at] = word);
+        row.insert_tails(tails, mask);
     }
 
     /// Adds its tokens to a mask.
-    pub(super) fn insert(&self, row: &Row, mask: &mut [u32]) {
+    pub(super) fn insert(&self, row: &Row, tails: &Tails, mask: &mut [u32]) {
+        row.insert_tails(tails, mask);
         let Some(base) = row.base else {
             row.told().for_each(|(at, word)| mask[at] |= word);
             return;
@@ -90,89 +117,64 @@ impl Rows {
     /// A mask as it is kept, without a number.
     pub(super) fn row_of(&mut self, mask: &[u32]) -> Row {
         if let Some(few) = differing(mask, None) {
-            return Row { base: None, told: few.into() };
+            return Row::new(None, few);
         }
         for &base in self.bases.recent() {
             if let Some(told) = differing(mask, Some(self.bases.words(base))) {
                 self.bases.used(base);
-                return Row { base: Some(base), told: told.into() };
+                return Row::new(Some(base), told);
             }
         }
         let base = self.bases.add(mask);
         self.bases.used(base);
-        Row { base: Some(base), told: Box::default() }
+        Row::new(Some(base), Vec::new())
     }
 
-    /// The number of a mask.
+    /// The number of a mask without tails, equal ones under one.
     pub(super) fn intern(&mut self, mask: &[u32]) -> MaskId {
         let hash = hash_of_words(mask);
-        self.find(hash, |row| self.is(row, mask)).unwrap_or_else(|| {
-            let row = self.row_of(mask);
-            self.add(hash, row)
-        })
+        if let Some(known) = self.ids.find(hash, |id| self.is(self.row(MaskId(id)), mask)) {
+            return MaskId(known);
+        }
+        let row = self.row_of(mask);
+        let id = self.add(row);
+        self.ids.insert(hash, id.0);
+        id
     }
 
-    /// [`intern`](Self::intern) for a mask as it was found.
-    pub(super) fn intern_gathered(&mut self, gathered: &Gathered) -> MaskId {
-        let mut words = std::mem::take(&mut self.words);
-        let base = self.bases.of_union(gathered.rows(), &mut words);
+    /// [`row_of`](Self::row_of) for a mask as it was found.
+    pub(super) fn row_of_gathered(&mut self, gathered: &Gathered) -> Row {
+        let base = self.bases.of_union(gathered.rows(), &mut self.words);
         let base_words = base.map(|base| self.bases.words(base));
-        let mut hash = base.map_or(0, |base| self.bases.hash(base));
         let mut told = Vec::new();
         for (at, word) in gathered.words() {
-            let base_word = base_words.map_or(0, |words| words[at]);
-            if word != base_word {
+            if word != base_words.map_or(0, |words| words[at]) {
                 told.extend([at as u32, word]);
-                let change = hash_of_word(at, word).wrapping_sub(hash_of_word(at, base_word));
-                hash = hash.wrapping_add(change);
             }
         }
-        let row = Row { base, told: told.into() };
-        let same = self.find(hash, |other| *other == row || self.are_equal(other, &row));
-        let found = match same {
-            Some(known) => known,
-            None if row.told.len() / 2 * FEW <= gathered.num_words() => self.add(hash, row),
-            None => {
-                words.resize(gathered.num_words(), 0);
-                self.copy(&row, &mut words);
-                let row = self.row_of(&words);
-                self.add(hash, row)
-            }
-        };
+        let row = Row::new(base, told);
+        if row.told.len() / 2 * FEW <= gathered.num_words() {
+            return row;
+        }
+        let mut words = std::mem::take(&mut self.words);
+        words.resize(gathered.num_words(), 0);
+        self.copy(&row, &Tails::default(), &mut words);
+        let row = self.row_of(&words);
         self.words = words;
-        found
+        row
     }
 
-    fn find(&self, hash: u64, mut same: impl FnMut(&Row) -> bool) -> Option<MaskId> {
-        let same = |id: &MaskId| self.hashes[id.0 as usize] == hash && same(self.row(*id));
-        self.ids.find(spread(hash), same).copied()
+    /// The number of a mask as it is kept, whether there are others for the same or not.
+    pub(super) fn add(&mut self, row: Row) -> MaskId {
+        let id = MaskId(self.rows.len() as u32);
+        self.bytes += row.memory_bytes();
+        self.rows.push(row);
+        id
     }
 
-    /// Whether two rows are the same mask, kept in two ways.
-    fn are_equal(&self, a: &Row, b: &Row) -> bool {
-        let bases = [a, b].map(|row| row.base.map(|base| self.bases.words(base)));
-        let same_between = |from: usize, to: usize| match bases {
-            [Some(a), Some(b)] => a[from..to] == b[from..to],
-            [Some(one), None] | [None, Some(one)] => one[from..to].iter().all(|&word| word == 0),
-            [None, None] => true,
-        };
-        let [mut a, mut b] = [a, b].map(|row| row.told().peekable());
-        let mut from = 0;
-        loop {
-            let places = [a.peek(), b.peek()].map(|told| told.map(|&(at, _)| at));
-            let Some(at) = places.into_iter().flatten().min() else { break };
-            let told = [&mut a, &mut b].map(|told| told.next_if(|&(other, _)| other == at));
-            let words = [0, 1].map(|row: usize| match (told[row], bases[row]) {
-                (Some((_, word)), _) => word,
-                (None, base) => base.map_or(0, |base| base[at]),
-            });
-            if words[0] != words[1] || !same_between(from, at) {
-                return false;
-            }
-            from = at + 1;
-        }
-        let num_words = bases.into_iter().flatten().map(<[u32]>::len).max().unwrap_or(from);
-        same_between(from, num_words)
+    /// Whether so many tokens of tails are few enough to be told.
+    pub(super) fn are_few(num_tokens: usize, num_words: usize) -> bool {
+        num_tokens * FEW <= num_words
     }
 
     /// Whether it is this mask.
@@ -190,32 +192,45 @@ impl Rows {
         });
         told_are_same && same_between(from, mask.len())
     }
-
-    fn add(&mut self, hash: u64, row: Row) -> MaskId {
-        let id = MaskId(self.rows.len() as u32);
-        self.bytes += row.memory_bytes();
-        self.rows.push(row);
-        self.hashes.push(hash);
-        self.ids.insert_unique(spread(hash), id, |id| spread(self.hashes[id.0 as usize]));
-        id
-    }
-}
-
-/// A hash of which a table may look at some bits only.
-fn spread(hash: u64) -> u64 {
-    (hash ^ hash >> 32).wrapping_mul(0xFF51_AFD7_ED55_8CCD).rotate_left(31)
 }
 
 impl Row {
-    /// The memory that it does not share.
+    fn new(base: Option<BaseId>, told: Vec<u32>) -> Self {
+        Self { base, told: told.into(), tails: Box::default() }
+    }
+
+    /// Its memory, without the base and the tails.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.told)
+        // Those with tails share what is told.
+        let told = if self.tails.is_empty() { size_of_val(&*self.told) } else { 0 };
+        size_of::<Self>() + told + size_of_val(&*self.tails)
+    }
+
+    /// The same with the tokens of tails.
+    pub(super) fn with_tails(self, tails: &[TailId]) -> Self {
+        debug_assert!(self.tails.is_empty(), "it has none");
+        Self { tails: tails.into(), ..self }
+    }
+
+    fn insert_tails(&self, tails: &Tails, mask: &mut [u32]) {
+        for &tail in &self.tails {
+            tails.tokens(tail).for_each(|token| mask::insert(mask, token));
+        }
     }
 
     /// Words and their places.
     fn told(&self) -> impl Iterator<Item = (usize, u32)> {
         self.told.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1]))
     }
+}
+
+/// A hash of words that is the same everywhere. Equal hashes are looked into.
+fn hash_of_words(words: &[u32]) -> u64 {
+    let each = words.iter().zip(0_u64..).map(|(&word, at)| {
+        let product = (u64::from(word) << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        product ^ product >> 32
+    });
+    each.fold(0, u64::wrapping_add)
 }
 
 /// The words that are not those of another mask, or not 0, each after its place; `None` where they are many.
@@ -250,7 +265,6 @@ fn differing(mask: &[u32], other: Option<&[u32]>) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
     use palmette_core::TokenId;
     use proptest::prelude::*;
@@ -271,15 +285,15 @@ mod tests {
     }
 
     proptest! {
-        /// However masks come, equal ones have one number, others have others, and each is what its parts say.
+        /// Whatever their parts and what came before.
         #[test]
         fn gathered_masks_are_the_unions_of_their_parts(
-            masks in prop::collection::vec((parts(), any::<bool>()), 0..20),
+            masks in prop::collection::vec(parts(), 0..20),
         ) {
             let row = |factor: u32| (0..NUM_WORDS as u32).map(|at| at % 3 * factor).collect();
             let base_rows = [0, 1, 5].map(|factor| Arc::new(MaskRow::new(row(factor))));
-            let (mut rows, mut found) = (Rows::default(), Vec::<(Vec<u32>, MaskId)>::new());
-            for ((sets, tokens), as_words) in masks {
+            let mut rows = Rows::default();
+            for (sets, tokens) in masks {
                 let mut expected = vec![0; NUM_WORDS];
                 for (row, differing) in &sets {
                     let mut words = base_rows[*row].words().to_vec();
@@ -292,14 +306,10 @@ mod tests {
                 });
                 let tokens = tokens.into_iter().map(TokenId);
                 let gathered = Gathered::of(NUM_WORDS, sets, tokens);
-                let id = if as_words { rows.intern(&expected) } else { rows.intern_gathered(&gathered) };
+                let row = rows.row_of_gathered(&gathered);
                 let mut copy = vec![u32::MAX; NUM_WORDS];
-                rows.copy(rows.row(id), &mut copy);
+                rows.copy(&row, &Tails::default(), &mut copy);
                 prop_assert_eq!(&copy, &expected);
-                for (other, known) in &found {
-                    prop_assert_eq!(*other == expected, *known == id);
-                }
-                found.push((expected, id));
             }
         }
 
@@ -323,13 +333,13 @@ mod tests {
                 let first = masks.iter().position(|other| other == mask).unwrap();
                 prop_assert_eq!(id, ids[first]);
                 let mut copy = vec![u32::MAX; mask.len()];
-                rows.copy(rows.row(id), &mut copy);
+                rows.copy(rows.row(id), &Tails::default(), &mut copy);
                 prop_assert_eq!(&copy, mask);
                 let row = rows.row_of(mask);
-                rows.copy(&row, &mut copy);
+                rows.copy(&row, &Tails::default(), &mut copy);
                 prop_assert_eq!(&copy, mask);
                 let mut union = masks[0].clone();
-                rows.insert(rows.row(id), &mut union);
+                rows.insert(rows.row(id), &Tails::default(), &mut union);
                 let expected: Vec<u32> = masks[0].iter().zip(mask).map(|(a, b)| a | b).collect();
                 prop_assert_eq!(union, expected);
             }

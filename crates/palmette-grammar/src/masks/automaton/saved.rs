@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use palmette_core::TokenId;
 
-use super::memo::Memo;
+use super::memo::{MaskId, Memo};
 use super::nodes::{Known, NodeId};
 use super::{MaskAutomaton, VocabularySlices};
 use crate::lexer::LexerState;
@@ -49,11 +49,13 @@ impl MaskAutomaton {
     /// What was found out so far.
     pub(crate) fn save(&self) -> SavedMemo {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
+        let (masks, numbers) = memo.masks.different(self.vocabulary.num_words(), &memo.tails);
+        let number = |mask: MaskId| numbers[mask.0 as usize];
         let nodes = memo.nodes.all().map(|node| {
             let (mask, undecided) = match memo.nodes.known(node) {
                 Known::Nothing => (UNREAD, vec![]),
-                Known::All(mask) => (mask.0, vec![]),
-                Known::Some(mask, undecided) => (mask.0, undecided.tokens().to_vec()),
+                Known::All(mask) => (number(*mask), vec![]),
+                Known::Some(mask, undecided) => (number(*mask), undecided.tokens().to_vec()),
             };
             let above = match memo.nodes.above(node) {
                 None => Above::Lexer(memo.nodes.lexer(node)),
@@ -62,9 +64,10 @@ impl MaskAutomaton {
             SavedNode { above, state: memo.nodes.state(node), mask, undecided }
         });
         let nodes = nodes.collect();
-        let mut alike: Vec<_> = memo.alike.iter().map(|(&state, &alike)| (state, alike)).collect();
-        alike.sort_unstable();
-        SavedMemo { alike, nodes, masks: memo.masks.concat(self.vocabulary.num_words()) }
+        let alike = (0..).zip(memo.alike.iter());
+        let alike = alike.filter_map(|(state, alike)| Some((LexerState(state), (*alike)?)));
+        let alike = alike.collect();
+        SavedMemo { alike, nodes, masks }
     }
 
     /// Takes over what another found out, in place of what was found out here.
@@ -81,7 +84,9 @@ impl MaskAutomaton {
 impl Memo {
     /// Takes over what another found out, where nothing was found out yet.
     fn restore(&mut self, saved: &SavedMemo, vocabulary: &VocabularySlices) {
-        self.alike = saved.alike.iter().copied().collect();
+        for &(state, alike) in &saved.alike {
+            *self.alike.entry(state.0 as usize) = Some(alike);
+        }
         let num_words = vocabulary.num_words();
         // By number in the file; where two are for the same, which only a file made by hand has, the last one is kept.
         let mut ids = Vec::with_capacity(saved.nodes.len());

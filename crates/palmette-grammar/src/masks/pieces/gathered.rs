@@ -49,7 +49,7 @@ impl Gathered {
 
     /// Adds a token.
     #[inline]
-    pub(super) fn insert(&mut self, token: TokenId) {
+    pub(in crate::masks) fn insert(&mut self, token: TokenId) {
         let at = token.index() / 32;
         self.single[at] |= 1 << (token.index() % 32);
         self.touched[at / 64] |= 1 << (at % 64);

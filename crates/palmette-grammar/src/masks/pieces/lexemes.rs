@@ -7,6 +7,7 @@ use super::{PieceId, Pieces, Unread};
 use crate::Budget;
 use crate::TerminalId;
 use crate::lexer::{AppendOnly, Lexer, LexerState};
+use crate::masks::chunks::Chunks;
 use crate::regex::expressions::{ExprId, Expressions, Front};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
@@ -19,7 +20,7 @@ pub(super) fn is_one_piece(front: &Front) -> bool {
 }
 
 /// What is left of a terminal of a grammar. A number into [`Lexemes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LexemeId(u32);
 
 impl LexemeId {
@@ -44,10 +45,11 @@ pub(super) struct Lexeme {
 /// What is left of terminals in a state of a grammar's lexer.
 #[derive(Debug)]
 pub(super) struct InProgress {
+    pub(super) state: LexerState,
     /// Whether no byte of the lexeme was read.
     pub(super) fresh: bool,
     /// By terminal, ascending; empty when no byte was read.
-    pub(super) live: Box<[(TerminalId, LexemeId)]>,
+    pub(super) live: Box<[(TerminalId, ExprId)]>,
 }
 
 /// Terminals and states of a grammar's lexer as pieces, as far as they were asked for.
@@ -62,8 +64,8 @@ pub(in crate::masks) struct Lexemes {
     num_lexemes: usize,
     /// By terminal: its lexeme before the first byte.
     whole: Vec<Whole>,
-    /// `None` where some terminal is no piece.
-    by_state: HashMap<LexerState, Option<Arc<InProgress>>>,
+    /// By state, if it was asked for; an error where some terminal is no piece.
+    by_state: Chunks<Option<Result<Arc<InProgress>, Unread>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +84,7 @@ impl Lexemes {
             lexemes: Arc::new(AppendOnly::new()),
             num_lexemes: 0,
             whole: Vec::new(),
-            by_state: HashMap::new(),
+            by_state: Chunks::default(),
         }
     }
 
@@ -93,8 +95,9 @@ impl Lexemes {
 
     /// About how much memory they take, without the pieces.
     pub(in crate::masks) fn bytes(&self) -> usize {
-        let maps = self.imported.len() + self.by_expr.len() + self.by_state.len();
-        maps * 32 + self.num_lexemes * 64 + self.whole.len() * 8
+        let maps = self.imported.len() + self.by_expr.len();
+        let by_state = self.by_state.len() * size_of::<Option<Result<Arc<InProgress>, Unread>>>();
+        maps * 32 + by_state + self.num_lexemes * 64 + self.whole.len() * 8
     }
 
     /// All lexemes, those that are made later too.
@@ -107,29 +110,33 @@ impl Lexemes {
         &mut self,
         lexer: &Lexer,
         state: LexerState,
-        budget: &mut Budget<'_>,
     ) -> Result<Arc<InProgress>, Unread> {
-        if let Some(known) = self.by_state.get(&state) {
-            return known.clone().ok_or(Unread::Unknown);
+        if let Some(Some(known)) = self.by_state.get(state.0 as usize) {
+            return known.clone();
         }
         let found = lexer.remainders(state, |left| {
             if !left.independent {
                 return Err(Unread::Unknown);
             }
-            let mut live = Vec::new();
-            if !left.fresh {
-                for &(terminal, expr) in left.live {
-                    let lexeme = self.make(left.expressions, expr, budget)?;
-                    live.extend(lexeme.map(|lexeme| (terminal, lexeme)));
-                }
-            }
-            Ok(Arc::new(InProgress { fresh: left.fresh, live: live.into() }))
+            let live = if left.fresh { Box::default() } else { left.live.into() };
+            Ok(Arc::new(InProgress { state, fresh: left.fresh, live }))
         });
-        // Work that was called off is begun again when it is asked for again.
-        if !matches!(found, Err(Unread::Interrupted(_))) {
-            self.by_state.insert(state, found.clone().ok());
-        }
+        *self.by_state.entry(state.0 as usize) = Some(found.clone());
         found
+    }
+
+    /// What is left of one of the terminals in a state; `None` when it matches nothing.
+    pub(super) fn left(
+        &mut self,
+        lexer: &Lexer,
+        state: LexerState,
+        expr: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
+        match self.by_expr.get(&expr) {
+            Some(&known) => Ok(known),
+            None => lexer.remainders(state, |left| self.make(left.expressions, expr, budget)),
+        }
     }
 
     /// A terminal before its first byte; `None` when it matches nothing.

@@ -8,8 +8,8 @@
 //! - the places in the vocabulary's trie where the lexeme may *end* with more of a token to come. What comes then is a
 //!   trie of suffixes ([`suffixes`]), small for most pieces: after a string's closing quote there is punctuation.
 //!
-//! A mask is then put together from what stays, for those terminals that the parser takes, and what a walk over the
-//! tries of suffixes finds with the parser's stack at hand ([`reading`]).
+//! A mask is then put together ([`reading`]) from what stays, for those terminals that the parser takes, and what a walk over the
+//! tries of suffixes finds with the parser's stack at hand ([`level`]), which is kept for other masks ([`tails`]).
 //!
 //! Pieces may be found out [ahead] too.
 //!
@@ -22,6 +22,7 @@ mod analysis;
 mod byte_groups;
 mod compare;
 mod gathered;
+mod level;
 mod lexemes;
 mod merged;
 mod models;
@@ -29,6 +30,8 @@ mod reading;
 mod shape;
 mod steps;
 mod suffixes;
+mod tails;
+mod tails_ahead;
 mod token_set;
 mod tops;
 mod unions;
@@ -40,12 +43,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub(super) use ahead::PiecesAhead;
 use analysis::Analysis;
 pub(super) use gathered::Gathered;
+pub(super) use level::Component;
 pub(super) use lexemes::Lexemes;
 use merged::Merged;
 pub(super) use reading::{Reading, ReadingMemory};
 use shape::TrieShape;
 use steps::StepTables;
 use suffixes::Suffixes;
+pub(super) use tails::{TailId, Tails};
+pub(super) use tails_ahead::{Look, TailsAhead};
 use unions::Unions;
 
 use crate::Budget;
@@ -75,6 +81,8 @@ const EXPRESSION_BYTES: usize = 256;
 pub(super) enum Unread {
     /// The pieces of the grammar are not known, and its masks are to be found by walking.
     Unknown,
+    /// It depends on more of the stack than is at hand: the parser's own stacks are there whole.
+    Deeper,
     /// The budget is used up, or the work was called off.
     Interrupted(Interrupted),
 }

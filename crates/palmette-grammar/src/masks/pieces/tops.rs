@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::Unread;
 use crate::glr::StackNode;
 use crate::lr::{StateId, Tables};
 use crate::{LimitError, TerminalId};
@@ -11,11 +12,44 @@ use crate::{LimitError, TerminalId};
 pub(super) struct TopId(u32);
 
 /// Stacks above one that is known as far as it was read. What is below is read when a reduction gets there.
-pub(super) struct Tops<'s> {
+pub(super) struct Tops<'b> {
     memory: TopsMemory,
-    /// The lowest entry that was read, and its number.
-    lowest: Option<StackNode<'s>>,
-    lowest_id: TopId,
+    /// What is below the lowest entry that was read.
+    below: &'b mut dyn Below,
+    lowest: TopId,
+}
+
+/// What is below a stack that is known only in part.
+pub(super) trait Below {
+    /// Reads one more state; `None` at the bottom.
+    ///
+    /// # Errors
+    /// [`Unread::Deeper`] where that is not known.
+    fn next(&mut self) -> Result<Option<StateId>, Unread>;
+}
+
+/// What is below an entry of a parser's stacks, down one way where they part.
+pub(super) struct BelowEntry<'s>(pub(super) Option<StackNode<'s>>);
+
+impl Below for BelowEntry<'_> {
+    fn next(&mut self) -> Result<Option<StateId>, Unread> {
+        self.0 = self.0.and_then(|entry| entry.below().next());
+        Ok(self.0.map(|entry| entry.state()))
+    }
+}
+
+/// What is below the top of one of other [`Tops`].
+pub(super) struct BelowTop<'t, 'b> {
+    pub(super) tops: &'t mut Tops<'b>,
+    pub(super) at: TopId,
+}
+
+impl Below for BelowTop<'_, '_> {
+    fn next(&mut self) -> Result<Option<StateId>, Unread> {
+        let Some(below) = self.tops.below(self.at)? else { return Ok(None) };
+        self.at = below;
+        Ok(Some(self.tops.state(below)))
+    }
 }
 
 /// The memory of [`Tops`], kept from one to the next.
@@ -35,9 +69,13 @@ pub(super) type Shift = (TerminalId, TopId, StateId);
 /// As many tops as there may be before one terminal.
 const MAX_TOPS: usize = 10_000;
 
-impl<'s> Tops<'s> {
-    /// The stack that begins with `states`, the last of which is that of `lowest`.
-    pub(super) fn new(mut memory: TopsMemory, states: &[StateId], lowest: StackNode<'s>) -> Self {
+impl<'b> Tops<'b> {
+    /// The stack that begins with `states`, below the last of which is `below`.
+    pub(super) fn new(
+        mut memory: TopsMemory,
+        states: &[StateId],
+        below: &'b mut dyn Below,
+    ) -> Self {
         memory.entries.clear();
         memory.ids.clear();
         memory.read.clear();
@@ -46,7 +84,7 @@ impl<'s> Tops<'s> {
             let below = (at < states.len()).then_some(TopId(at as u32));
             memory.entries.push((state, below));
         }
-        Self { memory, lowest: Some(lowest), lowest_id: TopId(states.len() as u32 - 1) }
+        Self { memory, below, lowest: TopId(states.len() as u32 - 1) }
     }
 
     /// The whole stack.
@@ -54,7 +92,23 @@ impl<'s> Tops<'s> {
         TopId(0)
     }
 
-    /// The states that were read, from the top; the memory.
+    /// The topmost state of a stack.
+    pub(super) fn state(&self, stack: TopId) -> StateId {
+        self.memory.entries[stack.0 as usize].0
+    }
+
+    /// The stack without its topmost state; `None` when it has no other.
+    ///
+    /// # Errors
+    /// [`Unread::Deeper`] where that is not known.
+    pub(super) fn below(&mut self, stack: TopId) -> Result<Option<TopId>, Unread> {
+        match self.memory.entries[stack.0 as usize].1 {
+            Some(below) => Ok(Some(below)),
+            None => self.read_on(stack),
+        }
+    }
+
+    /// The memory, with the states that were read.
     pub(super) fn finish(self) -> TopsMemory {
         self.memory
     }
@@ -62,21 +116,21 @@ impl<'s> Tops<'s> {
     /// Adds all ways to shift a terminal (`only`, or any) on a stack.
     ///
     /// # Errors
-    /// When there are too many.
+    /// When there are too many, and [`Unread::Deeper`].
     pub(super) fn shifts(
         &mut self,
         tables: &Tables,
         stack: TopId,
         only: Option<TerminalId>,
         found: &mut Vec<Shift>,
-    ) -> Result<(), LimitError> {
+    ) -> Result<(), Unread> {
         let mut work = std::mem::take(&mut self.memory.work);
         work.clear();
         work.push(stack);
         let mut done = 0;
         while let Some(&stack) = work.get(done) {
             done += 1;
-            let state = self.memory.entries[stack.0 as usize].0;
+            let state = self.state(stack);
             match only {
                 Some(terminal) => {
                     let target = tables.shift(state, terminal);
@@ -92,8 +146,8 @@ impl<'s> Tops<'s> {
                 if only.zip(lookahead).is_some_and(|(terminal, set)| !set.contains(terminal)) {
                     continue;
                 }
-                let Some(base) = self.pop(stack, tables.rules().length(rule)) else { continue };
-                let below = self.memory.entries[base.0 as usize].0;
+                let Some(base) = self.pop(stack, tables.rules().length(rule))? else { continue };
+                let below = self.state(base);
                 let Some(target) = tables.goto(below, tables.rules().head(rule)) else { continue };
                 let next = self.push(target, base);
                 if !work.contains(&next) {
@@ -101,7 +155,7 @@ impl<'s> Tops<'s> {
                 }
             }
             if work.len() > MAX_TOPS {
-                return Err(LimitError::new(MAX_TOPS));
+                return Err(LimitError::new(MAX_TOPS).into());
             }
         }
         self.memory.work = work;
@@ -119,27 +173,27 @@ impl<'s> Tops<'s> {
     }
 
     /// The stack without its `count` topmost states; `None` when it has none left.
-    fn pop(&mut self, stack: TopId, count: usize) -> Option<TopId> {
+    fn pop(&mut self, stack: TopId, count: usize) -> Result<Option<TopId>, Unread> {
         let mut at = stack;
         for _ in 0..count {
-            at = match self.memory.entries[at.0 as usize].1 {
-                Some(below) => below,
-                None => self.read_on(at)?,
-            };
+            match self.below(at)? {
+                Some(below) => at = below,
+                None => return Ok(None),
+            }
         }
-        Some(at)
+        Ok(Some(at))
     }
 
     /// Reads one more state, below `at`.
-    fn read_on(&mut self, at: TopId) -> Option<TopId> {
-        debug_assert_eq!(at, self.lowest_id, "all else is above it");
-        let next = self.lowest?.below().next()?;
+    fn read_on(&mut self, at: TopId) -> Result<Option<TopId>, Unread> {
+        debug_assert_eq!(at, self.lowest, "all else is above it");
+        let Some(state) = self.below.next()? else { return Ok(None) };
         let id = TopId(self.memory.entries.len() as u32);
-        self.memory.entries.push((next.state(), None));
+        self.memory.entries.push((state, None));
         self.memory.entries[at.0 as usize].1 = Some(id);
-        self.memory.read.push(next.state());
-        (self.lowest, self.lowest_id) = (Some(next), id);
-        Some(id)
+        self.memory.read.push(state);
+        self.lowest = id;
+        Ok(Some(id))
     }
 }
 

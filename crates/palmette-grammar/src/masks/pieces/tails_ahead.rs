@@ -1,0 +1,215 @@
+//! How tokens go on where lexemes end, found out before it is asked for.
+//!
+//! Positions of texts are many; what a [tail](super::tails) depends on is few: the place, of which a terminal has some, and a few states
+//! from the top of the stack. Any way through the parser's states back to the first is a stack, so all that begin with certain states are
+//! found by going back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::level::{Fixed, Growing, Level, LevelMemory};
+use super::lexemes::Lexeme;
+use super::suffixes::SuffixId;
+use super::tops::Below;
+use super::{Lexemes, PieceId, Pieces, Tails, Unread};
+use crate::Budget;
+use crate::TerminalId;
+use crate::lr::{StateId, Tables};
+use crate::recognizer::Recognizer;
+use crate::vocabulary::VocabularyTrie;
+
+/// Tails to be looked at, those that depend on fewer states first.
+#[derive(Debug)]
+pub(in crate::masks) struct TailsAhead {
+    /// By state, those from which it is reached.
+    above: Vec<Vec<StateId>>,
+    /// States that are reached by a terminal, whose places were not added yet.
+    states: VecDeque<(TerminalId, StateId)>,
+    /// By terminal, where it may end within tokens.
+    places: HashMap<TerminalId, Arc<[SuffixId]>>,
+    /// Places, with the first states of stacks there.
+    open: VecDeque<(SuffixId, Vec<StateId>)>,
+    spare: Vec<LevelMemory>,
+}
+
+/// What takes more states than these is left to be found out when it is asked for: with each further one there may be many times more.
+const MAX_STATES: usize = 8;
+
+/// Nothing is known of what is below, unless that is nothing.
+struct Unknown {
+    is_bottom: bool,
+}
+
+impl Below for Unknown {
+    fn next(&mut self) -> Result<Option<StateId>, Unread> {
+        if self.is_bottom { Ok(None) } else { Err(Unread::Deeper) }
+    }
+}
+
+/// What a look is given.
+pub(in crate::masks) struct Look<'a, 'b> {
+    pub(in crate::masks) recognizer: &'a Recognizer,
+    pub(in crate::masks) trie: &'a VocabularyTrie,
+    pub(in crate::masks) num_words: usize,
+    pub(in crate::masks) lexemes: &'a mut Lexemes,
+    pub(in crate::masks) tails: &'a mut Tails,
+    pub(in crate::masks) budget: &'a mut Budget<'b>,
+}
+
+impl TailsAhead {
+    /// All of a grammar.
+    pub(in crate::masks) fn new(tables: &Tables) -> Self {
+        let mut above = vec![Vec::new(); tables.num_states()];
+        let mut states = VecDeque::new();
+        let mut seen = HashSet::new();
+        for state in tables.states() {
+            for &(terminal, target) in tables.shifts(state) {
+                above[target.index()].push(state);
+                if seen.insert(target) {
+                    states.push_back((terminal, target));
+                }
+            }
+            for &(_, target) in tables.gotos(state) {
+                above[target.index()].push(state);
+            }
+        }
+        let (places, open, spare) = (HashMap::new(), VecDeque::new(), Vec::new());
+        Self { above, states, places, open, spare }
+    }
+
+    /// Looks at one more; tells whether there was one.
+    ///
+    /// # Errors
+    /// When the budget is used up; work that was called off is begun again by the next call.
+    pub(in crate::masks) fn look(&mut self, look: Look<'_, '_>) -> Result<bool, Unread> {
+        let pieces = Arc::clone(look.lexemes.pieces());
+        let lexemes = Arc::clone(look.lexemes.all());
+        let fixed = Fixed {
+            recognizer: look.recognizer,
+            trie: look.trie,
+            num_words: look.num_words,
+            pieces: &pieces,
+            lexemes: &lexemes,
+        };
+        let mut growing = Growing {
+            lexemes: look.lexemes,
+            tails: look.tails,
+            budget: look.budget,
+            spare: &mut self.spare,
+        };
+        growing.budget.spend(1)?;
+        if let Some(&(terminal, state)) = self.states.front() {
+            let places = match self.places.get(&terminal) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let found: Arc<[_]> = places(fixed, &mut growing, terminal)?.into();
+                    Arc::clone(self.places.entry(terminal).or_insert(found))
+                }
+            };
+            self.open.extend(places.iter().map(|&place| (place, vec![state])));
+            self.states.pop_front();
+            return Ok(true);
+        }
+        let Some((place, states)) = self.open.front() else { return Ok(false) };
+        let (last, place) = (*states.last().expect("there is a top"), *place);
+        let mut below = Unknown { is_bottom: last == StateId::START };
+        let found = Level::new(fixed, growing, states, &mut below).ask(place);
+        match found {
+            Err(Unread::Deeper) if states.len() < MAX_STATES => {
+                let states = states.clone();
+                self.open.extend(
+                    self.above[last.index()]
+                        .iter()
+                        .map(|&below| (place, states.iter().copied().chain([below]).collect())),
+                );
+            }
+            Err(why @ Unread::Interrupted(_)) => return Err(why),
+            _ => {}
+        }
+        self.open.pop_front();
+        Ok(true)
+    }
+
+    /// Leaves out what the last call was to look at.
+    pub(in crate::masks) fn skip(&mut self) {
+        if self.states.pop_front().is_none() {
+            self.open.pop_front();
+        }
+    }
+}
+
+/// Where a terminal may end within tokens, and before their first byte.
+fn places(
+    fixed: Fixed<'_>,
+    growing: &mut Growing<'_, '_>,
+    terminal: TerminalId,
+) -> Result<Vec<SuffixId>, Unread> {
+    let Growing { lexemes, budget, .. } = growing;
+    let lexer = fixed.recognizer.lexer();
+    let Some(lexeme) = lexemes.whole(lexer, terminal, budget)? else { return Ok(Vec::new()) };
+    let lexeme = fixed.lexemes.get(lexeme.index());
+    let mut found = vec![SuffixId::WHOLE];
+    for at in 0..lexeme.text.len() {
+        ends_of_text(fixed, budget, &lexeme.text[at..], lexeme.rest, &mut found)?;
+    }
+    let mut seen = HashSet::new();
+    let mut work: Vec<PieceId> = match *lexeme {
+        Lexeme { whole: Some(whole), .. } => vec![whole],
+        Lexeme { rest, .. } => vec![rest],
+    };
+    while let Some(piece) = work.pop() {
+        if !seen.insert(piece) {
+            continue;
+        }
+        budget.spend(1)?;
+        found.extend(fixed.pieces.known_ends(piece));
+        for &byte in fixed.pieces.classes(piece).representatives() {
+            work.extend(fixed.pieces.advance(piece, byte, budget)?);
+        }
+    }
+    found.sort_unstable_by_key(|place| place.index());
+    found.dedup();
+    Ok(found)
+}
+
+/// Adds the places where a text ends that begins a token, with what comes after it.
+fn ends_of_text(
+    fixed: Fixed<'_>,
+    budget: &mut Budget<'_>,
+    text: &[u8],
+    rest: PieceId,
+    found: &mut Vec<SuffixId>,
+) -> Result<(), Unread> {
+    let Fixed { pieces, trie, .. } = fixed;
+    let mut place = SuffixId::WHOLE;
+    for &byte in text {
+        match pieces.suffixes.child(trie, place, byte) {
+            Some(child) => place = child,
+            None => return Ok(()),
+        }
+    }
+    let mut work = vec![(place, rest)];
+    while let Some((place, piece)) = work.pop() {
+        budget.spend(1)?;
+        let node = pieces.suffixes.node(place);
+        if pieces.ends(piece) && !node.bytes().is_empty() {
+            found.push(place);
+        }
+        for (&byte, at) in node.bytes().iter().zip(0..) {
+            if let Some(next) = pieces.advance(piece, byte, budget)? {
+                work.push((pieces.suffixes.child_at(trie, place, at), next));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Pieces {
+    /// The tries of suffixes after a piece, if it is known what tokens do to it.
+    fn known_ends(&self, piece: PieceId) -> impl Iterator<Item = SuffixId> {
+        let analysis = self.piece(piece).analysis.get();
+        analysis.into_iter().flat_map(|analysis| analysis.suffixes.iter().map(|&(id, _)| id))
+    }
+}
