@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::{Engine, GrammarConstraint};
+use crate::masks::TailsToCome;
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -153,14 +154,14 @@ impl GrammarConstraint {
             frontier.add(&self.recognizer, &alike, start, scratch)?;
         }
         completion.open = frontier.len();
-        if let Engine::Automaton(automaton) = &self.engine
-            && let Err(why) = automaton
-                .prepare_pieces(&self.recognizer, limits.bytes, budget)
-                .and_then(|()| automaton.prepare_tails(&self.recognizer, limits.bytes, budget))
-        {
-            completion.stopped = Some(why.into());
-            return Ok(completion);
-        }
+        let mut tails = match self.prepare_parts(limits, budget) {
+            Ok(tails) => tails,
+            Err(RecognizerError::Interrupted(why)) => {
+                completion.stopped = Some(why.into());
+                return Ok(completion);
+            }
+            Err(error) => return Err(error),
+        };
         let mut visits: usize = 0;
         while let Some(open) = frontier.next() {
             let is_full = || self.bytes() > limits.bytes || frontier.bytes() > limits.bytes;
@@ -169,7 +170,12 @@ impl GrammarConstraint {
                 break;
             }
             visits += 1;
-            match self.visit(open, &alike, &mut frontier, scratch, budget) {
+            let visited = self.visit(open, &alike, &mut frontier, scratch, budget);
+            let visited = visited.and_then(|prepared| {
+                self.prepare_tails(&mut tails, TAILS_A_VISIT, usize::MAX, limits, budget)?;
+                Ok(prepared)
+            });
+            match visited {
                 Ok(prepared) => completion.visited += usize::from(prepared),
                 Err(RecognizerError::Interrupted(why)) => {
                     completion.stopped = Some(why.into());
@@ -180,7 +186,48 @@ impl GrammarConstraint {
             completion.open = frontier.len();
             report(&completion);
         }
+        if completion.stopped.is_none()
+            && let Err(why) = self.prepare_tails(&mut tails, usize::MAX, usize::MAX, limits, budget)
+        {
+            completion.stopped = Some(why.into());
+        }
         Ok(completion)
+    }
+
+    /// Finds out what masks are put together from: what tokens do to terminals, how they go on where these end as far as that depends on
+    /// few states, and what is left of terminals in the states of the lexer. Gives how tokens go on otherwise, which is left.
+    fn prepare_parts(
+        &self,
+        limits: &CompletionLimits,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<TailsToCome>, RecognizerError> {
+        let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };
+        let recognizer = &*self.recognizer;
+        automaton.prepare_pieces(recognizer, limits.bytes, budget)?;
+        let mut tails = automaton.tails_to_come(recognizer);
+        self.prepare_tails(&mut tails, usize::MAX, FIRST_STATES, limits, budget)?;
+        automaton.prepare_lexer(recognizer, limits.bytes, budget)?;
+        Ok(tails)
+    }
+
+    /// Finds out so many tails that depend on at most `most` states.
+    fn prepare_tails(
+        &self,
+        tails: &mut Option<TailsToCome>,
+        number: usize,
+        most: usize,
+        limits: &CompletionLimits,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Interrupted> {
+        let (Engine::Automaton(automaton), Some(tails)) = (&self.engine, tails) else {
+            return Ok(());
+        };
+        for _ in 0..number {
+            if !automaton.prepare_tail(&self.recognizer, tails, most, limits.bytes, budget)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Finds out the mask of a position unless that is put off, and where it leads; tells whether its mask is known now.
@@ -244,6 +291,12 @@ impl GrammarConstraint {
 
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;
+
+/// Tails that depend on more states are found out between visits of positions: there may be many, and a visit finds out those that it needs.
+const FIRST_STATES: usize = 5;
+
+/// How many of these are found out after a visit, of which one takes several times as long.
+const TAILS_A_VISIT: usize = 2;
 
 /// How many positions are visited between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;

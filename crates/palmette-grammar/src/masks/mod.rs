@@ -8,6 +8,6 @@ mod pieces;
 mod stack_trees;
 mod walk;
 
-pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, UNREAD};
+pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, TailsToCome, UNREAD};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
 pub use walk::{TrieWalk, WalkScratch};

@@ -1,6 +1,6 @@
 //! Stacks read from the top, as trees.
 
-use super::chunks::Chunks;
+use super::chunks::{Chunks, SparseChunks};
 use crate::lr::StateId;
 
 /// Trees of nodes, each for some states of a stack from its top; at a node is what is known of all stacks that begin so.
@@ -11,7 +11,7 @@ use crate::lr::StateId;
 #[derive(Debug)]
 pub(super) struct StackTrees<T> {
     /// By number of the tree, the nodes for the topmost state.
-    tops: Chunks<Children>,
+    tops: SparseChunks<Children>,
     nodes: Chunks<Node<T>>,
     bytes: usize,
 }
@@ -50,7 +50,7 @@ impl NodeId {
 
 impl<T> Default for StackTrees<T> {
     fn default() -> Self {
-        Self { tops: Chunks::default(), nodes: Chunks::default(), bytes: 0 }
+        Self { tops: SparseChunks::default(), nodes: Chunks::default(), bytes: 0 }
     }
 }
 
@@ -62,7 +62,7 @@ impl<T> StackTrees<T> {
 
     /// About how much memory they take, without what is known at them.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes
+        self.tops.memory_bytes() + self.bytes
     }
 
     /// The node for the topmost state, if there is one.
@@ -134,11 +134,7 @@ impl<T: Default> StackTrees<T> {
     fn add(&mut self, tree: u32, state: StateId, above: Option<NodeId>) -> NodeId {
         let id = NodeId(self.len() as u32);
         self.bytes += match above {
-            None => {
-                let before = self.tops.len();
-                let more = self.tops.entry(tree as usize).insert(state, id);
-                (self.tops.len() - before) * size_of::<Children>() + more
-            }
+            None => self.tops.entry(tree as usize).insert(state, id),
             Some(above) => self.nodes[above.index()].children.insert(state, id),
         };
         let (known, children) = (T::default(), Children::None);

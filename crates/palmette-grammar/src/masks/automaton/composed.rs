@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::memo::MaskId;
-use super::rows::Row;
+use super::rows::RowId;
 use crate::masks::chunks::Chunks;
 use crate::masks::hash_index::HashIndex;
 use crate::masks::pieces::{Component, PieceId};
@@ -17,7 +17,7 @@ pub(super) struct ComposedMasks {
     masks: Chunks<(Box<[Component]>, MaskId)>,
     numbers: HashIndex,
     /// By pieces, ascending, the tokens that stay within them.
-    stays: HashMap<Box<[PieceId]>, Row>,
+    stays: HashMap<Box<[PieceId]>, RowId>,
     bytes: usize,
 }
 
@@ -42,13 +42,13 @@ impl ComposedMasks {
     }
 
     /// The tokens that stay within these pieces, if they are known.
-    pub(super) fn stay(&self, pieces: &[PieceId]) -> Option<&Row> {
-        self.stays.get(pieces)
+    pub(super) fn stay(&self, pieces: &[PieceId]) -> Option<RowId> {
+        self.stays.get(pieces).copied()
     }
 
     /// Remembers them.
-    pub(super) fn insert_stay(&mut self, pieces: &[PieceId], row: Row) {
-        self.bytes += size_of::<Box<[PieceId]>>() + size_of_val(pieces) + row.memory_bytes();
+    pub(super) fn insert_stay(&mut self, pieces: &[PieceId], row: RowId) {
+        self.bytes += size_of::<(Box<[PieceId]>, RowId)>() + size_of_val(pieces);
         self.stays.insert(pieces.into(), row);
     }
 }

@@ -6,14 +6,18 @@ use palmette_core::mask;
 use super::composed::ComposedMasks;
 use super::explore::Explorer;
 use super::found::FoundMasks;
+use super::masks::{Masks, Part};
 use super::nodes::{Known, NodeId, Nodes};
-use super::rows::{Row, Rows};
+use super::rows::{Row, RowId};
 use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
-use crate::masks::chunks::Chunks;
-use crate::masks::pieces::{Lexemes, Look, Reading, ReadingMemory, Tails, TailsAhead, Unread};
+use crate::masks::chunks::SparseChunks;
+use crate::masks::pieces::{
+    Component, Gathered, Lexemes, Look, Looked, PieceId, Reading, ReadingMemory, Tails, TailsAhead,
+    Unread,
+};
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, Stacks};
 
@@ -21,15 +25,18 @@ use crate::{Budget, Interrupted, Stacks};
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     /// By lexer state, the one that stands for it, for the longest token.
-    pub(super) alike: Chunks<Option<LexerState>>,
+    pub(super) alike: SparseChunks<Option<LexerState>>,
     pub(super) nodes: Nodes,
-    pub(super) masks: Rows,
+    pub(super) masks: Masks,
     /// By masks, ascending: their union.
     unions: HashMap<Box<[MaskId]>, Row>,
     union_bytes: usize,
     in_pieces: Option<InPieces>,
     pub(super) tails: Tails,
     reading: ReadingMemory,
+    gathered: Gathered,
+    /// Those of the mask in the making.
+    parts: Vec<Part>,
     explorer: Explorer,
     /// The mask in the making.
     pub(super) words: Vec<u32>,
@@ -81,9 +88,12 @@ impl Memo {
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(super) fn all_bytes(&self) -> usize {
-        let alike = self.alike.len() * size_of::<Option<LexerState>>();
         let in_pieces = self.in_pieces.as_ref().map_or(0, InPieces::memory_bytes);
-        self.bytes() + alike + self.union_bytes + in_pieces + self.tails.memory_bytes()
+        self.bytes()
+            + self.alike.memory_bytes()
+            + self.union_bytes
+            + in_pieces
+            + self.tails.memory_bytes()
     }
 
     /// Writes the mask of a position, or says what it needs.
@@ -96,9 +106,9 @@ impl Memo {
         self.find(position, &mut found)?;
         match *found.sorted() {
             [] => mask.fill(0),
-            [only] => self.masks.copy(self.masks.row(only), &self.tails, mask),
+            [only] => self.masks.copy(only, &self.tails, mask),
             ref several => match self.unions.get(several) {
-                Some(known) => self.masks.copy(known, &self.tails, mask),
+                Some(known) => self.masks.rows().copy(known, mask),
                 None => return Err(Missing::Union(several.into())),
             },
         }
@@ -203,9 +213,7 @@ impl Memo {
     ) -> Result<(), RecognizerError> {
         let (lexer, states, lowest) = match missing {
             Missing::Alike(lexer) => {
-                let longest = vocabulary.trie().max_depth() as u32;
-                let alike = recognizer.lexer().within(lexer, longest)?;
-                *self.alike.entry(lexer.0 as usize) = Some(alike);
+                self.find_alike(recognizer, vocabulary, lexer)?;
                 return Ok(());
             }
             Missing::Union(several) => {
@@ -236,6 +244,19 @@ impl Memo {
         }
     }
 
+    /// The lexer state that stands for one.
+    fn find_alike(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &VocabularySlices,
+        lexer: LexerState,
+    ) -> Result<LexerState, RecognizerError> {
+        let longest = vocabulary.trie().max_depth() as u32;
+        let alike = recognizer.lexer().within(lexer, longest)?;
+        *self.alike.entry(lexer.0 as usize) = Some(alike);
+        Ok(alike)
+    }
+
     /// The mask of a lexer state and the first states of a stack, put together from pieces; [`ReadingMemory::read`] tells how many states
     /// it depends on.
     fn put_together(
@@ -247,56 +268,106 @@ impl Memo {
         lowest: StackNode<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<MaskId, Unread> {
-        let InPieces { lexemes, composed } =
-            current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
         let mut reading = Reading {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
-            lexemes,
+            lexemes: &mut in_pieces.lexemes,
             tails: &mut self.tails,
             memory: &mut self.reading,
             budget,
         };
         reading.find(lexer, states, lowest)?;
-        if let Some(known) = composed.get(reading.memory.components()) {
+        if let Some(known) = in_pieces.composed.get(self.reading.components()) {
             return Ok(known);
         }
-        let stay = match composed.stay(reading.memory.stayed()) {
-            Some(known) => known.clone(),
-            None => {
-                reading.gather()?;
-                let row = self.masks.row_of_gathered(reading.memory.gathered());
-                composed.insert_stay(reading.memory.stayed(), row.clone());
-                row
+        let (components, num_words) = (self.reading.components(), vocabulary.num_words());
+        self.parts.clear();
+        let mut num_tokens = 0;
+        for &component in components {
+            let stayed: &[PieceId] = match component {
+                Component::Stay(piece) => &[piece],
+                Component::Tail(tail) => {
+                    let of_tail = self.tails.num_tokens(tail);
+                    if of_tail > 0 {
+                        self.parts.push(Part::Tail(tail));
+                    }
+                    num_tokens += of_tail;
+                    self.tails.stayed(tail)
+                }
+            };
+            if !stayed.is_empty() {
+                let gathered = &mut self.gathered;
+                let row = in_pieces.stay(&mut self.masks, gathered, vocabulary, stayed, budget)?;
+                self.parts.push(Part::Row(row));
             }
-        };
-        let (tails, num_words) = (self.reading.tails(), vocabulary.num_words());
-        let num_tokens = tails.iter().map(|&tail| self.tails.num_tokens(tail)).sum();
-        let row = stay.with_tails(tails);
-        let mask = if Rows::are_few(num_tokens, num_words) {
-            self.masks.add(row)
+        }
+        let mask = if Masks::are_few(num_tokens, num_words) {
+            self.masks.add(&mut self.parts)
         } else {
+            self.words.clear();
             self.words.resize(num_words, 0);
-            self.masks.copy(&row, &self.tails, &mut self.words);
+            self.masks.insert_parts(&self.parts, &self.tails, &mut self.words);
             self.masks.intern(&self.words)
         };
-        composed.insert(self.reading.components(), mask);
+        in_pieces.composed.insert(components, mask);
         Ok(mask)
     }
 
-    /// Finds out one more tail ahead of time; tells whether there was one.
-    pub(super) fn look_ahead(
+    /// Finds out one more tail ahead of time.
+    pub(super) fn look_at_tail(
         &mut self,
         recognizer: &Recognizer,
         vocabulary: &VocabularySlices,
         ahead: &mut TailsAhead,
         budget: &mut Budget<'_>,
-    ) -> Result<bool, Unread> {
-        let InPieces { lexemes, .. } = current(&mut self.in_pieces, &mut self.tails, vocabulary);
-        let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
-        let tails = &mut self.tails;
-        ahead.look(Look { recognizer, trie, num_words, lexemes, tails, budget })
+    ) -> Result<(), Unread> {
+        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        let look = Look {
+            recognizer,
+            trie: vocabulary.trie(),
+            num_words: vocabulary.num_words(),
+            lexemes: &mut in_pieces.lexemes,
+            tails: &mut self.tails,
+            budget,
+        };
+        if let Looked::Tail(tail) = ahead.look(look)? {
+            let stayed = self.tails.stayed(tail);
+            if !stayed.is_empty() {
+                let gathered = &mut self.gathered;
+                in_pieces.stay(&mut self.masks, gathered, vocabulary, stayed, budget)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out ahead of time what is left of terminals in a state of the lexer.
+    pub(super) fn look_at_lexer_state(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &VocabularySlices,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        let known = self.alike.get(state.0 as usize).copied().flatten();
+        let alike = match known {
+            Some(known) => known,
+            None => self.find_alike(recognizer, vocabulary, state)?,
+        };
+        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        let found = in_pieces.lexemes.pieces_of(recognizer.lexer(), alike, budget);
+        let (masks, gathered) = (&mut self.masks, &mut self.gathered);
+        let looked = found.and_then(|pieces| {
+            pieces.iter().try_for_each(|&piece| {
+                in_pieces.stay(masks, gathered, vocabulary, &[piece], budget).map(|_| ())
+            })
+        });
+        match looked {
+            Err(Unread::Interrupted(why)) => Err(why.into()),
+            // What is not known is walked when it is met.
+            Ok(()) | Err(Unread::Unknown | Unread::Deeper) => Ok(()),
+        }
     }
 
     /// The grammar's lexemes as pieces.
@@ -309,9 +380,9 @@ impl Memo {
         self.words.clear();
         self.words.resize(num_words, 0);
         for &mask in &several {
-            self.masks.insert(self.masks.row(mask), &self.tails, &mut self.words);
+            self.masks.insert(mask, &self.tails, &mut self.words);
         }
-        let union = self.masks.row_of(&self.words);
+        let union = self.masks.rows_mut().row_of(&self.words);
         self.union_bytes += size_of_val(&*several) + union.memory_bytes();
         self.unions.insert(several, union);
     }
@@ -331,7 +402,7 @@ impl Memo {
         let slice;
         let trie = match self.nodes.above(node).map(|above| self.nodes.known(above)) {
             Some(Known::Some(mask, undecided)) => {
-                self.masks.copy(self.masks.row(*mask), &self.tails, &mut self.words);
+                self.masks.copy(*mask, &self.tails, &mut self.words);
                 undecided
             }
             _ => {
@@ -360,6 +431,25 @@ impl Memo {
 }
 
 impl InPieces {
+    /// The tokens that stay within some pieces, ascending.
+    fn stay(
+        &mut self,
+        masks: &mut Masks,
+        gathered: &mut Gathered,
+        vocabulary: &VocabularySlices,
+        pieces: &[PieceId],
+        budget: &mut Budget<'_>,
+    ) -> Result<RowId, Unread> {
+        if let Some(known) = self.composed.stay(pieces) {
+            return Ok(known);
+        }
+        let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
+        self.lexemes.pieces().gather(trie, num_words, pieces, gathered, budget)?;
+        let row = masks.rows_mut().add_gathered(gathered);
+        self.composed.insert_stay(pieces, row);
+        Ok(row)
+    }
+
     /// About how much memory it takes, without the pieces.
     fn memory_bytes(&self) -> usize {
         self.lexemes.bytes() + self.composed.memory_bytes()

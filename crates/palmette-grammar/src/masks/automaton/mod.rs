@@ -10,10 +10,12 @@
 //! tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is approximated. Lexer
 //! states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
+mod ahead;
 mod bases;
 mod composed;
 mod explore;
 mod found;
+mod masks;
 mod memo;
 mod nodes;
 mod prepare;
@@ -24,14 +26,13 @@ mod views;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::pieces::{PiecesAhead, TailsAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
-use crate::{Budget, Interrupted, TerminalId};
+use crate::{Budget, Interrupted};
+pub(crate) use ahead::TailsToCome;
 use found::FoundMasks;
 pub(crate) use memo::MaskId;
 use memo::{Memo, Missing};
 pub(crate) use saved::{Above, SavedMemo, SavedNode, UNREAD};
-use slices::MAX_PIECE_BYTES;
 pub use slices::VocabularySlices;
 
 /// Nodes and masks take at most this much memory unless told otherwise.
@@ -142,113 +143,6 @@ impl MaskAutomaton {
             parts.extend_from_slice(found.sorted());
             Ok(memo.generation)
         })
-    }
-
-    /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
-    /// room for more, that is an error.
-    ///
-    /// # Errors
-    /// As [`fill_mask_within`](Self::fill_mask_within), and when the memory is full.
-    pub(crate) fn prepare(
-        &self,
-        recognizer: &Recognizer,
-        position: &Position,
-        budget: &mut Budget<'_>,
-    ) -> Result<bool, RecognizerError> {
-        let mut asked = 0;
-        self.read(recognizer, budget, WhenFull::Stop, |memo| {
-            asked += 1;
-            memo.find(position, &mut FoundMasks::default())
-        })?;
-        Ok(asked > 1)
-    }
-
-    /// Finds out what tokens do to all that may be left of the grammar's terminals, which grammars over the vocabulary share, until that
-    /// takes `max_bytes` more than before. Nothing where lexemes compete, whose masks are walked.
-    ///
-    /// # Errors
-    /// When the budget is used up.
-    pub(crate) fn prepare_pieces(
-        &self,
-        recognizer: &Recognizer,
-        max_bytes: usize,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), Interrupted> {
-        let lexer = recognizer.lexer();
-        if !lexer.remainders(lexer.start(), |left| left.independent) {
-            return Ok(());
-        }
-        let stopped = |found: Result<bool, Unread>| match found {
-            Ok(more) => Ok(more),
-            Err(Unread::Interrupted(why)) => Err(why),
-            // It is walked whenever it is met.
-            Err(Unread::Unknown | Unread::Deeper) => Ok(true),
-        };
-        let pieces = self.vocabulary.pieces();
-        let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
-        let mut tries = 0;
-        let mut terminals = 0..recognizer.grammar().terminals().len() as u32;
-        while let Some(terminal) = terminals.clone().next() {
-            budget.let_others_pass();
-            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-            if memo.all_bytes() > self.max_bytes / 4 {
-                // The rest is for masks.
-                break;
-            }
-            let lexemes = memo.lexemes(&self.vocabulary);
-            let added = ahead.add(lexemes, lexer, TerminalId(terminal), budget);
-            drop(memo);
-            match stopped(added.map(|()| true)) {
-                Err(why) if !budget.gives_up(why, &mut tries)? => continue,
-                _ => tries = 0,
-            }
-            terminals.next();
-        }
-        let (trie, num_words) = (self.vocabulary.trie(), self.vocabulary.num_words());
-        let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
-        while pieces.memory_bytes() <= most {
-            match stopped(ahead.look(trie, num_words, budget)) {
-                Ok(true) => tries = 0,
-                Ok(false) => break,
-                Err(why) if budget.gives_up(why, &mut tries)? => ahead.skip(),
-                Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Finds out how tokens go on where lexemes end, on all stacks as far as that depends on them, until nodes, masks and what they are made
-    /// of take `max_bytes`.
-    ///
-    /// # Errors
-    /// When the budget is used up.
-    pub(crate) fn prepare_tails(
-        &self,
-        recognizer: &Recognizer,
-        max_bytes: usize,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), Interrupted> {
-        let lexer = recognizer.lexer();
-        if !lexer.remainders(lexer.start(), |left| left.independent) {
-            return Ok(());
-        }
-        let mut ahead = TailsAhead::new(recognizer.parser().tables());
-        let mut tries = 0;
-        loop {
-            budget.let_others_pass();
-            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
-                return Ok(());
-            }
-            let looked = memo.look_ahead(recognizer, &self.vocabulary, &mut ahead, budget);
-            drop(memo);
-            match looked {
-                Ok(false) => return Ok(()),
-                Ok(true) => tries = 0,
-                Err(Unread::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {}
-                Err(_) => ahead.skip(),
-            }
-        }
     }
 
     /// Asks until nothing is missing.

@@ -1,102 +1,65 @@
-//! Masks, each kept once, and small where few tokens may follow or where it is nearly another.
+//! Sets of tokens as they are kept: small where they are few, or nearly another.
 
-use std::sync::Arc;
-
-use palmette_core::mask::{self, copy};
+use palmette_core::mask::copy;
 
 use super::bases::{BaseId, Bases};
-use super::memo::MaskId;
 use crate::masks::chunks::Chunks;
 use crate::masks::hash_index::HashIndex;
-use crate::masks::pieces::{Gathered, TailId, Tails};
+use crate::masks::pieces::Gathered;
 
-/// A mask as it is kept: the words of a base, or zeros, but for some that are told, each after its place; and the tokens of tails.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A set of tokens: the words of a base, or zeros, but for some that are told, each after its place.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
     base: Option<BaseId>,
-    told: Arc<[u32]>,
-    tails: Box<[TailId]>,
+    told: Box<[u32]>,
 }
 
-/// A mask is told by places where no more than one word of so many is: filling one is then little more than clearing, or copying
-/// the base.
-const FEW: usize = 8;
+/// A number into [`Rows`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct RowId(u32);
 
-/// Masks by number.
+/// A row is told by places where no more than one word of so many is: filling one is then little more than clearing, or copying
+/// the base.
+pub(super) const FEW: usize = 8;
+
+/// Rows by number.
 ///
-/// PERF: a mask that is put together is told by what it is made of: to find out its words, and whether another has the same, took longer
-/// than all else about a new one. Some are there more than once therefore.
-///
-/// A mask of 200 thousand tokens takes 25 KB, mostly of memory that the process has not touched before. Inside strings masks are
-/// mostly those of other places but for some tokens that end them.
+/// PERF: a mask of 200 thousand tokens takes 25 KB, mostly of memory that the process has not touched before. Inside strings masks are
+/// mostly those of other places but for some tokens.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Chunks<Row>,
-    /// Those without tails.
+    /// Those that were interned.
     ids: HashIndex,
     bases: Bases,
-    /// A mask in the making.
+    /// A row in the making.
     words: Vec<u32>,
     /// Of the rows, without the bases.
     bytes: usize,
 }
 
 impl Rows {
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
         self.bytes + self.ids.memory_bytes() + self.bases.bytes()
     }
 
     /// One of them.
-    pub(super) fn row(&self, id: MaskId) -> &Row {
+    pub(super) fn row(&self, id: RowId) -> &Row {
         &self.rows[id.0 as usize]
     }
 
-    /// All different masks of so many words, end to end, and by mask the number of its own.
-    pub(super) fn different(&self, num_words: usize, tails: &Tails) -> (Vec<u32>, Vec<u32>) {
-        let (mut all, mut numbers) = (Vec::new(), Vec::new());
-        let mut known = HashIndex::default();
-        for row in self.rows.iter() {
-            let first = all.len();
-            all.resize(first + num_words, 0);
-            let (others, mask) = all.split_at_mut(first);
-            self.copy(row, tails, mask);
-            let hash = hash_of_words(mask);
-            let same = |number: u32| others[number as usize * num_words..][..num_words] == *mask;
-            let number = match known.find(hash, same) {
-                Some(number) => {
-                    all.truncate(first);
-                    number
-                }
-                None => {
-                    let next = known.len() as u32;
-                    known.insert(hash, next);
-                    next
-                }
-            };
-            numbers.push(number);
-        }
-        (all, numbers)
-    }
-
-    /// Writes a mask.
-    pub(super) fn copy(&self, row: &Row, tails: &Tails, mask: &mut [u32]) {
+    /// Writes a row.
+    pub(super) fn copy(&self, row: &Row, mask: &mut [u32]) {
         match row.base {
             Some(base) => copy(self.bases.words(base), mask),
             None => mask.fill(0),
         }
         row.told().for_each(|(at, word)| mask[at] = word);
-        row.insert_tails(tails, mask);
     }
 
     /// Adds its tokens to a mask.
-    pub(super) fn insert(&self, row: &Row, tails: &Tails, mask: &mut [u32]) {
-        row.insert_tails(tails, mask);
+    pub(super) fn insert(&self, row: &Row, mask: &mut [u32]) {
         let Some(base) = row.base else {
             row.told().for_each(|(at, word)| mask[at] |= word);
             return;
@@ -114,7 +77,7 @@ impl Rows {
         unite(&mut mask[from..], &base[from..]);
     }
 
-    /// A mask as it is kept, without a number.
+    /// A mask as a row, without a number.
     pub(super) fn row_of(&mut self, mask: &[u32]) -> Row {
         if let Some(few) = differing(mask, None) {
             return Row::new(None, few);
@@ -130,11 +93,11 @@ impl Rows {
         Row::new(Some(base), Vec::new())
     }
 
-    /// The number of a mask without tails, equal ones under one.
-    pub(super) fn intern(&mut self, mask: &[u32]) -> MaskId {
+    /// The number of a mask, equal ones under one.
+    pub(super) fn intern(&mut self, mask: &[u32]) -> RowId {
         let hash = hash_of_words(mask);
-        if let Some(known) = self.ids.find(hash, |id| self.is(self.row(MaskId(id)), mask)) {
-            return MaskId(known);
+        if let Some(known) = self.ids.find(hash, |id| self.is(self.row(RowId(id)), mask)) {
+            return RowId(known);
         }
         let row = self.row_of(mask);
         let id = self.add(row);
@@ -142,8 +105,13 @@ impl Rows {
         id
     }
 
-    /// [`row_of`](Self::row_of) for a mask as it was found.
-    pub(super) fn row_of_gathered(&mut self, gathered: &Gathered) -> Row {
+    /// The number of a set as it was gathered, whether there are others for the same or not.
+    pub(super) fn add_gathered(&mut self, gathered: &Gathered) -> RowId {
+        let row = self.row_of_gathered(gathered);
+        self.add(row)
+    }
+
+    fn row_of_gathered(&mut self, gathered: &Gathered) -> Row {
         let base = self.bases.of_union(gathered.rows(), &mut self.words);
         let base_words = base.map(|base| self.bases.words(base));
         let mut told = Vec::new();
@@ -158,23 +126,17 @@ impl Rows {
         }
         let mut words = std::mem::take(&mut self.words);
         words.resize(gathered.num_words(), 0);
-        self.copy(&row, &Tails::default(), &mut words);
+        self.copy(&row, &mut words);
         let row = self.row_of(&words);
         self.words = words;
         row
     }
 
-    /// The number of a mask as it is kept, whether there are others for the same or not.
-    pub(super) fn add(&mut self, row: Row) -> MaskId {
-        let id = MaskId(self.rows.len() as u32);
+    fn add(&mut self, row: Row) -> RowId {
+        let id = RowId(self.rows.len() as u32);
         self.bytes += row.memory_bytes();
         self.rows.push(row);
         id
-    }
-
-    /// Whether so many tokens of tails are few enough to be told.
-    pub(super) fn are_few(num_tokens: usize, num_words: usize) -> bool {
-        num_tokens * FEW <= num_words
     }
 
     /// Whether it is this mask.
@@ -196,26 +158,12 @@ impl Rows {
 
 impl Row {
     fn new(base: Option<BaseId>, told: Vec<u32>) -> Self {
-        Self { base, told: told.into(), tails: Box::default() }
+        Self { base, told: told.into() }
     }
 
-    /// Its memory, without the base and the tails.
+    /// The memory that it does not share.
     pub(super) fn memory_bytes(&self) -> usize {
-        // Those with tails share what is told.
-        let told = if self.tails.is_empty() { size_of_val(&*self.told) } else { 0 };
-        size_of::<Self>() + told + size_of_val(&*self.tails)
-    }
-
-    /// The same with the tokens of tails.
-    pub(super) fn with_tails(self, tails: &[TailId]) -> Self {
-        debug_assert!(self.tails.is_empty(), "it has none");
-        Self { tails: tails.into(), ..self }
-    }
-
-    fn insert_tails(&self, tails: &Tails, mask: &mut [u32]) {
-        for &tail in &self.tails {
-            tails.tokens(tail).for_each(|token| mask::insert(mask, token));
-        }
+        size_of::<Self>() + size_of_val(&*self.told)
     }
 
     /// Words and their places.
@@ -225,7 +173,7 @@ impl Row {
 }
 
 /// A hash of words that is the same everywhere. Equal hashes are looked into.
-fn hash_of_words(words: &[u32]) -> u64 {
+pub(super) fn hash_of_words(words: &[u32]) -> u64 {
     let each = words.iter().zip(0_u64..).map(|(&word, at)| {
         let product = (u64::from(word) << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         product ^ product >> 32
@@ -265,6 +213,7 @@ fn differing(mask: &[u32], other: Option<&[u32]>) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     use palmette_core::TokenId;
     use proptest::prelude::*;
@@ -308,7 +257,7 @@ mod tests {
                 let gathered = Gathered::of(NUM_WORDS, sets, tokens);
                 let row = rows.row_of_gathered(&gathered);
                 let mut copy = vec![u32::MAX; NUM_WORDS];
-                rows.copy(&row, &Tails::default(), &mut copy);
+                rows.copy(&row, &mut copy);
                 prop_assert_eq!(&copy, &expected);
             }
         }
@@ -328,25 +277,25 @@ mod tests {
             ),
         ) {
             let mut rows = Rows::default();
-            let ids: Vec<MaskId> = masks.iter().map(|mask| rows.intern(mask)).collect();
+            let ids: Vec<RowId> = masks.iter().map(|mask| rows.intern(mask)).collect();
             for (mask, &id) in masks.iter().zip(&ids) {
                 let first = masks.iter().position(|other| other == mask).unwrap();
                 prop_assert_eq!(id, ids[first]);
                 let mut copy = vec![u32::MAX; mask.len()];
-                rows.copy(rows.row(id), &Tails::default(), &mut copy);
+                rows.copy(rows.row(id), &mut copy);
                 prop_assert_eq!(&copy, mask);
                 let row = rows.row_of(mask);
-                rows.copy(&row, &Tails::default(), &mut copy);
+                rows.copy(&row, &mut copy);
                 prop_assert_eq!(&copy, mask);
                 let mut union = masks[0].clone();
-                rows.insert(rows.row(id), &Tails::default(), &mut union);
+                rows.insert(rows.row(id), &mut union);
                 let expected: Vec<u32> = masks[0].iter().zip(mask).map(|(a, b)| a | b).collect();
                 prop_assert_eq!(union, expected);
             }
             let mut different = masks.clone();
             different.sort();
             different.dedup();
-            prop_assert_eq!(rows.len(), different.len());
+            prop_assert_eq!(rows.rows.len(), different.len());
         }
     }
 }

@@ -64,8 +64,8 @@ impl MaskAutomaton {
             SavedNode { above, state: memo.nodes.state(node), mask, undecided }
         });
         let nodes = nodes.collect();
-        let alike = (0..).zip(memo.alike.iter());
-        let alike = alike.filter_map(|(state, alike)| Some((LexerState(state), (*alike)?)));
+        let alike = memo.alike.iter();
+        let alike = alike.filter_map(|(state, alike)| Some((LexerState(state as u32), (*alike)?)));
         let alike = alike.collect();
         SavedMemo { alike, nodes, masks }
     }

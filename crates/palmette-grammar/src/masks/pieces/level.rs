@@ -13,9 +13,10 @@ use super::suffixes::SuffixId;
 use super::tails::{Tail, TailId, Tails};
 use super::tops::{Below, BelowTop, Shift, TopId, Tops, TopsMemory};
 use super::{Lexemes, PieceId, Pieces, Unread};
-use crate::lexer::AppendOnly;
+use crate::lexer::{AppendOnly, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::Recognizer;
+use crate::regex::expressions::ExprId;
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, TerminalId};
 
@@ -152,12 +153,12 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         LevelMemory { tops: self.tops.finish(), ..self.memory }
     }
 
-    /// Finds out how tokens go on at a place on the whole stack, if that is not known.
-    pub(super) fn ask(mut self, suffix: SuffixId) -> Result<(), Unread> {
+    /// How tokens go on at a place on the whole stack.
+    pub(super) fn ask(mut self, suffix: SuffixId) -> Result<TailId, Unread> {
         let found = self.tail(suffix, self.tops.whole());
         let Self { tops, memory, growing, .. } = self;
         growing.spare.push(LevelMemory { tops: tops.finish(), ..memory });
-        found.map(|_| ())
+        found
     }
 
     /// Finds what a mask is made of: ascending, each once.
@@ -276,32 +277,65 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         in_progress: &InProgress,
         components: &mut Vec<Component>,
     ) -> Result<(), Unread> {
+        let recognizer = self.fixed.recognizer;
+        let tables = recognizer.parser().tables();
+        let top = self.tops.state(stack);
+        let live = &*in_progress.live;
+        // Where a name may begin, all names of the grammar are in progress, of which the parser takes few.
+        if tables.reductions(top).next().is_none() && tables.shifts(top).len() < live.len() {
+            let left = |terminal: TerminalId| {
+                let at = live.binary_search_by_key(&terminal, |&(terminal, _)| terminal).ok()?;
+                Some(live[at].1)
+            };
+            for &(terminal, to) in tables.shifts(top) {
+                if let Some(expr) = left(terminal) {
+                    let after = [After::Shifted(stack, to)];
+                    self.go_on_with(in_progress.state, expr, &after, components)?;
+                }
+            }
+            for terminal in recognizer.ignored().iter() {
+                if let Some(expr) = left(terminal) {
+                    let after = [After::Same(stack)];
+                    self.go_on_with(in_progress.state, expr, &after, components)?;
+                }
+            }
+            return Ok(());
+        }
         let mut shifts = std::mem::take(&mut self.memory.shifts);
         let mut after = Vec::new();
-        for &(terminal, expr) in &in_progress.live {
+        for &(terminal, expr) in live {
             shifts.clear();
             after.clear();
-            if self.fixed.recognizer.ignored().contains(terminal) {
+            if recognizer.ignored().contains(terminal) {
                 after.push(After::Same(stack));
             } else {
-                let tables = self.fixed.recognizer.parser().tables();
                 self.tops.shifts(tables, stack, Some(terminal), &mut shifts)?;
                 after.extend(shifts.iter().map(|&(_, base, to)| After::Shifted(base, to)));
             }
-            if after.is_empty() {
-                continue;
-            }
-            let Growing { lexemes, budget, .. } = &mut self.growing;
-            let lexer = self.fixed.recognizer.lexer();
-            if let Some(lexeme) = lexemes.left(lexer, in_progress.state, expr, budget)? {
-                self.at_front(lexeme, &after)?;
-                if !self.memory.tokens.is_empty() {
-                    let tail = self.growing.tails.of_text(lexeme, &mut self.memory.tokens);
-                    components.push(Component::Tail(tail));
-                }
+            if !after.is_empty() {
+                self.go_on_with(in_progress.state, expr, &after, components)?;
             }
         }
         self.memory.shifts = shifts;
+        Ok(())
+    }
+
+    /// Adds the tokens that go on with one of the lexemes in progress.
+    fn go_on_with(
+        &mut self,
+        state: LexerState,
+        expr: ExprId,
+        after: &[After],
+        components: &mut Vec<Component>,
+    ) -> Result<(), Unread> {
+        let Growing { lexemes, budget, .. } = &mut self.growing;
+        let lexer = self.fixed.recognizer.lexer();
+        let Some(lexeme) = lexemes.left(lexer, state, expr, budget)? else { return Ok(()) };
+        self.at_front(lexeme, after)?;
+        if !self.memory.tokens.is_empty() {
+            let tail = self.growing.tails.of_text(lexeme, &mut self.memory.tokens);
+            components.push(Component::Tail(tail));
+        }
         Ok(())
     }
 

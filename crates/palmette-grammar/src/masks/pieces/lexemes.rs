@@ -7,7 +7,7 @@ use super::{PieceId, Pieces, Unread};
 use crate::Budget;
 use crate::TerminalId;
 use crate::lexer::{AppendOnly, Lexer, LexerState};
-use crate::masks::chunks::Chunks;
+use crate::masks::chunks::SparseChunks;
 use crate::regex::expressions::{ExprId, Expressions, Front};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
@@ -65,7 +65,7 @@ pub(in crate::masks) struct Lexemes {
     /// By terminal: its lexeme before the first byte.
     whole: Vec<Whole>,
     /// By state, if it was asked for; an error where some terminal is no piece.
-    by_state: Chunks<Option<Result<Arc<InProgress>, Unread>>>,
+    by_state: SparseChunks<Option<Result<Arc<InProgress>, Unread>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl Lexemes {
             lexemes: Arc::new(AppendOnly::new()),
             num_lexemes: 0,
             whole: Vec::new(),
-            by_state: Chunks::default(),
+            by_state: SparseChunks::default(),
         }
     }
 
@@ -96,8 +96,7 @@ impl Lexemes {
     /// About how much memory they take, without the pieces.
     pub(in crate::masks) fn bytes(&self) -> usize {
         let maps = self.imported.len() + self.by_expr.len();
-        let by_state = self.by_state.len() * size_of::<Option<Result<Arc<InProgress>, Unread>>>();
-        maps * 32 + by_state + self.num_lexemes * 64 + self.whole.len() * 8
+        maps * 32 + self.by_state.memory_bytes() + self.num_lexemes * 64 + self.whole.len() * 8
     }
 
     /// All lexemes, those that are made later too.
@@ -137,6 +136,23 @@ impl Lexemes {
             Some(&known) => Ok(known),
             None => lexer.remainders(state, |left| self.make(left.expressions, expr, budget)),
         }
+    }
+
+    /// The pieces that are what is left of the terminals in a state.
+    pub(in crate::masks) fn pieces_of(
+        &mut self,
+        lexer: &Lexer,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<Vec<PieceId>, Unread> {
+        let in_progress = self.in_progress(lexer, state)?;
+        let mut found = Vec::new();
+        for &(_, expr) in &in_progress.live {
+            if let Some(lexeme) = self.left(lexer, state, expr, budget)? {
+                found.extend(self.lexemes.get(lexeme.index()).whole);
+            }
+        }
+        Ok(found)
     }
 
     /// A terminal before its first byte; `None` when it matches nothing.

@@ -51,7 +51,7 @@ use shape::TrieShape;
 use steps::StepTables;
 use suffixes::Suffixes;
 pub(super) use tails::{TailId, Tails};
-pub(super) use tails_ahead::{Look, TailsAhead};
+pub(super) use tails_ahead::{Look, Looked, TailsAhead};
 use unions::Unions;
 
 use crate::Budget;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::gathered::Gathered;
 use super::level::{Component, Fixed, Growing, Level, LevelMemory};
 use super::tops::BelowEntry;
-use super::{Lexemes, PieceId, Pieces, TailId, Tails, Unread};
+use super::{Lexemes, PieceId, Pieces, Tails, Unread};
 use crate::Budget;
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
@@ -21,10 +21,6 @@ pub(in crate::masks) struct ReadingMemory {
     /// That of others.
     spare: Vec<LevelMemory>,
     components: Vec<Component>,
-    /// Within which pieces tokens stay, ascending.
-    stayed: Vec<PieceId>,
-    tails: Vec<TailId>,
-    gathered: Gathered,
 }
 
 /// Puts masks together, of so many words.
@@ -61,7 +57,7 @@ impl Reading<'_, '_> {
             pieces: &pieces,
             lexemes: &lexemes,
         };
-        let ReadingMemory { own, spare, components, stayed, tails, .. } = &mut *self.memory;
+        let ReadingMemory { own, spare, components } = &mut *self.memory;
         spare.push(std::mem::take(own));
         let growing =
             Growing { lexemes: self.lexemes, tails: self.tails, budget: self.budget, spare };
@@ -69,36 +65,13 @@ impl Reading<'_, '_> {
         let mut level = Level::new(fixed, growing, states, &mut below);
         let result = level.read_mask(&in_progress, components);
         *own = level.finish();
-        result?;
-        stayed.clear();
-        tails.clear();
-        for component in components {
-            match *component {
-                Component::Stay(piece) => stayed.push(piece),
-                Component::Tail(tail) => {
-                    stayed.extend_from_slice(&self.tails.get(tail).stayed);
-                    tails.push(tail);
-                }
-            }
-        }
-        stayed.sort_unstable();
-        stayed.dedup();
-        Ok(())
-    }
-
-    /// Gathers the tokens that stay within pieces, of what was found; besides, there are those of [tails](ReadingMemory::tails).
-    pub(in crate::masks) fn gather(&mut self) -> Result<(), Unread> {
-        let pieces = &**self.lexemes.pieces();
-        let (trie, num_words) = (self.trie, self.num_words);
-        let ReadingMemory { stayed, gathered, .. } = &mut *self.memory;
-        gathered.clear(num_words);
-        pieces.gather(trie, num_words, stayed, gathered, self.budget)
+        result
     }
 }
 
 impl Pieces {
-    /// Gathers the tokens that stay within some pieces, ascending.
-    fn gather(
+    /// Gathers the tokens that stay within some pieces, ascending; masks have so many words.
+    pub(in crate::masks) fn gather(
         &self,
         trie: &VocabularyTrie,
         num_words: usize,
@@ -106,6 +79,7 @@ impl Pieces {
         gathered: &mut Gathered,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
+        gathered.clear(num_words);
         let mut large = Vec::new();
         for &piece in stayed {
             let stay = &self.analysis(trie, num_words, piece, budget)?.stay;
@@ -139,20 +113,5 @@ impl ReadingMemory {
     /// What the mask that was found is made of, ascending.
     pub(in crate::masks) fn components(&self) -> &[Component] {
         &self.components
-    }
-
-    /// Within which pieces its tokens stay, ascending.
-    pub(in crate::masks) fn stayed(&self) -> &[PieceId] {
-        &self.stayed
-    }
-
-    /// The tails that it has besides, ascending.
-    pub(in crate::masks) fn tails(&self) -> &[TailId] {
-        &self.tails
-    }
-
-    /// The tokens that were gathered.
-    pub(in crate::masks) fn gathered(&mut self) -> &mut Gathered {
-        &mut self.gathered
     }
 }

@@ -87,6 +87,11 @@ impl Tails {
         self.get(id).tokens.iter().map(|&(token, _)| token)
     }
 
+    /// Within which pieces the others of a tail stay, ascending.
+    pub(in crate::masks) fn stayed(&self, id: TailId) -> &[PieceId] {
+        &self.get(id).stayed
+    }
+
     /// How many tokens a tail has.
     pub(in crate::masks) fn num_tokens(&self, id: TailId) -> usize {
         self.get(id).tokens.len()

@@ -13,7 +13,7 @@ use super::level::{Fixed, Growing, Level, LevelMemory};
 use super::lexemes::Lexeme;
 use super::suffixes::SuffixId;
 use super::tops::Below;
-use super::{Lexemes, PieceId, Pieces, Tails, Unread};
+use super::{Lexemes, PieceId, Pieces, TailId, Tails, Unread};
 use crate::Budget;
 use crate::TerminalId;
 use crate::lr::{StateId, Tables};
@@ -35,7 +35,19 @@ pub(in crate::masks) struct TailsAhead {
 }
 
 /// What takes more states than these is left to be found out when it is asked for: with each further one there may be many times more.
-const MAX_STATES: usize = 8;
+const MAX_STATES: usize = 16;
+
+/// At most so many wait to be looked at; others are left too.
+const MAX_OPEN: usize = 1 << 17;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::masks) enum Looked {
+    /// Where a terminal may end, which adds more to be looked at, or some states that are not enough.
+    Place,
+    /// A tail.
+    Tail(TailId),
+}
 
 /// Nothing is known of what is below, unless that is nothing.
 struct Unknown {
@@ -79,11 +91,19 @@ impl TailsAhead {
         Self { above, states, places, open, spare }
     }
 
-    /// Looks at one more; tells whether there was one.
+    /// On how many states the next one depends at least; `None` where there is no other.
+    pub(in crate::masks) fn num_states(&self) -> Option<usize> {
+        if !self.states.is_empty() {
+            return Some(0);
+        }
+        self.open.front().map(|(_, states)| states.len())
+    }
+
+    /// Looks at one more.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
-    pub(in crate::masks) fn look(&mut self, look: Look<'_, '_>) -> Result<bool, Unread> {
+    pub(in crate::masks) fn look(&mut self, look: Look<'_, '_>) -> Result<Looked, Unread> {
         let pieces = Arc::clone(look.lexemes.pieces());
         let lexemes = Arc::clone(look.lexemes.all());
         let fixed = Fixed {
@@ -110,26 +130,26 @@ impl TailsAhead {
             };
             self.open.extend(places.iter().map(|&place| (place, vec![state])));
             self.states.pop_front();
-            return Ok(true);
+            return Ok(Looked::Place);
         }
-        let Some((place, states)) = self.open.front() else { return Ok(false) };
+        let Some((place, states)) = self.open.front() else { return Ok(Looked::Place) };
         let (last, place) = (*states.last().expect("there is a top"), *place);
         let mut below = Unknown { is_bottom: last == StateId::START };
-        let found = Level::new(fixed, growing, states, &mut below).ask(place);
-        match found {
-            Err(Unread::Deeper) if states.len() < MAX_STATES => {
-                let states = states.clone();
-                self.open.extend(
-                    self.above[last.index()]
-                        .iter()
-                        .map(|&below| (place, states.iter().copied().chain([below]).collect())),
-                );
+        let looked = match Level::new(fixed, growing, states, &mut below).ask(place) {
+            Ok(tail) => Looked::Tail(tail),
+            Err(Unread::Deeper) => {
+                let above = &self.above[last.index()];
+                if states.len() < MAX_STATES && self.open.len() + above.len() <= MAX_OPEN {
+                    let states = states.clone();
+                    let longer = |&below| (place, states.iter().copied().chain([below]).collect());
+                    self.open.extend(above.iter().map(longer));
+                }
+                Looked::Place
             }
-            Err(why @ Unread::Interrupted(_)) => return Err(why),
-            _ => {}
-        }
+            Err(why) => return Err(why),
+        };
         self.open.pop_front();
-        Ok(true)
+        Ok(looked)
     }
 
     /// Leaves out what the last call was to look at.

@@ -1,0 +1,182 @@
+//! What masks need, found out before they are asked for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError};
+
+use hashbrown::HashSet;
+
+use super::slices::MAX_PIECE_BYTES;
+use super::{FoundMasks, MaskAutomaton, WhenFull};
+use crate::lexer::LexerState;
+use crate::masks::pieces::{PiecesAhead, TailsAhead, Unread};
+use crate::recognizer::{Position, Recognizer, RecognizerError};
+use crate::{Budget, Interrupted, TerminalId};
+
+/// So many states of the lexer are looked at; what is left of terminals in others is found out when it is asked for.
+const MAX_LEXER_STATES: usize = 10_000;
+
+/// How tokens go on where lexemes end, as far as that is still to be found out ahead of time.
+#[derive(Debug)]
+pub(crate) struct TailsToCome(TailsAhead);
+
+impl MaskAutomaton {
+    /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
+    /// room for more, that is an error.
+    ///
+    /// # Errors
+    /// As [`fill_mask_within`](Self::fill_mask_within), and when the memory is full.
+    pub(crate) fn prepare(
+        &self,
+        recognizer: &Recognizer,
+        position: &Position,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, RecognizerError> {
+        let mut asked = 0;
+        self.read(recognizer, budget, WhenFull::Stop, |memo| {
+            asked += 1;
+            memo.find(position, &mut FoundMasks::default())
+        })?;
+        Ok(asked > 1)
+    }
+
+    /// Finds out what tokens do to all that may be left of the grammar's terminals, which grammars over the vocabulary share, until that
+    /// takes `max_bytes` more than before. Nothing where lexemes compete, whose masks are walked.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub(crate) fn prepare_pieces(
+        &self,
+        recognizer: &Recognizer,
+        max_bytes: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Interrupted> {
+        let lexer = recognizer.lexer();
+        if !lexer.remainders(lexer.start(), |left| left.independent) {
+            return Ok(());
+        }
+        let stopped = |found: Result<bool, Unread>| match found {
+            Ok(more) => Ok(more),
+            Err(Unread::Interrupted(why)) => Err(why),
+            // It is walked whenever it is met.
+            Err(Unread::Unknown | Unread::Deeper) => Ok(true),
+        };
+        let pieces = self.vocabulary.pieces();
+        let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
+        let mut tries = 0;
+        let mut terminals = 0..recognizer.grammar().terminals().len() as u32;
+        while let Some(terminal) = terminals.clone().next() {
+            budget.let_others_pass();
+            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+            if memo.all_bytes() > self.max_bytes / 4 {
+                // The rest is for masks.
+                break;
+            }
+            let lexemes = memo.lexemes(&self.vocabulary);
+            let added = ahead.add(lexemes, lexer, TerminalId(terminal), budget);
+            drop(memo);
+            match stopped(added.map(|()| true)) {
+                Err(why) if !budget.gives_up(why, &mut tries)? => continue,
+                _ => tries = 0,
+            }
+            terminals.next();
+        }
+        let (trie, num_words) = (self.vocabulary.trie(), self.vocabulary.num_words());
+        let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
+        while pieces.memory_bytes() <= most {
+            match stopped(ahead.look(trie, num_words, budget)) {
+                Ok(true) => tries = 0,
+                Ok(false) => break,
+                Err(why) if budget.gives_up(why, &mut tries)? => ahead.skip(),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what is left of terminals in the states of the lexer, those after fewer bytes first, until what is known of masks takes
+    /// `max_bytes`. Nothing where lexemes compete.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, or the budget is used up.
+    pub(crate) fn prepare_lexer(
+        &self,
+        recognizer: &Recognizer,
+        max_bytes: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        let lexer = recognizer.lexer();
+        if !lexer.remainders(lexer.start(), |left| left.independent) {
+            return Ok(());
+        }
+        let mut seen: HashSet<LexerState> = HashSet::from_iter([lexer.start()]);
+        let mut open = VecDeque::from([lexer.start()]);
+        let mut tries = 0;
+        while let Some(&state) = open.front() {
+            budget.let_others_pass();
+            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
+                break;
+            }
+            let looked = memo.look_at_lexer_state(recognizer, &self.vocabulary, state, budget);
+            drop(memo);
+            match looked {
+                Err(RecognizerError::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {
+                    continue;
+                }
+                _ => tries = 0,
+            }
+            open.pop_front();
+            for &byte in lexer.classes_of(state, None).representatives() {
+                let next = lexer.advance(state, byte)?;
+                open.extend(
+                    next.filter(|&next| seen.len() < MAX_LEXER_STATES && seen.insert(next)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// How tokens go on where lexemes end, on all stacks as far as that depends on them; `None` where lexemes compete.
+    pub(crate) fn tails_to_come(&self, recognizer: &Recognizer) -> Option<TailsToCome> {
+        let lexer = recognizer.lexer();
+        let independent = lexer.remainders(lexer.start(), |left| left.independent);
+        independent.then(|| TailsToCome(TailsAhead::new(recognizer.parser().tables())))
+    }
+
+    /// Finds out one of them; tells whether there was one that depends on at most `most` states, and memory for it: what is known of masks
+    /// may take `max_bytes`.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub(crate) fn prepare_tail(
+        &self,
+        recognizer: &Recognizer,
+        to_come: &mut TailsToCome,
+        most: usize,
+        max_bytes: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, Interrupted> {
+        let TailsToCome(ahead) = to_come;
+        if ahead.num_states().is_none_or(|next| next > most) {
+            return Ok(false);
+        }
+        let mut tries = 0;
+        loop {
+            budget.let_others_pass();
+            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
+                return Ok(false);
+            }
+            let looked = memo.look_at_tail(recognizer, &self.vocabulary, ahead, budget);
+            drop(memo);
+            match looked {
+                Err(Unread::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {}
+                Err(_) => {
+                    ahead.skip();
+                    return Ok(true);
+                }
+                Ok(()) => return Ok(true),
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Masks by number, as what they are made of.
+
+use hashbrown::HashMap;
+use palmette_core::mask;
+
+use super::MaskId;
+use super::rows::{FEW, RowId, Rows, hash_of_words};
+use crate::masks::chunks::Chunks;
+use crate::masks::hash_index::HashIndex;
+use crate::masks::pieces::{TailId, Tails};
+
+/// Of a mask; its tokens are those of all its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Row(RowId),
+    /// Few tokens.
+    Tail(TailId),
+}
+
+/// Masks, some of them perhaps equal.
+///
+/// PERF: to find out the words of a new mask, and whether another has the same, took longer than all else about it: 3 to 20 us where most of
+/// what it reads is not in the cache.
+#[derive(Debug, Default)]
+pub(super) struct Masks {
+    rows: Rows,
+    /// Ascending parts, rows first.
+    masks: Chunks<Box<[Part]>>,
+    /// Those that were interned.
+    interned: HashMap<RowId, MaskId>,
+    /// Of the masks, without the rows.
+    bytes: usize,
+}
+
+impl Masks {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.masks.len()
+    }
+
+    /// About how much memory they take, without the tails.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let interned = self.interned.len() * size_of::<(RowId, MaskId)>();
+        self.bytes + interned + self.rows.memory_bytes()
+    }
+
+    pub(super) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    pub(super) fn rows_mut(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    /// Whether so many tokens of tails are few enough to be written one by one.
+    pub(super) fn are_few(num_tokens: usize, num_words: usize) -> bool {
+        num_tokens * FEW <= num_words
+    }
+
+    /// The number of a mask made of some parts, whether there are others for the same or not.
+    pub(super) fn add(&mut self, parts: &mut Vec<Part>) -> MaskId {
+        parts.sort_unstable();
+        parts.dedup();
+        let id = MaskId(self.masks.len() as u32);
+        self.bytes += size_of::<Box<[Part]>>() + size_of_val(&**parts);
+        self.masks.push(parts.as_slice().into());
+        id
+    }
+
+    /// The number of a mask; equal ones that are given so have one.
+    pub(super) fn intern(&mut self, mask: &[u32]) -> MaskId {
+        let row = self.rows.intern(mask);
+        if let Some(&known) = self.interned.get(&row) {
+            return known;
+        }
+        let id = self.add(&mut vec![Part::Row(row)]);
+        self.interned.insert(row, id);
+        id
+    }
+
+    /// Writes a mask.
+    pub(super) fn copy(&self, id: MaskId, tails: &Tails, mask: &mut [u32]) {
+        let parts = &*self.masks[id.0 as usize];
+        let others = match parts {
+            [Part::Row(first), others @ ..] => {
+                self.rows.copy(self.rows.row(*first), mask);
+                others
+            }
+            parts => {
+                mask.fill(0);
+                parts
+            }
+        };
+        self.insert_parts(others, tails, mask);
+    }
+
+    /// Adds its tokens to a mask.
+    pub(super) fn insert(&self, id: MaskId, tails: &Tails, mask: &mut [u32]) {
+        self.insert_parts(&self.masks[id.0 as usize], tails, mask);
+    }
+
+    /// Adds the tokens of some parts to a mask.
+    pub(super) fn insert_parts(&self, parts: &[Part], tails: &Tails, mask: &mut [u32]) {
+        for &part in parts {
+            match part {
+                Part::Row(row) => self.rows.insert(self.rows.row(row), mask),
+                Part::Tail(tail) => {
+                    tails.tokens(tail).for_each(|token| mask::insert(mask, token));
+                }
+            }
+        }
+    }
+
+    /// All different masks of so many words, end to end, and by mask the number of its own.
+    pub(super) fn different(&self, num_words: usize, tails: &Tails) -> (Vec<u32>, Vec<u32>) {
+        let (mut all, mut numbers) = (Vec::new(), Vec::new());
+        let mut known = HashIndex::default();
+        for id in (0..self.masks.len() as u32).map(MaskId) {
+            let first = all.len();
+            all.resize(first + num_words, 0);
+            let (others, mask) = all.split_at_mut(first);
+            self.copy(id, tails, mask);
+            let hash = hash_of_words(mask);
+            let same = |number: u32| others[number as usize * num_words..][..num_words] == *mask;
+            let number = match known.find(hash, same) {
+                Some(number) => {
+                    all.truncate(first);
+                    number
+                }
+                None => {
+                    let next = known.len() as u32;
+                    known.insert(hash, next);
+                    next
+                }
+            };
+            numbers.push(number);
+        }
+        (all, numbers)
+    }
+}
