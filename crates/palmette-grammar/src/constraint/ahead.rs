@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::{Engine, GrammarConstraint};
-use crate::masks::TailsToCome;
+use crate::masks::TailsAhead;
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -200,11 +200,11 @@ impl GrammarConstraint {
         &self,
         limits: &CompletionLimits,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<TailsToCome>, RecognizerError> {
+    ) -> Result<Option<TailsAhead>, RecognizerError> {
         let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };
         let recognizer = &*self.recognizer;
         automaton.prepare_pieces(recognizer, limits.bytes, budget)?;
-        let mut tails = automaton.tails_to_come(recognizer);
+        let mut tails = automaton.tails_ahead(recognizer);
         self.prepare_tails(&mut tails, usize::MAX, FIRST_STATES, limits, budget)?;
         automaton.prepare_lexer(recognizer, limits.bytes, budget)?;
         Ok(tails)
@@ -213,7 +213,7 @@ impl GrammarConstraint {
     /// Finds out so many tails that depend on at most `most` states.
     fn prepare_tails(
         &self,
-        tails: &mut Option<TailsToCome>,
+        tails: &mut Option<TailsAhead>,
         number: usize,
         most: usize,
         limits: &CompletionLimits,

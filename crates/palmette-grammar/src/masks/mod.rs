@@ -8,6 +8,7 @@ mod pieces;
 mod stack_trees;
 mod walk;
 
-pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, TailsToCome, UNREAD};
+pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, UNREAD};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
+pub(crate) use pieces::TailsAhead;
 pub use walk::{TrieWalk, WalkScratch};

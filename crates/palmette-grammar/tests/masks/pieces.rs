@@ -1,13 +1,15 @@
 //! Masks put together from pieces are those of a walk: JSON Schemas whose strings are counted, restricted and escaped, over a
 //! vocabulary in which tokens begin and end anywhere. All grammars share what is known of pieces, as in a server.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::{json_schema, lark};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer, RecognizerLimits,
+    Budget, CompletionLimits, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer,
+    RecognizerLimits,
 };
 use proptest::prelude::*;
 
@@ -132,13 +134,18 @@ fn recognizer(grammar: Grammar) -> Arc<Recognizer> {
     Arc::new(made.expect("a small grammar"))
 }
 
-/// Walks along tokens that `choices` picks, and compares each mask.
+/// Walks along tokens that `choices` picks, and compares each mask; some of what they need may be found out ahead, within so many steps.
 fn walk(
     recognizer: &Arc<Recognizer>,
     slices: &Arc<VocabularySlices>,
     choices: &[prop::sample::Index],
+    ahead: Option<u64>,
 ) {
     let read = GrammarConstraint::new(Arc::clone(recognizer), Arc::clone(slices));
+    if let Some(steps) = ahead {
+        let limits = CompletionLimits { steps, ..CompletionLimits::default() };
+        read.complete(&limits, &AtomicBool::new(false)).expect("no limit of the grammar");
+    }
     let walked = GrammarConstraint::by_walking(Arc::clone(recognizer), Arc::clone(slices));
     let num_words = mask::num_words(read.num_tokens());
     let (mut ours, mut theirs) = (vec![!0; num_words], vec![!0; num_words]);
@@ -173,8 +180,9 @@ proptest! {
     fn masks_are_those_of_a_walk(
         grammar in 0..SCHEMAS.len() + 2 * LARKS.len(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 8),
+        ahead in prop::option::of(0..100_000_u64),
     ) {
-        walk(&GRAMMARS[grammar], &SHARED, &choices);
+        walk(&GRAMMARS[grammar], &SHARED, &choices, ahead);
     }
 }
 
@@ -186,12 +194,13 @@ proptest! {
         grammar in 0..SCHEMAS.len(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 6),
         prepared in any::<bool>(),
+        ahead in prop::option::of(0..100_000_u64),
     ) {
         let slices = Arc::new(VocabularySlices::new(Arc::clone(&VOCABULARY)));
         if prepared {
             slices.prepare_json();
         }
-        walk(&GRAMMARS[grammar], &slices, &choices);
+        walk(&GRAMMARS[grammar], &slices, &choices, ahead);
     }
 }
 
@@ -203,11 +212,12 @@ proptest! {
     fn masks_of_random_schemas_are_those_of_a_walk(
         schema in schemas(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 8),
+        ahead in prop::option::of(0..100_000_u64),
     ) {
         let options = json_schema::JsonSchemaOptions::default();
         // Nothing is valid for some, and some cannot be expressed: that is another test's matter.
         if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
-            walk(&recognizer(grammar), &SHARED, &choices);
+            walk(&recognizer(grammar), &SHARED, &choices, ahead);
         }
     }
 }

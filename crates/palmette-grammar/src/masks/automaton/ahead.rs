@@ -15,10 +15,6 @@ use crate::{Budget, Interrupted, TerminalId};
 /// So many states of the lexer are looked at; what is left of terminals in others is found out when it is asked for.
 const MAX_LEXER_STATES: usize = 10_000;
 
-/// How tokens go on where lexemes end, as far as that is still to be found out ahead of time.
-#[derive(Debug)]
-pub(crate) struct TailsToCome(TailsAhead);
-
 impl MaskAutomaton {
     /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
     /// room for more, that is an error.
@@ -137,10 +133,10 @@ impl MaskAutomaton {
     }
 
     /// How tokens go on where lexemes end, on all stacks as far as that depends on them; `None` where lexemes compete.
-    pub(crate) fn tails_to_come(&self, recognizer: &Recognizer) -> Option<TailsToCome> {
+    pub(crate) fn tails_ahead(&self, recognizer: &Recognizer) -> Option<TailsAhead> {
         let lexer = recognizer.lexer();
         let independent = lexer.remainders(lexer.start(), |left| left.independent);
-        independent.then(|| TailsToCome(TailsAhead::new(recognizer.parser().tables())))
+        independent.then(|| TailsAhead::new(recognizer.parser().tables()))
     }
 
     /// Finds out one of them; tells whether there was one that depends on at most `most` states, and memory for it: what is known of masks
@@ -151,12 +147,11 @@ impl MaskAutomaton {
     pub(crate) fn prepare_tail(
         &self,
         recognizer: &Recognizer,
-        to_come: &mut TailsToCome,
+        ahead: &mut TailsAhead,
         most: usize,
         max_bytes: usize,
         budget: &mut Budget<'_>,
     ) -> Result<bool, Interrupted> {
-        let TailsToCome(ahead) = to_come;
         if ahead.num_states().is_none_or(|next| next > most) {
             return Ok(false);
         }

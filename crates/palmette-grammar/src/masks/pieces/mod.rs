@@ -51,7 +51,8 @@ use shape::TrieShape;
 use steps::StepTables;
 use suffixes::Suffixes;
 pub(super) use tails::{TailId, Tails};
-pub(super) use tails_ahead::{Look, Looked, TailsAhead};
+pub(crate) use tails_ahead::TailsAhead;
+pub(super) use tails_ahead::{Look, Looked};
 use unions::Unions;
 
 use crate::Budget;

@@ -22,7 +22,9 @@ use crate::vocabulary::VocabularyTrie;
 
 /// Tails to be looked at, those that depend on fewer states first.
 #[derive(Debug)]
-pub(in crate::masks) struct TailsAhead {
+pub(crate) struct TailsAhead {
+    /// What places are numbers into, once there are some.
+    pieces: Option<Arc<Pieces>>,
     /// By state, those from which it is reached.
     above: Vec<Vec<StateId>>,
     /// States that are reached by a terminal, whose places were not added yet.
@@ -88,7 +90,7 @@ impl TailsAhead {
             }
         }
         let (places, open, spare) = (HashMap::new(), VecDeque::new(), Vec::new());
-        Self { above, states, places, open, spare }
+        Self { pieces: None, above, states, places, open, spare }
     }
 
     /// On how many states the next one depends at least; `None` where there is no other.
@@ -99,12 +101,16 @@ impl TailsAhead {
         self.open.front().map(|(_, states)| states.len())
     }
 
-    /// Looks at one more.
+    /// Looks at one more; leaves all out where places have become numbers into other pieces, as they do once these take too much memory.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
     pub(in crate::masks) fn look(&mut self, look: Look<'_, '_>) -> Result<Looked, Unread> {
         let pieces = Arc::clone(look.lexemes.pieces());
+        if !Arc::ptr_eq(self.pieces.get_or_insert_with(|| Arc::clone(&pieces)), &pieces) {
+            self.states.clear();
+            self.open.clear();
+        }
         let lexemes = Arc::clone(look.lexemes.all());
         let fixed = Fixed {
             recognizer: look.recognizer,
