@@ -108,7 +108,7 @@ impl GrammarConstraint {
         limits: &CompletionLimits,
         cancelled: &AtomicBool,
     ) -> Result<Completion, RecognizerError> {
-        self.run(limits, cancelled, |_| {})
+        self.run(limits, cancelled, drop, |_| {})
     }
 
     /// [`complete`](Self::complete) on a thread of its own.
@@ -126,7 +126,8 @@ impl GrammarConstraint {
             std::thread::Builder::new().name("masks-ahead".to_owned()).spawn(move || {
                 // Dropped at the end, and when unwinding: that is what `wait` waits for.
                 let _end = end;
-                constraint.run(&limits, &seen.cancelled, |so_far| {
+                let drop_frontier = |frontier: Frontier| frontier.drop_slowly(&seen.cancelled);
+                constraint.run(&limits, &seen.cancelled, drop_frontier, |so_far| {
                     seen.visited.store(so_far.visited, Ordering::Relaxed);
                     seen.open.store(so_far.open, Ordering::Relaxed);
                 })
@@ -138,9 +139,22 @@ impl GrammarConstraint {
         &self,
         limits: &CompletionLimits,
         cancelled: &AtomicBool,
-        mut report: impl FnMut(&Completion),
+        drop_frontier: impl FnOnce(Frontier),
+        report: impl FnMut(&Completion),
     ) -> Result<Completion, RecognizerError> {
         let mut frontier = Frontier::default();
+        let completion = self.run_along(&mut frontier, limits, cancelled, report);
+        drop_frontier(frontier);
+        completion
+    }
+
+    fn run_along(
+        &self,
+        frontier: &mut Frontier,
+        limits: &CompletionLimits,
+        cancelled: &AtomicBool,
+        mut report: impl FnMut(&Completion),
+    ) -> Result<Completion, RecognizerError> {
         let scratch = &mut RecognizerScratch::default();
         let bytes = self.vocabulary.trie().max_depth() as u32;
         let alike = Alike { bytes, stack_depth: limits.stack_depth };
@@ -170,7 +184,7 @@ impl GrammarConstraint {
                 break;
             }
             visits += 1;
-            let visited = self.visit(open, &alike, &mut frontier, scratch, budget);
+            let visited = self.visit(open, &alike, frontier, scratch, budget);
             let visited = visited.and_then(|prepared| {
                 self.prepare_tails(&mut tails, TAILS_A_VISIT, usize::MAX, limits, budget)?;
                 Ok(prepared)

@@ -67,6 +67,39 @@ impl Masks {
         id
     }
 
+    /// [`add`](Self::add) for a mask that nobody waits for: it takes longer, and what is to be written of it later lies together.
+    ///
+    /// PERF: at the pace of a model hardly anything of a mask is in the cache when it is asked for.
+    pub(super) fn add_compact(&mut self, parts: &mut Vec<Part>, tails: &Tails) -> MaskId {
+        let num_rows = parts.iter().filter(|part| matches!(part, Part::Row(_))).count();
+        if num_rows > 1 || num_rows == parts.len() {
+            return self.add(parts);
+        }
+        let mut row = None;
+        let mut bits: Vec<(u32, u32)> = Vec::new();
+        for &part in &*parts {
+            match part {
+                Part::Row(id) => row = Some(id),
+                Part::Tail(tail) => bits.extend(tails.tokens(tail).map(|token| {
+                    let token = token.index() as u32;
+                    (token / 32, 1 << (token % 32))
+                })),
+            }
+        }
+        bits.sort_unstable();
+        bits.dedup_by(|&mut (at, bits), (known_at, known)| {
+            let same = at == *known_at;
+            if same {
+                *known |= bits;
+            }
+            same
+        });
+        let row = self.rows.add_with(row, &bits);
+        parts.clear();
+        parts.push(Part::Row(row));
+        self.add(parts)
+    }
+
     /// The number of a mask; equal ones that are given so have one.
     pub(super) fn intern(&mut self, mask: &[u32]) -> MaskId {
         let row = self.rows.intern(mask);

@@ -304,7 +304,10 @@ impl Memo {
             }
         }
         let mask = if Masks::are_few(num_tokens, num_words) {
-            self.masks.add(&mut self.parts)
+            match budget.gives_way() {
+                true => self.masks.add_compact(&mut self.parts, &self.tails),
+                false => self.masks.add(&mut self.parts),
+            }
         } else {
             self.words.clear();
             self.words.resize(num_words, 0);

@@ -111,6 +111,33 @@ impl Rows {
         self.add(row)
     }
 
+    /// The number of a row, or of none, with some bits besides: their words' places, ascending, each once. Whether there are others for the
+    /// same or not.
+    pub(super) fn add_with(&mut self, row: Option<RowId>, bits: &[(u32, u32)]) -> RowId {
+        let row = row.map(|id| self.row(id));
+        let base = row.and_then(|row| row.base);
+        let base_words = base.map(|base| self.bases.words(base));
+        let mut told = Vec::new();
+        let mut known = row.into_iter().flat_map(Row::told).peekable();
+        for &(at, bits) in bits {
+            let before = |&(other, _): &(usize, u32)| other < at as usize;
+            while let Some((other, word)) = known.next_if(before) {
+                told.extend([other as u32, word]);
+            }
+            match known.next_if(|&(other, _)| other == at as usize) {
+                Some((_, word)) => told.extend([at, word | bits]),
+                None => {
+                    let word = base_words.map_or(0, |words| words[at as usize]);
+                    if word | bits != word {
+                        told.extend([at, word | bits]);
+                    }
+                }
+            }
+        }
+        told.extend(known.flat_map(|(at, word)| [at as u32, word]));
+        self.add(Row::new(base, told))
+    }
+
     fn row_of_gathered(&mut self, gathered: &Gathered) -> Row {
         let base = self.bases.of_union(gathered.rows(), &mut self.words);
         let base_words = base.map(|base| self.bases.words(base));
@@ -260,6 +287,32 @@ mod tests {
                 rows.copy(&row, &mut copy);
                 prop_assert_eq!(&copy, &expected);
             }
+        }
+
+        /// Told by a base, by places or both, with bits that are there already and others.
+        #[test]
+        fn bits_are_added_to_rows(
+            parts in prop::option::of(parts()),
+            bits in prop::collection::btree_map(0..NUM_WORDS as u32, 1..9_u32, 0..40),
+        ) {
+            let mut rows = Rows::default();
+            let mut expected = vec![0; NUM_WORDS];
+            let row = parts.map(|(sets, tokens)| {
+                let sets = sets.into_iter().map(|(factor, differing)| {
+                    let words = (0..NUM_WORDS as u32).map(|at| at % 3 * factor as u32).collect();
+                    (Arc::new(MaskRow::new(words)), differing.into_iter().collect())
+                });
+                let tokens = tokens.into_iter().map(TokenId);
+                let id = rows.add_gathered(&Gathered::of(NUM_WORDS, sets, tokens));
+                rows.copy(rows.row(id), &mut expected);
+                id
+            });
+            bits.iter().for_each(|(&at, &bits)| expected[at as usize] |= bits);
+            let bits: Vec<(u32, u32)> = bits.into_iter().collect();
+            let id = rows.add_with(row, &bits);
+            let mut copy = vec![u32::MAX; NUM_WORDS];
+            rows.copy(rows.row(id), &mut copy);
+            prop_assert_eq!(&copy, &expected);
         }
 
         /// Equal masks have one number, others have others, and each is what it was.

@@ -14,6 +14,9 @@ use crate::regex::expressions::{ExprId, Expressions, Front};
 /// many, and few tokens begin it.
 const LONG: usize = 3;
 
+/// About how many steps it takes to make a lexeme.
+const NEW_LEXEME: u64 = 50;
+
 /// Whether what begins so is best taken as one piece, rather than the text as it is.
 pub(super) fn is_one_piece(front: &Front) -> bool {
     front.text.len() < LONG && (front.blanks.is_some() || front.text.is_empty())
@@ -148,6 +151,10 @@ impl Lexemes {
         let in_progress = self.in_progress(lexer, state)?;
         let mut found = Vec::new();
         for &(_, expr) in &in_progress.live {
+            if !self.by_expr.contains_key(&expr) {
+                // Work that gives way is to notice it soon, and comes by what it has done again.
+                budget.spend(NEW_LEXEME)?;
+            }
             if let Some(lexeme) = self.left(lexer, state, expr, budget)? {
                 found.extend(self.lexemes.get(lexeme.index()).whole);
             }

@@ -32,7 +32,7 @@ pub(crate) struct TailsAhead {
     /// By terminal, where it may end within tokens.
     places: HashMap<TerminalId, Arc<[SuffixId]>>,
     /// Places, with the first states of stacks there.
-    open: VecDeque<(SuffixId, Vec<StateId>)>,
+    open: VecDeque<(SuffixId, FirstStates)>,
     spare: Vec<LevelMemory>,
 }
 
@@ -49,6 +49,35 @@ pub(in crate::masks) enum Looked {
     Place,
     /// A tail.
     Tail(TailId),
+}
+
+/// Some states of a stack, read from the top; there may be hundreds of thousands, so they own no memory.
+#[derive(Clone, Copy, Debug)]
+struct FirstStates {
+    states: [StateId; MAX_STATES],
+    len: u8,
+}
+
+impl FirstStates {
+    fn new(top: StateId) -> Self {
+        Self { states: [top; MAX_STATES], len: 1 }
+    }
+
+    fn as_slice(&self) -> &[StateId] {
+        &self.states[..usize::from(self.len)]
+    }
+
+    fn last(&self) -> StateId {
+        self.states[usize::from(self.len) - 1]
+    }
+
+    /// The same and one more below; `None` where they are too many.
+    fn and(&self, below: StateId) -> Option<Self> {
+        let mut longer = *self;
+        *longer.states.get_mut(usize::from(self.len))? = below;
+        longer.len += 1;
+        Some(longer)
+    }
 }
 
 /// Nothing is known of what is below, unless that is nothing.
@@ -98,7 +127,7 @@ impl TailsAhead {
         if !self.states.is_empty() {
             return Some(0);
         }
-        self.open.front().map(|(_, states)| states.len())
+        self.open.front().map(|(_, states)| states.as_slice().len())
     }
 
     /// Looks at one more; leaves all out where places have become numbers into other pieces, as they do once these take too much memory.
@@ -134,21 +163,20 @@ impl TailsAhead {
                     Arc::clone(self.places.entry(terminal).or_insert(found))
                 }
             };
-            self.open.extend(places.iter().map(|&place| (place, vec![state])));
+            let states = FirstStates::new(state);
+            self.open.extend(places.iter().map(|&place| (place, states)));
             self.states.pop_front();
             return Ok(Looked::Place);
         }
-        let Some((place, states)) = self.open.front() else { return Ok(Looked::Place) };
-        let (last, place) = (*states.last().expect("there is a top"), *place);
-        let mut below = Unknown { is_bottom: last == StateId::START };
-        let looked = match Level::new(fixed, growing, states, &mut below).ask(place) {
+        let Some(&(place, states)) = self.open.front() else { return Ok(Looked::Place) };
+        let mut below = Unknown { is_bottom: states.last() == StateId::START };
+        let looked = match Level::new(fixed, growing, states.as_slice(), &mut below).ask(place) {
             Ok(tail) => Looked::Tail(tail),
             Err(Unread::Deeper) => {
-                let above = &self.above[last.index()];
-                if states.len() < MAX_STATES && self.open.len() + above.len() <= MAX_OPEN {
-                    let states = states.clone();
-                    let longer = |&below| (place, states.iter().copied().chain([below]).collect());
-                    self.open.extend(above.iter().map(longer));
+                let above = &self.above[states.last().index()];
+                if self.open.len() + above.len() <= MAX_OPEN {
+                    let longer = above.iter().filter_map(|&below| states.and(below));
+                    self.open.extend(longer.map(|states| (place, states)));
                 }
                 Looked::Place
             }
@@ -189,9 +217,10 @@ fn places(
         if !seen.insert(piece) {
             continue;
         }
-        budget.spend(1)?;
+        let bytes = fixed.pieces.classes(piece).representatives();
+        budget.spend(1 + bytes.len() as u64)?;
         found.extend(fixed.pieces.known_ends(piece));
-        for &byte in fixed.pieces.classes(piece).representatives() {
+        for &byte in bytes {
             work.extend(fixed.pieces.advance(piece, byte, budget)?);
         }
     }
