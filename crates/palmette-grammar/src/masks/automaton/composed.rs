@@ -16,8 +16,8 @@ use crate::masks::pieces::{Component, PieceId};
 pub(super) struct ComposedMasks {
     masks: Chunks<(Box<[Component]>, MaskId)>,
     numbers: HashIndex,
-    /// By pieces, ascending, the tokens that stay within them.
-    stays: HashMap<Box<[PieceId]>, RowId>,
+    /// By pieces, ascending, the tokens that stay within them, where there are any.
+    stays: HashMap<Box<[PieceId]>, Option<RowId>>,
     bytes: usize,
 }
 
@@ -42,13 +42,13 @@ impl ComposedMasks {
     }
 
     /// The tokens that stay within these pieces, if they are known.
-    pub(super) fn stay(&self, pieces: &[PieceId]) -> Option<RowId> {
+    pub(super) fn stay(&self, pieces: &[PieceId]) -> Option<Option<RowId>> {
         self.stays.get(pieces).copied()
     }
 
     /// Remembers them.
-    pub(super) fn insert_stay(&mut self, pieces: &[PieceId], row: RowId) {
-        self.bytes += size_of::<(Box<[PieceId]>, RowId)>() + size_of_val(pieces);
+    pub(super) fn insert_stay(&mut self, pieces: &[PieceId], row: Option<RowId>) {
+        self.bytes += size_of::<(Box<[PieceId]>, Option<RowId>)>() + size_of_val(pieces);
         self.stays.insert(pieces.into(), row);
     }
 }

@@ -285,6 +285,8 @@ impl Memo {
         let (components, num_words) = (self.reading.components(), vocabulary.num_words());
         self.parts.clear();
         let mut num_tokens = 0;
+        // Nobody waits for what is found ahead: then what stays is one row, of which less is read later.
+        let mut all_stayed = Vec::new();
         for &component in components {
             let stayed: &[PieceId] = match component {
                 Component::Stay(piece) => &[piece],
@@ -297,12 +299,19 @@ impl Memo {
                     self.tails.stayed(tail)
                 }
             };
-            if !stayed.is_empty() {
-                let gathered = &mut self.gathered;
-                let row = in_pieces.stay(&mut self.masks, gathered, vocabulary, stayed, budget)?;
+            if budget.gives_way() {
+                all_stayed.extend_from_slice(stayed);
+            } else if let Some(row) =
+                in_pieces.stay(&mut self.masks, &mut self.gathered, vocabulary, stayed, budget)?
+            {
                 self.parts.push(Part::Row(row));
             }
         }
+        all_stayed.sort_unstable();
+        all_stayed.dedup();
+        let (masks, gathered) = (&mut self.masks, &mut self.gathered);
+        let row = in_pieces.stay(masks, gathered, vocabulary, &all_stayed, budget)?;
+        self.parts.extend(row.map(Part::Row));
         let mask = if Masks::are_few(num_tokens, num_words) {
             match budget.gives_way() {
                 true => self.masks.add_compact(&mut self.parts, &self.tails),
@@ -336,11 +345,8 @@ impl Memo {
             budget,
         };
         if let Looked::Tail(tail) = ahead.look(look)? {
-            let stayed = self.tails.stayed(tail);
-            if !stayed.is_empty() {
-                let gathered = &mut self.gathered;
-                in_pieces.stay(&mut self.masks, gathered, vocabulary, stayed, budget)?;
-            }
+            let (masks, gathered) = (&mut self.masks, &mut self.gathered);
+            in_pieces.stay(masks, gathered, vocabulary, self.tails.stayed(tail), budget)?;
         }
         Ok(())
     }
@@ -434,7 +440,7 @@ impl Memo {
 }
 
 impl InPieces {
-    /// The tokens that stay within some pieces, ascending.
+    /// The tokens that stay within some pieces, ascending; `None` where there are none.
     fn stay(
         &mut self,
         masks: &mut Masks,
@@ -442,13 +448,16 @@ impl InPieces {
         vocabulary: &VocabularySlices,
         pieces: &[PieceId],
         budget: &mut Budget<'_>,
-    ) -> Result<RowId, Unread> {
+    ) -> Result<Option<RowId>, Unread> {
+        if pieces.is_empty() {
+            return Ok(None);
+        }
         if let Some(known) = self.composed.stay(pieces) {
             return Ok(known);
         }
         let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
         self.lexemes.pieces().gather(trie, num_words, pieces, gathered, budget)?;
-        let row = masks.rows_mut().add_gathered(gathered);
+        let row = (!gathered.is_empty()).then(|| masks.rows_mut().add_gathered(gathered));
         self.composed.insert_stay(pieces, row);
         Ok(row)
     }

@@ -42,6 +42,11 @@ impl Gathered {
         self.sets.clear();
     }
 
+    /// Whether nothing was added.
+    pub(in crate::masks) fn is_empty(&self) -> bool {
+        self.sets.is_empty() && self.touched.iter().all(|&places| places == 0)
+    }
+
     /// The words of a mask.
     pub(in crate::masks) fn num_words(&self) -> usize {
         self.single.len()
