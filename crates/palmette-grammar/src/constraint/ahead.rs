@@ -186,7 +186,7 @@ impl GrammarConstraint {
             visits += 1;
             let visited = self.visit(open, &alike, frontier, scratch, budget);
             let visited = visited.and_then(|prepared| {
-                self.prepare_tails(&mut tails, TAILS_A_VISIT, usize::MAX, limits, budget)?;
+                self.prepare_tails(&mut tails, TAILS_A_VISIT, u32::MAX, limits, budget)?;
                 Ok(prepared)
             });
             match visited {
@@ -201,7 +201,7 @@ impl GrammarConstraint {
             report(&completion);
         }
         if completion.stopped.is_none()
-            && let Err(why) = self.prepare_tails(&mut tails, usize::MAX, usize::MAX, limits, budget)
+            && let Err(why) = self.prepare_tails(&mut tails, usize::MAX, u32::MAX, limits, budget)
         {
             completion.stopped = Some(why.into());
         }
@@ -219,17 +219,17 @@ impl GrammarConstraint {
         let recognizer = &*self.recognizer;
         automaton.prepare_pieces(recognizer, limits.bytes, budget)?;
         let mut tails = automaton.tails_ahead(recognizer);
-        self.prepare_tails(&mut tails, usize::MAX, FIRST_STATES, limits, budget)?;
+        self.prepare_tails(&mut tails, usize::MAX, FIRST_STEPS, limits, budget)?;
         automaton.prepare_lexer(recognizer, limits.bytes, budget)?;
         Ok(tails)
     }
 
-    /// Finds out so many tails that depend on at most `most` states.
+    /// Finds out so many tails to which at most `most` steps lead.
     fn prepare_tails(
         &self,
         tails: &mut Option<TailsAhead>,
         number: usize,
-        most: usize,
+        most: u32,
         limits: &CompletionLimits,
         budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted> {
@@ -306,8 +306,8 @@ impl GrammarConstraint {
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;
 
-/// Tails that depend on more states are found out between visits of positions: there may be many, and a visit finds out those that it needs.
-const FIRST_STATES: usize = 5;
+/// Tails to which more steps lead are found out between visits of positions: there may be many, and a visit finds out those that it needs.
+const FIRST_STEPS: u32 = 5;
 
 /// How many of these are found out after a visit, of which one takes several times as long.
 const TAILS_A_VISIT: usize = 2;

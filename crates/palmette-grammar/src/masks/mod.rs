@@ -1,8 +1,10 @@
 //! Mask engines: which tokens may follow a position.
 
 mod automaton;
+mod children;
 mod chunks;
 mod hash_index;
+mod interned;
 mod mask_row;
 mod pieces;
 mod stack_trees;

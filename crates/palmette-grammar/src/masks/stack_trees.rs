@@ -1,5 +1,6 @@
 //! Stacks read from the top, as trees.
 
+use super::children::Children;
 use super::chunks::{Chunks, SparseChunks};
 use crate::lr::StateId;
 
@@ -11,7 +12,7 @@ use crate::lr::StateId;
 #[derive(Debug)]
 pub(super) struct StackTrees<T> {
     /// By number of the tree, the nodes for the topmost state.
-    tops: SparseChunks<Children>,
+    tops: SparseChunks<Children<NodeId>>,
     nodes: Chunks<Node<T>>,
     bytes: usize,
 }
@@ -28,18 +29,7 @@ struct Node<T> {
     /// The node of the states above it.
     above: Option<NodeId>,
     known: T,
-    children: Children,
-}
-
-/// Nodes by the state that they read last.
-#[derive(Debug, Default)]
-enum Children {
-    #[default]
-    None,
-    One(StateId, NodeId),
-    /// Ascending.
-    #[expect(clippy::box_collection, reason = "most nodes have one, and there are many nodes")]
-    Many(Box<Vec<(StateId, NodeId)>>),
+    children: Children<NodeId>,
 }
 
 impl NodeId {
@@ -141,41 +131,6 @@ impl<T: Default> StackTrees<T> {
         self.nodes.push(Node { tree, state, above, known, children });
         self.bytes += size_of::<Node<T>>();
         id
-    }
-}
-
-impl Children {
-    fn get(&self, of: StateId) -> Option<NodeId> {
-        match self {
-            Self::None => None,
-            &Self::One(state, node) => (state == of).then_some(node),
-            Self::Many(nodes) => {
-                let at = nodes.binary_search_by_key(&of, |&(state, _)| state).ok()?;
-                Some(nodes[at].1)
-            }
-        }
-    }
-
-    /// Adds a child that is not there; gives how much memory more it takes.
-    fn insert(&mut self, state: StateId, child: NodeId) -> usize {
-        let entry = size_of::<(StateId, NodeId)>();
-        match self {
-            Self::None => {
-                *self = Self::One(state, child);
-                0
-            }
-            &mut Self::One(known, of_known) => {
-                let mut both = vec![(known, of_known), (state, child)];
-                both.sort_unstable_by_key(|&(state, _)| state);
-                *self = Self::Many(Box::new(both));
-                size_of::<Vec<(StateId, NodeId)>>() + 2 * entry
-            }
-            Self::Many(children) => {
-                let at = children.partition_point(|&(other, _)| other < state);
-                children.insert(at, (state, child));
-                entry
-            }
-        }
     }
 }
 

@@ -54,7 +54,7 @@ impl MaskAutomaton {
             Ok(more) => Ok(more),
             Err(Unread::Interrupted(why)) => Err(why),
             // It is walked whenever it is met.
-            Err(Unread::Unknown | Unread::Deeper) => Ok(true),
+            Err(Unread::Unknown) => Ok(true),
         };
         let pieces = self.vocabulary.pieces();
         let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
@@ -139,7 +139,7 @@ impl MaskAutomaton {
         independent.then(|| TailsAhead::new(recognizer.parser().tables()))
     }
 
-    /// Finds out one of them; tells whether there was one that depends on at most `most` states, and memory for it: what is known of masks
+    /// Finds out one of them; tells whether there was one to which at most `most` steps lead, and memory for it: what is known of masks
     /// may take `max_bytes`.
     ///
     /// # Errors
@@ -148,11 +148,11 @@ impl MaskAutomaton {
         &self,
         recognizer: &Recognizer,
         ahead: &mut TailsAhead,
-        most: usize,
+        most: u32,
         max_bytes: usize,
         budget: &mut Budget<'_>,
     ) -> Result<bool, Interrupted> {
-        if ahead.num_states().is_none_or(|next| next > most) {
+        if ahead.steps().is_none_or(|next| next > most) {
             return Ok(false);
         }
         let mut tries = 0;

@@ -1,11 +1,8 @@
 //! Masks by what they are made of.
 
-use hashbrown::HashMap;
-
 use super::memo::MaskId;
 use super::rows::RowId;
-use crate::masks::chunks::Chunks;
-use crate::masks::hash_index::HashIndex;
+use crate::masks::interned::GrowingMap;
 use crate::masks::pieces::{Component, PieceId};
 
 /// Masks by their components.
@@ -14,31 +11,27 @@ use crate::masks::pieces::{Component, PieceId};
 /// the components.
 #[derive(Debug, Default)]
 pub(super) struct ComposedMasks {
-    masks: Chunks<(Box<[Component]>, MaskId)>,
-    numbers: HashIndex,
+    masks: GrowingMap<Box<[Component]>, MaskId>,
     /// By pieces, ascending, the tokens that stay within them, where there are any.
-    stays: HashMap<Box<[PieceId]>, Option<RowId>>,
+    stays: GrowingMap<Box<[PieceId]>, Option<RowId>>,
     bytes: usize,
 }
 
 impl ComposedMasks {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.numbers.memory_bytes() + self.bytes
+        self.masks.memory_bytes() + self.stays.memory_bytes() + self.bytes
     }
 
     /// The mask of these components, if it is known; they are ascending.
     pub(super) fn get(&self, components: &[Component]) -> Option<MaskId> {
-        let same = |number: u32| *self.masks[number as usize].0 == *components;
-        let number = self.numbers.find(Component::hash_of(components), same)?;
-        Some(self.masks[number as usize].1)
+        self.masks.get(components).copied()
     }
 
-    /// Remembers a mask that is not there.
+    /// Remembers a mask.
     pub(super) fn insert(&mut self, components: &[Component], mask: MaskId) {
-        self.numbers.insert(Component::hash_of(components), self.masks.len() as u32);
-        self.masks.push((components.into(), mask));
-        self.bytes += size_of::<(Box<[Component]>, MaskId)>() + size_of_val(components);
+        self.bytes += size_of_val(components);
+        self.masks.insert(components.into(), mask);
     }
 
     /// The tokens that stay within these pieces, if they are known.
@@ -48,7 +41,7 @@ impl ComposedMasks {
 
     /// Remembers them.
     pub(super) fn insert_stay(&mut self, pieces: &[PieceId], row: Option<RowId>) {
-        self.bytes += size_of::<(Box<[PieceId]>, Option<RowId>)>() + size_of_val(pieces);
+        self.bytes += size_of_val(pieces);
         self.stays.insert(pieces.into(), row);
     }
 }

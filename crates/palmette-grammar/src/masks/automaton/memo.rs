@@ -237,9 +237,7 @@ impl Memo {
                 self.nodes.know_all(node, mask);
                 Ok(())
             }
-            Err(Unread::Unknown | Unread::Deeper) => {
-                self.walk(recognizer, vocabulary, lexer, &states, budget)
-            }
+            Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
             Err(Unread::Interrupted(why)) => Err(why.into()),
         }
     }
@@ -375,7 +373,7 @@ impl Memo {
         match looked {
             Err(Unread::Interrupted(why)) => Err(why.into()),
             // What is not known is walked when it is met.
-            Ok(()) | Err(Unread::Unknown | Unread::Deeper) => Ok(()),
+            Ok(()) | Err(Unread::Unknown) => Ok(()),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Lexemes that go on or begin on a stack.
 //!
 //! A stack is read at up to three levels: the mask's own, where a lexeme is in progress or has ended; below it that of tokens that begin
-//! with new lexemes; and below that, that of what is left of tokens in which a lexeme has ended. What the lower two find is kept
-//! ([`tails`](super::tails)), with the states that they read.
+//! with new lexemes; and below that, that of what is left of tokens in which a lexeme has ended. The lower two know one state at a time,
+//! and what they find is kept ([`tail_nodes`](super::tail_nodes)).
 
 use hashbrown::HashSet;
 use palmette_core::TokenId;
@@ -10,8 +10,9 @@ use palmette_core::TokenId;
 use super::analysis::Except;
 use super::lexemes::{InProgress, Lexeme, LexemeId};
 use super::suffixes::SuffixId;
+use super::tail_nodes::TailNodeId;
 use super::tails::{Tail, TailId, Tails};
-use super::tops::{Below, BelowTop, Shift, TopId, Tops, TopsMemory};
+use super::tops::{Below, Deeper, Shift, TopId, Tops, TopsMemory, Unfinished};
 use super::{Lexemes, PieceId, Pieces, Unread};
 use crate::lexer::{AppendOnly, LexerState};
 use crate::lr::StateId;
@@ -45,8 +46,8 @@ impl Pieces {
 }
 
 /// A place in a trie of suffixes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
     suffix: SuffixId,
     /// What does not count.
     except: Option<ExceptId>,
@@ -59,6 +60,21 @@ impl Place {
     fn at(self, suffix: SuffixId) -> Self {
         Self { suffix, ..self }
     }
+}
+
+/// What goes on at a place once a reduction is done that pops more of the stack than is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Pending {
+    place: Place,
+    pub(super) reduction: Unfinished,
+}
+
+/// What is found with one state at hand.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) tail: Tail,
+    /// Ascending.
+    pub(super) pending: Box<[Pending]>,
 }
 
 /// Where the parser is once a lexeme has ended.
@@ -92,6 +108,7 @@ pub(super) struct LevelMemory {
     heads: Vec<Place>,
     heads_of: Option<Head>,
     along: Vec<(SuffixId, PieceId)>,
+    pending: Vec<Pending>,
 }
 
 impl LevelMemory {
@@ -101,6 +118,7 @@ impl LevelMemory {
         self.fronts.clear();
         self.begins.clear();
         self.seen.clear();
+        self.pending.clear();
         self.heads_of = None;
     }
 }
@@ -124,6 +142,14 @@ pub(super) struct Growing<'g, 'b> {
     pub(super) spare: &'g mut Vec<LevelMemory>,
 }
 
+impl<'b> Growing<'_, 'b> {
+    /// The same for a while.
+    pub(super) fn reborrow(&mut self) -> Growing<'_, 'b> {
+        let Self { lexemes, tails, budget, spare } = self;
+        Growing { lexemes, tails, budget, spare }
+    }
+}
+
 /// A stack being read.
 ///
 /// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
@@ -140,7 +166,7 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         fixed: Fixed<'p>,
         growing: Growing<'g, 'b>,
         states: &[StateId],
-        below: &'g mut dyn Below,
+        below: Below<'g>,
     ) -> Self {
         let mut memory = growing.spare.pop().unwrap_or_default();
         memory.clear();
@@ -148,17 +174,38 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         Self { fixed, growing, tops, memory }
     }
 
+    /// A stack of which only the topmost state is known.
+    pub(super) fn on(fixed: Fixed<'p>, growing: Growing<'g, 'b>, top: StateId) -> Self {
+        let below = if top == StateId::START { Below::Entry(None) } else { Below::Unknown };
+        Self::new(fixed, growing, &[top], below)
+    }
+
     /// Gives the memory back, in which are the states that were read.
     pub(super) fn finish(self) -> LevelMemory {
         LevelMemory { tops: self.tops.finish(), ..self.memory }
     }
 
-    /// How tokens go on at a place on the whole stack.
-    pub(super) fn ask(mut self, suffix: SuffixId) -> Result<TailId, Unread> {
-        let found = self.tail(suffix, self.tops.whole());
-        let Self { tops, memory, growing, .. } = self;
-        growing.spare.push(LevelMemory { tops: tops.finish(), ..memory });
-        found
+    /// How tokens go on at a place.
+    pub(super) fn read_place(mut self, suffix: SuffixId) -> Result<Found, Unread> {
+        let whole = self.tops.whole();
+        self.start(Place { suffix, except: None }, whole);
+        self.read_to_end()
+    }
+
+    /// How tokens go on where something is pending, of which as many states are missing as with this one are known.
+    pub(super) fn read_pending(mut self, pending: &[Pending], known: u32) -> Result<Found, Unread> {
+        let tables = self.fixed.recognizer.parser().tables();
+        let whole = self.tops.whole();
+        for &Pending { place, reduction: Unfinished { head, missing } } in pending {
+            if missing > known {
+                let reduction = Unfinished { head, missing: missing - known };
+                self.memory.pending.push(Pending { place, reduction });
+            } else if let Some(target) = tables.goto(self.tops.state(whole), head) {
+                let stack = self.tops.push(target, whole);
+                self.start(place, stack);
+            }
+        }
+        self.read_to_end()
     }
 
     /// Finds what a mask is made of: ascending, each once.
@@ -186,46 +233,68 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Finds the tokens that begin with new lexemes.
-    fn read_front(&mut self) -> Result<Tail, Unread> {
-        self.memory.fronts.push(self.tops.whole());
-        let mut done = 0;
-        while let Some(&stack) = self.memory.fronts.get(done) {
-            done += 1;
-            self.each_lexeme(stack, |at, lexeme, after| at.at_front(lexeme, after))?;
+    /// Adds a place on a stack.
+    fn start(&mut self, place: Place, stack: TopId) {
+        if place != Place::FRONT {
+            self.memory.begins.push((place, stack));
+        } else if !self.memory.fronts.contains(&stack) {
+            self.memory.fronts.push(stack);
         }
-        let mut components = Vec::new();
-        self.tails_of_begins(&mut components)?;
-        let tokens = &mut self.memory.tokens;
-        tokens.iter_mut().for_each(|(_, left)| *left = 0);
-        for component in components {
-            if let Component::Tail(id) = component {
-                let of_tail = self.growing.tails.get(id).tokens.iter();
-                tokens.extend(of_tail.map(|&(token, _)| (token, 0)));
-            }
-        }
-        Ok(self.found())
     }
 
-    /// Finds how tokens go on at a place where a lexeme has ended.
-    fn read_within(&mut self, suffix: SuffixId) -> Result<Tail, Unread> {
-        self.memory.begins.push((Place { suffix, except: None }, self.tops.whole()));
+    /// Finds how tokens go on at all places that were added.
+    fn read_to_end(mut self) -> Result<Found, Unread> {
+        let found = self.find_all();
+        let memory = self.tops.finish();
+        self.growing.spare.push(LevelMemory { tops: memory, ..self.memory });
+        found
+    }
+
+    fn find_all(&mut self) -> Result<Found, Unread> {
         while let Some((place, stack)) = self.memory.begins.pop() {
             if self.memory.seen.insert((place, stack)) {
-                self.each_lexeme(stack, |at, lexeme, after| {
+                self.each_lexeme(place, stack, |at, lexeme, after| {
                     at.begin_at(place, at.fixed.lexemes.get(lexeme.index()), after)
                 })?;
             }
         }
-        Ok(self.found())
-    }
-
-    fn found(&mut self) -> Tail {
-        let LevelMemory { tokens, stayed, .. } = &mut self.memory;
+        let mut done = 0;
+        while let Some(&stack) = self.memory.fronts.get(done) {
+            done += 1;
+            self.each_lexeme(Place::FRONT, stack, |at, lexeme, after| at.at_front(lexeme, after))?;
+        }
+        while let Some((place, stack)) = self.memory.begins.pop() {
+            if self.memory.seen.insert((place, stack)) {
+                self.along_known(place, stack)?;
+            }
+        }
+        let LevelMemory { tokens, stayed, pending, .. } = &mut self.memory;
         tokens.sort_unstable();
         tokens.dedup();
         stayed.sort_unstable();
-        Tail { tokens: tokens.as_slice().into(), stayed: stayed.as_slice().into() }
+        pending.sort_unstable();
+        pending.dedup();
+        let tail = Tail { tokens: tokens.as_slice().into(), stayed: stayed.as_slice().into() };
+        Ok(Found { tail, pending: pending.as_slice().into() })
+    }
+
+    /// Adds the tokens that go on at a place within them after a front, as far as the stack is known, and what is pending then.
+    fn along_known(&mut self, place: Place, stack: TopId) -> Result<(), Unread> {
+        let (node, read) = self.node(place.suffix, stack)?;
+        let nodes = &self.growing.tails.nodes;
+        let mut tail = nodes.tail(node);
+        if let Some(read) = read {
+            self.memory.pending.extend(nodes.pending(node).iter().map(|pending| {
+                let Unfinished { head, missing } = pending.reduction;
+                let reduction = Unfinished { head, missing: missing - read };
+                Pending { place: Place { except: place.except, ..pending.place }, reduction }
+            }));
+        }
+        if let Some(except) = place.except {
+            tail = self.growing.tails.without(tail, except, self.fixed.pieces);
+        }
+        self.memory.tokens.extend_from_slice(&self.growing.tails.get(tail).tokens);
+        Ok(())
     }
 
     /// Finds the tails of the places where lexemes begin within tokens.
@@ -245,29 +314,35 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// How tokens go on at a place on a stack.
+    /// How tokens go on at a place on a stack that is known whole.
     fn tail(&mut self, suffix: SuffixId, stack: TopId) -> Result<TailId, Unread> {
-        if let Some(known) = self.growing.tails.find(suffix, &mut self.tops, stack)? {
-            return Ok(known);
-        }
-        self.find_tail(suffix, stack)
+        let (node, _) = self.node(suffix, stack)?;
+        Ok(self.growing.tails.nodes.tail(node))
     }
 
-    #[cold]
-    fn find_tail(&mut self, suffix: SuffixId, stack: TopId) -> Result<TailId, Unread> {
-        let top = [self.tops.state(stack)];
-        let mut below = BelowTop { tops: &mut self.tops, at: stack };
-        let Growing { lexemes, tails, budget, spare } = &mut self.growing;
-        let growing = Growing { lexemes, tails, budget, spare };
-        let mut level = Level::new(self.fixed, growing, &top, &mut below);
-        let tail = match suffix {
-            SuffixId::WHOLE => level.read_front(),
-            _ => level.read_within(suffix),
-        };
-        let memory = level.finish();
-        let found = tail.map(|tail| self.growing.tails.remember(suffix, memory.tops.read(), tail));
-        self.growing.spare.push(memory);
-        found
+    /// How tokens go on at a place on a stack as far as that is known, and how many of the states that are missing were read, if what
+    /// is pending is so because of that.
+    fn node(
+        &mut self,
+        suffix: SuffixId,
+        stack: TopId,
+    ) -> Result<(TailNodeId, Option<u32>), Unread> {
+        let mut at = stack;
+        let mut node = self.growing.first_node(self.fixed, suffix, self.tops.state(at))?;
+        loop {
+            let missing = self.growing.tails.nodes.missing(node);
+            if missing == 0 {
+                return Ok((node, None));
+            }
+            for read in 0..missing {
+                match self.tops.below(at) {
+                    Ok(Some(below)) => at = below,
+                    Ok(None) => return Ok((node, None)),
+                    Err(Deeper) => return Ok((node, Some(read))),
+                }
+            }
+            node = self.growing.next_node(self.fixed, node, self.tops.state(at))?;
+        }
     }
 
     /// Adds the tokens that go on with lexemes in progress; of those that are taken as texts, what they are made of.
@@ -339,9 +414,10 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Shows all lexemes that may begin on a stack.
+    /// Shows all lexemes that may begin at a place on a stack, as far as it is known.
     fn each_lexeme(
         &mut self,
+        place: Place,
         stack: TopId,
         mut show: impl FnMut(&mut Self, LexemeId, &[After]) -> Result<(), Unread>,
     ) -> Result<(), Unread> {
@@ -349,6 +425,8 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         let mut shifts = std::mem::take(&mut self.memory.shifts);
         shifts.clear();
         self.tops.shifts(recognizer.parser().tables(), stack, None, &mut shifts)?;
+        let unfinished = self.tops.unfinished().iter();
+        self.memory.pending.extend(unfinished.map(|&reduction| Pending { place, reduction }));
         shifts.sort_unstable();
         let mut after = Vec::new();
         for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {
@@ -560,18 +638,5 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
                 self.memory.tokens.extend(tokens.filter(counts));
             }
         }
-    }
-}
-
-impl Component {
-    /// A hash of several, in their order.
-    pub(in crate::masks) fn hash_of(components: &[Self]) -> u64 {
-        components.iter().fold(0, |hash, component| {
-            let part = match *component {
-                Self::Stay(piece) => u64::from(piece.0) << 1,
-                Self::Tail(tail) => u64::from(tail.0) << 1 | 1,
-            };
-            (hash ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
-        })
     }
 }

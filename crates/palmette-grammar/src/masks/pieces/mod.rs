@@ -30,6 +30,7 @@ mod reading;
 mod shape;
 mod steps;
 mod suffixes;
+mod tail_nodes;
 mod tails;
 mod tails_ahead;
 mod token_set;
@@ -82,8 +83,6 @@ const EXPRESSION_BYTES: usize = 256;
 pub(super) enum Unread {
     /// The pieces of the grammar are not known, and its masks are to be found by walking.
     Unknown,
-    /// It depends on more of the stack than is at hand: the parser's own stacks are there whole.
-    Deeper,
     /// The budget is used up, or the work was called off.
     Interrupted(Interrupted),
 }

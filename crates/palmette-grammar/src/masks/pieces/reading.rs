@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::gathered::Gathered;
 use super::level::{Component, Fixed, Growing, Level, LevelMemory};
-use super::tops::BelowEntry;
+use super::tops::Below;
 use super::{Lexemes, PieceId, Pieces, Tails, Unread};
 use crate::Budget;
 use crate::glr::StackNode;
@@ -61,8 +61,7 @@ impl Reading<'_, '_> {
         spare.push(std::mem::take(own));
         let growing =
             Growing { lexemes: self.lexemes, tails: self.tails, budget: self.budget, spare };
-        let mut below = BelowEntry(Some(lowest));
-        let mut level = Level::new(fixed, growing, states, &mut below);
+        let mut level = Level::new(fixed, growing, states, Below::Entry(Some(lowest)));
         let result = level.read_mask(&in_progress, components);
         *own = level.finish();
         result

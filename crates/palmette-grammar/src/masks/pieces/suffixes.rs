@@ -9,7 +9,7 @@ use crate::lexer::AppendOnly;
 use crate::vocabulary::VocabularyTrie;
 
 /// Some nodes of the vocabulary's trie at once: a node of the trie of what follows them. A number into [`Suffixes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SuffixId(u32);
 
 impl SuffixId {

@@ -4,21 +4,16 @@
 //! What may come there depends on the parser's stack, and of that mostly on a few states. So it is kept by place and these states, and a
 //! mask is put together from what was found for other lexemes.
 
-use hashbrown::HashMap;
 use palmette_core::TokenId;
 
 use super::level::ExceptId;
 use super::lexemes::LexemeId;
-use super::suffixes::SuffixId;
-use super::tops::{TopId, Tops};
-use super::{PieceId, Pieces, Unread};
-use crate::lr::StateId;
-use crate::masks::chunks::Chunks;
-use crate::masks::hash_index::HashIndex;
-use crate::masks::stack_trees::StackTrees;
+use super::tail_nodes::TailNodes;
+use super::{PieceId, Pieces};
+use crate::masks::interned::{GrowingMap, Interned};
 
 /// Tokens that may go on at a place.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Tail {
     /// Ascending, with the lengths of what is left of them there; 0 before their first byte.
     pub(super) tokens: Box<[(TokenId, u32)]>,
@@ -28,37 +23,37 @@ pub(super) struct Tail {
 
 /// A number into [`Tails`]; equal numbers are equal tails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::masks) struct TailId(pub(super) u32);
+pub(in crate::masks) struct TailId(u32);
 
 impl TailId {
     /// The tail of no tokens.
     pub(super) const NOTHING: Self = Self(0);
+
+    pub(super) fn number(self) -> u64 {
+        u64::from(self.0)
+    }
 }
 
 /// The tails of a grammar, as far as they were asked for.
 #[derive(Debug)]
 pub(in crate::masks) struct Tails {
-    trees: StackTrees<Option<TailId>>,
-    /// The numbers of the places' trees.
-    numbers: HashMap<SuffixId, u32>,
-    tails: Chunks<Tail>,
-    ids: HashIndex,
+    tails: Interned<Tail>,
+    pub(super) nodes: TailNodes,
     /// Tails without exceptions.
-    without: HashMap<(TailId, ExceptId), TailId>,
+    without: GrowingMap<(TailId, ExceptId), TailId>,
     /// By lexeme, the tokens that end within its text.
-    texts: HashMap<LexemeId, TailId>,
+    texts: GrowingMap<LexemeId, TailId>,
+    /// What the tails own.
     bytes: usize,
 }
 
 impl Default for Tails {
     fn default() -> Self {
         let mut made = Self {
-            trees: StackTrees::default(),
-            numbers: HashMap::new(),
-            tails: Chunks::default(),
-            ids: HashIndex::default(),
-            without: HashMap::new(),
-            texts: HashMap::new(),
+            tails: Interned::default(),
+            nodes: TailNodes::default(),
+            without: GrowingMap::default(),
+            texts: GrowingMap::default(),
             bytes: 0,
         };
         let nothing = made.intern(Tail::default());
@@ -70,16 +65,15 @@ impl Default for Tails {
 impl Tails {
     /// About how much memory they take.
     pub(in crate::masks) fn memory_bytes(&self) -> usize {
-        self.trees.memory_bytes()
-            + self.numbers.len() * size_of::<(SuffixId, u32)>()
-            + self.without.len() * size_of::<(TailId, ExceptId, TailId)>()
-            + self.texts.len() * size_of::<(LexemeId, TailId)>()
-            + self.ids.memory_bytes()
+        self.tails.memory_bytes()
+            + self.nodes.memory_bytes()
+            + self.without.memory_bytes()
+            + self.texts.memory_bytes()
             + self.bytes
     }
 
     pub(super) fn get(&self, id: TailId) -> &Tail {
-        &self.tails[id.0 as usize]
+        self.tails.get(id.0)
     }
 
     /// The tokens of a tail.
@@ -99,44 +93,9 @@ impl Tails {
 
     /// Forgets all but the tails themselves: what they were found by is numbers into pieces that are no more.
     pub(in crate::masks) fn forget(&mut self) {
-        self.trees = StackTrees::default();
-        self.numbers.clear();
-        self.without.clear();
-        self.texts.clear();
-    }
-
-    /// The tail at a place on a stack, if it is known.
-    ///
-    /// # Errors
-    /// [`Unread::Deeper`] where it depends on what is not known of the stack.
-    pub(super) fn find(
-        &self,
-        place: SuffixId,
-        tops: &mut Tops<'_>,
-        stack: TopId,
-    ) -> Result<Option<TailId>, Unread> {
-        let mut at = stack;
-        let tree = self.numbers.get(&place);
-        let mut node = tree.and_then(|&tree| self.trees.top(tree, tops.state(at)));
-        while let Some(here) = node {
-            if let Some(known) = *self.trees.known(here) {
-                return Ok(Some(known));
-            }
-            let Some(below) = tops.below(at)? else { break };
-            at = below;
-            node = self.trees.child(here, tops.state(at));
-        }
-        Ok(None)
-    }
-
-    /// Remembers the tail at a place on all stacks that begin with these states.
-    pub(super) fn remember(&mut self, place: SuffixId, states: &[StateId], tail: Tail) -> TailId {
-        let id = self.intern(tail);
-        let next = self.numbers.len() as u32;
-        let tree = *self.numbers.entry(place).or_insert(next);
-        let node = self.trees.make(tree, states);
-        self.trees.know(node, Some(id));
-        id
+        self.nodes = TailNodes::default();
+        self.without = GrowingMap::default();
+        self.texts = GrowingMap::default();
     }
 
     /// A tail without exceptions.
@@ -167,27 +126,30 @@ impl Tails {
         found
     }
 
-    fn intern(&mut self, tail: Tail) -> TailId {
-        let hash = tail.hash();
-        let same = |number: u32| self.tails[number as usize] == tail;
-        if let Some(known) = self.ids.find(hash, same) {
-            return TailId(known);
+    /// The tail of the tokens of two, of what is left of which the lengths are those `at_front`, or as they are.
+    pub(super) fn union(&mut self, one: TailId, other: TailId, at_front: bool) -> TailId {
+        match (one, other) {
+            (_, TailId::NOTHING) => return one,
+            (TailId::NOTHING, _) if !at_front => return other,
+            _ => {}
         }
-        let next = self.tails.len() as u32;
-        self.ids.insert(hash, next);
-        self.bytes += size_of::<Tail>() + size_of_val(&*tail.tokens) + size_of_val(&*tail.stayed);
-        self.tails.push(tail);
-        TailId(next)
+        let (of_one, of_other) = (self.get(one), self.get(other));
+        let tokens = of_one.tokens.iter().chain(&of_other.tokens);
+        let mut tokens: Vec<_> =
+            tokens.map(|&(token, left)| (token, if at_front { 0 } else { left })).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        let mut stayed = [&*of_one.stayed, &*of_other.stayed].concat();
+        stayed.sort_unstable();
+        stayed.dedup();
+        self.intern(Tail { tokens: tokens.into(), stayed: stayed.into() })
     }
-}
 
-impl Tail {
-    fn hash(&self) -> u64 {
-        let tokens =
-            self.tokens.iter().map(|&(token, left)| u64::from(token.0) << 32 | u64::from(left));
-        let stayed = self.stayed.iter().map(|piece| u64::from(piece.0) << 32 | u64::from(u32::MAX));
-        tokens
-            .chain(stayed)
-            .fold(0, |hash, part| (hash ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23))
+    /// The number of a tail.
+    pub(super) fn intern(&mut self, tail: Tail) -> TailId {
+        let bytes = size_of_val(&*tail.tokens) + size_of_val(&*tail.stayed);
+        let (number, is_new) = self.tails.intern(tail);
+        self.bytes += if is_new { bytes } else { 0 };
+        TailId(number)
     }
 }

@@ -1,7 +1,7 @@
 //! How tokens go on where lexemes end, found out before it is asked for.
 //!
-//! Positions of texts are many; what a [tail](super::tails) depends on is few: the place, of which a terminal has some, and a few states
-//! from the top of the stack. Any way through the parser's states back to the first is a stack, so all that begin with certain states are
+//! Positions of texts are many; what decides [how tokens go on](super::tail_nodes) is few: the place, of which a terminal has some, and
+//! some states from the top of the stack. Any way through the parser's states back to the first is a stack, so all that may come is
 //! found by going back.
 
 use std::collections::VecDeque;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::level::{Fixed, Growing, Level, LevelMemory};
+use super::level::{Fixed, Growing, LevelMemory};
 use super::lexemes::Lexeme;
 use super::suffixes::SuffixId;
-use super::tops::Below;
+use super::tail_nodes::TailNodeId;
 use super::{Lexemes, PieceId, Pieces, TailId, Tails, Unread};
 use crate::Budget;
 use crate::TerminalId;
@@ -20,7 +20,7 @@ use crate::lr::{StateId, Tables};
 use crate::recognizer::Recognizer;
 use crate::vocabulary::VocabularyTrie;
 
-/// Tails to be looked at, those that depend on fewer states first.
+/// Nodes to be looked at, those after fewer states first.
 #[derive(Debug)]
 pub(crate) struct TailsAhead {
     /// What places are numbers into, once there are some.
@@ -31,64 +31,38 @@ pub(crate) struct TailsAhead {
     states: VecDeque<(TerminalId, StateId)>,
     /// By terminal, where it may end within tokens.
     places: HashMap<TerminalId, Arc<[SuffixId]>>,
-    /// Places, with the first states of stacks there.
-    open: VecDeque<(SuffixId, FirstStates)>,
+    open: VecDeque<Open>,
+    seen: HashSet<(TailNodeId, StateId)>,
+    /// The states so many states below one.
+    below: HashMap<(StateId, u32), Arc<[StateId]>>,
     spare: Vec<LevelMemory>,
 }
 
-/// What takes more states than these is left to be found out when it is asked for: with each further one there may be many times more.
-const MAX_STATES: usize = 16;
+/// A node that may not be known.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    after: After,
+    state: StateId,
+    /// How many steps lead to it.
+    steps: u32,
+}
 
-/// At most so many wait to be looked at; others are left too.
+#[derive(Clone, Copy, Debug)]
+enum After {
+    Place(SuffixId),
+    Node(TailNodeId),
+}
+
+/// At most so many wait to be looked at; others are left to be found out when they are asked for.
 const MAX_OPEN: usize = 1 << 17;
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::masks) enum Looked {
-    /// Where a terminal may end, which adds more to be looked at, or some states that are not enough.
+    /// Where a terminal may end, which adds more to be looked at.
     Place,
-    /// A tail.
+    /// A node, whose tail this is.
     Tail(TailId),
-}
-
-/// Some states of a stack, read from the top; there may be hundreds of thousands, so they own no memory.
-#[derive(Clone, Copy, Debug)]
-struct FirstStates {
-    states: [StateId; MAX_STATES],
-    len: u8,
-}
-
-impl FirstStates {
-    fn new(top: StateId) -> Self {
-        Self { states: [top; MAX_STATES], len: 1 }
-    }
-
-    fn as_slice(&self) -> &[StateId] {
-        &self.states[..usize::from(self.len)]
-    }
-
-    fn last(&self) -> StateId {
-        self.states[usize::from(self.len) - 1]
-    }
-
-    /// The same and one more below; `None` where they are too many.
-    fn and(&self, below: StateId) -> Option<Self> {
-        let mut longer = *self;
-        *longer.states.get_mut(usize::from(self.len))? = below;
-        longer.len += 1;
-        Some(longer)
-    }
-}
-
-/// Nothing is known of what is below, unless that is nothing.
-struct Unknown {
-    is_bottom: bool,
-}
-
-impl Below for Unknown {
-    fn next(&mut self) -> Result<Option<StateId>, Unread> {
-        if self.is_bottom { Ok(None) } else { Err(Unread::Deeper) }
-    }
 }
 
 /// What a look is given.
@@ -118,16 +92,28 @@ impl TailsAhead {
                 above[target.index()].push(state);
             }
         }
-        let (places, open, spare) = (HashMap::new(), VecDeque::new(), Vec::new());
-        Self { pieces: None, above, states, places, open, spare }
+        for states in &mut above {
+            states.sort_unstable();
+            states.dedup();
+        }
+        Self {
+            pieces: None,
+            above,
+            states,
+            places: HashMap::new(),
+            open: VecDeque::new(),
+            seen: HashSet::new(),
+            below: HashMap::new(),
+            spare: Vec::new(),
+        }
     }
 
-    /// On how many states the next one depends at least; `None` where there is no other.
-    pub(in crate::masks) fn num_states(&self) -> Option<usize> {
+    /// How many steps lead to the next one; `None` where there is no other.
+    pub(in crate::masks) fn steps(&self) -> Option<u32> {
         if !self.states.is_empty() {
             return Some(0);
         }
-        self.open.front().map(|(_, states)| states.as_slice().len())
+        self.open.front().map(|open| open.steps)
     }
 
     /// Looks at one more; leaves all out where places have become numbers into other pieces, as they do once these take too much memory.
@@ -163,27 +149,49 @@ impl TailsAhead {
                     Arc::clone(self.places.entry(terminal).or_insert(found))
                 }
             };
-            let states = FirstStates::new(state);
-            self.open.extend(places.iter().map(|&place| (place, states)));
+            let open = |&place| Open { after: After::Place(place), state, steps: 1 };
+            self.open.extend(places.iter().map(open));
             self.states.pop_front();
             return Ok(Looked::Place);
         }
-        let Some(&(place, states)) = self.open.front() else { return Ok(Looked::Place) };
-        let mut below = Unknown { is_bottom: states.last() == StateId::START };
-        let looked = match Level::new(fixed, growing, states.as_slice(), &mut below).ask(place) {
-            Ok(tail) => Looked::Tail(tail),
-            Err(Unread::Deeper) => {
-                let above = &self.above[states.last().index()];
-                if self.open.len() + above.len() <= MAX_OPEN {
-                    let longer = above.iter().filter_map(|&below| states.and(below));
-                    self.open.extend(longer.map(|states| (place, states)));
-                }
-                Looked::Place
-            }
-            Err(why) => return Err(why),
+        let Some(&Open { after, state, steps }) = self.open.front() else {
+            return Ok(Looked::Place);
         };
+        let node = match after {
+            After::Place(place) => growing.first_node(fixed, place, state)?,
+            After::Node(node) => growing.next_node(fixed, node, state)?,
+        };
+        let nodes = &growing.tails.nodes;
+        let (tail, missing) = (nodes.tail(node), nodes.missing(node));
         self.open.pop_front();
-        Ok(looked)
+        if missing > 0 && self.open.len() < MAX_OPEN {
+            for &below in &*self.below(state, missing) {
+                if self.seen.insert((node, below)) {
+                    self.open.push_back(Open {
+                        after: After::Node(node),
+                        state: below,
+                        steps: steps + 1,
+                    });
+                }
+            }
+        }
+        Ok(Looked::Tail(tail))
+    }
+
+    /// The states that may be so many states below one.
+    fn below(&mut self, state: StateId, depth: u32) -> Arc<[StateId]> {
+        if let Some(known) = self.below.get(&(state, depth)) {
+            return Arc::clone(known);
+        }
+        let mut found = vec![state];
+        for _ in 0..depth {
+            found = found.iter().flat_map(|state| &self.above[state.index()]).copied().collect();
+            found.sort_unstable();
+            found.dedup();
+        }
+        let found: Arc<[StateId]> = found.into();
+        self.below.insert((state, depth), Arc::clone(&found));
+        found
     }
 
     /// Leaves out what the last call was to look at.

@@ -5,51 +5,38 @@ use hashbrown::HashMap;
 use super::Unread;
 use crate::glr::StackNode;
 use crate::lr::{StateId, Tables};
-use crate::{LimitError, TerminalId};
+use crate::{LimitError, NonterminalId, TerminalId};
 
 /// A stack. A number into [`Tops`]; equal numbers are equal stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct TopId(u32);
 
 /// Stacks above one that is known as far as it was read. What is below is read when a reduction gets there.
-pub(super) struct Tops<'b> {
+pub(super) struct Tops<'s> {
     memory: TopsMemory,
     /// What is below the lowest entry that was read.
-    below: &'b mut dyn Below,
+    below: Below<'s>,
     lowest: TopId,
 }
 
 /// What is below a stack that is known only in part.
-pub(super) trait Below {
-    /// Reads one more state; `None` at the bottom.
-    ///
-    /// # Errors
-    /// [`Unread::Deeper`] where that is not known.
-    fn next(&mut self) -> Result<Option<StateId>, Unread>;
+pub(super) enum Below<'s> {
+    /// What is below an entry of a parser's stacks, down one way where they part; nothing below none.
+    Entry(Option<StackNode<'s>>),
+    /// That is not known.
+    Unknown,
 }
 
-/// What is below an entry of a parser's stacks, down one way where they part.
-pub(super) struct BelowEntry<'s>(pub(super) Option<StackNode<'s>>);
+/// What is asked for is below what is known of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deeper;
 
-impl Below for BelowEntry<'_> {
-    fn next(&mut self) -> Result<Option<StateId>, Unread> {
-        self.0 = self.0.and_then(|entry| entry.below().next());
-        Ok(self.0.map(|entry| entry.state()))
-    }
-}
-
-/// What is below the top of one of other [`Tops`].
-pub(super) struct BelowTop<'t, 'b> {
-    pub(super) tops: &'t mut Tops<'b>,
-    pub(super) at: TopId,
-}
-
-impl Below for BelowTop<'_, '_> {
-    fn next(&mut self) -> Result<Option<StateId>, Unread> {
-        let Some(below) = self.tops.below(self.at)? else { return Ok(None) };
-        self.at = below;
-        Ok(Some(self.tops.state(below)))
-    }
+/// A reduction that pops more than is known of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Unfinished {
+    pub(super) head: NonterminalId,
+    /// So many states are to be read, the last of which is that on which the head goes.
+    pub(super) missing: u32,
 }
 
 /// The memory of [`Tops`], kept from one to the next.
@@ -61,6 +48,7 @@ pub(super) struct TopsMemory {
     /// The states that were read, from the top.
     read: Vec<StateId>,
     work: Vec<TopId>,
+    unfinished: Vec<Unfinished>,
 }
 
 /// A terminal that may be shifted: on which stack, and to which state.
@@ -69,13 +57,9 @@ pub(super) type Shift = (TerminalId, TopId, StateId);
 /// As many tops as there may be before one terminal.
 const MAX_TOPS: usize = 10_000;
 
-impl<'b> Tops<'b> {
+impl<'s> Tops<'s> {
     /// The stack that begins with `states`, below the last of which is `below`.
-    pub(super) fn new(
-        mut memory: TopsMemory,
-        states: &[StateId],
-        below: &'b mut dyn Below,
-    ) -> Self {
+    pub(super) fn new(mut memory: TopsMemory, states: &[StateId], below: Below<'s>) -> Self {
         memory.entries.clear();
         memory.ids.clear();
         memory.read.clear();
@@ -100,8 +84,8 @@ impl<'b> Tops<'b> {
     /// The stack without its topmost state; `None` when it has no other.
     ///
     /// # Errors
-    /// [`Unread::Deeper`] where that is not known.
-    pub(super) fn below(&mut self, stack: TopId) -> Result<Option<TopId>, Unread> {
+    /// Where that is not known.
+    pub(super) fn below(&mut self, stack: TopId) -> Result<Option<TopId>, Deeper> {
         match self.memory.entries[stack.0 as usize].1 {
             Some(below) => Ok(Some(below)),
             None => self.read_on(stack),
@@ -113,10 +97,11 @@ impl<'b> Tops<'b> {
         self.memory
     }
 
-    /// Adds all ways to shift a terminal (`only`, or any) on a stack.
+    /// Adds all ways to shift a terminal (`only`, or any) on a stack, as far as that is known: those after other reductions are told by
+    /// [`unfinished`](Self::unfinished).
     ///
     /// # Errors
-    /// When there are too many, and [`Unread::Deeper`].
+    /// When there are too many.
     pub(super) fn shifts(
         &mut self,
         tables: &Tables,
@@ -127,6 +112,7 @@ impl<'b> Tops<'b> {
         let mut work = std::mem::take(&mut self.memory.work);
         work.clear();
         work.push(stack);
+        self.memory.unfinished.clear();
         let mut done = 0;
         while let Some(&stack) = work.get(done) {
             done += 1;
@@ -146,9 +132,16 @@ impl<'b> Tops<'b> {
                 if only.zip(lookahead).is_some_and(|(terminal, set)| !set.contains(terminal)) {
                     continue;
                 }
-                let Some(base) = self.pop(stack, tables.rules().length(rule))? else { continue };
-                let below = self.state(base);
-                let Some(target) = tables.goto(below, tables.rules().head(rule)) else { continue };
+                let head = tables.rules().head(rule);
+                let base = match self.pop(stack, tables.rules().length(rule)) {
+                    Ok(Some(base)) => base,
+                    Ok(None) => continue,
+                    Err(missing) => {
+                        self.memory.unfinished.push(Unfinished { head, missing });
+                        continue;
+                    }
+                };
+                let Some(target) = tables.goto(self.state(base), head) else { continue };
                 let next = self.push(target, base);
                 if !work.contains(&next) {
                     work.push(next);
@@ -172,22 +165,33 @@ impl<'b> Tops<'b> {
         id
     }
 
+    /// The reductions that the last [`shifts`](Self::shifts) could not end.
+    pub(super) fn unfinished(&self) -> &[Unfinished] {
+        &self.memory.unfinished
+    }
+
     /// The stack without its `count` topmost states; `None` when it has none left.
-    fn pop(&mut self, stack: TopId, count: usize) -> Result<Option<TopId>, Unread> {
+    ///
+    /// # Errors
+    /// How many states are to be read for that, where they are not known.
+    fn pop(&mut self, stack: TopId, count: usize) -> Result<Option<TopId>, u32> {
         let mut at = stack;
-        for _ in 0..count {
-            match self.below(at)? {
-                Some(below) => at = below,
-                None => return Ok(None),
+        for popped in 0..count {
+            match self.below(at) {
+                Ok(Some(below)) => at = below,
+                Ok(None) => return Ok(None),
+                Err(Deeper) => return Err((count - popped) as u32),
             }
         }
         Ok(Some(at))
     }
 
     /// Reads one more state, below `at`.
-    fn read_on(&mut self, at: TopId) -> Result<Option<TopId>, Unread> {
+    fn read_on(&mut self, at: TopId) -> Result<Option<TopId>, Deeper> {
         debug_assert_eq!(at, self.lowest, "all else is above it");
-        let Some(state) = self.below.next()? else { return Ok(None) };
+        let Below::Entry(entry) = &mut self.below else { return Err(Deeper) };
+        *entry = entry.and_then(|entry| entry.below().next());
+        let Some(state) = entry.map(StackNode::state) else { return Ok(None) };
         let id = TopId(self.memory.entries.len() as u32);
         self.memory.entries.push((state, None));
         self.memory.entries[at.0 as usize].1 = Some(id);
