@@ -2,8 +2,9 @@
 
 use super::memo::MaskId;
 use super::rows::RowId;
+use crate::masks::chunks::SparseChunks;
 use crate::masks::interned::GrowingMap;
-use crate::masks::pieces::{Component, PieceId};
+use crate::masks::pieces::{ComponentsId, PieceId};
 
 /// Masks by their components.
 ///
@@ -11,7 +12,7 @@ use crate::masks::pieces::{Component, PieceId};
 /// the components.
 #[derive(Debug, Default)]
 pub(super) struct ComposedMasks {
-    masks: GrowingMap<Box<[Component]>, MaskId>,
+    masks: SparseChunks<Option<MaskId>>,
     /// By pieces, ascending, the tokens that stay within them, where there are any.
     stays: GrowingMap<Box<[PieceId]>, Option<RowId>>,
     bytes: usize,
@@ -23,15 +24,14 @@ impl ComposedMasks {
         self.masks.memory_bytes() + self.stays.memory_bytes() + self.bytes
     }
 
-    /// The mask of these components, if it is known; they are ascending.
-    pub(super) fn get(&self, components: &[Component]) -> Option<MaskId> {
-        self.masks.get(components).copied()
+    /// The mask of these components, if it is known.
+    pub(super) fn get(&self, components: ComponentsId) -> Option<MaskId> {
+        *self.masks.get(components.index())?
     }
 
     /// Remembers a mask.
-    pub(super) fn insert(&mut self, components: &[Component], mask: MaskId) {
-        self.bytes += size_of_val(components);
-        self.masks.insert(components.into(), mask);
+    pub(super) fn insert(&mut self, components: ComponentsId, mask: MaskId) {
+        *self.masks.entry(components.index()) = Some(mask);
     }
 
     /// The tokens that stay within these pieces, if they are known.

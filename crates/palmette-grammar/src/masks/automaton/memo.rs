@@ -276,11 +276,11 @@ impl Memo {
             memory: &mut self.reading,
             budget,
         };
-        reading.find(lexer, states, lowest)?;
-        if let Some(known) = in_pieces.composed.get(self.reading.components()) {
+        let id = reading.find(lexer, states, lowest)?;
+        if let Some(known) = in_pieces.composed.get(id) {
             return Ok(known);
         }
-        let (components, num_words) = (self.reading.components(), vocabulary.num_words());
+        let (components, num_words) = (self.tails.components(id), vocabulary.num_words());
         self.parts.clear();
         let mut num_tokens = 0;
         // Nobody waits for what is found ahead: then what stays is one row, of which less is read later.
@@ -321,7 +321,7 @@ impl Memo {
             self.masks.insert_parts(&self.parts, &self.tails, &mut self.words);
             self.masks.intern(&self.words)
         };
-        in_pieces.composed.insert(components, mask);
+        in_pieces.composed.insert(id, mask);
         Ok(mask)
     }
 

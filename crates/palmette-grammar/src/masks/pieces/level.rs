@@ -9,17 +9,18 @@ use palmette_core::TokenId;
 
 use super::analysis::Except;
 use super::lexemes::{InProgress, Lexeme, LexemeId};
+use super::pending::{At, Pending};
+use super::read_nodes::ReadNode;
 use super::suffixes::SuffixId;
-use super::tail_nodes::TailNodeId;
 use super::tails::{Tail, TailId, Tails};
-use super::tops::{Below, Deeper, Shift, TopId, Tops, TopsMemory, Unfinished};
+use super::tops::{Deeper, Shift, TopId, Tops, TopsMemory};
 use super::{Lexemes, PieceId, Pieces, Unread};
 use crate::lexer::{AppendOnly, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::Recognizer;
 use crate::regex::expressions::ExprId;
 use crate::vocabulary::VocabularyTrie;
-use crate::{Budget, TerminalId};
+use crate::{Budget, NonterminalId, TerminalId};
 
 /// What of a mask is found together. What each of them has does not depend on the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,9 +49,9 @@ impl Pieces {
 /// A place in a trie of suffixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
-    suffix: SuffixId,
+    pub(super) suffix: SuffixId,
     /// What does not count.
-    except: Option<ExceptId>,
+    pub(super) except: Option<ExceptId>,
 }
 
 impl Place {
@@ -60,13 +61,6 @@ impl Place {
     fn at(self, suffix: SuffixId) -> Self {
         Self { suffix, ..self }
     }
-}
-
-/// What goes on at a place once a reduction is done that pops more of the stack than is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Pending {
-    place: Place,
-    pub(super) reduction: Unfinished,
 }
 
 /// What is found with one state at hand.
@@ -101,6 +95,8 @@ pub(super) struct LevelMemory {
     fronts: Vec<TopId>,
     /// Where lexemes begin within tokens, and on which stacks.
     begins: Vec<(Place, TopId)>,
+    /// The same, where they are followed themselves.
+    within: Vec<(Place, TopId)>,
     seen: HashSet<(Place, TopId)>,
     shifts: Vec<Shift>,
     blank_nodes: Vec<SuffixId>,
@@ -117,6 +113,7 @@ impl LevelMemory {
         self.stayed.clear();
         self.fronts.clear();
         self.begins.clear();
+        self.within.clear();
         self.seen.clear();
         self.pending.clear();
         self.heads_of = None;
@@ -156,33 +153,17 @@ impl<'b> Growing<'_, 'b> {
 pub(super) struct Level<'p, 'g, 'b> {
     fixed: Fixed<'p>,
     growing: Growing<'g, 'b>,
-    tops: Tops<'g>,
+    tops: Tops,
     memory: LevelMemory,
 }
 
 impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
-    /// A stack that begins with `states`, below the last of which is `below`.
-    pub(super) fn new(
-        fixed: Fixed<'p>,
-        growing: Growing<'g, 'b>,
-        states: &[StateId],
-        below: Below<'g>,
-    ) -> Self {
-        let mut memory = growing.spare.pop().unwrap_or_default();
-        memory.clear();
-        let tops = Tops::new(std::mem::take(&mut memory.tops), states, below);
-        Self { fixed, growing, tops, memory }
-    }
-
     /// A stack of which only the topmost state is known.
     pub(super) fn on(fixed: Fixed<'p>, growing: Growing<'g, 'b>, top: StateId) -> Self {
-        let below = if top == StateId::START { Below::Entry(None) } else { Below::Unknown };
-        Self::new(fixed, growing, &[top], below)
-    }
-
-    /// Gives the memory back, in which are the states that were read.
-    pub(super) fn finish(self) -> LevelMemory {
-        LevelMemory { tops: self.tops.finish(), ..self.memory }
+        let mut memory = growing.spare.pop().unwrap_or_default();
+        memory.clear();
+        let tops = Tops::new(std::mem::take(&mut memory.tops), top);
+        Self { fixed, growing, tops, memory }
     }
 
     /// How tokens go on at a place.
@@ -192,157 +173,160 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         self.read_to_end()
     }
 
-    /// How tokens go on where something is pending, of which as many states are missing as with this one are known.
-    pub(super) fn read_pending(mut self, pending: &[Pending], known: u32) -> Result<Found, Unread> {
-        let tables = self.fixed.recognizer.parser().tables();
+    /// How tokens go on once a rule's head is on the stack.
+    pub(super) fn read_reduced(mut self, at: At, head: NonterminalId) -> Result<Found, Unread> {
         let whole = self.tops.whole();
-        for &Pending { place, reduction: Unfinished { head, missing } } in pending {
-            if missing > known {
-                let reduction = Unfinished { head, missing: missing - known };
-                self.memory.pending.push(Pending { place, reduction });
-            } else if let Some(target) = tables.goto(self.tops.state(whole), head) {
-                let stack = self.tops.push(target, whole);
+        let tables = self.fixed.recognizer.parser().tables();
+        let target = tables.goto(self.tops.state(whole), head);
+        let stack = target.map(|target| self.tops.push(target, whole));
+        let started = match (at, stack) {
+            (_, None) => Ok(()),
+            (At::Place(place), Some(stack)) => {
                 self.start(place, stack);
+                Ok(())
             }
+            (At::Within(lexeme, terminal), Some(stack)) => {
+                self.go_on_with_terminal(stack, terminal, |_| Ok(Some(lexeme)), None)
+            }
+        };
+        match started {
+            Ok(()) => self.read_to_end(),
+            Err(why) => Err(why),
         }
-        self.read_to_end()
     }
 
-    /// Finds what a mask is made of: ascending, each once.
+    /// Finds what a mask is made of, as far as the stack is known, and what is pending, which is ascending.
     pub(super) fn read_mask(
+        mut self,
+        in_progress: &InProgress,
+    ) -> Result<(Vec<Component>, Box<[Pending]>), Unread> {
+        let mut components = Vec::new();
+        let found = self.find_components(in_progress, &mut components);
+        let pending = self.pending();
+        self.finish();
+        found.map(|()| (components, pending))
+    }
+
+    fn find_components(
         &mut self,
         in_progress: &InProgress,
         components: &mut Vec<Component>,
     ) -> Result<(), Unread> {
-        components.clear();
         let whole = self.tops.whole();
         if in_progress.fresh {
             self.memory.fronts.push(whole);
         } else {
             self.go_on(whole, in_progress, components)?;
         }
+        let mut add = |tail: TailId| {
+            if tail != TailId::NOTHING {
+                components.push(Component::Tail(tail));
+            }
+        };
         let fronts = std::mem::take(&mut self.memory.fronts);
         for &stack in &fronts {
-            components.push(Component::Tail(self.tail(SuffixId::WHOLE, stack)?));
+            add(self.along_known(Place::FRONT, stack)?);
         }
         self.memory.fronts = fronts;
-        self.tails_of_begins(components)?;
+        while let Some((place, stack)) = self.memory.begins.pop() {
+            if self.memory.seen.insert((place, stack)) {
+                add(self.along_known(place, stack)?);
+            }
+        }
         components.extend(self.memory.stayed.iter().copied().map(Component::Stay));
-        components.sort_unstable();
-        components.dedup();
         Ok(())
     }
 
     /// Adds a place on a stack.
     fn start(&mut self, place: Place, stack: TopId) {
         if place != Place::FRONT {
-            self.memory.begins.push((place, stack));
+            self.memory.within.push((place, stack));
         } else if !self.memory.fronts.contains(&stack) {
             self.memory.fronts.push(stack);
         }
     }
 
+    /// Gives the memory back.
+    fn finish(self) {
+        let memory = LevelMemory { tops: self.tops.finish(), ..self.memory };
+        self.growing.spare.push(memory);
+    }
+
     /// Finds how tokens go on at all places that were added.
     fn read_to_end(mut self) -> Result<Found, Unread> {
-        let found = self.find_all();
-        let memory = self.tops.finish();
-        self.growing.spare.push(LevelMemory { tops: memory, ..self.memory });
+        let found = self.find_all().map(|()| {
+            let LevelMemory { tokens, stayed, .. } = &mut self.memory;
+            tokens.sort_unstable();
+            tokens.dedup();
+            stayed.sort_unstable();
+            let tail = Tail { tokens: tokens.as_slice().into(), stayed: stayed.as_slice().into() };
+            Found { tail, pending: self.pending() }
+        });
+        self.finish();
         found
     }
 
-    fn find_all(&mut self) -> Result<Found, Unread> {
-        while let Some((place, stack)) = self.memory.begins.pop() {
-            if self.memory.seen.insert((place, stack)) {
-                self.each_lexeme(place, stack, |at, lexeme, after| {
-                    at.begin_at(place, at.fixed.lexemes.get(lexeme.index()), after)
-                })?;
-            }
-        }
+    fn find_all(&mut self) -> Result<(), Unread> {
         let mut done = 0;
         while let Some(&stack) = self.memory.fronts.get(done) {
             done += 1;
             self.each_lexeme(Place::FRONT, stack, |at, lexeme, after| at.at_front(lexeme, after))?;
         }
+        // What comes where a lexeme has ended is kept for other fronts.
         while let Some((place, stack)) = self.memory.begins.pop() {
             if self.memory.seen.insert((place, stack)) {
-                self.along_known(place, stack)?;
+                let tail = self.along_known(place, stack)?;
+                self.memory.tokens.extend_from_slice(&self.growing.tails.get(tail).tokens);
             }
         }
-        let LevelMemory { tokens, stayed, pending, .. } = &mut self.memory;
-        tokens.sort_unstable();
-        tokens.dedup();
-        stayed.sort_unstable();
+        while let Some((place, stack)) = self.memory.within.pop() {
+            if self.memory.seen.insert((place, stack)) {
+                self.each_lexeme(place, stack, |at, lexeme, after| {
+                    at.begin_at(place, at.fixed.lexemes.get(lexeme.index()), after)
+                })?;
+            }
+            self.memory.within.append(&mut self.memory.begins);
+        }
+        Ok(())
+    }
+
+    /// What was found to be pending.
+    fn pending(&mut self) -> Box<[Pending]> {
+        let pending = &mut self.memory.pending;
         pending.sort_unstable();
         pending.dedup();
-        let tail = Tail { tokens: tokens.as_slice().into(), stayed: stayed.as_slice().into() };
-        Ok(Found { tail, pending: pending.as_slice().into() })
+        pending.as_slice().into()
     }
 
-    /// Adds the tokens that go on at a place within them after a front, as far as the stack is known, and what is pending then.
-    fn along_known(&mut self, place: Place, stack: TopId) -> Result<(), Unread> {
-        let (node, read) = self.node(place.suffix, stack)?;
-        let nodes = &self.growing.tails.nodes;
-        let mut tail = nodes.tail(node);
-        if let Some(read) = read {
-            self.memory.pending.extend(nodes.pending(node).iter().map(|pending| {
-                let Unfinished { head, missing } = pending.reduction;
-                let reduction = Unfinished { head, missing: missing - read };
-                Pending { place: Place { except: place.except, ..pending.place }, reduction }
-            }));
-        }
-        if let Some(except) = place.except {
-            tail = self.growing.tails.without(tail, except, self.fixed.pieces);
-        }
-        self.memory.tokens.extend_from_slice(&self.growing.tails.get(tail).tokens);
-        Ok(())
-    }
-
-    /// Finds the tails of the places where lexemes begin within tokens.
-    fn tails_of_begins(&mut self, components: &mut Vec<Component>) -> Result<(), Unread> {
-        while let Some((place, stack)) = self.memory.begins.pop() {
-            if !self.memory.seen.insert((place, stack)) {
-                continue;
-            }
-            let mut tail = self.tail(place.suffix, stack)?;
-            if let Some(except) = place.except {
-                tail = self.growing.tails.without(tail, except, self.fixed.pieces);
-            }
-            if tail != TailId::NOTHING {
-                components.push(Component::Tail(tail));
-            }
-        }
-        Ok(())
-    }
-
-    /// How tokens go on at a place on a stack that is known whole.
-    fn tail(&mut self, suffix: SuffixId, stack: TopId) -> Result<TailId, Unread> {
-        let (node, _) = self.node(suffix, stack)?;
-        Ok(self.growing.tails.nodes.tail(node))
-    }
-
-    /// How tokens go on at a place on a stack as far as that is known, and how many of the states that are missing were read, if what
-    /// is pending is so because of that.
-    fn node(
-        &mut self,
-        suffix: SuffixId,
-        stack: TopId,
-    ) -> Result<(TailNodeId, Option<u32>), Unread> {
+    /// How tokens go on at a place as far as the stack is known; adds what is pending then.
+    fn along_known(&mut self, place: Place, stack: TopId) -> Result<TailId, Unread> {
         let mut at = stack;
-        let mut node = self.growing.first_node(self.fixed, suffix, self.tops.state(at))?;
-        loop {
-            let missing = self.growing.tails.nodes.missing(node);
+        let mut node = self.growing.first_tail(self.fixed, place.suffix, self.tops.state(at))?;
+        let pending_after = 'read: loop {
+            let missing = self.growing.tails.nodes.get(node).missing;
             if missing == 0 {
-                return Ok((node, None));
+                break None;
             }
             for read in 0..missing {
                 match self.tops.below(at) {
                     Ok(Some(below)) => at = below,
-                    Ok(None) => return Ok((node, None)),
-                    Err(Deeper) => return Ok((node, Some(read))),
+                    Ok(None) => break 'read None,
+                    Err(Deeper) => break 'read Some(read),
                 }
             }
-            node = self.growing.next_node(self.fixed, node, self.tops.state(at))?;
+            node = self.growing.next_tail(self.fixed, node, self.tops.state(at))?;
+        };
+        let tails = &mut *self.growing.tails;
+        let &ReadNode { said: (tail, _), pending, .. } = tails.nodes.get(node);
+        if let Some(read) = pending_after {
+            let pending = tails.pending.get(pending).iter();
+            let pending = pending.map(|pending| pending.after(read).without(place.except));
+            self.memory.pending.extend(pending);
         }
+        Ok(match place.except {
+            None => tail,
+            Some(except) => tails.without(tail, except, self.fixed.pieces),
+        })
     }
 
     /// Adds the tokens that go on with lexemes in progress; of those that are taken as texts, what they are made of.
@@ -376,23 +360,41 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
             }
             return Ok(());
         }
-        let mut shifts = std::mem::take(&mut self.memory.shifts);
-        let mut after = Vec::new();
         for &(terminal, expr) in live {
-            shifts.clear();
-            after.clear();
             if recognizer.ignored().contains(terminal) {
-                after.push(After::Same(stack));
-            } else {
-                self.tops.shifts(tables, stack, Some(terminal), &mut shifts)?;
-                after.extend(shifts.iter().map(|&(_, base, to)| After::Shifted(base, to)));
-            }
-            if !after.is_empty() {
+                let after = [After::Same(stack)];
                 self.go_on_with(in_progress.state, expr, &after, components)?;
+            } else {
+                let left = |at: &mut Self| at.left(in_progress.state, expr);
+                self.go_on_with_terminal(stack, terminal, left, Some(&mut *components))?;
             }
         }
-        self.memory.shifts = shifts;
         Ok(())
+    }
+
+    /// Adds the tokens that go on with a terminal's lexeme in progress on a stack.
+    fn go_on_with_terminal(
+        &mut self,
+        stack: TopId,
+        terminal: TerminalId,
+        left: impl FnOnce(&mut Self) -> Result<Option<LexemeId>, Unread>,
+        components: Option<&mut Vec<Component>>,
+    ) -> Result<(), Unread> {
+        let tables = self.fixed.recognizer.parser().tables();
+        let mut shifts = std::mem::take(&mut self.memory.shifts);
+        shifts.clear();
+        let found = self.tops.shifts(tables, stack, Some(terminal), &mut shifts);
+        let after: Vec<_> = shifts.iter().map(|&(_, base, to)| After::Shifted(base, to)).collect();
+        self.memory.shifts = shifts;
+        found?;
+        if after.is_empty() && self.tops.unfinished().is_empty() {
+            return Ok(());
+        }
+        let Some(lexeme) = left(self)? else { return Ok(()) };
+        let at = At::Within(lexeme, terminal);
+        let unfinished = self.tops.unfinished().iter();
+        self.memory.pending.extend(unfinished.map(|&reduction| Pending { at, reduction }));
+        self.go_on_with_lexeme(lexeme, &after, components)
     }
 
     /// Adds the tokens that go on with one of the lexemes in progress.
@@ -403,11 +405,32 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         after: &[After],
         components: &mut Vec<Component>,
     ) -> Result<(), Unread> {
+        match self.left(state, expr)? {
+            Some(lexeme) => self.go_on_with_lexeme(lexeme, after, Some(components)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is left of a terminal in a state of the lexer.
+    fn left(&mut self, state: LexerState, expr: ExprId) -> Result<Option<LexemeId>, Unread> {
         let Growing { lexemes, budget, .. } = &mut self.growing;
-        let lexer = self.fixed.recognizer.lexer();
-        let Some(lexeme) = lexemes.left(lexer, state, expr, budget)? else { return Ok(()) };
+        lexemes.left(self.fixed.recognizer.lexer(), state, expr, budget)
+    }
+
+    /// Adds the tokens that go on with a lexeme; those that end within its text are a component.
+    fn go_on_with_lexeme(
+        &mut self,
+        lexeme: LexemeId,
+        after: &[After],
+        components: Option<&mut Vec<Component>>,
+    ) -> Result<(), Unread> {
+        if after.is_empty() {
+            return Ok(());
+        }
         self.at_front(lexeme, after)?;
-        if !self.memory.tokens.is_empty() {
+        if let Some(components) = components
+            && !self.memory.tokens.is_empty()
+        {
             let tail = self.growing.tails.of_text(lexeme, &mut self.memory.tokens);
             components.push(Component::Tail(tail));
         }
@@ -426,7 +449,8 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         shifts.clear();
         self.tops.shifts(recognizer.parser().tables(), stack, None, &mut shifts)?;
         let unfinished = self.tops.unfinished().iter();
-        self.memory.pending.extend(unfinished.map(|&reduction| Pending { place, reduction }));
+        let at = At::Place(place);
+        self.memory.pending.extend(unfinished.map(|&reduction| Pending { at, reduction }));
         shifts.sort_unstable();
         let mut after = Vec::new();
         for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {

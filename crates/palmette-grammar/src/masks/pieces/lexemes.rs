@@ -23,7 +23,7 @@ pub(super) fn is_one_piece(front: &Front) -> bool {
 }
 
 /// What is left of a terminal of a grammar. A number into [`Lexemes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LexemeId(u32);
 
 impl LexemeId {

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::gathered::Gathered;
-use super::level::{Component, Fixed, Growing, Level, LevelMemory};
-use super::tops::Below;
-use super::{Lexemes, PieceId, Pieces, Tails, Unread};
+use super::level::{Fixed, Growing, LevelMemory};
+use super::{ComponentsId, Lexemes, PieceId, Pieces, Tails, Unread};
 use crate::Budget;
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
@@ -16,11 +15,8 @@ use crate::vocabulary::VocabularyTrie;
 /// What a reading found, and memory for the next one.
 #[derive(Debug, Default)]
 pub(in crate::masks) struct ReadingMemory {
-    /// That of the mask's own level.
-    own: LevelMemory,
-    /// That of others.
     spare: Vec<LevelMemory>,
-    components: Vec<Component>,
+    read: Vec<StateId>,
 }
 
 /// Puts masks together, of so many words.
@@ -45,9 +41,8 @@ impl Reading<'_, '_> {
         lexer: LexerState,
         states: &[StateId],
         lowest: StackNode<'_>,
-    ) -> Result<(), Unread> {
+    ) -> Result<ComponentsId, Unread> {
         self.budget.spend(1)?;
-        let in_progress = self.lexemes.in_progress(self.recognizer.lexer(), lexer)?;
         let pieces = Arc::clone(self.lexemes.pieces());
         let lexemes = Arc::clone(self.lexemes.all());
         let fixed = Fixed {
@@ -57,14 +52,30 @@ impl Reading<'_, '_> {
             pieces: &pieces,
             lexemes: &lexemes,
         };
-        let ReadingMemory { own, spare, components } = &mut *self.memory;
-        spare.push(std::mem::take(own));
-        let growing =
+        let ReadingMemory { spare, read } = &mut *self.memory;
+        read.clear();
+        read.extend_from_slice(states);
+        let mut entry = Some(lowest);
+        let mut growing =
             Growing { lexemes: self.lexemes, tails: self.tails, budget: self.budget, spare };
-        let mut level = Level::new(fixed, growing, states, Below::Entry(Some(lowest)));
-        let result = level.read_mask(&in_progress, components);
-        *own = level.finish();
-        result
+        let mut node = growing.first_mask(fixed, lexer, states[0])?;
+        let mut at = 0;
+        'read: loop {
+            let missing = growing.tails.mask_nodes.get(node).missing;
+            if missing == 0 {
+                break;
+            }
+            for _ in 0..missing {
+                at += 1;
+                if at == read.len() {
+                    entry = entry.and_then(|entry| entry.below().next());
+                    let Some(below) = entry else { break 'read };
+                    read.push(below.state());
+                }
+            }
+            node = growing.next_mask(fixed, node, read[at])?;
+        }
+        Ok(growing.tails.mask_nodes.get(node).said)
     }
 }
 
@@ -106,11 +117,6 @@ impl Pieces {
 impl ReadingMemory {
     /// The states that the last reading has read, from the top.
     pub(in crate::masks) fn read(&self) -> &[StateId] {
-        self.own.tops.read()
-    }
-
-    /// What the mask that was found is made of, ascending.
-    pub(in crate::masks) fn components(&self) -> &[Component] {
-        &self.components
+        &self.read
     }
 }

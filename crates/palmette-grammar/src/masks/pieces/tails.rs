@@ -6,8 +6,10 @@
 
 use palmette_core::TokenId;
 
-use super::level::ExceptId;
+use super::level::{Component, ExceptId};
 use super::lexemes::LexemeId;
+use super::mask_nodes::{ComponentsId, MaskNodes};
+use super::pending::PendingSets;
 use super::tail_nodes::TailNodes;
 use super::{PieceId, Pieces};
 use crate::masks::interned::{GrowingMap, Interned};
@@ -28,10 +30,6 @@ pub(in crate::masks) struct TailId(u32);
 impl TailId {
     /// The tail of no tokens.
     pub(super) const NOTHING: Self = Self(0);
-
-    pub(super) fn number(self) -> u64 {
-        u64::from(self.0)
-    }
 }
 
 /// The tails of a grammar, as far as they were asked for.
@@ -39,6 +37,8 @@ impl TailId {
 pub(in crate::masks) struct Tails {
     tails: Interned<Tail>,
     pub(super) nodes: TailNodes,
+    pub(super) mask_nodes: MaskNodes,
+    pub(super) pending: PendingSets,
     /// Tails without exceptions.
     without: GrowingMap<(TailId, ExceptId), TailId>,
     /// By lexeme, the tokens that end within its text.
@@ -52,6 +52,8 @@ impl Default for Tails {
         let mut made = Self {
             tails: Interned::default(),
             nodes: TailNodes::default(),
+            mask_nodes: MaskNodes::default(),
+            pending: PendingSets::default(),
             without: GrowingMap::default(),
             texts: GrowingMap::default(),
             bytes: 0,
@@ -67,6 +69,8 @@ impl Tails {
     pub(in crate::masks) fn memory_bytes(&self) -> usize {
         self.tails.memory_bytes()
             + self.nodes.memory_bytes()
+            + self.mask_nodes.memory_bytes()
+            + self.pending.memory_bytes()
             + self.without.memory_bytes()
             + self.texts.memory_bytes()
             + self.bytes
@@ -74,6 +78,11 @@ impl Tails {
 
     pub(super) fn get(&self, id: TailId) -> &Tail {
         self.tails.get(id.0)
+    }
+
+    /// What a mask is made of.
+    pub(in crate::masks) fn components(&self, id: ComponentsId) -> &[Component] {
+        self.mask_nodes.components(id)
     }
 
     /// The tokens of a tail.
@@ -94,6 +103,8 @@ impl Tails {
     /// Forgets all but the tails themselves: what they were found by is numbers into pieces that are no more.
     pub(in crate::masks) fn forget(&mut self) {
         self.nodes = TailNodes::default();
+        self.mask_nodes = MaskNodes::default();
+        self.pending = PendingSets::default();
         self.without = GrowingMap::default();
         self.texts = GrowingMap::default();
     }
@@ -126,20 +137,20 @@ impl Tails {
         found
     }
 
-    /// The tail of the tokens of two, of what is left of which the lengths are those `at_front`, or as they are.
-    pub(super) fn union(&mut self, one: TailId, other: TailId, at_front: bool) -> TailId {
-        match (one, other) {
-            (_, TailId::NOTHING) => return one,
-            (TailId::NOTHING, _) if !at_front => return other,
+    /// The tail of the tokens of several, of what is left of which the lengths are those `at_front`, or as they are.
+    pub(super) fn union(&mut self, one: TailId, others: &[TailId], at_front: bool) -> TailId {
+        match (one, others) {
+            (_, []) => return one,
+            (TailId::NOTHING, &[other]) if !at_front => return other,
             _ => {}
         }
-        let (of_one, of_other) = (self.get(one), self.get(other));
-        let tokens = of_one.tokens.iter().chain(&of_other.tokens);
+        let all = || std::iter::once(one).chain(others.iter().copied()).map(|id| self.get(id));
+        let tokens = all().flat_map(|tail| &tail.tokens);
         let mut tokens: Vec<_> =
             tokens.map(|&(token, left)| (token, if at_front { 0 } else { left })).collect();
         tokens.sort_unstable();
         tokens.dedup();
-        let mut stayed = [&*of_one.stayed, &*of_other.stayed].concat();
+        let mut stayed: Vec<_> = all().flat_map(|tail| &tail.stayed).copied().collect();
         stayed.sort_unstable();
         stayed.dedup();
         self.intern(Tail { tokens: tokens.into(), stayed: stayed.into() })

@@ -11,8 +11,8 @@ use hashbrown::{HashMap, HashSet};
 
 use super::level::{Fixed, Growing, LevelMemory};
 use super::lexemes::Lexeme;
+use super::read_nodes::{ReadNode, ReadNodeId};
 use super::suffixes::SuffixId;
-use super::tail_nodes::TailNodeId;
 use super::{Lexemes, PieceId, Pieces, TailId, Tails, Unread};
 use crate::Budget;
 use crate::TerminalId;
@@ -32,7 +32,7 @@ pub(crate) struct TailsAhead {
     /// By terminal, where it may end within tokens.
     places: HashMap<TerminalId, Arc<[SuffixId]>>,
     open: VecDeque<Open>,
-    seen: HashSet<(TailNodeId, StateId)>,
+    seen: HashSet<(ReadNodeId, StateId)>,
     /// The states so many states below one.
     below: HashMap<(StateId, u32), Arc<[StateId]>>,
     spare: Vec<LevelMemory>,
@@ -50,7 +50,7 @@ struct Open {
 #[derive(Clone, Copy, Debug)]
 enum After {
     Place(SuffixId),
-    Node(TailNodeId),
+    Node(ReadNodeId),
 }
 
 /// At most so many wait to be looked at; others are left to be found out when they are asked for.
@@ -158,11 +158,10 @@ impl TailsAhead {
             return Ok(Looked::Place);
         };
         let node = match after {
-            After::Place(place) => growing.first_node(fixed, place, state)?,
-            After::Node(node) => growing.next_node(fixed, node, state)?,
+            After::Place(place) => growing.first_tail(fixed, place, state)?,
+            After::Node(node) => growing.next_tail(fixed, node, state)?,
         };
-        let nodes = &growing.tails.nodes;
-        let (tail, missing) = (nodes.tail(node), nodes.missing(node));
+        let &ReadNode { said: (tail, _), missing, .. } = growing.tails.nodes.get(node);
         self.open.pop_front();
         if missing > 0 && self.open.len() < MAX_OPEN {
             for &below in &*self.below(state, missing) {

@@ -1,9 +1,8 @@
-//! The top of a stack, read as deep as reductions ask.
+//! The top of a stack, and what the parser puts on it.
 
 use hashbrown::HashMap;
 
 use super::Unread;
-use crate::glr::StackNode;
 use crate::lr::{StateId, Tables};
 use crate::{LimitError, NonterminalId, TerminalId};
 
@@ -11,20 +10,10 @@ use crate::{LimitError, NonterminalId, TerminalId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct TopId(u32);
 
-/// Stacks above one that is known as far as it was read. What is below is read when a reduction gets there.
-pub(super) struct Tops<'s> {
+/// Stacks above one of which only the topmost state is known.
+#[derive(Debug)]
+pub(super) struct Tops {
     memory: TopsMemory,
-    /// What is below the lowest entry that was read.
-    below: Below<'s>,
-    lowest: TopId,
-}
-
-/// What is below a stack that is known only in part.
-pub(super) enum Below<'s> {
-    /// What is below an entry of a parser's stacks, down one way where they part; nothing below none.
-    Entry(Option<StackNode<'s>>),
-    /// That is not known.
-    Unknown,
 }
 
 /// What is asked for is below what is known of a stack.
@@ -42,11 +31,9 @@ pub(super) struct Unfinished {
 /// The memory of [`Tops`], kept from one to the next.
 #[derive(Debug, Default)]
 pub(super) struct TopsMemory {
-    /// By id: the top state and the stack without it; `None` at the bottom and below what was read.
+    /// By id: the top state and the stack without it; `None` for the one that is known.
     entries: Vec<(StateId, Option<TopId>)>,
     ids: HashMap<(StateId, TopId), TopId>,
-    /// The states that were read, from the top.
-    read: Vec<StateId>,
     work: Vec<TopId>,
     unfinished: Vec<Unfinished>,
 }
@@ -57,18 +44,13 @@ pub(super) type Shift = (TerminalId, TopId, StateId);
 /// As many tops as there may be before one terminal.
 const MAX_TOPS: usize = 10_000;
 
-impl<'s> Tops<'s> {
-    /// The stack that begins with `states`, below the last of which is `below`.
-    pub(super) fn new(mut memory: TopsMemory, states: &[StateId], below: Below<'s>) -> Self {
+impl Tops {
+    /// The stack with this state on top.
+    pub(super) fn new(mut memory: TopsMemory, top: StateId) -> Self {
         memory.entries.clear();
         memory.ids.clear();
-        memory.read.clear();
-        memory.read.extend_from_slice(states);
-        for (&state, at) in states.iter().zip(1..) {
-            let below = (at < states.len()).then_some(TopId(at as u32));
-            memory.entries.push((state, below));
-        }
-        Self { memory, below, lowest: TopId(states.len() as u32 - 1) }
+        memory.entries.push((top, None));
+        Self { memory }
     }
 
     /// The whole stack.
@@ -85,14 +67,15 @@ impl<'s> Tops<'s> {
     ///
     /// # Errors
     /// Where that is not known.
-    pub(super) fn below(&mut self, stack: TopId) -> Result<Option<TopId>, Deeper> {
-        match self.memory.entries[stack.0 as usize].1 {
-            Some(below) => Ok(Some(below)),
-            None => self.read_on(stack),
+    pub(super) fn below(&self, stack: TopId) -> Result<Option<TopId>, Deeper> {
+        match self.memory.entries[stack.0 as usize] {
+            (_, Some(below)) => Ok(Some(below)),
+            (StateId::START, None) => Ok(None),
+            (_, None) => Err(Deeper),
         }
     }
 
-    /// The memory, with the states that were read.
+    /// The memory.
     pub(super) fn finish(self) -> TopsMemory {
         self.memory
     }
@@ -174,7 +157,7 @@ impl<'s> Tops<'s> {
     ///
     /// # Errors
     /// How many states are to be read for that, where they are not known.
-    fn pop(&mut self, stack: TopId, count: usize) -> Result<Option<TopId>, u32> {
+    fn pop(&self, stack: TopId, count: usize) -> Result<Option<TopId>, u32> {
         let mut at = stack;
         for popped in 0..count {
             match self.below(at) {
@@ -184,26 +167,5 @@ impl<'s> Tops<'s> {
             }
         }
         Ok(Some(at))
-    }
-
-    /// Reads one more state, below `at`.
-    fn read_on(&mut self, at: TopId) -> Result<Option<TopId>, Deeper> {
-        debug_assert_eq!(at, self.lowest, "all else is above it");
-        let Below::Entry(entry) = &mut self.below else { return Err(Deeper) };
-        *entry = entry.and_then(|entry| entry.below().next());
-        let Some(state) = entry.map(StackNode::state) else { return Ok(None) };
-        let id = TopId(self.memory.entries.len() as u32);
-        self.memory.entries.push((state, None));
-        self.memory.entries[at.0 as usize].1 = Some(id);
-        self.memory.read.push(state);
-        self.lowest = id;
-        Ok(Some(id))
-    }
-}
-
-impl TopsMemory {
-    /// The states that were read, from the top.
-    pub(super) fn read(&self) -> &[StateId] {
-        &self.read
     }
 }
