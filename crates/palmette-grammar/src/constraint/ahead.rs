@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::{Engine, GrammarConstraint};
-use crate::masks::TailsAhead;
+use crate::masks::{Ahead, StacksAhead};
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -168,8 +168,8 @@ impl GrammarConstraint {
             frontier.add(&self.recognizer, &alike, start, scratch)?;
         }
         completion.open = frontier.len();
-        let mut tails = match self.prepare_parts(limits, budget) {
-            Ok(tails) => tails,
+        let mut stacks = match self.prepare_parts(limits, budget) {
+            Ok(stacks) => stacks,
             Err(RecognizerError::Interrupted(why)) => {
                 completion.stopped = Some(why.into());
                 return Ok(completion);
@@ -184,9 +184,11 @@ impl GrammarConstraint {
                 break;
             }
             visits += 1;
-            let visited = self.visit(open, &alike, frontier, scratch, budget);
+            let visited = self.visit(open, &alike, frontier, &mut stacks, scratch, budget);
             let visited = visited.and_then(|prepared| {
-                self.prepare_tails(&mut tails, TAILS_A_VISIT, u32::MAX, limits, budget)?;
+                for (which, number) in AFTER_A_VISIT {
+                    self.prepare_stacks(&mut stacks, which, number, u32::MAX, limits, budget)?;
+                }
                 Ok(prepared)
             });
             match visited {
@@ -200,10 +202,12 @@ impl GrammarConstraint {
             completion.open = frontier.len();
             report(&completion);
         }
-        if completion.stopped.is_none()
-            && let Err(why) = self.prepare_tails(&mut tails, usize::MAX, u32::MAX, limits, budget)
-        {
-            completion.stopped = Some(why.into());
+        for which in [Ahead::Masks, Ahead::Tails] {
+            if completion.stopped.is_none() {
+                let all = (usize::MAX, u32::MAX);
+                let ended = self.prepare_stacks(&mut stacks, which, all.0, all.1, limits, budget);
+                completion.stopped = ended.err().map(CompletionStop::from);
+            }
         }
         Ok(completion)
     }
@@ -214,30 +218,32 @@ impl GrammarConstraint {
         &self,
         limits: &CompletionLimits,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<TailsAhead>, RecognizerError> {
+    ) -> Result<Option<StacksAhead>, RecognizerError> {
         let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };
         let recognizer = &*self.recognizer;
         automaton.prepare_pieces(recognizer, limits.bytes, budget)?;
-        let mut tails = automaton.tails_ahead(recognizer);
-        self.prepare_tails(&mut tails, usize::MAX, FIRST_STEPS, limits, budget)?;
+        let mut stacks = automaton.stacks_ahead(recognizer);
+        self.prepare_stacks(&mut stacks, Ahead::Tails, usize::MAX, FIRST_STEPS, limits, budget)?;
         automaton.prepare_lexer(recognizer, limits.bytes, budget)?;
-        Ok(tails)
+        Ok(stacks)
     }
 
-    /// Finds out so many tails to which at most `most` steps lead.
-    fn prepare_tails(
+    /// Finds out so much of what stacks say, as far as at most `most` steps lead there.
+    fn prepare_stacks(
         &self,
-        tails: &mut Option<TailsAhead>,
+        stacks: &mut Option<StacksAhead>,
+        which: Ahead,
         number: usize,
         most: u32,
         limits: &CompletionLimits,
         budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted> {
-        let (Engine::Automaton(automaton), Some(tails)) = (&self.engine, tails) else {
+        let (Engine::Automaton(automaton), Some(stacks)) = (&self.engine, stacks) else {
             return Ok(());
         };
+        let recognizer = &*self.recognizer;
         for _ in 0..number {
-            if !automaton.prepare_tail(&self.recognizer, tails, most, limits.bytes, budget)? {
+            if !automaton.prepare_stack(recognizer, stacks, which, most, limits.bytes, budget)? {
                 break;
             }
         }
@@ -250,6 +256,7 @@ impl GrammarConstraint {
         mut open: Open,
         alike: &Alike,
         frontier: &mut Frontier,
+        stacks: &mut Option<StacksAhead>,
         scratch: &mut RecognizerScratch,
         budget: &mut Budget<'_>,
     ) -> Result<bool, RecognizerError> {
@@ -282,6 +289,9 @@ impl GrammarConstraint {
                 }
             };
             open.is_prepared = true;
+            if let (Engine::Automaton(automaton), Some(stacks)) = (&self.engine, stacks) {
+                automaton.add_ahead(&open.position, stacks);
+            }
             worth = match before - budget.left() {
                 _ if !is_new => Worth::Nothing,
                 ..LITTLE_WORK => Worth::Little,
@@ -306,11 +316,12 @@ impl GrammarConstraint {
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;
 
-/// Tails to which more steps lead are found out between visits of positions: there may be many, and a visit finds out those that it needs.
+/// What tails say that more steps lead to is found out between visits of positions: there may be much, and a visit finds out what it needs.
 const FIRST_STEPS: u32 = 5;
 
-/// How many of these are found out after a visit, of which one takes several times as long.
-const TAILS_A_VISIT: usize = 2;
+/// How much of that is found out after a visit, of which one takes several times as long, and how much of what stacks unlike those that are
+/// visited say of its lexeme.
+const AFTER_A_VISIT: [(Ahead, usize); 2] = [(Ahead::Tails, 2), (Ahead::Masks, 8)];
 
 /// How many positions are visited between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;

@@ -12,5 +12,5 @@ mod walk;
 
 pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, UNREAD};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
-pub(crate) use pieces::TailsAhead;
+pub(crate) use pieces::{Ahead, StacksAhead};
 pub use walk::{TrieWalk, WalkScratch};

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use super::slices::MAX_PIECE_BYTES;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
 use crate::lexer::LexerState;
-use crate::masks::pieces::{PiecesAhead, TailsAhead, Unread};
+use crate::masks::pieces::{Ahead, PiecesAhead, StacksAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, TerminalId};
 
@@ -132,11 +132,11 @@ impl MaskAutomaton {
         Ok(())
     }
 
-    /// How tokens go on where lexemes end, on all stacks as far as that depends on them; `None` where lexemes compete.
-    pub(crate) fn tails_ahead(&self, recognizer: &Recognizer) -> Option<TailsAhead> {
+    /// What all stacks say of tokens, nothing of which was looked at yet; `None` where lexemes compete.
+    pub(crate) fn stacks_ahead(&self, recognizer: &Recognizer) -> Option<StacksAhead> {
         let lexer = recognizer.lexer();
         let independent = lexer.remainders(lexer.start(), |left| left.independent);
-        independent.then(|| TailsAhead::new(recognizer.parser().tables()))
+        independent.then(|| StacksAhead::new(recognizer.parser().tables()))
     }
 
     /// Finds out one of them; tells whether there was one to which at most `most` steps lead, and memory for it: what is known of masks
@@ -144,15 +144,16 @@ impl MaskAutomaton {
     ///
     /// # Errors
     /// When the budget is used up.
-    pub(crate) fn prepare_tail(
+    pub(crate) fn prepare_stack(
         &self,
         recognizer: &Recognizer,
-        ahead: &mut TailsAhead,
+        ahead: &mut StacksAhead,
+        which: Ahead,
         most: u32,
         max_bytes: usize,
         budget: &mut Budget<'_>,
     ) -> Result<bool, Interrupted> {
-        if ahead.steps().is_none_or(|next| next > most) {
+        if ahead.steps(which).is_none_or(|next| next > most) {
             return Ok(false);
         }
         let mut tries = 0;
@@ -162,16 +163,21 @@ impl MaskAutomaton {
             if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
                 return Ok(false);
             }
-            let looked = memo.look_at_tail(recognizer, &self.vocabulary, ahead, budget);
+            let looked = memo.look_at_stack(recognizer, &self.vocabulary, which, ahead, budget);
             drop(memo);
             match looked {
                 Err(Unread::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {}
                 Err(_) => {
-                    ahead.skip();
+                    ahead.skip(which);
                     return Ok(true);
                 }
                 Ok(()) => return Ok(true),
             }
         }
+    }
+
+    /// Adds the lexemes in progress at a position that was prepared to what is to be looked at.
+    pub(crate) fn add_ahead(&self, position: &Position, ahead: &mut StacksAhead) {
+        self.memo.read().unwrap_or_else(PoisonError::into_inner).add_ahead(position, ahead);
     }
 }

@@ -15,8 +15,8 @@ use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::masks::chunks::SparseChunks;
 use crate::masks::pieces::{
-    Component, Gathered, Lexemes, Look, Looked, PieceId, Reading, ReadingMemory, Tails, TailsAhead,
-    Unread,
+    Ahead, Component, ComponentsId, Gathered, Lexemes, Look, Looked, PieceId, Reading,
+    ReadingMemory, StacksAhead, Tails, Unread,
 };
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, Stacks};
@@ -276,11 +276,22 @@ impl Memo {
             memory: &mut self.reading,
             budget,
         };
-        let id = reading.find(lexer, states, lowest)?;
-        if let Some(known) = in_pieces.composed.get(id) {
+        let made_of = reading.find(lexer, states, lowest)?;
+        self.compose(vocabulary, made_of, budget)
+    }
+
+    /// The mask that is made of some components.
+    fn compose(
+        &mut self,
+        vocabulary: &VocabularySlices,
+        made_of: ComponentsId,
+        budget: &mut Budget<'_>,
+    ) -> Result<MaskId, Unread> {
+        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        if let Some(known) = in_pieces.composed.get(made_of) {
             return Ok(known);
         }
-        let (components, num_words) = (self.tails.components(id), vocabulary.num_words());
+        let (components, num_words) = (self.tails.components(made_of), vocabulary.num_words());
         self.parts.clear();
         let mut num_tokens = 0;
         // Nobody waits for what is found ahead: then what stays is one row, of which less is read later.
@@ -321,16 +332,17 @@ impl Memo {
             self.masks.insert_parts(&self.parts, &self.tails, &mut self.words);
             self.masks.intern(&self.words)
         };
-        in_pieces.composed.insert(id, mask);
+        in_pieces.composed.insert(made_of, mask);
         Ok(mask)
     }
 
-    /// Finds out one more tail ahead of time.
-    pub(super) fn look_at_tail(
+    /// Finds out ahead of time what one more stack says.
+    pub(super) fn look_at_stack(
         &mut self,
         recognizer: &Recognizer,
         vocabulary: &VocabularySlices,
-        ahead: &mut TailsAhead,
+        which: Ahead,
+        ahead: &mut StacksAhead,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
@@ -342,11 +354,26 @@ impl Memo {
             tails: &mut self.tails,
             budget,
         };
-        if let Looked::Tail(tail) = ahead.look(look)? {
-            let (masks, gathered) = (&mut self.masks, &mut self.gathered);
-            in_pieces.stay(masks, gathered, vocabulary, self.tails.stayed(tail), budget)?;
+        match ahead.look(which, look)? {
+            Looked::Place => {}
+            Looked::Tail(tail) => {
+                let (masks, gathered) = (&mut self.masks, &mut self.gathered);
+                in_pieces.stay(masks, gathered, vocabulary, self.tails.stayed(tail), budget)?;
+            }
+            Looked::Mask(made_of) => {
+                self.compose(vocabulary, made_of, budget)?;
+            }
         }
         Ok(())
+    }
+
+    /// Adds the lexemes in progress at a position to what is to be looked at.
+    pub(super) fn add_ahead(&self, position: &Position, ahead: &mut StacksAhead) {
+        for Branch { lexer, stacks, .. } in position.branches() {
+            if let Some(alike) = self.alike.get(lexer.0 as usize).copied().flatten() {
+                stacks.tops().for_each(|top| ahead.add(alike, top.state()));
+            }
+        }
     }
 
     /// Finds out ahead of time what is left of terminals in a state of the lexer.

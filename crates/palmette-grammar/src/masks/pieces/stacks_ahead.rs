@@ -1,8 +1,8 @@
-//! How tokens go on where lexemes end, found out before it is asked for.
+//! What stacks say of tokens, found out before it is asked for.
 //!
-//! Positions of texts are many; what decides [how tokens go on](super::tail_nodes) is few: the place, of which a terminal has some, and
-//! some states from the top of the stack. Any way through the parser's states back to the first is a stack, so all that may come is
-//! found by going back.
+//! Positions of texts are many; what decides how tokens go on is little: the [place](super::tail_nodes), of which a terminal has some, or the
+//! [lexeme in progress](super::mask_nodes), and some states from the top of the stack. Any way through the parser's states back to the
+//! first is a stack, so all that may come is found by going back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use super::level::{Fixed, Growing, LevelMemory};
 use super::lexemes::Lexeme;
 use super::read_nodes::{ReadNode, ReadNodeId};
 use super::suffixes::SuffixId;
-use super::{Lexemes, PieceId, Pieces, TailId, Tails, Unread};
+use super::{ComponentsId, Lexemes, PieceId, Pieces, TailId, Tails, Unread};
 use crate::Budget;
 use crate::TerminalId;
+use crate::lexer::LexerState;
 use crate::lr::{StateId, Tables};
 use crate::recognizer::Recognizer;
 use crate::vocabulary::VocabularyTrie;
 
 /// Nodes to be looked at, those after fewer states first.
 #[derive(Debug)]
-pub(crate) struct TailsAhead {
+pub(crate) struct StacksAhead {
     /// What places are numbers into, once there are some.
     pieces: Option<Arc<Pieces>>,
     /// By state, those from which it is reached.
@@ -31,11 +32,28 @@ pub(crate) struct TailsAhead {
     states: VecDeque<(TerminalId, StateId)>,
     /// By terminal, where it may end within tokens.
     places: HashMap<TerminalId, Arc<[SuffixId]>>,
-    open: VecDeque<Open>,
-    seen: HashSet<(ReadNodeId, StateId)>,
+    tails: Queue,
+    masks: Queue,
+    /// Lexemes in progress, with topmost states.
+    in_progress: HashSet<(LexerState, StateId)>,
     /// The states so many states below one.
     below: HashMap<(StateId, u32), Arc<[StateId]>>,
     spare: Vec<LevelMemory>,
+}
+
+/// Which nodes are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// Those of places where terminals end.
+    Tails,
+    /// Those of lexemes in progress that [were added](StacksAhead::add).
+    Masks,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    open: VecDeque<Open>,
+    seen: HashSet<(ReadNodeId, StateId)>,
 }
 
 /// A node that may not be known.
@@ -50,7 +68,20 @@ struct Open {
 #[derive(Clone, Copy, Debug)]
 enum After {
     Place(SuffixId),
+    InProgress(LexerState),
     Node(ReadNodeId),
+}
+
+impl Queue {
+    /// Adds what comes after a node, unless that is too much.
+    fn add(&mut self, node: ReadNodeId, below: &[StateId], steps: u32) {
+        if self.open.len() < MAX_OPEN {
+            let seen = &mut self.seen;
+            let new = below.iter().filter(|&&state| seen.insert((node, state)));
+            let open = |&state| Open { after: After::Node(node), state, steps: steps + 1 };
+            self.open.extend(new.map(open));
+        }
+    }
 }
 
 /// At most so many wait to be looked at; others are left to be found out when they are asked for.
@@ -59,10 +90,12 @@ const MAX_OPEN: usize = 1 << 17;
 /// What was looked at.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::masks) enum Looked {
-    /// Where a terminal may end, which adds more to be looked at.
+    /// What adds more to be looked at.
     Place,
-    /// A node, whose tail this is.
+    /// A place's node, whose tail this is.
     Tail(TailId),
+    /// What a mask is made of.
+    Mask(ComponentsId),
 }
 
 /// What a look is given.
@@ -75,7 +108,7 @@ pub(in crate::masks) struct Look<'a, 'b> {
     pub(in crate::masks) budget: &'a mut Budget<'b>,
 }
 
-impl TailsAhead {
+impl StacksAhead {
     /// All of a grammar.
     pub(in crate::masks) fn new(tables: &Tables) -> Self {
         let mut above = vec![Vec::new(); tables.num_states()];
@@ -101,30 +134,49 @@ impl TailsAhead {
             above,
             states,
             places: HashMap::new(),
-            open: VecDeque::new(),
-            seen: HashSet::new(),
+            tails: Queue::default(),
+            masks: Queue::default(),
+            in_progress: HashSet::new(),
             below: HashMap::new(),
             spare: Vec::new(),
         }
     }
 
-    /// How many steps lead to the next one; `None` where there is no other.
-    pub(in crate::masks) fn steps(&self) -> Option<u32> {
-        if !self.states.is_empty() {
-            return Some(0);
+    /// Adds a lexeme in progress on stacks with this topmost state.
+    pub(in crate::masks) fn add(&mut self, lexer: LexerState, top: StateId) {
+        if self.masks.open.len() < MAX_OPEN && self.in_progress.insert((lexer, top)) {
+            self.masks.open.push_back(Open {
+                after: After::InProgress(lexer),
+                state: top,
+                steps: 1,
+            });
         }
-        self.open.front().map(|open| open.steps)
+    }
+
+    /// How many steps lead to the next one; `None` where there is no other.
+    pub(in crate::masks) fn steps(&self, which: Ahead) -> Option<u32> {
+        let queue = match which {
+            Ahead::Tails if !self.states.is_empty() => return Some(0),
+            Ahead::Tails => &self.tails,
+            Ahead::Masks => &self.masks,
+        };
+        queue.open.front().map(|open| open.steps)
     }
 
     /// Looks at one more; leaves all out where places have become numbers into other pieces, as they do once these take too much memory.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
-    pub(in crate::masks) fn look(&mut self, look: Look<'_, '_>) -> Result<Looked, Unread> {
+    pub(in crate::masks) fn look(
+        &mut self,
+        which: Ahead,
+        look: Look<'_, '_>,
+    ) -> Result<Looked, Unread> {
         let pieces = Arc::clone(look.lexemes.pieces());
         if !Arc::ptr_eq(self.pieces.get_or_insert_with(|| Arc::clone(&pieces)), &pieces) {
             self.states.clear();
-            self.open.clear();
+            self.tails.open.clear();
+            self.masks.open.clear();
         }
         let lexemes = Arc::clone(look.lexemes.all());
         let fixed = Fixed {
@@ -141,7 +193,9 @@ impl TailsAhead {
             spare: &mut self.spare,
         };
         growing.budget.spend(1)?;
-        if let Some(&(terminal, state)) = self.states.front() {
+        if which == Ahead::Tails
+            && let Some(&(terminal, state)) = self.states.front()
+        {
             let places = match self.places.get(&terminal) {
                 Some(known) => Arc::clone(known),
                 None => {
@@ -150,31 +204,48 @@ impl TailsAhead {
                 }
             };
             let open = |&place| Open { after: After::Place(place), state, steps: 1 };
-            self.open.extend(places.iter().map(open));
+            self.tails.open.extend(places.iter().map(open));
             self.states.pop_front();
             return Ok(Looked::Place);
         }
-        let Some(&Open { after, state, steps }) = self.open.front() else {
+        let queue = match which {
+            Ahead::Tails => &mut self.tails,
+            Ahead::Masks => &mut self.masks,
+        };
+        let Some(&Open { after, state, steps }) = queue.open.front() else {
             return Ok(Looked::Place);
         };
-        let node = match after {
-            After::Place(place) => growing.first_tail(fixed, place, state)?,
-            After::Node(node) => growing.next_tail(fixed, node, state)?,
+        let (node, missing, looked) = match which {
+            Ahead::Tails => {
+                let node = match after {
+                    After::Place(place) => growing.first_tail(fixed, place, state)?,
+                    After::InProgress(_) => unreachable!("it is a mask's"),
+                    After::Node(node) => growing.next_tail(fixed, node, state)?,
+                };
+                let &ReadNode { said: (tail, _), missing, .. } = growing.tails.nodes.get(node);
+                (node, missing, Looked::Tail(tail))
+            }
+            Ahead::Masks => {
+                let node = match after {
+                    After::Place(_) => unreachable!("it is a tail's"),
+                    After::InProgress(lexer) => growing.first_mask(fixed, lexer, state)?,
+                    After::Node(node) => growing.next_mask(fixed, node, state)?,
+                };
+                let &ReadNode { said, missing, .. } = growing.tails.mask_nodes.get(node);
+                (node, missing, Looked::Mask(said))
+            }
         };
-        let &ReadNode { said: (tail, _), missing, .. } = growing.tails.nodes.get(node);
-        self.open.pop_front();
-        if missing > 0 && self.open.len() < MAX_OPEN {
-            for &below in &*self.below(state, missing) {
-                if self.seen.insert((node, below)) {
-                    self.open.push_back(Open {
-                        after: After::Node(node),
-                        state: below,
-                        steps: steps + 1,
-                    });
-                }
+        queue.open.pop_front();
+        let mut ends = true;
+        if missing > 0 {
+            let below = self.below(state, missing);
+            ends = below.is_empty();
+            match which {
+                Ahead::Tails => self.tails.add(node, &below, steps),
+                Ahead::Masks => self.masks.add(node, &below, steps),
             }
         }
-        Ok(Looked::Tail(tail))
+        Ok(if ends { looked } else { Looked::Place })
     }
 
     /// The states that may be so many states below one.
@@ -194,9 +265,11 @@ impl TailsAhead {
     }
 
     /// Leaves out what the last call was to look at.
-    pub(in crate::masks) fn skip(&mut self) {
-        if self.states.pop_front().is_none() {
-            self.open.pop_front();
+    pub(in crate::masks) fn skip(&mut self, which: Ahead) {
+        match which {
+            Ahead::Tails if !self.states.is_empty() => _ = self.states.pop_front(),
+            Ahead::Tails => _ = self.tails.open.pop_front(),
+            Ahead::Masks => _ = self.masks.open.pop_front(),
         }
     }
 }
