@@ -137,6 +137,10 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for top in stacks.tops() {
+            if let Some(mask) = self.composed(lexer, top) {
+                found.insert(mask);
+                continue;
+            }
             let node = self.nodes.top(lexer, top.state()).ok_or(Missing::Top(lexer, top))?;
             let (mut above, mut node) = (top, node);
             loop {
@@ -154,6 +158,12 @@ impl Memo {
             }
         }
         Ok(())
+    }
+
+    /// The mask of a stack, if one that says the same was composed.
+    fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<MaskId> {
+        let in_pieces = self.in_pieces.as_ref()?;
+        in_pieces.composed.get(self.tails.made_of(lexer, stack)?)
     }
 
     /// Finds the masks of the stacks that part below an entry.

@@ -35,6 +35,16 @@ impl MaskNodes {
         self.nodes.get(id)
     }
 
+    /// The node of a lexeme in progress on stacks with this topmost state, if it is known.
+    pub(super) fn first(&self, lexer: LexerState, top: StateId) -> Option<ReadNodeId> {
+        self.nodes.first(lexer.0 as usize, top)
+    }
+
+    /// The node after the state that decides how one goes on, if it is known.
+    pub(super) fn next(&self, node: ReadNodeId, state: StateId) -> Option<ReadNodeId> {
+        self.nodes.next(node, state)
+    }
+
     pub(super) fn components(&self, id: ComponentsId) -> &[Component] {
         self.components.get(id.0)
     }
@@ -59,7 +69,7 @@ impl Growing<'_, '_> {
         lexer: LexerState,
         top: StateId,
     ) -> Result<ReadNodeId, Unread> {
-        match self.tails.mask_nodes.nodes.first(lexer.0 as usize, top) {
+        match self.tails.mask_nodes.first(lexer, top) {
             Some(known) => Ok(known),
             None => self.find_first_mask(fixed, lexer, top),
         }
@@ -90,7 +100,7 @@ impl Growing<'_, '_> {
         node: ReadNodeId,
         state: StateId,
     ) -> Result<ReadNodeId, Unread> {
-        match self.tails.mask_nodes.nodes.next(node, state) {
+        match self.tails.mask_nodes.next(node, state) {
             Some(known) => Ok(known),
             None => self.find_next_mask(fixed, node, state),
         }
