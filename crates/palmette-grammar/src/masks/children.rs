@@ -30,6 +30,16 @@ impl<N: Copy> Children<N> {
         }
     }
 
+    /// All of them, ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (StateId, N)> {
+        let (one, many) = match self {
+            Self::None => (None, &[] as &[_]),
+            &Self::One(state, child) => (Some((state, child)), &[] as _),
+            Self::Many(children) => (None, children.as_slice()),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+
     /// Adds a child that is not there; gives how much memory more it takes.
     pub(super) fn insert(&mut self, state: StateId, child: N) -> usize {
         let entry = size_of::<(StateId, N)>();

@@ -7,10 +7,11 @@ mod hash_index;
 mod interned;
 mod mask_row;
 mod pieces;
+mod read_nodes;
 mod stack_trees;
 mod walk;
 
-pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, UNREAD};
+pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, SavedReading, UNREAD};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
 pub(crate) use pieces::{Ahead, StacksAhead};
 pub use walk::{TrieWalk, WalkScratch};

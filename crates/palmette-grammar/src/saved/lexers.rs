@@ -29,7 +29,9 @@ impl LexerSteps {
         let alike: HashMap<LexerState, LexerState> = memo.alike.iter().copied().collect();
         let mut wanted: HashSet<LexerState> =
             memo.alike.iter().flat_map(|&(state, alike)| [state, alike]).collect();
-        wanted.extend(memo.nodes.iter().filter_map(|node| match node.above {
+        let above = memo.nodes.iter().map(|node| node.above);
+        let above = above.chain(memo.reading.edges.iter().map(|&(from, ..)| from));
+        wanted.extend(above.filter_map(|above| match above {
             Above::Lexer(state) => Some(state),
             Above::Node(_) => None,
         }));

@@ -11,13 +11,15 @@
 //!
 //! | section | contents |
 //! |---|---|
-//! | 0 | u64: the vocabulary's fingerprint (2), its size, a hash of the parser's tables, then how many entries sections 2 to 6 have |
+//! | 0 | u64: the vocabulary's fingerprint (2), its size, a hash of the parser's tables, then how many entries sections 2 to 8 have |
 //! | 1 | the grammar |
 //! | 2 | lexer states after the first, `[n, 4]` u32: an earlier one, how it is left (0 by a byte, 1 by the end of a lexeme, 2 to the one that stands for it), the byte or the end's number, a hash of the state |
 //! | 3 | lexer states and those that stand for them, `[n, 2]` u32 |
-//! | 4 | nodes, `[n, 5]` u32: 0 and a lexer state or 1 and an earlier node, the parser's state, the mask (2^32 - 1: unread), how many tokens are undecided |
+//! | 4 | stacks by their first states, `[n, 5]` u32: 0 and a lexer state or 1 and an earlier node, the parser's state, the mask (2^32 - 1: unread), how many tokens are undecided |
 //! | 5 | undecided tokens of all nodes, u32 |
 //! | 6 | masks, `[n, words]` u32 |
+//! | 7 | nodes of the automaton that reads stacks, `[n, 2]` u32: how many states they skip and read, the mask (2^32 - 1: not known) |
+//! | 8 | its edges, `[n, 4]` u32: 0 and a lexer state or 1 and a node, the parser's state, the node there |
 //!
 //! Every number is checked when a file is opened. Whoever can write a file decides what its masks allow, as with any program; but
 //! no file makes its reader do more than give wrong masks.
@@ -35,15 +37,16 @@ use bytes::Bytes;
 use palmette_core::{TokenId, Vocabulary, mask};
 use palmette_storage::{Array, Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};
 
+use crate::lexer::LexerState;
 use crate::lr::{StateId, Tables};
-use crate::masks::{Above, SavedMemo, SavedNode, UNREAD, VocabularySlices};
+use crate::masks::{Above, SavedMemo, SavedNode, SavedReading, UNREAD, VocabularySlices};
 use crate::recognizer::{CompileError, RecognizerError};
 use crate::vocabulary::VocabularyFingerprint;
 use crate::{Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits};
 use lexers::{LexerSteps, STEP_NUMBERS};
 pub(crate) use numbers::Malformed;
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 1 };
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 2 };
 
 const HEAD: u32 = 0;
 const GRAMMAR: u32 = 1;
@@ -52,9 +55,13 @@ const ALIKE: u32 = 3;
 const NODES: u32 = 4;
 const UNDECIDED: u32 = 5;
 const MASKS: u32 = 6;
+const READING: u32 = 7;
+const EDGES: u32 = 8;
 
-const HEAD_NUMBERS: u64 = 9;
+const HEAD_NUMBERS: u64 = 11;
 const NODE_NUMBERS: usize = 5;
+const READING_NUMBERS: usize = 2;
+const EDGE_NUMBERS: usize = 4;
 
 /// A file of a compiled grammar, opened and not compiled yet.
 #[derive(Clone, Debug)]
@@ -68,6 +75,8 @@ pub struct SavedGrammar {
     nodes: Array<u32>,
     undecided: Array<u32>,
     masks: Array<u32>,
+    reading: Array<u32>,
+    edges: Array<u32>,
 }
 
 /// A grammar that was saved, made ready again.
@@ -178,6 +187,18 @@ impl GrammarConstraint {
             undecided.extend(node.undecided.iter().map(|token| token.0));
         }
 
+        let reading: Vec<u32> =
+            memo.reading.nodes.iter().flat_map(|&(missing, mask)| [missing, mask]).collect();
+        let mut edges = Vec::new();
+        for &(from, state, to) in &memo.reading.edges {
+            let from = match from {
+                Above::Lexer(state) => lexer.number(state).map(|state| [0, state]),
+                Above::Node(node) => Some([1, node]),
+            };
+            let Some([kind, from]) = from else { continue };
+            edges.extend([kind, from, state.0, to]);
+        }
+
         let fingerprint = self.vocabulary_slices().fingerprint().0;
         let words = mask::num_words(self.vocabulary().num_tokens()).max(1);
         let steps = lexer.into_numbers();
@@ -191,11 +212,13 @@ impl GrammarConstraint {
             (nodes.len() / NODE_NUMBERS) as u64,
             undecided.len() as u64,
             (memo.masks.len() / words) as u64,
+            (reading.len() / READING_NUMBERS) as u64,
+            (edges.len() / EDGE_NUMBERS) as u64,
         ];
         let mut out = SectionsOut::default();
         out.add_array(&Array::from(head));
         out.add(grammar.into());
-        for numbers in [steps, alike, nodes, undecided, memo.masks] {
+        for numbers in [steps, alike, nodes, undecided, memo.masks, reading, edges] {
             out.add_array(&Array::from(numbers));
         }
         Ok(out)
@@ -221,7 +244,10 @@ impl SavedGrammar {
 
     fn of(file: &SectionsIn) -> Result<Self, ReopenError> {
         let head = file.array::<u64>(HEAD, HEAD_NUMBERS).map_err(Malformed)?;
-        let &[low, high, num_tokens, tables, steps, alike, nodes, undecided, masks] = &*head else {
+        let &[low, high, num_tokens, tables, ref lens @ ..] = &*head else {
+            return Err(Malformed("its head is short".to_owned()).into());
+        };
+        let &[steps, alike, nodes, undecided, masks, reading, edges] = lens else {
             return Err(Malformed("its head is short".to_owned()).into());
         };
         let words = num_tokens.div_ceil(u64::from(u32::BITS));
@@ -239,6 +265,8 @@ impl SavedGrammar {
             nodes: array(NODES, nodes, NODE_NUMBERS as u64)?,
             undecided: array(UNDECIDED, undecided, 1)?,
             masks: array(MASKS, masks, words)?,
+            reading: array(READING, reading, READING_NUMBERS as u64)?,
+            edges: array(EDGES, edges, EDGE_NUMBERS as u64)?,
         })
     }
 
@@ -328,8 +356,38 @@ impl SavedGrammar {
         if undecided.next().is_some() {
             return Err(Malformed("it has tokens of no node".to_owned()).into());
         }
+        memo.reading = self.reading(state, tables.num_states(), num_masks)?;
         check_tokens(&memo, vocabulary.vocabulary())?;
         Ok(Some(memo))
+    }
+
+    /// What stacks say of masks; `state` gives the lexer's states by their numbers in the file.
+    fn reading(
+        &self,
+        state: impl Fn(u32) -> Result<LexerState, Malformed>,
+        num_states: usize,
+        num_masks: usize,
+    ) -> Result<SavedReading, Malformed> {
+        let mut reading = SavedReading::default();
+        for &[missing, mask] in self.reading.as_chunks::<READING_NUMBERS>().0 {
+            if mask as usize >= num_masks && mask != UNREAD {
+                return Malformed::because(format!("it mentions mask {mask} of {num_masks}"));
+            }
+            reading.nodes.push((missing, mask));
+        }
+        let num_nodes = reading.nodes.len();
+        for &[kind, from, top, to] in self.edges.as_chunks::<EDGE_NUMBERS>().0 {
+            let from = match kind {
+                0 => Above::Lexer(state(from)?),
+                1 if (from as usize) < num_nodes => Above::Node(from),
+                _ => return Malformed::because("an edge comes from nothing"),
+            };
+            if top as usize >= num_states || to as usize >= num_nodes {
+                return Malformed::because("an edge mentions what is not there");
+            }
+            reading.edges.push((from, StateId(top), to));
+        }
+        Ok(reading)
     }
 }
 

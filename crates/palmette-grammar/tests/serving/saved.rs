@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::{constraints, filled, vocabulary, walking};
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 1 };
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 2 };
 
 fn reopen(bytes: Vec<u8>, vocabulary: &Arc<VocabularySlices>) -> Result<Reopened, ReopenError> {
     let saved = SavedGrammar::from_bytes(bytes.into())?;
@@ -103,6 +103,22 @@ fn the_file_of_a_completed_grammar_is_complete() {
         let done = constraint.complete(&limits, &AtomicBool::new(false)).unwrap();
         let again = reopen(constraint.to_bytes().unwrap(), &vocabulary).unwrap().constraint;
         assert_eq!(num_nodes(&again), num_nodes(&constraint));
+        // Stacks that were not visited too, of which others told the masks; and once more.
+        let third = reopen(again.to_bytes().unwrap(), &vocabulary).unwrap().constraint;
+        let slow = walking(&constraint, &vocabulary);
+        for tokens in (0..20).map(|seed| walk(&slow, seed, 12)) {
+            let all = [&constraint, &again, &third].map(|constraint| states(constraint, &tokens));
+            for (at, state) in all[0].iter().enumerate() {
+                if is_known(&constraint, state) {
+                    for (constraint, states) in [(&again, &all[1]), (&third, &all[2])] {
+                        assert!(
+                            constraint.automaton().is_none() || is_known(constraint, &states[at])
+                        );
+                        assert_eq!(filled(constraint, &states[at]), filled(&slow, state));
+                    }
+                }
+            }
+        }
         // There is nothing left to be found out.
         assert_eq!(again.complete(&limits, &AtomicBool::new(false)).unwrap(), done);
         assert_eq!(num_nodes(&again), num_nodes(&constraint));
@@ -173,7 +189,7 @@ fn nodes_of_other_parser_tables_are_left_out() {
 fn change(bytes: &[u8], section: u32, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let file = SectionsIn::from_bytes(bytes.to_vec().into(), FORMAT, Check::Whole).unwrap();
     let (mut out, mut change) = (SectionsOut::default(), Some(change));
-    for number in 0..7 {
+    for number in 0..9 {
         let mut bytes = file.section(number).unwrap().to_vec();
         if number == section {
             change.take().expect("one section")(&mut bytes);
@@ -190,7 +206,7 @@ proptest! {
     #[test]
     fn a_hostile_file_is_an_error_or_answers(
         grammar in 0..5_usize,
-        section in 0..7_u32,
+        section in 0..9_u32,
         changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![0..20_u32, any::<u32>()]), 1..5),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {

@@ -8,6 +8,7 @@ use super::explore::Explorer;
 use super::found::FoundMasks;
 use super::masks::{Masks, Part};
 use super::nodes::{Known, NodeId, Nodes};
+use super::restored::Restored;
 use super::rows::{Row, RowId};
 use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
 use crate::glr::StackNode;
@@ -33,6 +34,7 @@ pub(super) struct Memo {
     union_bytes: usize,
     in_pieces: Option<InPieces>,
     pub(super) tails: Tails,
+    pub(super) restored: Restored,
     reading: ReadingMemory,
     gathered: Gathered,
     /// Those of the mask in the making.
@@ -94,6 +96,7 @@ impl Memo {
             + self.union_bytes
             + in_pieces
             + self.tails.memory_bytes()
+            + self.restored.memory_bytes()
     }
 
     /// Writes the mask of a position, or says what it needs.
@@ -162,8 +165,14 @@ impl Memo {
 
     /// The mask of a stack, if one that says the same was composed.
     fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<MaskId> {
-        let in_pieces = self.in_pieces.as_ref()?;
-        in_pieces.composed.get(self.tails.made_of(lexer, stack)?)
+        let said = self.tails.of_masks().said(lexer.0 as usize, stack);
+        let own = said.and_then(|said| self.composed_of(said.made_of));
+        own.or_else(|| self.restored.mask(lexer, stack))
+    }
+
+    /// The mask that is made of some components, if it was composed.
+    pub(super) fn composed_of(&self, made_of: ComponentsId) -> Option<MaskId> {
+        self.in_pieces.as_ref()?.composed.get(made_of)
     }
 
     /// Finds the masks of the stacks that part below an entry.

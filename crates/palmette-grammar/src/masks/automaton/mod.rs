@@ -19,6 +19,7 @@ mod masks;
 mod memo;
 mod nodes;
 mod prepare;
+mod restored;
 mod rows;
 mod saved;
 mod slices;
@@ -31,7 +32,7 @@ use crate::{Budget, Interrupted};
 use found::FoundMasks;
 pub(crate) use memo::MaskId;
 use memo::{Memo, Missing};
-pub(crate) use saved::{Above, SavedMemo, SavedNode, UNREAD};
+pub(crate) use saved::{Above, SavedMemo, SavedNode, SavedReading, UNREAD};
 pub use slices::VocabularySlices;
 
 /// Nodes and masks take at most this much memory unless told otherwise.

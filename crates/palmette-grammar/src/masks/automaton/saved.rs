@@ -2,10 +2,12 @@
 
 use std::sync::PoisonError;
 
+use hashbrown::HashMap;
 use palmette_core::TokenId;
 
 use super::memo::{MaskId, Memo};
 use super::nodes::{Known, NodeId};
+use super::restored::Restored;
 use super::{MaskAutomaton, VocabularySlices};
 use crate::lexer::LexerState;
 use crate::lr::StateId;
@@ -15,10 +17,21 @@ use crate::lr::StateId;
 pub(crate) struct SavedMemo {
     /// Lexer states, each with the one that stands for it.
     pub(crate) alike: Vec<(LexerState, LexerState)>,
-    /// Each after its parent.
+    /// Stacks by their first states, each after its parent.
     pub(crate) nodes: Vec<SavedNode>,
+    pub(crate) reading: SavedReading,
     /// All masks, end to end.
     pub(crate) masks: Vec<u32>,
+}
+
+/// What stacks say of masks: an automaton that reads them from the top.
+#[derive(Debug, Default)]
+pub(crate) struct SavedReading {
+    /// Of how many states below only the last decides how a node goes on, and the number of its mask; [`UNREAD`] where it is not
+    /// known.
+    pub(crate) nodes: Vec<(u32, u32)>,
+    /// Which node comes after which, and after which lexeme in progress, with the state that decides.
+    pub(crate) edges: Vec<(Above, StateId, u32)>,
 }
 
 /// A node.
@@ -67,7 +80,8 @@ impl MaskAutomaton {
         let alike = memo.alike.iter();
         let alike = alike.filter_map(|(state, alike)| Some((LexerState(state as u32), (*alike)?)));
         let alike = alike.collect();
-        SavedMemo { alike, nodes, masks }
+        let reading = memo.save_reading(|mask| mask.map_or(UNREAD, number));
+        SavedMemo { alike, nodes, reading, masks }
     }
 
     /// Takes over what another found out, in place of what was found out here.
@@ -88,6 +102,7 @@ impl Memo {
             *self.alike.entry(state.0 as usize) = Some(alike);
         }
         let num_words = vocabulary.num_words();
+        let row = |number: u32| &saved.masks[number as usize * num_words..][..num_words];
         // By number in the file; where two are for the same, which only a file made by hand has, the last one is kept.
         let mut ids = Vec::with_capacity(saved.nodes.len());
         for node in &saved.nodes {
@@ -103,12 +118,14 @@ impl Memo {
             let id = self.nodes.make(lexer, &states);
             ids.push(id);
             if node.mask != UNREAD {
-                self.words.clear();
-                self.words
-                    .extend_from_slice(&saved.masks[node.mask as usize * num_words..][..num_words]);
-                let mask = self.intern();
+                let mask = self.masks.intern(row(node.mask));
                 self.nodes.know_some(vocabulary, id, mask, &node.undecided);
             }
         }
+        let mut known: HashMap<u32, MaskId> = HashMap::new();
+        self.restored = Restored::of(&saved.reading, |number| {
+            let mask = || self.masks.intern(row(number));
+            (number != UNREAD).then(|| *known.entry(number).or_insert_with(mask))
+        });
     }
 }

@@ -10,8 +10,8 @@ use palmette_core::TokenId;
 use super::analysis::Except;
 use super::lexemes::{InProgress, Lexeme, LexemeId};
 use super::pending::{At, Pending};
-use super::read_nodes::ReadNode;
 use super::suffixes::SuffixId;
+use super::tail_nodes::SaidOfPlace;
 use super::tails::{Tail, TailId, Tails};
 use super::tops::{Deeper, Shift, TopId, Tops, TopsMemory};
 use super::{Lexemes, PieceId, Pieces, Unread};
@@ -317,7 +317,7 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
             node = self.growing.next_tail(self.fixed, node, self.tops.state(at))?;
         };
         let tails = &mut *self.growing.tails;
-        let &ReadNode { said: (tail, _), pending, .. } = tails.nodes.get(node);
+        let SaidOfPlace { tail, pending, .. } = tails.nodes.get(node).said;
         if let Some(read) = pending_after {
             let pending = tails.pending.get(pending).iter();
             let pending = pending.map(|pending| pending.after(read).without(place.except));

@@ -2,10 +2,11 @@
 
 use super::Unread;
 use super::level::{Component, Fixed, Growing, Level};
-use super::read_nodes::{ReadNode, ReadNodeId, ReadNodes};
+use super::pending::PendingId;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::masks::interned::Interned;
+use crate::masks::read_nodes::{ReadNode, ReadNodeId, ReadNodes};
 
 /// What a mask is made of: ascending components, each once. Equal numbers are equal components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,10 +18,18 @@ impl ComponentsId {
     }
 }
 
+/// What some states say of a mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::masks) struct SaidOfMask {
+    /// The tokens that they are sure of.
+    pub(in crate::masks) made_of: ComponentsId,
+    pending: PendingId,
+}
+
 /// The nodes of a grammar's lexer states.
 #[derive(Debug, Default)]
 pub(super) struct MaskNodes {
-    nodes: ReadNodes<ComponentsId>,
+    pub(super) nodes: ReadNodes<SaidOfMask>,
     components: Interned<Box<[Component]>>,
     bytes: usize,
 }
@@ -31,18 +40,8 @@ impl MaskNodes {
         self.nodes.memory_bytes() + self.components.memory_bytes() + self.bytes
     }
 
-    pub(super) fn get(&self, id: ReadNodeId) -> &ReadNode<ComponentsId> {
+    pub(super) fn get(&self, id: ReadNodeId) -> &ReadNode<SaidOfMask> {
         self.nodes.get(id)
-    }
-
-    /// The node of a lexeme in progress on stacks with this topmost state, if it is known.
-    pub(super) fn first(&self, lexer: LexerState, top: StateId) -> Option<ReadNodeId> {
-        self.nodes.first(lexer.0 as usize, top)
-    }
-
-    /// The node after the state that decides how one goes on, if it is known.
-    pub(super) fn next(&self, node: ReadNodeId, state: StateId) -> Option<ReadNodeId> {
-        self.nodes.next(node, state)
     }
 
     pub(super) fn components(&self, id: ComponentsId) -> &[Component] {
@@ -69,7 +68,7 @@ impl Growing<'_, '_> {
         lexer: LexerState,
         top: StateId,
     ) -> Result<ReadNodeId, Unread> {
-        match self.tails.mask_nodes.first(lexer, top) {
+        match self.tails.mask_nodes.nodes.first(lexer.0 as usize, top) {
             Some(known) => Ok(known),
             None => self.find_first_mask(fixed, lexer, top),
         }
@@ -87,8 +86,8 @@ impl Growing<'_, '_> {
         let (mut components, pending) = level.read_mask(&in_progress)?;
         let (pending, missing) = self.tails.pending.intern(pending);
         let masks = &mut self.tails.mask_nodes;
-        let components = masks.intern(&mut components);
-        let node = masks.nodes.intern(components, pending, missing);
+        let made_of = masks.intern(&mut components);
+        let node = masks.nodes.intern(SaidOfMask { made_of, pending }, missing);
         masks.nodes.know_first(lexer.0 as usize, top, node);
         Ok(node)
     }
@@ -100,7 +99,7 @@ impl Growing<'_, '_> {
         node: ReadNodeId,
         state: StateId,
     ) -> Result<ReadNodeId, Unread> {
-        match self.tails.mask_nodes.next(node, state) {
+        match self.tails.mask_nodes.nodes.next(node, state) {
             Some(known) => Ok(known),
             None => self.find_next_mask(fixed, node, state),
         }
@@ -113,14 +112,14 @@ impl Growing<'_, '_> {
         node: ReadNodeId,
         state: StateId,
     ) -> Result<ReadNodeId, Unread> {
-        let &ReadNode { said, pending, .. } = self.tails.mask_nodes.get(node);
-        let (more, rest) = self.step(fixed, pending, state)?;
-        let missing = self.tails.pending.missing(rest);
+        let SaidOfMask { made_of, pending } = self.tails.mask_nodes.get(node).said;
+        let (more, pending) = self.step(fixed, pending, state)?;
+        let missing = self.tails.pending.missing(pending);
         let masks = &mut self.tails.mask_nodes;
-        let mut components = masks.components(said).to_vec();
+        let mut components = masks.components(made_of).to_vec();
         components.extend(more.iter().copied().map(Component::Tail));
-        let components = masks.intern(&mut components);
-        let next = masks.nodes.intern(components, rest, missing);
+        let made_of = masks.intern(&mut components);
+        let next = masks.nodes.intern(SaidOfMask { made_of, pending }, missing);
         masks.nodes.know_next(node, state, next);
         Ok(next)
     }

@@ -28,7 +28,6 @@ mod mask_nodes;
 mod merged;
 mod models;
 mod pending;
-mod read_nodes;
 mod reading;
 mod shape;
 mod stacks_ahead;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::gathered::Gathered;
 use super::level::{Fixed, Growing, LevelMemory};
-use super::read_nodes::ReadNode;
 use super::{ComponentsId, Lexemes, PieceId, Pieces, Tails, Unread};
 use crate::Budget;
 use crate::glr::StackNode;
@@ -76,35 +75,7 @@ impl Reading<'_, '_> {
             }
             node = growing.next_mask(fixed, node, read[at])?;
         }
-        Ok(growing.tails.mask_nodes.get(node).said)
-    }
-}
-
-impl Tails {
-    /// Of what the mask of a lexeme in progress is made on a stack, where that was found for one that says the same, and it does not part
-    /// before it says so.
-    pub(in crate::masks) fn made_of(
-        &self,
-        lexer: LexerState,
-        stack: StackNode<'_>,
-    ) -> Option<ComponentsId> {
-        let mut at = stack;
-        let mut node = self.mask_nodes.first(lexer, stack.state())?;
-        loop {
-            let &ReadNode { said, missing, .. } = self.mask_nodes.get(node);
-            if missing == 0 {
-                return Some(said);
-            }
-            for _ in 0..missing {
-                let mut below = at.below();
-                match (below.next(), below.next()) {
-                    (None, _) => return Some(said),
-                    (Some(only), None) => at = only,
-                    (Some(_), Some(_)) => return None,
-                }
-            }
-            node = self.mask_nodes.next(node, at.state())?;
-        }
+        Ok(growing.tails.mask_nodes.get(node).said.made_of)
     }
 }
 

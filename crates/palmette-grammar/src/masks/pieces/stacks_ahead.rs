@@ -11,13 +11,13 @@ use hashbrown::{HashMap, HashSet};
 
 use super::level::{Fixed, Growing, LevelMemory};
 use super::lexemes::Lexeme;
-use super::read_nodes::{ReadNode, ReadNodeId};
 use super::suffixes::SuffixId;
 use super::{ComponentsId, Lexemes, PieceId, Pieces, TailId, Tails, Unread};
 use crate::Budget;
 use crate::TerminalId;
 use crate::lexer::LexerState;
 use crate::lr::{StateId, Tables};
+use crate::masks::read_nodes::{ReadNode, ReadNodeId};
 use crate::recognizer::Recognizer;
 use crate::vocabulary::VocabularyTrie;
 
@@ -222,8 +222,8 @@ impl StacksAhead {
                     After::InProgress(_) => unreachable!("it is a mask's"),
                     After::Node(node) => growing.next_tail(fixed, node, state)?,
                 };
-                let &ReadNode { said: (tail, _), missing, .. } = growing.tails.nodes.get(node);
-                (node, missing, Looked::Tail(tail))
+                let &ReadNode { said, missing, .. } = growing.tails.nodes.get(node);
+                (node, missing, Looked::Tail(said.tail))
             }
             Ahead::Masks => {
                 let node = match after {
@@ -232,7 +232,7 @@ impl StacksAhead {
                     After::Node(node) => growing.next_mask(fixed, node, state)?,
                 };
                 let &ReadNode { said, missing, .. } = growing.tails.mask_nodes.get(node);
-                (node, missing, Looked::Mask(said))
+                (node, missing, Looked::Mask(said.made_of))
             }
         };
         queue.open.pop_front();

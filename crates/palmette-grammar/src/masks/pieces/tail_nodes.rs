@@ -4,13 +4,21 @@ use hashbrown::HashMap;
 
 use super::Unread;
 use super::level::{Fixed, Found, Growing, Level};
-use super::read_nodes::{ReadNode, ReadNodeId, ReadNodes};
+use super::pending::PendingId;
 use super::suffixes::SuffixId;
 use super::tails::TailId;
 use crate::lr::StateId;
+use crate::masks::read_nodes::{ReadNode, ReadNodeId, ReadNodes};
 
-/// What some states say of a place: its tail, and whether that is the front of tokens.
-pub(super) type SaidOfPlace = (TailId, bool);
+/// What some states say of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SaidOfPlace {
+    /// The tokens that they are sure of.
+    pub(super) tail: TailId,
+    pub(super) pending: PendingId,
+    /// Whether it is the front of tokens.
+    is_front: bool,
+}
 
 /// The nodes of a grammar's places.
 #[derive(Debug, Default)]
@@ -60,7 +68,7 @@ impl Growing<'_, '_> {
         let tail = if is_front { self.tails.union(TailId::NOTHING, &[tail], true) } else { tail };
         let (pending, missing) = self.tails.pending.intern(pending);
         let TailNodes { places, nodes } = &mut self.tails.nodes;
-        let node = nodes.intern((tail, is_front), pending, missing);
+        let node = nodes.intern(SaidOfPlace { tail, pending, is_front }, missing);
         let next = places.len() as u32;
         let number = *places.entry(place).or_insert(next);
         nodes.know_first(number as usize, top, node);
@@ -87,12 +95,12 @@ impl Growing<'_, '_> {
         node: ReadNodeId,
         state: StateId,
     ) -> Result<ReadNodeId, Unread> {
-        let &ReadNode { said: (tail, is_front), pending, .. } = self.tails.nodes.get(node);
-        let (more, rest) = self.step(fixed, pending, state)?;
+        let SaidOfPlace { tail, pending, is_front } = self.tails.nodes.get(node).said;
+        let (more, pending) = self.step(fixed, pending, state)?;
         let tail = self.tails.union(tail, &more, is_front);
-        let missing = self.tails.pending.missing(rest);
+        let missing = self.tails.pending.missing(pending);
         let nodes = &mut self.tails.nodes.nodes;
-        let next = nodes.intern((tail, is_front), rest, missing);
+        let next = nodes.intern(SaidOfPlace { tail, pending, is_front }, missing);
         nodes.know_next(node, state, next);
         Ok(next)
     }

@@ -8,11 +8,12 @@ use palmette_core::TokenId;
 
 use super::level::{Component, ExceptId};
 use super::lexemes::LexemeId;
-use super::mask_nodes::{ComponentsId, MaskNodes};
+use super::mask_nodes::{ComponentsId, MaskNodes, SaidOfMask};
 use super::pending::PendingSets;
 use super::tail_nodes::TailNodes;
 use super::{PieceId, Pieces};
 use crate::masks::interned::{GrowingMap, Interned};
+use crate::masks::read_nodes::ReadNodes;
 
 /// Tokens that may go on at a place.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -78,6 +79,11 @@ impl Tails {
 
     pub(super) fn get(&self, id: TailId) -> &Tail {
         self.tails.get(id.0)
+    }
+
+    /// What stacks say of masks, by lexeme in progress.
+    pub(in crate::masks) fn of_masks(&self) -> &ReadNodes<SaidOfMask> {
+        &self.mask_nodes.nodes
     }
 
     /// What a mask is made of.

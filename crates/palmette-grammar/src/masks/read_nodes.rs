@@ -4,17 +4,17 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::DefaultHashBuilder;
 
-use super::pending::PendingId;
+use super::children::Children;
+use super::chunks::{Chunks, SparseChunks};
+use super::hash_index::HashIndex;
+use crate::glr::StackNode;
 use crate::lr::StateId;
-use crate::masks::children::Children;
-use crate::masks::chunks::{Chunks, SparseChunks};
-use crate::masks::hash_index::HashIndex;
 
 /// A number into [`ReadNodes`]; equal numbers are equal nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ReadNodeId(u32);
 
-/// Nodes of which each stands for all first states of stacks that say and leave open the same.
+/// Nodes of which each stands for all first states of stacks that say the same and leave the same open.
 #[derive(Debug)]
 pub(super) struct ReadNodes<C> {
     /// By what is asked about, and by topmost state.
@@ -28,10 +28,8 @@ pub(super) struct ReadNodes<C> {
 /// What some states of a stack say.
 #[derive(Debug)]
 pub(super) struct ReadNode<C> {
-    /// What they are sure of.
     pub(super) said: C,
-    pub(super) pending: PendingId,
-    /// Of so many states below, only the last decides how it goes on; 0 where nothing is pending.
+    /// Of so many states below, only the last decides how it goes on; 0 where nothing is open.
     pub(super) missing: u32,
     children: Children<ReadNodeId>,
 }
@@ -81,19 +79,53 @@ impl<C: Copy + Eq + Hash> ReadNodes<C> {
         self.bytes += self.nodes[node.0 as usize].children.insert(state, next);
     }
 
+    /// What a stack says, where it does not part before it does, as far as the nodes are known.
+    pub(super) fn said(&self, of: usize, stack: StackNode<'_>) -> Option<C> {
+        let mut at = stack;
+        let mut node = self.first(of, stack.state())?;
+        loop {
+            let &ReadNode { said, missing, .. } = self.get(node);
+            if missing == 0 {
+                return Some(said);
+            }
+            for _ in 0..missing {
+                let mut below = at.below();
+                match (below.next(), below.next()) {
+                    (None, _) => return Some(said),
+                    (Some(only), None) => at = only,
+                    (Some(_), Some(_)) => return None,
+                }
+            }
+            node = self.next(node, at.state())?;
+        }
+    }
+
+    /// The first nodes, with what is asked about and the topmost state.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = (usize, StateId, ReadNodeId)> {
+        let first = self.first.iter();
+        first.flat_map(|(of, children)| children.iter().map(move |(top, node)| (of, top, node)))
+    }
+
+    /// The nodes after one, with the states that decide for them.
+    pub(super) fn nexts(&self, node: ReadNodeId) -> impl Iterator<Item = (StateId, ReadNodeId)> {
+        self.get(node).children.iter()
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = ReadNodeId> {
+        (0..self.nodes.len() as u32).map(ReadNodeId)
+    }
+
     /// The node that says this.
-    pub(super) fn intern(&mut self, said: C, pending: PendingId, missing: u32) -> ReadNodeId {
-        let hash = self.hasher.hash_one((said, pending));
-        let same = |number: u32| {
-            let node = &self.nodes[number as usize];
-            (node.said, node.pending) == (said, pending)
-        };
+    pub(super) fn intern(&mut self, said: C, missing: u32) -> ReadNodeId {
+        let hash = self.hasher.hash_one(said);
+        let same = |number: u32| self.nodes[number as usize].said == said;
         if let Some(known) = self.ids.find(hash, same) {
             return ReadNodeId(known);
         }
         let next = self.nodes.len() as u32;
         self.ids.insert(hash, next);
-        self.nodes.push(ReadNode { said, pending, missing, children: Children::None });
+        self.nodes.push(ReadNode { said, missing, children: Children::None });
         ReadNodeId(next)
     }
 }

@@ -1,0 +1,143 @@
+//! Masks by what stacks say of them, as they are saved.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::memo::{MaskId, Memo};
+use super::saved::{Above, SavedReading};
+use crate::glr::StackNode;
+use crate::lexer::LexerState;
+use crate::lr::StateId;
+use crate::masks::read_nodes::{ReadNode, ReadNodeId, ReadNodes};
+
+/// What another automaton found out.
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    /// With their numbers, which tell them apart, and their masks, where these were known.
+    nodes: ReadNodes<(u32, Option<MaskId>)>,
+}
+
+impl Restored {
+    /// About how much memory it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.nodes.memory_bytes()
+    }
+
+    /// The mask of a lexeme in progress on a stack, if it is known.
+    pub(super) fn mask(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<MaskId> {
+        self.nodes.said(lexer.0 as usize, stack)?.1
+    }
+
+    /// What was saved, where nothing is known yet; gives the masks by their numbers there.
+    pub(super) fn of(saved: &SavedReading, mut mask: impl FnMut(u32) -> Option<MaskId>) -> Self {
+        let mut made = Self::default();
+        let nodes = saved.nodes.iter().zip(0..);
+        let ids: Vec<ReadNodeId> = nodes
+            .map(|(&(missing, number_of_mask), number)| {
+                made.nodes.intern((number, mask(number_of_mask)), missing)
+            })
+            .collect();
+        // Where two lead on from one place, which only a file made by hand has, the first one is kept.
+        for &(from, state, to) in &saved.edges {
+            let to = ids[to as usize];
+            match from {
+                Above::Lexer(lexer) => {
+                    let lexer = lexer.0 as usize;
+                    if made.nodes.first(lexer, state).is_none() {
+                        made.nodes.know_first(lexer, state, to);
+                    }
+                }
+                Above::Node(node) => {
+                    let node = ids[node as usize];
+                    if made.nodes.next(node, state).is_none() {
+                        made.nodes.know_next(node, state, to);
+                    }
+                }
+            }
+        }
+        made
+    }
+}
+
+/// A node to be saved: of what was found out here, or was restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Node {
+    Own(ReadNodeId),
+    Restored(ReadNodeId),
+}
+
+impl Memo {
+    /// What stacks say of masks; `mask` gives their numbers.
+    pub(super) fn save_reading(&self, mask: impl Fn(Option<MaskId>) -> u32) -> SavedReading {
+        let (own, restored) = (self.tails.of_masks(), &self.restored.nodes);
+        let alias = Aliases::find(own, restored);
+        let mut numbers: HashMap<Node, u32> = HashMap::new();
+        let mut saved = SavedReading::default();
+        for id in own.all() {
+            let &ReadNode { said, missing, .. } = own.get(id);
+            let known = self.composed_of(said.made_of);
+            let known = known.or_else(|| restored.get(*alias.restored.get(&id)?).said.1);
+            numbers.insert(Node::Own(id), saved.nodes.len() as u32);
+            saved.nodes.push((missing, mask(known)));
+        }
+        for id in restored.all().filter(|id| !alias.own.contains_key(id)) {
+            let &ReadNode { said, missing, .. } = restored.get(id);
+            numbers.insert(Node::Restored(id), saved.nodes.len() as u32);
+            saved.nodes.push((missing, mask(said.1)));
+        }
+        let number = |node: Node| match node {
+            Node::Restored(id) if alias.own.contains_key(&id) => {
+                numbers[&Node::Own(alias.own[&id])]
+            }
+            node => numbers[&node],
+        };
+        let mut seen: HashSet<(Above, StateId)> = HashSet::new();
+        let mut add = |from: Above, state: StateId, to: Node| {
+            if seen.insert((from, state)) {
+                saved.edges.push((from, state, number(to)));
+            }
+        };
+        let lexer = |of: usize| Above::Lexer(LexerState(of as u32));
+        own.firsts().for_each(|(of, top, node)| add(lexer(of), top, Node::Own(node)));
+        restored.firsts().for_each(|(of, top, node)| add(lexer(of), top, Node::Restored(node)));
+        for id in own.all() {
+            let from = Above::Node(number(Node::Own(id)));
+            own.nexts(id).for_each(|(state, next)| add(from, state, Node::Own(next)));
+        }
+        for id in restored.all() {
+            let from = Above::Node(number(Node::Restored(id)));
+            restored.nexts(id).for_each(|(state, next)| add(from, state, Node::Restored(next)));
+        }
+        saved
+    }
+}
+
+/// Which restored nodes were found out again: those that the same stacks lead to.
+#[derive(Debug, Default)]
+struct Aliases {
+    own: HashMap<ReadNodeId, ReadNodeId>,
+    restored: HashMap<ReadNodeId, ReadNodeId>,
+}
+
+impl Aliases {
+    fn find<A, B>(own: &ReadNodes<A>, restored: &ReadNodes<B>) -> Self
+    where
+        A: Copy + Eq + std::hash::Hash,
+        B: Copy + Eq + std::hash::Hash,
+    {
+        let mut found = Self::default();
+        let mut open: Vec<(ReadNodeId, ReadNodeId)> = restored
+            .firsts()
+            .filter_map(|(of, top, node)| Some((own.first(of, top)?, node)))
+            .collect();
+        while let Some((of_own, of_restored)) = open.pop() {
+            if found.own.contains_key(&of_restored) {
+                continue;
+            }
+            found.own.insert(of_restored, of_own);
+            found.restored.entry(of_own).or_insert(of_restored);
+            let nexts = restored.nexts(of_restored);
+            open.extend(nexts.filter_map(|(state, next)| Some((own.next(of_own, state)?, next))));
+        }
+        found
+    }
+}
