@@ -212,8 +212,8 @@ impl GrammarConstraint {
         Ok(completion)
     }
 
-    /// Finds out what masks are put together from: what tokens do to terminals, how they go on where these end as far as that depends on
-    /// few states, and what is left of terminals in the states of the lexer. Gives how tokens go on otherwise, which is left.
+    /// Finds out what masks are put together from: what tokens do to terminals, and how they go on where these end as far as that depends
+    /// on few states. Gives what stacks say otherwise, which is left.
     fn prepare_parts(
         &self,
         limits: &CompletionLimits,
@@ -224,7 +224,6 @@ impl GrammarConstraint {
         automaton.prepare_pieces(recognizer, limits.bytes, budget)?;
         let mut stacks = automaton.stacks_ahead(recognizer);
         self.prepare_stacks(&mut stacks, Ahead::Tails, usize::MAX, FIRST_STEPS, limits, budget)?;
-        automaton.prepare_lexer(recognizer, limits.bytes, budget)?;
         Ok(stacks)
     }
 

@@ -1,19 +1,12 @@
 //! What masks need, found out before they are asked for.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
-
-use hashbrown::HashSet;
 
 use super::slices::MAX_PIECE_BYTES;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
-use crate::lexer::LexerState;
 use crate::masks::pieces::{Ahead, PiecesAhead, StacksAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, TerminalId};
-
-/// So many states of the lexer are looked at; what is left of terminals in others is found out when it is asked for.
-const MAX_LEXER_STATES: usize = 10_000;
 
 impl MaskAutomaton {
     /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
@@ -84,49 +77,6 @@ impl MaskAutomaton {
                 Ok(false) => break,
                 Err(why) if budget.gives_up(why, &mut tries)? => ahead.skip(),
                 Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Finds out what is left of terminals in the states of the lexer, those after fewer bytes first, until what is known of masks takes
-    /// `max_bytes`. Nothing where lexemes compete.
-    ///
-    /// # Errors
-    /// When a limit is exceeded, or the budget is used up.
-    pub(crate) fn prepare_lexer(
-        &self,
-        recognizer: &Recognizer,
-        max_bytes: usize,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
-        let lexer = recognizer.lexer();
-        if !lexer.remainders(lexer.start(), |left| left.independent) {
-            return Ok(());
-        }
-        let mut seen: HashSet<LexerState> = HashSet::from_iter([lexer.start()]);
-        let mut open = VecDeque::from([lexer.start()]);
-        let mut tries = 0;
-        while let Some(&state) = open.front() {
-            budget.let_others_pass();
-            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
-                break;
-            }
-            let looked = memo.look_at_lexer_state(recognizer, &self.vocabulary, state, budget);
-            drop(memo);
-            match looked {
-                Err(RecognizerError::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {
-                    continue;
-                }
-                _ => tries = 0,
-            }
-            open.pop_front();
-            for &byte in lexer.classes_of(state, None).representatives() {
-                let next = lexer.advance(state, byte)?;
-                open.extend(
-                    next.filter(|&next| seen.len() < MAX_LEXER_STATES && seen.insert(next)),
-                );
             }
         }
         Ok(())

@@ -395,34 +395,6 @@ impl Memo {
         }
     }
 
-    /// Finds out ahead of time what is left of terminals in a state of the lexer.
-    pub(super) fn look_at_lexer_state(
-        &mut self,
-        recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
-        state: LexerState,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
-        let known = self.alike.get(state.0 as usize).copied().flatten();
-        let alike = match known {
-            Some(known) => known,
-            None => self.find_alike(recognizer, vocabulary, state)?,
-        };
-        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
-        let found = in_pieces.lexemes.pieces_of(recognizer.lexer(), alike, budget);
-        let (masks, gathered) = (&mut self.masks, &mut self.gathered);
-        let looked = found.and_then(|pieces| {
-            pieces.iter().try_for_each(|&piece| {
-                in_pieces.stay(masks, gathered, vocabulary, &[piece], budget).map(|_| ())
-            })
-        });
-        match looked {
-            Err(Unread::Interrupted(why)) => Err(why.into()),
-            // What is not known is walked when it is met.
-            Ok(()) | Err(Unread::Unknown) => Ok(()),
-        }
-    }
-
     /// The grammar's lexemes as pieces.
     pub(super) fn lexemes(&mut self, vocabulary: &VocabularySlices) -> &mut Lexemes {
         &mut current(&mut self.in_pieces, &mut self.tails, vocabulary).lexemes

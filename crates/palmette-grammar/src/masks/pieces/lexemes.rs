@@ -141,27 +141,6 @@ impl Lexemes {
         }
     }
 
-    /// The pieces that are what is left of the terminals in a state.
-    pub(in crate::masks) fn pieces_of(
-        &mut self,
-        lexer: &Lexer,
-        state: LexerState,
-        budget: &mut Budget<'_>,
-    ) -> Result<Vec<PieceId>, Unread> {
-        let in_progress = self.in_progress(lexer, state)?;
-        let mut found = Vec::new();
-        for &(_, expr) in &in_progress.live {
-            if !self.by_expr.contains_key(&expr) {
-                // Work that gives way is to notice it soon, and comes by what it has done again.
-                budget.spend(NEW_LEXEME)?;
-            }
-            if let Some(lexeme) = self.left(lexer, state, expr, budget)? {
-                found.extend(self.lexemes.get(lexeme.index()).whole);
-            }
-        }
-        Ok(found)
-    }
-
     /// A terminal before its first byte; `None` when it matches nothing.
     pub(super) fn whole(
         &mut self,
