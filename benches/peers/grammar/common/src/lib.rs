@@ -44,6 +44,9 @@ enum Command {
         /// Times each text is walked
         #[arg(long, default_value_t = 3)]
         walks: usize,
+        /// Milliseconds to sleep before the first walk, as engines wait that find out masks then
+        #[arg(long, default_value_t = 0)]
+        ahead: u64,
         /// Milliseconds to sleep before each mask of the first walk, as a model takes for a token
         #[arg(long, default_value_t = 0)]
         pace: u64,
@@ -56,14 +59,15 @@ pub fn main(load: impl Fn(&cases::Vocabulary) -> anyhow::Result<Box<dyn Engine>>
         Command::Prepare { schemas, lark, out, vocab_out } => {
             cases::prepare(schemas.as_deref(), &lark, &out, vocab_out.as_deref())
         }
-        Command::Run { cases, skip, walks, pace } => {
-            let pace = Duration::from_millis(pace);
+        Command::Run { cases, skip, walks, ahead, pace } => {
+            let [ahead, pace] = [ahead, pace].map(Duration::from_millis);
+            let walks = walk::Walks { times: walks, ahead, pace };
             let engine = load(&cases::vocabulary())?;
             let file = BufReader::new(std::fs::File::open(cases)?);
             let mut out = std::io::stdout().lock();
             for line in file.lines().skip(skip) {
                 let case: cases::Case = serde_json::from_str(&line?)?;
-                serde_json::to_writer(&mut out, &walk::walk(&*engine, &case, walks, pace))?;
+                serde_json::to_writer(&mut out, &walk::walk(&*engine, &case, walks))?;
                 out.write_all(b"\n")?;
                 out.flush()?;
             }

@@ -33,7 +33,17 @@ pub struct TextOutcome {
     steps: usize,
 }
 
-pub fn walk(engine: &dyn Engine, case: &Case, walks: usize, pace: Duration) -> Outcome {
+/// How texts are walked.
+#[derive(Clone, Copy, Debug)]
+pub struct Walks {
+    pub times: usize,
+    /// Time to sleep before the first walk.
+    pub ahead: Duration,
+    /// Time to sleep before each mask of the first walk.
+    pub pace: Duration,
+}
+
+pub fn walk(engine: &dyn Engine, case: &Case, walks: Walks) -> Outcome {
     let mut outcome = Outcome { name: case.name.clone(), ..Outcome::default() };
     let resident = resident_bytes();
     let began = Instant::now();
@@ -47,15 +57,16 @@ pub fn walk(engine: &dyn Engine, case: &Case, walks: usize, pace: Duration) -> O
         }
     };
     outcome.compiled = true;
+    std::thread::sleep(walks.ahead);
     let end = engine.end();
     for text in &case.texts {
         let (first, mut accepted) = (outcome.mask_us.len(), true);
-        for nth in 0..walks {
+        for nth in 0..walks.times {
             let mut walk = compiled.start();
             accepted = true;
             for (step, &token) in text.tokens.iter().chain([&end]).enumerate() {
-                if nth == 0 && !pace.is_zero() {
-                    std::thread::sleep(pace);
+                if nth == 0 && !walks.pace.is_zero() {
+                    std::thread::sleep(walks.pace);
                 }
                 let began = Instant::now();
                 let allowed = walk.allows(token);

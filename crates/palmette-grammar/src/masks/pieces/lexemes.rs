@@ -14,9 +14,6 @@ use crate::regex::expressions::{ExprId, Expressions, Front};
 /// many, and few tokens begin it.
 const LONG: usize = 3;
 
-/// About how many steps it takes to make a lexeme.
-const NEW_LEXEME: u64 = 50;
-
 /// Whether what begins so is best taken as one piece, rather than the text as it is.
 pub(super) fn is_one_piece(front: &Front) -> bool {
     front.text.len() < LONG && (front.blanks.is_some() || front.text.is_empty())

@@ -66,7 +66,7 @@ pub(crate) struct GrammarArgs {
     #[arg(long, value_name = "N", default_value_t = 3)]
     walks: usize,
     /// Time before the first walk in which masks are found out ahead on a thread of their own, as a server may while a
-    /// prompt is read
+    /// prompt is read. Engines of --peers wait as long
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
     /// Time before each mask of the first walk, as a model takes for a token; meanwhile masks are found out ahead. Engines of --peers
@@ -108,7 +108,8 @@ enum Engine {
 pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     ensure!(args.walks > 0, "--walks is 0; a text is followed at least once");
     let walks = Walks { times: args.walks, pace: Duration::from_millis(args.pace) };
-    let others = args.peers.find(&args.vocab, walks)?;
+    let ahead = Duration::from_millis(args.ahead);
+    let others = args.peers.find(&args.vocab, ahead, walks)?;
     let loaded = palmette_vocabulary::load(&args.vocab)?;
     let mut cases = read(args, &loaded)?;
     cases.drain(..args.skip.min(cases.len()));
@@ -123,7 +124,6 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
         vocabulary.prepare_json();
     }
     let (reading, engine) = (args.reading.clone(), args.engine);
-    let ahead = Duration::from_millis(args.ahead);
     let goes_on = !walks.pace.is_zero();
     let compiler = Compiler { reading, engine, ahead, goes_on, vocabulary, end };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);

@@ -46,7 +46,12 @@ const VOCABULARY: &str = "o200k_base";
 
 impl PeerArgs {
     /// The engines that are asked for, before anything is measured.
-    pub(super) fn find(&self, vocab: &str, walks: Walks) -> anyhow::Result<Vec<Peer>> {
+    pub(super) fn find(
+        &self,
+        vocab: &str,
+        ahead: Duration,
+        walks: Walks,
+    ) -> anyhow::Result<Vec<Peer>> {
         let seconds = self.peer_seconds;
         ensure!(
             Duration::try_from_secs_f64(seconds).is_ok_and(|time| !time.is_zero()),
@@ -67,8 +72,10 @@ impl PeerArgs {
                 let program = program.to_string_lossy().into_owned();
                 let mut command =
                     [program, "run".into(), "--walks".into(), walks.times.to_string()].to_vec();
-                if !walks.pace.is_zero() {
-                    command.extend(["--pace".to_owned(), walks.pace.as_millis().to_string()]);
+                for (option, time) in [("--ahead", ahead), ("--pace", walks.pace)] {
+                    if !time.is_zero() {
+                        command.extend([option.to_owned(), time.as_millis().to_string()]);
+                    }
                 }
                 found.push(Peer { name: name.to_owned(), command });
             }
