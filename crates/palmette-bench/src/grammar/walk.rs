@@ -113,7 +113,8 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
     };
     outcome.compiled = true;
     let mut scratch = Default::default();
-    let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+    // Written before, as a server's rows are: its first pages are no part of a mask.
+    let mut row = vec![u32::MAX; mask::num_words(constraint.num_tokens())];
     for text in &case.texts {
         let first = outcome.mask_us.len();
         let mut accepted = true;

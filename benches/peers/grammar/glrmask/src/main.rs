@@ -49,7 +49,7 @@ struct GlrmaskCompiled {
 impl Compiled for GlrmaskCompiled {
     fn start(&self) -> Box<dyn Walk + '_> {
         let words = self.words.max(self.constraint.mask_len());
-        Box::new(GlrmaskWalk { state: self.constraint.start(), mask: vec![0; words], end: self.end })
+        Box::new(GlrmaskWalk { state: self.constraint.start(), mask: vec![u32::MAX; words], end: self.end })
     }
 }
 

@@ -54,9 +54,9 @@ pub struct MaskAutomaton {
 /// How large an automaton is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomatonStatistics {
-    /// Nodes.
+    /// First states of stacks of which something was found out, without those that say the same as others.
     pub nodes: usize,
-    /// Different masks.
+    /// Masks, of which some may be equal.
     pub masks: usize,
     /// Memory of nodes and masks.
     pub bytes: usize,

@@ -177,22 +177,16 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
     pub(super) fn read_reduced(mut self, at: At, head: NonterminalId) -> Result<Found, Unread> {
         let whole = self.tops.whole();
         let tables = self.fixed.recognizer.parser().tables();
-        let target = tables.goto(self.tops.state(whole), head);
-        let stack = target.map(|target| self.tops.push(target, whole));
-        let started = match (at, stack) {
-            (_, None) => Ok(()),
-            (At::Place(place), Some(stack)) => {
-                self.start(place, stack);
-                Ok(())
+        if let Some(target) = tables.goto(self.tops.state(whole), head) {
+            let stack = self.tops.push(target, whole);
+            match at {
+                At::Place(place) => self.start(place, stack),
+                At::Within(lexeme, terminal) => {
+                    self.go_on_with_terminal(stack, terminal, |_| Ok(Some(lexeme)), None)?;
+                }
             }
-            (At::Within(lexeme, terminal), Some(stack)) => {
-                self.go_on_with_terminal(stack, terminal, |_| Ok(Some(lexeme)), None)
-            }
-        };
-        match started {
-            Ok(()) => self.read_to_end(),
-            Err(why) => Err(why),
         }
+        self.read_to_end()
     }
 
     /// Finds what a mask is made of, as far as the stack is known, and what is pending, which is ascending.
