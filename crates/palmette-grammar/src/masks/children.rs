@@ -3,19 +3,14 @@
 use crate::lr::StateId;
 
 /// By state, what comes after it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Children<N> {
+    #[default]
     None,
     One(StateId, N),
     /// Ascending.
     #[expect(clippy::box_collection, reason = "most nodes have one, and there are many nodes")]
     Many(Box<Vec<(StateId, N)>>),
-}
-
-impl<N> Default for Children<N> {
-    fn default() -> Self {
-        Self::None
-    }
 }
 
 impl<N: Copy> Children<N> {

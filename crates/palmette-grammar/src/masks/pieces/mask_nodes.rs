@@ -2,7 +2,7 @@
 
 use super::Unread;
 use super::level::{Component, Fixed, Growing, Level};
-use super::pending::PendingId;
+use super::pending::{PendingId, Step};
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::masks::interned::Interned;
@@ -113,7 +113,7 @@ impl Growing<'_, '_> {
         state: StateId,
     ) -> Result<ReadNodeId, Unread> {
         let SaidOfMask { made_of, pending } = self.tails.mask_nodes.get(node).said;
-        let (more, pending) = self.step(fixed, pending, state)?;
+        let Step { tails: more, pending } = self.step(fixed, pending, state)?;
         let missing = self.tails.pending.missing(pending);
         let masks = &mut self.tails.mask_nodes;
         let mut components = masks.components(made_of).to_vec();

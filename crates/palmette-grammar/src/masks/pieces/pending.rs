@@ -34,13 +34,21 @@ pub(super) struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PendingId(u32);
 
+/// What becomes of something pending once a state is read.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// What is found.
+    pub(super) tails: Box<[TailId]>,
+    pub(super) pending: PendingId,
+}
+
 /// What is pending in a grammar, and what becomes of it.
 #[derive(Debug, Default)]
 pub(super) struct PendingSets {
     /// Ascending.
     sets: Interned<Box<[Pending]>>,
-    /// With the state that is missing: what is found, and what is pending then.
-    steps: GrowingMap<(PendingId, StateId), (Box<[TailId]>, PendingId)>,
+    /// With the state that is missing.
+    steps: GrowingMap<(PendingId, StateId), Step>,
     /// With what a rule's head goes on.
     reduced: GrowingMap<(At, NonterminalId, StateId), (TailId, PendingId)>,
     bytes: usize,
@@ -99,7 +107,7 @@ impl Growing<'_, '_> {
         fixed: Fixed<'_>,
         pending: PendingId,
         state: StateId,
-    ) -> Result<(Box<[TailId]>, PendingId), Unread> {
+    ) -> Result<Step, Unread> {
         if let Some(known) = self.tails.pending.steps.get(&(pending, state)) {
             return Ok(known.clone());
         }
@@ -131,8 +139,8 @@ impl Growing<'_, '_> {
         rest.dedup();
         let sets = &mut self.tails.pending;
         let (rest, _) = sets.intern(rest.into());
-        let found: (Box<[TailId]>, PendingId) = (tails.into(), rest);
-        sets.bytes += size_of_val(&*found.0);
+        let found = Step { tails: tails.into(), pending: rest };
+        sets.bytes += size_of_val(&*found.tails);
         sets.steps.insert((pending, state), found.clone());
         Ok(found)
     }

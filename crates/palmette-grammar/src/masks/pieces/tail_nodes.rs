@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::Unread;
 use super::level::{Fixed, Found, Growing, Level};
-use super::pending::PendingId;
+use super::pending::{PendingId, Step};
 use super::suffixes::SuffixId;
 use super::tails::TailId;
 use crate::lr::StateId;
@@ -96,7 +96,7 @@ impl Growing<'_, '_> {
         state: StateId,
     ) -> Result<ReadNodeId, Unread> {
         let SaidOfPlace { tail, pending, is_front } = self.tails.nodes.get(node).said;
-        let (more, pending) = self.step(fixed, pending, state)?;
+        let Step { tails: more, pending } = self.step(fixed, pending, state)?;
         let tail = self.tails.union(tail, &more, is_front);
         let missing = self.tails.pending.missing(pending);
         let nodes = &mut self.tails.nodes.nodes;
