@@ -95,9 +95,9 @@ impl GrammarConstraint {
     ///
     /// From each position one byte of each kind that its lexemes tell apart is read. Positions that are reached by names which the
     /// grammar spells and by common bytes go before others, and those where tokens are likely to be cut before those within
-    /// tokens. Positions that
-    /// [look alike](CompletionLimits::stack_depth) are visited once, so recursion and counts come to an end; a text that comes
-    /// by a stack unlike all visited may still have to find out its mask.
+    /// tokens. Positions that [look alike](CompletionLimits::stack_depth) are visited once, so recursion and counts come to an end; in
+    /// between, what was met in progress on one stack is followed down the others that may be there. A text may still come by a lexeme and a
+    /// state that never were on top of it.
     ///
     /// Constraints that [walk](Self::by_walking) know nothing ahead: they are complete at once.
     ///

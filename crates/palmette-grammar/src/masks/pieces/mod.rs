@@ -9,9 +9,10 @@
 //!   trie of suffixes ([`suffixes`]), small for most pieces: after a string's closing quote there is punctuation.
 //!
 //! A mask is then put together ([`reading`]) from what stays, for those terminals that the parser takes, and what a walk over the
-//! tries of suffixes finds with the parser's stack at hand ([`level`]), which is kept for other masks ([`tails`]).
+//! tries of suffixes finds with a state of the parser's stack at hand ([`level`]). What depends on more of the stack is [pending] until
+//! that is read. So masks ([`mask_nodes`]) and what goes on at a place in tokens ([`tail_nodes`]) are automata that read a stack.
 //!
-//! Pieces may be found out [ahead] too.
+//! Pieces may be found out [ahead], and so may what stacks say ([`stacks_ahead`]).
 //!
 //! That holds where terminals do not compete for lexemes ([`Lexing::Any`](crate::Lexing::Any)) and none looks at what is
 //! around its lexeme.
