@@ -37,6 +37,26 @@ fn masks_are_exact_however_little_memory_there_is() {
     }
 }
 
+/// What is known is dropped again and again, by questions, while it is found out ahead.
+#[test]
+fn masks_are_exact_beside_a_completion_however_little_memory_there_is() {
+    let vocabulary = vocabulary();
+    for constraint in constraints(&vocabulary) {
+        let slow = walking(&constraint, &vocabulary);
+        for max_bytes in [2_000, 20_000, 60_000, 200_000] {
+            let tight = constraint.clone().with_mask_bytes(max_bytes);
+            for seed in 0..8 {
+                let running = tight.complete_in_background(CompletionLimits::default()).unwrap();
+                for state in states(&slow, seed, 12) {
+                    assert_eq!(filled(&tight, &state), filled(&slow, &state));
+                }
+                running.stop();
+                running.join().unwrap();
+            }
+        }
+    }
+}
+
 #[test]
 fn a_mask_that_needs_more_than_there_is_is_refused_by_the_automaton_alone() {
     let vocabulary = vocabulary();

@@ -372,6 +372,7 @@ impl Memo {
             lexemes: &mut in_pieces.lexemes,
             tails: &mut self.tails,
             budget,
+            generation: self.generation,
         };
         match ahead.look(which, look)? {
             Looked::Place => {}

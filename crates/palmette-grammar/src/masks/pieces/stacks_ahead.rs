@@ -24,8 +24,8 @@ use crate::vocabulary::VocabularyTrie;
 /// Nodes to be looked at, those after fewer states first.
 #[derive(Debug)]
 pub(crate) struct StacksAhead {
-    /// What places are numbers into, once there are some.
-    pieces: Option<Arc<Pieces>>,
+    /// What places are numbers into, and how often nodes were dropped, once there are some.
+    found_with: Option<(Arc<Pieces>, u32)>,
     /// By state, those from which it is reached.
     above: Vec<Vec<StateId>>,
     /// States that are reached by a terminal, whose places were not added yet.
@@ -36,8 +36,10 @@ pub(crate) struct StacksAhead {
     masks: Queue,
     /// Lexemes in progress, with topmost states.
     in_progress: HashSet<(LexerState, StateId)>,
-    /// The states so many states below one.
+    /// The states so many states below one; as many as memory allows.
     below: HashMap<(StateId, u32), Arc<[StateId]>>,
+    /// How many these are in all.
+    num_below: usize,
     spare: Vec<LevelMemory>,
 }
 
@@ -87,6 +89,9 @@ impl Queue {
 /// At most so many wait to be looked at; others are left to be found out when they are asked for.
 const MAX_OPEN: usize = 1 << 17;
 
+/// So many states below others are kept, in some megabytes; they are found again otherwise.
+const MAX_BELOW: usize = 1 << 20;
+
 /// What was looked at.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::masks) enum Looked {
@@ -106,6 +111,8 @@ pub(in crate::masks) struct Look<'a, 'b> {
     pub(in crate::masks) lexemes: &'a mut Lexemes,
     pub(in crate::masks) tails: &'a mut Tails,
     pub(in crate::masks) budget: &'a mut Budget<'b>,
+    /// How often nodes were dropped.
+    pub(in crate::masks) generation: u32,
 }
 
 impl StacksAhead {
@@ -130,7 +137,7 @@ impl StacksAhead {
             states.dedup();
         }
         Self {
-            pieces: None,
+            found_with: None,
             above,
             states,
             places: HashMap::new(),
@@ -138,6 +145,7 @@ impl StacksAhead {
             masks: Queue::default(),
             in_progress: HashSet::new(),
             below: HashMap::new(),
+            num_below: 0,
             spare: Vec::new(),
         }
     }
@@ -163,7 +171,8 @@ impl StacksAhead {
         queue.open.front().map(|open| open.steps)
     }
 
-    /// Looks at one more; leaves all out where places have become numbers into other pieces, as they do once these take too much memory.
+    /// Looks at one more; leaves all out once nodes were dropped, or places have become numbers into other pieces, as they do where these
+    /// take too much memory.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
@@ -173,10 +182,12 @@ impl StacksAhead {
         look: Look<'_, '_>,
     ) -> Result<Looked, Unread> {
         let pieces = Arc::clone(look.lexemes.pieces());
-        if !Arc::ptr_eq(self.pieces.get_or_insert_with(|| Arc::clone(&pieces)), &pieces) {
+        let now = (Arc::clone(&pieces), look.generation);
+        let (same, generation) = self.found_with.get_or_insert(now);
+        if !Arc::ptr_eq(same, &pieces) || *generation != look.generation {
             self.states.clear();
-            self.tails.open.clear();
-            self.masks.open.clear();
+            (self.tails, self.masks) = (Queue::default(), Queue::default());
+            return Ok(Looked::Place);
         }
         let lexemes = Arc::clone(look.lexemes.all());
         let fixed = Fixed {
@@ -260,6 +271,10 @@ impl StacksAhead {
             found.dedup();
         }
         let found: Arc<[StateId]> = found.into();
+        if self.num_below + found.len() > MAX_BELOW {
+            (self.below, self.num_below) = (HashMap::new(), 0);
+        }
+        self.num_below += found.len();
         self.below.insert((state, depth), Arc::clone(&found));
         found
     }
