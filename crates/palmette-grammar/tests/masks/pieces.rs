@@ -26,6 +26,7 @@ const SCHEMAS: &[&str] = &[
     r#"{"properties": {"a": true, "aa": true}, "additionalProperties": {"type": "integer"}}"#,
     r#"{"properties": {"a": {"maxLength": 2}}, "required": ["a"], "additionalProperties": false}"#,
     r#"{"properties": {"aaa": {"enum": ["a", "ab", "b"]}, "aab": {"type": "number"}}}"#,
+    r#"{"properties": {"aab1": {"const": 1}, "aaba": {"const": 1}, "abb": {"const": 1}}, "required": ["aab1", "aaba", "abb"], "additionalProperties": false}"#,
     r#"{"type": "string", "pattern": "^[ab]*1$"}"#,
     r#"{"type": "string", "pattern": "a+b", "maxLength": 5}"#,
     r#"{"type": "string", "pattern": "ab"}"#,

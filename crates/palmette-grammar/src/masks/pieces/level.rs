@@ -421,6 +421,8 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         if after.is_empty() {
             return Ok(());
         }
+        // What lexemes have in common is a part of each of them, which other masks have without the others.
+        self.memory.heads_of = None;
         self.at_front(lexeme, after)?;
         if let Some(components) = components
             && !self.memory.tokens.is_empty()
