@@ -8,8 +8,8 @@ use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::{json_schema, lark};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
-    Budget, CompletionLimits, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer,
-    RecognizerLimits,
+    Budget, CompletionLimits, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing,
+    Recognizer, RecognizerLimits,
 };
 use proptest::prelude::*;
 
@@ -148,29 +148,63 @@ fn walk(
         read.complete(&limits, &AtomicBool::new(false)).expect("no limit of the grammar");
     }
     let walked = GrammarConstraint::by_walking(Arc::clone(recognizer), Arc::clone(slices));
-    let num_words = mask::num_words(read.num_tokens());
-    let (mut ours, mut theirs) = (vec![!0; num_words], vec![!0; num_words]);
-    let (mut scratch, mut state, mut text) = (GrammarScratch::default(), read.start(), Vec::new());
+    let (mut state, mut text) = (read.start(), Vec::new());
     for choice in choices {
-        read.try_fill_mask(&state, &mut scratch, &mut ours).unwrap();
-        walked.try_fill_mask(&state, &mut scratch, &mut theirs).unwrap();
-        let show = |row: &[u32], other: &[u32]| -> Vec<String> {
-            let only = mask::iter(row).filter(|&token| !mask::contains(other, token));
-            only.map(|token| String::from_utf8_lossy(VOCABULARY.text(token)).into_owned()).collect()
-        };
-        assert_eq!(
-            (show(&ours, &theirs), show(&theirs, &ours)),
-            (vec![], vec![]),
-            "after {:?}",
-            String::from_utf8_lossy(&text)
-        );
-        let allowed: Vec<_> = mask::iter(&ours).collect();
+        let allowed = compared(&read, &walked, &state, &text);
         if allowed.is_empty() {
             break;
         }
         let token = *choice.get(&allowed);
         read.commit(&mut state, token).unwrap();
         text.extend_from_slice(VOCABULARY.text(token));
+    }
+}
+
+/// The tokens that may follow, which both say.
+fn compared(
+    read: &GrammarConstraint,
+    walked: &GrammarConstraint,
+    state: &GrammarState,
+    text: &[u8],
+) -> Vec<TokenId> {
+    let num_words = mask::num_words(read.num_tokens());
+    let (mut ours, mut theirs) = (vec![!0; num_words], vec![!0; num_words]);
+    let mut scratch = GrammarScratch::default();
+    read.try_fill_mask(state, &mut scratch, &mut ours).unwrap();
+    walked.try_fill_mask(state, &mut scratch, &mut theirs).unwrap();
+    let show = |row: &[u32], other: &[u32]| -> Vec<String> {
+        let only = mask::iter(row).filter(|&token| !mask::contains(other, token));
+        only.map(|token| String::from_utf8_lossy(VOCABULARY.text(token)).into_owned()).collect()
+    };
+    assert_eq!(
+        (show(&ours, &theirs), show(&theirs, &ours)),
+        (vec![], vec![]),
+        "after {:?}",
+        String::from_utf8_lossy(text)
+    );
+    mask::iter(&ours).collect()
+}
+
+/// What names have in common is a part of each of them, also where the others are used up.
+#[test]
+fn names_that_begin_alike_are_told_apart() {
+    let names = ["aab1", "aaba", "abb"];
+    let schema = r#"{"additionalProperties": false, "required": ["aab1", "aaba", "abb"],
+        "properties": {"aab1": {"const": 1}, "aaba": {"const": 1}, "abb": {"const": 1}}}"#;
+    let grammar = json_schema::parse(schema, &json_schema::JsonSchemaOptions::default()).unwrap();
+    let recognizer = recognizer(grammar);
+    let walked = GrammarConstraint::by_walking(Arc::clone(&recognizer), Arc::clone(&SHARED));
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let read = GrammarConstraint::new(Arc::clone(&recognizer), Arc::clone(&SHARED));
+        let members = order.map(|at| format!("\"{}\":1", names[at]));
+        let (mut state, mut text) = (read.start(), Vec::new());
+        for byte in format!("{{{}}}", members.join(",")).into_bytes() {
+            let allowed = compared(&read, &walked, &state, &text);
+            let token = allowed.iter().find(|&&token| VOCABULARY.text(token) == [byte]);
+            read.commit(&mut state, *token.expect("a text of the schema")).unwrap();
+            text.push(byte);
+        }
+        compared(&read, &walked, &state, &text);
     }
 }
 
