@@ -306,7 +306,8 @@ impl Memo {
         made_of: ComponentsId,
         budget: &mut Budget<'_>,
     ) -> Result<MaskId, Unread> {
-        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        // Not `current`: what was just found may have become too much, but is not to be forgotten before it is used.
+        let in_pieces = self.in_pieces.as_mut().expect("what it is made of was found in them");
         if let Some(known) = in_pieces.composed.get(made_of) {
             return Ok(known);
         }
