@@ -51,6 +51,8 @@ struct Arguments {
 /// A step, and where it was.
 struct Step {
     cold_us: f64,
+    /// Of the commit after it.
+    commit_us: f64,
     warm_us: f64,
     case: String,
     before: Vec<u8>,
@@ -147,14 +149,22 @@ fn main() -> anyhow::Result<()> {
                     let us = began.elapsed().as_secs_f64() * 1e6;
                     if walk == 0 {
                         let (case, before) = (name.to_owned(), before.clone());
-                        steps.push(Step { cold_us: us, warm_us: us, case, before });
+                        let commit_us = 0.0;
+                        steps.push(Step { cold_us: us, commit_us, warm_us: us, case, before });
                     } else {
                         let known: &mut Step = &mut steps[first + step];
                         known.warm_us = known.warm_us.min(us);
                     }
                     before.extend_from_slice(vocabulary.text(token));
-                    if !mask::contains(&row, token) || constraint.commit(&mut state, token).is_err()
-                    {
+                    if !mask::contains(&row, token) {
+                        break;
+                    }
+                    let began = Instant::now();
+                    let committed = constraint.commit(&mut state, token);
+                    if walk == 0 {
+                        steps[first + step].commit_us = began.elapsed().as_secs_f64() * 1e6;
+                    }
+                    if committed.is_err() {
                         break;
                     }
                 }
@@ -180,9 +190,11 @@ fn main() -> anyhow::Result<()> {
     }
     show("memory KiB", bytes);
     show("first visit us", steps.iter().map(|step| step.cold_us).collect());
+    show("first commit us", steps.iter().map(|step| step.commit_us).collect());
     show("later us", steps.iter().map(|step| step.warm_us).collect());
+    let first: fn(&Step) -> f64 = |step| step.cold_us;
     for (title, time) in
-        [("first", (|step| step.cold_us) as fn(&Step) -> f64), ("later", |step| step.warm_us)]
+        [("first", first), ("commit", |step| step.commit_us), ("later", |step| step.warm_us)]
     {
         steps.sort_by(|a, b| time(b).total_cmp(&time(a)));
         for step in steps.iter().take(arguments.slowest) {

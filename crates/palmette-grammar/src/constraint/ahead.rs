@@ -89,9 +89,9 @@ impl GrammarConstraint {
     /// Where another thread asks for a mask that it has to find out, or waits for what is held here, this gives way to it and goes
     /// on afterwards.
     ///
-    /// First what tokens do to all that may be left of the grammar's terminals, whatever the text before them, until that takes as much
-    /// memory as [the limit](CompletionLimits::bytes) allows the constraint; grammars over a vocabulary share it. Then positions that
-    /// texts come by are visited, the likeliest first, so that masks there are known.
+    /// After a few positions that texts begin with, what tokens do to all that may be left of the grammar's terminals, whatever the text
+    /// before them, until that takes as much memory as [the limit](CompletionLimits::bytes) allows the constraint; grammars over a vocabulary
+    /// share it. Then positions that texts come by are visited, the likeliest first, so that masks there are known.
     ///
     /// From each position one byte of each kind that its lexemes tell apart is read. Positions that are reached by names which the
     /// grammar spells and by common bytes go before others, and those where tokens are likely to be cut before those within
@@ -142,175 +142,187 @@ impl GrammarConstraint {
         drop_frontier: impl FnOnce(Frontier),
         report: impl FnMut(&Completion),
     ) -> Result<Completion, RecognizerError> {
-        let mut frontier = Frontier::default();
-        let completion = self.run_along(&mut frontier, limits, cancelled, report);
-        drop_frontier(frontier);
-        completion
-    }
-
-    fn run_along(
-        &self,
-        frontier: &mut Frontier,
-        limits: &CompletionLimits,
-        cancelled: &AtomicBool,
-        mut report: impl FnMut(&Completion),
-    ) -> Result<Completion, RecognizerError> {
-        let scratch = &mut RecognizerScratch::default();
         let bytes = self.vocabulary.trie().max_depth() as u32;
-        let alike = Alike { bytes, stack_depth: limits.stack_depth };
-        let mut completion = Completion { visited: 0, open: 0, stopped: None };
-        let budget = &mut Budget::cancellable(limits.steps, cancelled)
-            .giving_way_to(self.vocabulary.asking());
-        if !matches!(self.engine, Engine::Walk)
-            && let Some(start) = self.recognizer.start()
-        {
-            let start = Open::start(start.clone());
-            frontier.add(&self.recognizer, &alike, start, scratch)?;
-        }
-        completion.open = frontier.len();
-        let mut stacks = match self.prepare_parts(limits, budget) {
-            Ok(stacks) => stacks,
-            Err(RecognizerError::Interrupted(why)) => {
-                completion.stopped = Some(why.into());
-                return Ok(completion);
-            }
-            Err(error) => return Err(error),
+        let mut running = Running {
+            constraint: self,
+            limits,
+            alike: Alike { bytes, stack_depth: limits.stack_depth },
+            budget: Budget::cancellable(limits.steps, cancelled)
+                .giving_way_to(self.vocabulary.asking()),
+            frontier: Frontier::default(),
+            stacks: None,
+            scratch: RecognizerScratch::default(),
+            visits: 0,
+            completion: Completion { visited: 0, open: 0, stopped: None },
+            report,
         };
-        let mut visits: usize = 0;
-        while let Some(open) = frontier.next() {
-            let is_full = || self.bytes() > limits.bytes || frontier.bytes() > limits.bytes;
-            if visits.is_multiple_of(BETWEEN_LOOKS) && is_full() {
-                completion.stopped = Some(CompletionStop::Bytes);
-                break;
-            }
-            visits += 1;
-            let visited = self.visit(open, &alike, frontier, &mut stacks, scratch, budget);
-            let visited = visited.and_then(|prepared| {
-                for (which, number) in AFTER_A_VISIT {
-                    self.prepare_stacks(&mut stacks, which, number, u32::MAX, limits, budget)?;
-                }
-                Ok(prepared)
-            });
-            match visited {
-                Ok(prepared) => completion.visited += usize::from(prepared),
-                Err(RecognizerError::Interrupted(why)) => {
-                    completion.stopped = Some(why.into());
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-            completion.open = frontier.len();
-            report(&completion);
-        }
-        for which in [Ahead::Masks, Ahead::Tails] {
-            if completion.stopped.is_none() {
-                let all = (usize::MAX, u32::MAX);
-                let ended = self.prepare_stacks(&mut stacks, which, all.0, all.1, limits, budget);
-                completion.stopped = ended.err().map(CompletionStop::from);
-            }
+        let ended = running.run();
+        let Running { frontier, mut completion, .. } = running;
+        drop_frontier(frontier);
+        match ended {
+            Ok(()) => {}
+            Err(RecognizerError::Interrupted(why)) => completion.stopped = Some(why.into()),
+            Err(error) => return Err(error),
         }
         Ok(completion)
     }
+}
+
+/// A completion in the making.
+struct Running<'a, F> {
+    constraint: &'a GrammarConstraint,
+    limits: &'a CompletionLimits,
+    alike: Alike,
+    budget: Budget<'a>,
+    frontier: Frontier,
+    /// What stacks say; `None` where that is not found out ahead.
+    stacks: Option<StacksAhead>,
+    scratch: RecognizerScratch,
+    visits: usize,
+    completion: Completion,
+    report: F,
+}
+
+impl<F: FnMut(&Completion)> Running<'_, F> {
+    fn run(&mut self) -> Result<(), RecognizerError> {
+        let constraint = self.constraint;
+        if !matches!(constraint.engine, Engine::Walk)
+            && let Some(start) = constraint.recognizer.start()
+        {
+            let start = Open::start(start.clone());
+            self.frontier.add(&constraint.recognizer, &self.alike, start, &mut self.scratch)?;
+        }
+        self.completion.open = self.frontier.len();
+        if let Engine::Automaton(automaton) = &constraint.engine {
+            self.stacks = automaton.stacks_ahead(&constraint.recognizer);
+        }
+        self.visit(FIRST_VISITS)?;
+        self.prepare_parts()?;
+        self.visit(usize::MAX)?;
+        self.prepare_stacks(Ahead::Masks, usize::MAX, u32::MAX)?;
+        self.prepare_stacks(Ahead::Tails, usize::MAX, u32::MAX)?;
+        Ok(())
+    }
 
     /// Finds out what masks are put together from: what tokens do to terminals, and how they go on where these end as far as that depends
-    /// on few states. Gives what stacks say otherwise, which is left.
-    fn prepare_parts(
-        &self,
-        limits: &CompletionLimits,
-        budget: &mut Budget<'_>,
-    ) -> Result<Option<StacksAhead>, RecognizerError> {
-        let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };
-        let recognizer = &*self.recognizer;
-        automaton.prepare_pieces(recognizer, limits.bytes, budget)?;
-        let mut stacks = automaton.stacks_ahead(recognizer);
-        self.prepare_stacks(&mut stacks, Ahead::Tails, usize::MAX, FIRST_STEPS, limits, budget)?;
-        Ok(stacks)
+    /// on few states.
+    fn prepare_parts(&mut self) -> Result<(), RecognizerError> {
+        let Engine::Automaton(automaton) = &self.constraint.engine else { return Ok(()) };
+        let recognizer = &*self.constraint.recognizer;
+        automaton.prepare_pieces(recognizer, self.limits.bytes, &mut self.budget)?;
+        Ok(self.prepare_stacks(Ahead::Tails, usize::MAX, FIRST_STEPS)?)
     }
 
     /// Finds out so much of what stacks say, as far as at most `most` steps lead there.
     fn prepare_stacks(
-        &self,
-        stacks: &mut Option<StacksAhead>,
+        &mut self,
         which: Ahead,
         number: usize,
         most: u32,
-        limits: &CompletionLimits,
-        budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted> {
-        let (Engine::Automaton(automaton), Some(stacks)) = (&self.engine, stacks) else {
+        let (Engine::Automaton(automaton), Some(stacks)) =
+            (&self.constraint.engine, &mut self.stacks)
+        else {
             return Ok(());
         };
-        let recognizer = &*self.recognizer;
+        let (recognizer, bytes) = (&*self.constraint.recognizer, self.limits.bytes);
         for _ in 0..number {
-            if !automaton.prepare_stack(recognizer, stacks, which, most, limits.bytes, budget)? {
+            if !automaton.prepare_stack(recognizer, stacks, which, most, bytes, &mut self.budget)? {
                 break;
             }
         }
         Ok(())
     }
 
+    /// Visits so many positions, or all that there are.
+    fn visit(&mut self, number: usize) -> Result<(), RecognizerError> {
+        for _ in 0..number {
+            let Some(open) = self.frontier.next() else { break };
+            if self.visits.is_multiple_of(BETWEEN_LOOKS) {
+                let limit = self.limits.bytes;
+                if self.constraint.bytes() > limit || self.frontier.bytes() > limit {
+                    return Err(Interrupted::OutOfBytes { limit }.into());
+                }
+            }
+            self.visits += 1;
+            let is_known = self.visit_one(open)?;
+            for (which, number) in AFTER_A_VISIT {
+                self.prepare_stacks(which, number, u32::MAX)?;
+            }
+            self.completion.visited += usize::from(is_known);
+            self.completion.open = self.frontier.len();
+            (self.report)(&self.completion);
+        }
+        Ok(())
+    }
+
     /// Finds out the mask of a position unless that is put off, and where it leads; tells whether its mask is known now.
-    fn visit(
-        &self,
-        mut open: Open,
-        alike: &Alike,
-        frontier: &mut Frontier,
-        stacks: &mut Option<StacksAhead>,
-        scratch: &mut RecognizerScratch,
-        budget: &mut Budget<'_>,
-    ) -> Result<bool, RecognizerError> {
-        let recognizer = &*self.recognizer;
-        let (is_due, ways) = open.look(recognizer, self.vocabulary.trie(), frontier, scratch)?;
+    fn visit_one(&mut self, mut open: Open) -> Result<bool, RecognizerError> {
+        let constraint = self.constraint;
+        let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
+        let (is_due, ways) = open.look(recognizer, trie, &mut self.frontier, &mut self.scratch)?;
         let prepares = is_due && !open.is_prepared;
         let mut worth = Worth::Unknown;
         if prepares {
-            let before = budget.left();
-            let mut tries = 0;
-            let is_new = loop {
-                let prepared = match &self.engine {
-                    Engine::Automaton(automaton) => {
-                        automaton.prepare(recognizer, &open.position, budget)
-                    }
-                    Engine::Store(store) => store.prepare(&open.position, budget),
-                    Engine::Walk => Ok(false),
-                };
-                match prepared {
-                    // Its mask is found by walking whenever it is asked for.
-                    Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {
-                        break false;
-                    }
-                    Err(RecognizerError::Interrupted(why)) => {
-                        if budget.gives_up(why, &mut tries)? {
-                            break false;
-                        }
-                    }
-                    prepared => break prepared?,
-                }
-            };
+            let before = self.budget.left();
+            let is_new = self.prepare(&open)?;
             open.is_prepared = true;
-            if let (Engine::Automaton(automaton), Some(stacks)) = (&self.engine, stacks) {
+            if let (Engine::Automaton(automaton), Some(stacks)) =
+                (&constraint.engine, &mut self.stacks)
+            {
                 automaton.add_ahead(&open.position, stacks);
             }
-            worth = match before - budget.left() {
+            worth = match before - self.budget.left() {
                 _ if !is_new => Worth::Nothing,
                 ..LITTLE_WORK => Worth::Little,
                 _ => Worth::Much,
             };
         }
         for way in ways {
-            if let Err(why) = budget.spend(1)
-                && !(why == Interrupted::Cancelled && budget.gave_way())
+            if let Err(why) = self.budget.spend(1)
+                && !(why == Interrupted::Cancelled && self.budget.gave_way())
             {
                 return Err(why.into());
             }
-            if let Some(next) = recognizer.advance(&open.position, way.byte, scratch)? {
-                frontier.add(recognizer, alike, open.after(&way, next, worth), scratch)?;
+            if let Some(next) = recognizer.advance(&open.position, way.byte, &mut self.scratch)? {
+                let next = open.after(&way, next, worth);
+                self.frontier.add(recognizer, &self.alike, next, &mut self.scratch)?;
             }
         }
-        frontier.put_off(open);
+        self.frontier.put_off(open);
         Ok(prepares)
     }
+
+    /// Finds out the mask of a position; tells whether that was not known.
+    fn prepare(&mut self, open: &Open) -> Result<bool, RecognizerError> {
+        let (constraint, budget) = (self.constraint, &mut self.budget);
+        let mut tries = 0;
+        loop {
+            let prepared = match &constraint.engine {
+                Engine::Automaton(automaton) => {
+                    automaton.prepare(&constraint.recognizer, &open.position, budget)
+                }
+                Engine::Store(store) => store.prepare(&open.position, budget),
+                Engine::Walk => Ok(false),
+            };
+            match prepared {
+                // Its mask is found by walking whenever it is asked for.
+                Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {
+                    return Ok(false);
+                }
+                Err(RecognizerError::Interrupted(why)) => {
+                    if budget.gives_up(why, &mut tries)? {
+                        return Ok(false);
+                    }
+                }
+                prepared => return prepared,
+            }
+        }
+    }
 }
+
+/// How many positions are visited before anything else: texts come there before the rest is found out.
+const FIRST_VISITS: usize = 64;
 
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;

@@ -167,6 +167,24 @@ impl Determiniser {
         self.begin(states, ExprId::ALL, budget)
     }
 
+    /// A state in which no byte was read, without what is left of other terminals than these.
+    pub(super) fn among(
+        &mut self,
+        states: &AppendOnly<State>,
+        state: LexerState,
+        terminals: &TerminalSet,
+        budget: &mut Budget<'_>,
+    ) -> Result<LexerState, LexerError> {
+        if self.longest {
+            return Ok(state);
+        }
+        let Meaning { fresh, pending, live } = &self.meanings[state.0 as usize];
+        let place = |terminal| live.binary_search_by_key(&terminal, |&(known, _)| known);
+        let some = terminals.iter().filter_map(|one| Some(live[place(one).ok()?])).collect();
+        let meaning = Meaning { fresh: *fresh, pending: *pending, live: some };
+        self.find(states, meaning, budget)
+    }
+
     /// Where `byte` leads.
     pub(super) fn advance(
         &mut self,
@@ -264,12 +282,17 @@ impl Determiniser {
             }
             alike.push((terminal, within));
         }
-        let meaning = Meaning { fresh, pending, live: alike.into() };
-        if let Some(&known) = self.ids.get(&meaning) {
-            return Ok(known);
-        }
-        let possible = self.possible(&meaning, budget)?;
-        self.add(states, meaning, possible)
+        self.find(states, Meaning { fresh, pending, live: alike.into() }, budget)
+    }
+
+    /// Other states in which no byte was read, under the same condition, with their terminals.
+    pub(super) fn known_among(&self, state: LexerState) -> Vec<(LexerState, Vec<TerminalId>)> {
+        let condition = self.meanings[state.0 as usize].pending;
+        let alike = |meaning: &Meaning| meaning.fresh && meaning.pending == condition;
+        let terminals = |of: &Meaning| of.live.iter().map(|&(terminal, _)| terminal).collect();
+        let states = (0..).map(LexerState).zip(&self.meanings);
+        let others = states.filter(|&(other, meaning)| other != state && alike(meaning));
+        others.map(|(other, meaning)| (other, terminals(meaning))).collect()
     }
 
     /// What is left of a state's terminals.
@@ -301,6 +324,20 @@ impl Determiniser {
         self.add(states, meaning, possible)
     }
 
+    /// The state of a meaning.
+    fn find(
+        &mut self,
+        states: &AppendOnly<State>,
+        meaning: Meaning,
+        budget: &mut Budget<'_>,
+    ) -> Result<LexerState, LexerError> {
+        if let Some(&known) = self.ids.get(&meaning) {
+            return Ok(known);
+        }
+        let possible = self.possible(&meaning, budget)?;
+        self.add(states, meaning, possible)
+    }
+
     fn add(
         &mut self,
         states: &AppendOnly<State>,
@@ -317,7 +354,8 @@ impl Determiniser {
         self.list_bytes += size_of_val(&*row) + 2 * size_of_val(&*meaning.live);
         let may_end = meaning.fresh && self.expressions.holds_at_end(meaning.pending);
         let ends = std::sync::OnceLock::new();
-        states.push(index, State { classes, row, possible, may_end, ends });
+        let is_fresh = meaning.fresh;
+        states.push(index, State { classes, row, possible, is_fresh, may_end, ends });
         let id = LexerState(index as u32);
         self.ids.insert(meaning.clone(), id);
         self.meanings.push(meaning);

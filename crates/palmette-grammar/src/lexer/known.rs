@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{DEAD, FIRST_STATE, LexemeEnd, Lexer, LexerState, UNKNOWN};
+use crate::TerminalId;
 
 impl Lexer {
     /// The steps from a state that were taken before and led on, each with its first byte, in ascending order.
@@ -16,6 +17,11 @@ impl Lexer {
             UNKNOWN | DEAD => None,
             found => Some((byte, LexerState(found - FIRST_STATE))),
         })
+    }
+
+    /// States that [`among`](Self::among) made of one in which no byte was read, or could have made, with their terminals.
+    pub(crate) fn known_among(&self, state: LexerState) -> Vec<(LexerState, Vec<TerminalId>)> {
+        self.determiniser().known_among(state)
     }
 
     /// [`ends`](Self::ends), if they were asked for before.

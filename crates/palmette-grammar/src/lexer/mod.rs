@@ -139,6 +139,8 @@ struct State {
     /// By class: [`UNKNOWN`], [`DEAD`], or a state's number after [`FIRST_STATE`].
     row: Box<[AtomicU32]>,
     possible: TerminalSet,
+    /// Whether no byte of the lexeme was read.
+    is_fresh: bool,
     may_end: bool,
     ends: OnceLock<Ends>,
 }
@@ -206,6 +208,30 @@ impl Lexer {
     /// Before the first lexeme.
     pub fn start(&self) -> LexerState {
         self.start
+    }
+
+    /// `state`, in which no byte of a lexeme was read, for a lexeme that can only become one of these terminals. What is left of others is
+    /// not followed, so that a grammar of a thousand names takes the time of those that may come.
+    ///
+    /// Where terminals compete, that is `state` itself: a lexeme is what it is whether the parser takes it or not.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    ///
+    /// # Panics
+    /// When a byte of the lexeme was read.
+    pub fn among(
+        &self,
+        state: LexerState,
+        terminals: &TerminalSet,
+    ) -> Result<LexerState, LexerError> {
+        assert!(self.is_fresh(state), "a byte of the lexeme was read");
+        self.step(|determiniser, budget| determiniser.among(&self.states, state, terminals, budget))
+    }
+
+    /// Whether no byte of the lexeme in progress was read.
+    pub fn is_fresh(&self, state: LexerState) -> bool {
+        self.state(state).is_fresh
     }
 
     /// The lexeme in progress goes on with `byte`; `None` when it cannot, or earlier lexemes could then not have ended where

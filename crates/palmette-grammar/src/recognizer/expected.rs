@@ -38,7 +38,7 @@ impl Recognizer {
         let none = TerminalSet::new(self.grammar.terminals().len());
         let mut expected = Expected { in_progress: none.clone(), next: none };
         for lexeme in self.lexemes(position, scratch)? {
-            let is_next = lexeme.begins || lexeme.lexer == self.lexer.start();
+            let is_next = lexeme.begins || self.lexer.is_fresh(lexeme.lexer);
             let found = if is_next { &mut expected.next } else { &mut expected.in_progress };
             found.union_with(&lexeme.terminals);
         }
@@ -54,7 +54,7 @@ impl Recognizer {
         let mut lexemes = Vec::new();
         for branch in position.branches() {
             lexemes.push(self.in_progress(branch, scratch)?);
-            if branch.lexer == self.lexer.start() {
+            if self.lexer.is_fresh(branch.lexer) {
                 continue;
             }
             for end in self.lexer.ends(branch.lexer)? {
@@ -64,8 +64,9 @@ impl Recognizer {
                     let shift = |stacks: &_, terminal| scratch.shift(self, stacks, terminal);
                     let after = self.layer.step_by(parsed, letter, shift)?;
                     if let Some((stacks, blocks)) = after {
+                        let start = self.begin(end.next, &stacks, scratch)?;
                         let after = Branch { stacks, blocks, ..branch.clone() };
-                        lexemes.push(self.lexeme(&after, end.next, true, scratch)?);
+                        lexemes.push(self.lexeme(&after, start, true, scratch)?);
                     }
                 }
             }
@@ -90,6 +91,9 @@ impl Recognizer {
         begins: bool,
         scratch: &mut RecognizerScratch,
     ) -> Result<Lexeme, RecognizerError> {
+        if self.is_contextual {
+            return Ok(Lexeme { lexer, begins, terminals: self.lexer.possible(lexer).clone() });
+        }
         let allowed = scratch.allowed(self, &branch.stacks)?;
         let mut terminals = TerminalSet::new(self.grammar.terminals().len());
         for terminal in self.lexer.possible(lexer).iter() {
@@ -106,7 +110,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::frontends::lark;
+    use crate::frontends::{json_schema, lark};
     use crate::{Budget, RecognizerLimits};
 
     #[track_caller]
@@ -144,5 +148,29 @@ mod tests {
     #[test]
     fn a_lexeme_that_cannot_go_on_is_in_progress_still() {
         check("ab=1;", &["SEMICOLON"], &["NAME"]);
+    }
+
+    /// Names of one object are nothing to another, nor to the values.
+    #[test]
+    fn lexemes_become_what_the_parser_takes_or_nothing() {
+        let schema = r#"{"type": "object", "additionalProperties": false, "properties": {
+            "abc": {"type": "object", "additionalProperties": false, "properties": {"abd": {"type": "string"}}},
+            "abe": {"enum": ["abd", "x"]}}}"#;
+        let grammar = json_schema::parse(schema, &json_schema::JsonSchemaOptions::default());
+        let (grammar, limits) = (Arc::new(grammar.unwrap()), RecognizerLimits::default());
+        let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited()).unwrap();
+        let mut scratch = RecognizerScratch::default();
+        let mut position = recognizer.start().unwrap().clone();
+        for &byte in br#"{"abc": {"abd" : "abd"}, "abe": "abd"}"# {
+            for Branch { lexer, stacks, .. } in position.branches() {
+                let allowed = scratch.allowed(&recognizer, stacks).unwrap();
+                let taken = |terminal| {
+                    allowed.contains(terminal) || recognizer.ignored().contains(terminal)
+                };
+                assert!(recognizer.lexer().possible(*lexer).iter().all(taken));
+            }
+            position = recognizer.advance(&position, byte, &mut scratch).unwrap().unwrap();
+        }
+        assert!(recognizer.is_accepting(&position, &mut scratch).unwrap());
     }
 }

@@ -19,10 +19,10 @@ pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;
 
 use crate::blocks::{Blocks, Layer};
-use crate::lexer::{Lexer, LexerLimits};
+use crate::lexer::{Lexer, LexerLimits, LexerState};
 use crate::store::Line;
 use crate::{
-    Budget, Grammar, GrammarBuilder, Parser, ParserLimits, Stacks, Symbol, TerminalId,
+    Budget, Grammar, GrammarBuilder, Lexing, Parser, ParserLimits, Stacks, Symbol, TerminalId,
     TerminalKind, TerminalSet,
 };
 
@@ -37,6 +37,8 @@ pub struct Recognizer {
     lexer: Lexer,
     parser: Parser,
     layer: Layer,
+    /// Whether states of the lexer know only terminals that the parser takes.
+    is_contextual: bool,
     start: Option<Position>,
     /// Tells it from other recognizers.
     mark: Arc<()>,
@@ -67,7 +69,9 @@ impl Recognizer {
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
         let mark = Arc::default();
-        let mut recognizer = Self { source, grammar, lexer, parser, layer, start: None, mark };
+        let is_contextual = grammar.lexing() == Lexing::Any && grammar.indentation().is_none();
+        let mut recognizer =
+            Self { source, grammar, lexer, parser, layer, is_contextual, start: None, mark };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
@@ -164,9 +168,10 @@ impl Recognizer {
 
     fn find_start(&self) -> Result<Option<Position>, RecognizerError> {
         let scratch = &mut RecognizerScratch::default();
+        let stacks = self.parser.start();
         let branch = Branch {
-            lexer: self.lexer.start(),
-            stacks: self.parser.start(),
+            lexer: self.begin(self.lexer.start(), &stacks, scratch)?,
+            stacks,
             blocks: Blocks::default(),
             line: Line::OTHER,
         };
@@ -203,7 +208,7 @@ impl Recognizer {
         let Some(lexer) = self.lexer.advance(branch.lexer, byte)? else { return Ok(()) };
         let possible = self.lexer.possible(lexer);
         // The branch was live, and still is if what it may become is the same. At the start it may only have been at its end.
-        let begun = branch.lexer != self.lexer.start();
+        let begun = !self.lexer.is_fresh(branch.lexer);
         let is_same = begun && possible == self.lexer.possible(branch.lexer);
         branch.lexer = lexer;
         branch.line = self.layer.line_after(branch.line, byte);
@@ -221,10 +226,11 @@ impl Recognizer {
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         for end in self.lexer.ends(branch.lexer)? {
-            let Some(lexer) = self.lexer.advance(end.next, byte)? else { continue };
             let line = self.layer.line_after(Line::OTHER, byte);
             for terminal in end.terminals.iter() {
                 if let Some((stacks, blocks)) = self.step(branch, terminal, scratch)? {
+                    let start = self.begin(end.next, &stacks, scratch)?;
+                    let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
                     let begun = Branch { lexer, stacks, blocks, line };
                     if self.is_live(&begun, scratch)? {
                         self.add(begun, scratch);
@@ -233,6 +239,20 @@ impl Recognizer {
             }
         }
         Ok(())
+    }
+
+    /// The state `next`, in which no byte of a lexeme was read, after some stacks: where lexemes do not compete, for those that the
+    /// parser takes there.
+    fn begin(
+        &self,
+        next: LexerState,
+        stacks: &Stacks,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<LexerState, RecognizerError> {
+        match self.is_contextual {
+            true => scratch.among(self, next, stacks),
+            false => Ok(next),
+        }
     }
 
     /// Adds a live branch; branches that differ in their stacks only become one.
@@ -250,6 +270,9 @@ impl Recognizer {
         branch: &Branch,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
+        if self.is_contextual {
+            return Ok(true);
+        }
         let possible = self.lexer.possible(branch.lexer);
         let parsed = (&branch.stacks, &branch.blocks);
         Ok(self.layer.accepts_any(&self.parser, parsed, possible, &mut scratch.parser)?)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::{Branch, Position, Recognizer};
+use super::{Branch, Position, Recognizer, RecognizerError};
+use crate::lexer::LexerState;
 use crate::{LimitError, ParserScratch, Stacks, TerminalId, TerminalSet};
 
 /// A memory takes about this many bytes at most; then it begins anew.
@@ -38,6 +39,8 @@ pub(super) struct Memory {
     shifts: HashMap<(u64, TerminalId), Shift>,
     /// By what the stacks are, as a hash.
     allowed: HashMap<u64, (Stacks, Arc<TerminalSet>)>,
+    /// By what the stacks are, as a hash.
+    among: HashMap<(u64, LexerState), (Stacks, LexerState)>,
     positions: HashTable<Position>,
     hasher: DefaultHashBuilder,
     bytes: usize,
@@ -100,6 +103,28 @@ impl RecognizerScratch {
         self.memory.bytes += SHIFT_BYTES + allowed.num_terminals() / 8;
         self.memory.allowed.insert(key, (stacks.clone(), Arc::clone(&allowed)));
         Ok(allowed)
+    }
+
+    /// The state `next`, in which no byte of a lexeme was read, for what the parser takes after some stacks.
+    pub(super) fn among(
+        &mut self,
+        recognizer: &Recognizer,
+        next: LexerState,
+        stacks: &Stacks,
+    ) -> Result<LexerState, RecognizerError> {
+        self.memory.turn_to(recognizer);
+        let key = (stacks.fingerprint(), next);
+        if let Some((before, known)) = self.memory.among.get(&key)
+            && before == stacks
+        {
+            return Ok(*known);
+        }
+        let mut terminals = recognizer.ignored().clone();
+        recognizer.parser().allowed(stacks, &mut terminals, &mut self.parser)?;
+        let found = recognizer.lexer().among(next, &terminals)?;
+        self.memory.bytes += SHIFT_BYTES;
+        self.memory.among.insert(key, (stacks.clone(), found));
+        Ok(found)
     }
 
     /// The position of the branches in `now`, which are none afterwards.

@@ -7,8 +7,9 @@ use hashbrown::{HashMap, HashSet};
 use super::numbers::Malformed;
 use crate::lexer::{LexemeEnd, Lexer, LexerState};
 use crate::masks::{Above, SavedMemo};
-use crate::recognizer::{CompileError, RecognizerError};
+use crate::recognizer::{CompileError, Recognizer, RecognizerError};
 use crate::saved::ReopenError;
+use crate::{TerminalId, TerminalSet};
 
 /// Numbers of a step: the state before it, how it is left, by what, and a hash of the state after it.
 pub(super) const STEP_NUMBERS: usize = 4;
@@ -16,10 +17,12 @@ pub(super) const STEP_NUMBERS: usize = 4;
 const BYTE: u32 = 0;
 const END: u32 = 1;
 const ALIKE: u32 = 2;
+const AMONG: u32 = 3;
 
 /// Steps to some states; number 0 is the start, and step `n` leads to number `n + 1`.
 pub(super) struct LexerSteps {
     steps: Vec<u32>,
+    among: Vec<u32>,
     numbers: HashMap<LexerState, u32>,
 }
 
@@ -41,7 +44,9 @@ impl LexerSteps {
         before.insert(lexer.start(), None);
         let mut order = vec![lexer.start()];
         let mut open = VecDeque::from([lexer.start()]);
+        let mut among: Vec<Vec<TerminalId>> = Vec::new();
         while let Some(state) = open.pop_front() {
+            let is_whole = lexer.is_fresh(state) && !matches!(before[&state], Some((_, AMONG, _)));
             let mut add = |next: LexerState, how: u32, by: u32| {
                 before.entry(next).or_insert_with(|| {
                     order.push(next);
@@ -57,6 +62,12 @@ impl LexerSteps {
             if let Some(&stands_for) = alike.get(&state) {
                 add(stands_for, ALIKE, 0);
             }
+            for (next, terminals) in
+                is_whole.then(|| lexer.known_among(state)).into_iter().flatten()
+            {
+                add(next, AMONG, among.len() as u32);
+                among.push(terminals);
+            }
         }
         // What is wanted and all that is on the way, in the same order.
         let mut needed: HashSet<LexerState> = HashSet::new();
@@ -67,9 +78,17 @@ impl LexerSteps {
                 at = before[&state].map(|(state, ..)| state);
             }
         }
-        let mut made = Self { steps: Vec::new(), numbers: HashMap::new() };
+        let mut made = Self { steps: Vec::new(), among: Vec::new(), numbers: HashMap::new() };
+        let mut num_among = 0;
         for state in order.into_iter().filter(|state| needed.contains(state)) {
-            if let Some((before, how, by)) = before[&state] {
+            if let Some((before, how, mut by)) = before[&state] {
+                if how == AMONG {
+                    let terminals = &among[by as usize];
+                    by = num_among;
+                    num_among += 1;
+                    made.among.push(terminals.len() as u32);
+                    made.among.extend(terminals.iter().map(|terminal| terminal.0));
+                }
                 made.steps.extend([made.numbers[&before], how, by, hash(lexer, state)]);
             }
             let number = made.numbers.len() as u32;
@@ -83,17 +102,47 @@ impl LexerSteps {
         self.numbers.get(&state).copied()
     }
 
-    pub(super) fn into_numbers(self) -> Vec<u32> {
-        self.steps
+    /// The numbers of the steps, and the sets of terminals that are mentioned.
+    pub(super) fn into_numbers(self) -> [Vec<u32>; 2] {
+        [self.steps, self.among]
     }
+}
+
+/// The sets of terminals that steps mention.
+fn sets(mut numbers: &[u32]) -> Result<Vec<&[u32]>, Malformed> {
+    let mut sets = Vec::new();
+    while let Some((&len, rest)) = numbers.split_first() {
+        let Some((set, rest)) = rest.split_at_checked(len as usize) else {
+            return Malformed::because("a set of its lexer lacks terminals");
+        };
+        sets.push(set);
+        numbers = rest;
+    }
+    Ok(sets)
+}
+
+/// A set of terminals of so many in all.
+fn terminals(numbers: &[u32], num_terminals: usize) -> Result<TerminalSet, Malformed> {
+    let mut set = TerminalSet::new(num_terminals);
+    for &terminal in numbers {
+        if terminal as usize >= num_terminals {
+            let error = format!("its lexer mentions terminal {terminal} of {num_terminals}");
+            return Malformed::because(error);
+        }
+        set.insert(TerminalId(terminal));
+    }
+    Ok(set)
 }
 
 /// The states that steps lead to, `longest` being the bytes of the longest token; `None` where one is not like it was.
 pub(super) fn states(
-    steps: &[u32],
-    lexer: &Lexer,
+    [steps, among]: [&[u32]; 2],
+    recognizer: &Recognizer,
     longest: u32,
 ) -> Result<Option<Vec<LexerState>>, ReopenError> {
+    let lexer = recognizer.lexer();
+    let sets = sets(among)?;
+    let num_terminals = recognizer.grammar().terminals().len();
     let limit = |error| CompileError::Lexer(error);
     let mut states = vec![lexer.start()];
     for &[before, how, by, expected] in steps.as_chunks::<STEP_NUMBERS>().0 {
@@ -108,6 +157,13 @@ pub(super) fn states(
                 end.map(|end| end.next)
             }
             (ALIKE, Ok(0)) => Some(lexer.within(before, longest).map_err(limit)?),
+            (AMONG, _) if lexer.is_fresh(before) => {
+                let Some(set) = sets.get(by as usize) else {
+                    let error = format!("its lexer mentions set {by} of {}", sets.len());
+                    return Err(Malformed(error).into());
+                };
+                Some(lexer.among(before, &terminals(set, num_terminals)?).map_err(limit)?)
+            }
             _ => {
                 return Err(Malformed(format!("it leaves a lexer state by {how}, {by}")).into());
             }

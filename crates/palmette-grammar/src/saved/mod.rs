@@ -11,15 +11,16 @@
 //!
 //! | section | contents |
 //! |---|---|
-//! | 0 | u64: the vocabulary's fingerprint (2), its size, a hash of the parser's tables, then how many entries sections 2 to 8 have |
+//! | 0 | u64: the vocabulary's fingerprint (2), its size, a hash of the parser's tables, then how many entries sections 2 to 9 have |
 //! | 1 | the grammar |
-//! | 2 | lexer states after the first, `[n, 4]` u32: an earlier one, how it is left (0 by a byte, 1 by the end of a lexeme, 2 to the one that stands for it), the byte or the end's number, a hash of the state |
+//! | 2 | lexer states after the first, `[n, 4]` u32: an earlier one, how it is left (0 by a byte, 1 by the end of a lexeme, 2 to the one that stands for it, 3 without other terminals than those of a set), the byte, or the number of the end or the set, a hash of the state |
 //! | 3 | lexer states and those that stand for them, `[n, 2]` u32 |
 //! | 4 | stacks by their first states, `[n, 5]` u32: 0 and a lexer state or 1 and an earlier node, the parser's state, the mask (2^32 - 1: unread), how many tokens are undecided |
 //! | 5 | undecided tokens of all nodes, u32 |
 //! | 6 | masks, `[n, words]` u32 |
 //! | 7 | nodes of the automaton that reads stacks, `[n, 2]` u32: how many states they skip and read, the mask (2^32 - 1: not known) |
 //! | 8 | its edges, `[n, 4]` u32: 0 and a lexer state or 1 and a node, the parser's state, the node there |
+//! | 9 | sets of terminals, u32: of each how many there are, then which |
 //!
 //! Every number is checked when a file is opened. Whoever can write a file decides what its masks allow, as with any program; but
 //! no file makes its reader do more than give wrong masks.
@@ -46,7 +47,7 @@ use crate::{Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits};
 use lexers::{LexerSteps, STEP_NUMBERS};
 pub(crate) use numbers::Malformed;
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 2 };
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 3 };
 
 const HEAD: u32 = 0;
 const GRAMMAR: u32 = 1;
@@ -57,8 +58,9 @@ const UNDECIDED: u32 = 5;
 const MASKS: u32 = 6;
 const READING: u32 = 7;
 const EDGES: u32 = 8;
+const SETS: u32 = 9;
 
-const HEAD_NUMBERS: u64 = 11;
+const HEAD_NUMBERS: u64 = 12;
 const NODE_NUMBERS: usize = 5;
 const READING_NUMBERS: usize = 2;
 const EDGE_NUMBERS: usize = 4;
@@ -71,6 +73,7 @@ pub struct SavedGrammar {
     num_tokens: u64,
     tables: u64,
     lexer: Array<u32>,
+    among: Array<u32>,
     alike: Array<u32>,
     nodes: Array<u32>,
     undecided: Array<u32>,
@@ -201,7 +204,7 @@ impl GrammarConstraint {
 
         let fingerprint = self.vocabulary_slices().fingerprint().0;
         let words = mask::num_words(self.vocabulary().num_tokens()).max(1);
-        let steps = lexer.into_numbers();
+        let [steps, among] = lexer.into_numbers();
         let head = vec![
             fingerprint as u64,
             (fingerprint >> 64) as u64,
@@ -214,11 +217,12 @@ impl GrammarConstraint {
             (memo.masks.len() / words) as u64,
             (reading.len() / READING_NUMBERS) as u64,
             (edges.len() / EDGE_NUMBERS) as u64,
+            among.len() as u64,
         ];
         let mut out = SectionsOut::default();
         out.add_array(&Array::from(head));
         out.add(grammar.into());
-        for numbers in [steps, alike, nodes, undecided, memo.masks, reading, edges] {
+        for numbers in [steps, alike, nodes, undecided, memo.masks, reading, edges, among] {
             out.add_array(&Array::from(numbers));
         }
         Ok(out)
@@ -247,7 +251,7 @@ impl SavedGrammar {
         let &[low, high, num_tokens, tables, ref lens @ ..] = &*head else {
             return Err(Malformed("its head is short".to_owned()).into());
         };
-        let &[steps, alike, nodes, undecided, masks, reading, edges] = lens else {
+        let &[steps, alike, nodes, undecided, masks, reading, edges, among] = lens else {
             return Err(Malformed("its head is short".to_owned()).into());
         };
         let words = num_tokens.div_ceil(u64::from(u32::BITS));
@@ -261,6 +265,7 @@ impl SavedGrammar {
             num_tokens,
             tables,
             lexer: array(LEXER, steps, STEP_NUMBERS as u64)?,
+            among: array(SETS, among, 1)?,
             alike: array(ALIKE, alike, 2)?,
             nodes: array(NODES, nodes, NODE_NUMBERS as u64)?,
             undecided: array(UNDECIDED, undecided, 1)?,
@@ -317,7 +322,7 @@ impl SavedGrammar {
         if tables_hash(tables) != self.tables {
             return Ok(None);
         }
-        let states = lexers::states(&self.lexer, recognizer.lexer(), longest)?;
+        let states = lexers::states([&self.lexer, &self.among], recognizer, longest)?;
         let Some(states) = states else { return Ok(None) };
         let state = |number: u32| match states.get(number as usize) {
             Some(&state) => Ok(state),

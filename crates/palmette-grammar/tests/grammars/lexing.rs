@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use palmette_grammar::{
     CharClass, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
+    TerminalSet,
     lexer::{Lexer, LexerError, LexerLimits, LexerState},
 };
 use palmette_testkit::lexing::{Cutting, cuttings, first_lexemes, lexeme_ends};
@@ -173,6 +174,35 @@ fn check_alike(lexer: &Lexer, one: LexerState, other: LexerState, num_bytes: u32
             if let (Some(one), Some(other)) = (to(one), to(other)) {
                 check_alike(lexer, one, other, num_bytes - 1);
             }
+        }
+    }
+}
+
+/// Compares a state with the one that leaves out all terminals but some.
+fn check_among(
+    lexer: &Lexer,
+    all: LexerState,
+    some: LexerState,
+    among: &TerminalSet,
+    num_bytes: u32,
+) {
+    let only = |terminals: &TerminalSet| -> BTreeSet<TerminalId> {
+        terminals.iter().filter(|&terminal| among.contains(terminal)).collect()
+    };
+    assert_eq!(lexer.possible(some).iter().collect::<BTreeSet<_>>(), only(lexer.possible(all)));
+    assert_eq!(lexer.may_end(some), lexer.may_end(all));
+    let ends = |state| {
+        let ends = lexer.ends(state).unwrap().iter();
+        let ends = ends.map(|end| (end.next, only(&end.terminals)));
+        ends.filter(|(_, terminals)| !terminals.is_empty()).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(ends(some), ends(all));
+    for byte in "abé".bytes().filter(|_| num_bytes > 0) {
+        let to = |state| lexer.advance(state, byte).unwrap();
+        match (to(all).filter(|&all| !only(lexer.possible(all)).is_empty()), to(some)) {
+            (None, None) => {}
+            (Some(all), Some(some)) => check_among(lexer, all, some, among, num_bytes - 1),
+            (all, some) => panic!("{all:?} but {some:?} after {byte}"),
         }
     }
 }
@@ -362,6 +392,33 @@ proptest! {
         let terminals: Vec<_> = terminals.into_iter().map(many).collect();
         prop_assume!(Lexer::new(&grammar(&terminals, lexing), &LexerLimits::default()).is_ok());
         check_within(&terminals, lexing, num_bytes);
+    }
+
+    #[test]
+    fn among_some_terminals_states_know_no_others(
+        terminals in terminals(4, true),
+        lexing in prop_oneof![Just(Lexing::Any), Just(Lexing::Longest)],
+        chosen in 0_u32..16,
+    ) {
+        let lexer = Lexer::new(&grammar(&terminals, lexing), &LexerLimits::default());
+        prop_assume!(lexer.is_ok());
+        let lexer = lexer.expect("assumed");
+        let mut among = TerminalSet::new(terminals.len());
+        let ids = (0..terminals.len() as u32).map(TerminalId);
+        ids.filter(|id| chosen >> id.0 & 1 == 1).for_each(|id| _ = among.insert(id));
+        for text in texts(2) {
+            let Ok(branches) = read(&lexer, &text) else { return Ok(()) };
+            // Where lexemes begin, under all conditions that come up.
+            let states = branches.last().expect("one for each place").iter().map(|&(state, _)| state);
+            let nexts = states.flat_map(|state| lexer.ends(state).expect("read before"));
+            for begin in nexts.map(|end| end.next).chain([lexer.start()]) {
+                let some = lexer.among(begin, &among).expect("no more than all");
+                match lexing {
+                    Lexing::Longest => prop_assert_eq!(some, begin),
+                    Lexing::Any => check_among(&lexer, begin, some, &among, 4),
+                }
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,8 @@ use proptest::prelude::*;
 
 use super::{constraints, filled, vocabulary, walking};
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 2 };
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 3 };
+const NUM_SECTIONS: u32 = 10;
 
 fn reopen(bytes: Vec<u8>, vocabulary: &Arc<VocabularySlices>) -> Result<Reopened, ReopenError> {
     let saved = SavedGrammar::from_bytes(bytes.into())?;
@@ -189,7 +190,7 @@ fn nodes_of_other_parser_tables_are_left_out() {
 fn change(bytes: &[u8], section: u32, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let file = SectionsIn::from_bytes(bytes.to_vec().into(), FORMAT, Check::Whole).unwrap();
     let (mut out, mut change) = (SectionsOut::default(), Some(change));
-    for number in 0..9 {
+    for number in 0..NUM_SECTIONS {
         let mut bytes = file.section(number).unwrap().to_vec();
         if number == section {
             change.take().expect("one section")(&mut bytes);
@@ -206,7 +207,7 @@ proptest! {
     #[test]
     fn a_hostile_file_is_an_error_or_answers(
         grammar in 0..5_usize,
-        section in 0..9_u32,
+        section in 0..NUM_SECTIONS,
         changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![0..20_u32, any::<u32>()]), 1..5),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
