@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::{Engine, GrammarConstraint};
-use crate::masks::{Ahead, StacksAhead};
+use crate::masks::{Ahead, MaskAutomaton, PiecesAhead, StacksAhead};
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -89,9 +89,9 @@ impl GrammarConstraint {
     /// Where another thread asks for a mask that it has to find out, or waits for what is held here, this gives way to it and goes
     /// on afterwards.
     ///
-    /// After a few positions that texts begin with, what tokens do to all that may be left of the grammar's terminals, whatever the text
-    /// before them, until that takes as much memory as [the limit](CompletionLimits::bytes) allows the constraint; grammars over a vocabulary
-    /// share it. Then positions that texts come by are visited, the likeliest first, so that masks there are known.
+    /// Positions that texts come by are visited, the likeliest first, so that masks there are known. In turns with that, it is found out
+    /// what tokens do to all that may be left of the grammar's terminals, whatever the text before them, until that takes as much memory as
+    /// [the limit](CompletionLimits::bytes) allows the constraint; grammars over a vocabulary share it.
     ///
     /// From each position one byte of each kind that its lexemes tell apart is read. Positions that are reached by names which the
     /// grammar spells and by common bytes go before others, and those where tokens are likely to be cut before those within
@@ -151,6 +151,7 @@ impl GrammarConstraint {
                 .giving_way_to(self.vocabulary.asking()),
             frontier: Frontier::default(),
             stacks: None,
+            after_a_visit: &[Ahead::Masks],
             scratch: RecognizerScratch::default(),
             visits: 0,
             completion: Completion { visited: 0, open: 0, stopped: None },
@@ -177,6 +178,8 @@ struct Running<'a, F> {
     frontier: Frontier,
     /// What stacks say; `None` where that is not found out ahead.
     stacks: Option<StacksAhead>,
+    /// Where terminals end is known once their pieces are, so what comes there waits for these.
+    after_a_visit: &'static [Ahead],
     scratch: RecognizerScratch,
     visits: usize,
     completion: Completion,
@@ -194,23 +197,39 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         }
         self.completion.open = self.frontier.len();
         if let Engine::Automaton(automaton) = &constraint.engine {
-            self.stacks = automaton.stacks_ahead(&constraint.recognizer);
+            let recognizer = &*constraint.recognizer;
+            self.stacks = automaton.stacks_ahead(recognizer);
+            if let Some(mut pieces) = automaton.pieces_ahead(recognizer, self.limits.bytes) {
+                while self.visit_and_prepare(automaton, &mut pieces)? {}
+                self.prepare_stacks(Ahead::Tails, usize::MAX, FIRST_STEPS)?;
+                self.after_a_visit = &[Ahead::Tails, Ahead::Masks];
+            }
         }
-        self.visit(FIRST_VISITS)?;
-        self.prepare_parts()?;
         self.visit(usize::MAX)?;
         self.prepare_stacks(Ahead::Masks, usize::MAX, u32::MAX)?;
         self.prepare_stacks(Ahead::Tails, usize::MAX, u32::MAX)?;
         Ok(())
     }
 
-    /// Finds out what masks are put together from: what tokens do to terminals, and how they go on where these end as far as that depends
-    /// on few states.
-    fn prepare_parts(&mut self) -> Result<(), RecognizerError> {
-        let Engine::Automaton(automaton) = &self.constraint.engine else { return Ok(()) };
-        let recognizer = &*self.constraint.recognizer;
-        automaton.prepare_pieces(recognizer, self.limits.bytes, &mut self.budget)?;
-        Ok(self.prepare_stacks(Ahead::Tails, usize::MAX, FIRST_STEPS)?)
+    /// Visits some positions, then finds out pieces for as much work as that was; tells whether there are more of these. Many pieces of large
+    /// grammars are far from what texts come by first.
+    fn visit_and_prepare(
+        &mut self,
+        automaton: &MaskAutomaton,
+        pieces: &mut PiecesAhead,
+    ) -> Result<bool, RecognizerError> {
+        let before = self.budget.left();
+        self.visit(VISITS_AT_ONCE)?;
+        let until = self.budget.left().saturating_sub(before - self.budget.left());
+        loop {
+            let recognizer = &*self.constraint.recognizer;
+            if !automaton.prepare_piece(recognizer, pieces, &mut self.budget)? {
+                return Ok(false);
+            }
+            if self.budget.left() <= until {
+                return Ok(true);
+            }
+        }
     }
 
     /// Finds out so much of what stacks say, as far as at most `most` steps lead there.
@@ -246,8 +265,8 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             }
             self.visits += 1;
             let is_known = self.visit_one(open)?;
-            for (which, number) in AFTER_A_VISIT {
-                self.prepare_stacks(which, number, u32::MAX)?;
+            for &which in self.after_a_visit {
+                self.prepare_stacks(which, after_a_visit(which), u32::MAX)?;
             }
             self.completion.visited += usize::from(is_known);
             self.completion.open = self.frontier.len();
@@ -321,8 +340,8 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
     }
 }
 
-/// How many positions are visited before anything else: texts come there before the rest is found out.
-const FIRST_VISITS: usize = 64;
+/// How many positions are visited before some pieces are found out.
+const VISITS_AT_ONCE: usize = 16;
 
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;
@@ -332,7 +351,12 @@ const FIRST_STEPS: u32 = 5;
 
 /// How much of that is found out after a visit, of which one takes several times as long, and how much of what stacks unlike those that are
 /// visited say of its lexeme.
-const AFTER_A_VISIT: [(Ahead, usize); 2] = [(Ahead::Tails, 2), (Ahead::Masks, 8)];
+fn after_a_visit(which: Ahead) -> usize {
+    match which {
+        Ahead::Tails => 2,
+        Ahead::Masks => 8,
+    }
+}
 
 /// How many positions are visited between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;

@@ -33,6 +33,8 @@ pub(super) struct Determiniser {
     /// What each terminal matches, where a lexeme begins.
     whole: Box<[Live]>,
     ids: HashMap<Meaning, LexerState>,
+    /// States at which any lexeme begins, by their condition.
+    begun: HashMap<ExprId, LexerState>,
     meanings: Vec<Meaning>,
     /// Found when a lexeme first begins under a condition.
     beginnings: Vec<Beginning>,
@@ -129,6 +131,7 @@ impl Determiniser {
             longest: competes(grammar),
             whole: whole.into(),
             ids: HashMap::new(),
+            begun: HashMap::new(),
             meanings: Vec::new(),
             beginnings: Vec::new(),
             max_states: limits.max_states,
@@ -313,15 +316,18 @@ impl Determiniser {
         pending: ExprId,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
-        let meaning = Meaning { fresh: true, pending, live: self.whole.clone() };
-        if let Some(&known) = self.ids.get(&meaning) {
+        // PERF: of a thousand terminals a look-up by what the state means reads 8 KB, and each end of a lexeme asks for one.
+        if let Some(&known) = self.begun.get(&pending) {
             return Ok(known);
         }
+        let meaning = Meaning { fresh: true, pending, live: self.whole.clone() };
         let possible = match pending {
             ExprId::ALL => self.possible(&meaning, budget)?,
             _ => self.possible_under(pending, budget)?,
         };
-        self.add(states, meaning, possible)
+        let state = self.add(states, meaning, possible)?;
+        self.begun.insert(pending, state);
+        Ok(state)
     }
 
     /// The state of a meaning.

@@ -13,5 +13,5 @@ mod walk;
 
 pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, SavedReading, UNREAD};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
-pub(crate) use pieces::{Ahead, StacksAhead};
+pub(crate) use pieces::{Ahead, PiecesAhead, StacksAhead};
 pub use walk::{TrieWalk, WalkScratch};

@@ -12,8 +12,9 @@ use palmette_grammar::{
     Recognizer, RecognizerLimits,
 };
 use proptest::prelude::*;
+use serde_json::json;
 
-use crate::random_schemas::schemas;
+use crate::random_schemas::{schemas, values};
 
 const SCHEMAS: &[&str] = &[
     "true",
@@ -160,6 +161,31 @@ fn walk(
     }
 }
 
+/// Follows a text as far as it is allowed, cut into tokens as `cuts` say, and compares each mask. Gets where random tokens do not: to the
+/// end of closed objects and counted lists.
+fn follow(
+    recognizer: &Arc<Recognizer>,
+    slices: &Arc<VocabularySlices>,
+    text: &[u8],
+    cuts: &[prop::sample::Index],
+) {
+    let read = GrammarConstraint::new(Arc::clone(recognizer), Arc::clone(slices));
+    let walked = GrammarConstraint::by_walking(Arc::clone(recognizer), Arc::clone(slices));
+    let (mut state, mut at, mut cuts) = (read.start(), 0, cuts.iter().cycle());
+    loop {
+        let allowed = compared(&read, &walked, &state, &text[..at]);
+        let rest = &text[at..];
+        let next: Vec<_> = allowed
+            .into_iter()
+            .filter(|&token| rest.starts_with(VOCABULARY.text(token)) && !rest.is_empty())
+            .collect();
+        let (false, Some(cut)) = (next.is_empty(), cuts.next()) else { break };
+        let token = *cut.get(&next);
+        read.commit(&mut state, token).unwrap();
+        at += VOCABULARY.text(token).len();
+    }
+}
+
 /// The tokens that may follow, which both say.
 fn compared(
     read: &GrammarConstraint,
@@ -209,6 +235,36 @@ fn names_that_begin_alike_are_told_apart() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Names that begin alike, as many of them required as there are, in any order.
+    #[test]
+    fn masks_of_closed_objects_are_those_of_a_walk(
+        names in prop::collection::btree_set("[ab1]{1,5}", 1..6),
+        required in any::<prop::sample::Index>(),
+        order in Just((0..6).collect::<Vec<usize>>()).prop_shuffle(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
+    ) {
+        let names: Vec<String> = names.into_iter().collect();
+        let properties: serde_json::Map<_, _> =
+            names.iter().map(|name| (name.clone(), json!({"enum": [1, "a", null]}))).collect();
+        let schema = json!({
+            "properties": properties,
+            "required": &names[..required.index(names.len() + 1)],
+            "additionalProperties": false,
+        });
+        let options = json_schema::JsonSchemaOptions::default();
+        let grammar = json_schema::parse(&schema.to_string(), &options).expect("a schema");
+        let recognizer = recognizer(grammar);
+        let values = ["1", "\"a\"", "null"].iter().cycle();
+        let chosen = order.iter().filter_map(|&at| names.get(at)).zip(values);
+        let members: Vec<_> = chosen.map(|(name, value)| format!("\"{name}\": {value}")).collect();
+        let text = format!("{{{}}}", members.join(","));
+        follow(&recognizer, &SHARED, text.as_bytes(), &cuts);
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
@@ -253,6 +309,22 @@ proptest! {
         // Nothing is valid for some, and some cannot be expressed: that is another test's matter.
         if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
             walk(&recognizer(grammar), &SHARED, &choices, ahead);
+        }
+    }
+
+    /// The same along texts that may be valid, in whatever order their members are.
+    #[test]
+    fn masks_along_random_values_are_those_of_a_walk(
+        schema in schemas(),
+        values in prop::collection::vec(values(), 1..4),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
+    ) {
+        let options = json_schema::JsonSchemaOptions::default();
+        if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
+            let recognizer = recognizer(grammar);
+            for value in values {
+                follow(&recognizer, &SHARED, value.to_string().as_bytes(), &cuts);
+            }
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What masks need, found out before they are asked for.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use super::slices::MAX_PIECE_BYTES;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
 use crate::masks::pieces::{Ahead, PiecesAhead, StacksAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
-use crate::{Budget, Interrupted, TerminalId};
+use crate::{Budget, Interrupted};
 
 impl MaskAutomaton {
     /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
@@ -28,58 +28,56 @@ impl MaskAutomaton {
         Ok(asked > 1)
     }
 
-    /// Finds out what tokens do to all that may be left of the grammar's terminals, which grammars over the vocabulary share, until that
-    /// takes `max_bytes` more than before. Nothing where lexemes compete, whose masks are walked.
-    ///
-    /// # Errors
-    /// When the budget is used up.
-    pub(crate) fn prepare_pieces(
+    /// All that may be left of the grammar's terminals, nothing of which was looked at yet, until that takes `max_bytes` more than before;
+    /// `None` where lexemes compete, whose masks are walked.
+    pub(crate) fn pieces_ahead(
         &self,
         recognizer: &Recognizer,
         max_bytes: usize,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), Interrupted> {
+    ) -> Option<PiecesAhead> {
         let lexer = recognizer.lexer();
-        if !lexer.remainders(lexer.start(), |left| left.independent) {
-            return Ok(());
-        }
-        let stopped = |found: Result<bool, Unread>| match found {
-            Ok(more) => Ok(more),
-            Err(Unread::Interrupted(why)) => Err(why),
-            // It is walked whenever it is met.
-            Err(Unread::Unknown) => Ok(true),
-        };
+        let independent = lexer.remainders(lexer.start(), |left| left.independent);
         let pieces = self.vocabulary.pieces();
-        let mut ahead = PiecesAhead::new(Arc::clone(&pieces));
-        let mut tries = 0;
-        let mut terminals = 0..recognizer.grammar().terminals().len() as u32;
-        while let Some(terminal) = terminals.clone().next() {
-            budget.let_others_pass();
-            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-            if memo.all_bytes() > self.max_bytes / 4 {
-                // The rest is for masks.
-                break;
-            }
-            let lexemes = memo.lexemes(&self.vocabulary);
-            let added = ahead.add(lexemes, lexer, TerminalId(terminal), budget);
-            drop(memo);
-            match stopped(added.map(|()| true)) {
-                Err(why) if !budget.gives_up(why, &mut tries)? => continue,
-                _ => tries = 0,
-            }
-            terminals.next();
-        }
-        let (trie, num_words) = (self.vocabulary.trie(), self.vocabulary.num_words());
         let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
-        while pieces.memory_bytes() <= most {
-            match stopped(ahead.look(trie, num_words, budget)) {
-                Ok(true) => tries = 0,
-                Ok(false) => break,
-                Err(why) if budget.gives_up(why, &mut tries)? => ahead.skip(),
-                Err(_) => {}
+        independent.then(|| PiecesAhead::new(pieces, recognizer.grammar(), most))
+    }
+
+    /// Finds out what tokens do to one piece more, which grammars over the vocabulary share; tells whether there was one, and memory for it.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub(crate) fn prepare_piece(
+        &self,
+        recognizer: &Recognizer,
+        ahead: &mut PiecesAhead,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, Interrupted> {
+        let mut tries = 0;
+        loop {
+            let found = match ahead.terminal() {
+                Some(terminal) => {
+                    budget.let_others_pass();
+                    let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+                    if memo.all_bytes() > self.max_bytes / 4 {
+                        // The rest is for masks.
+                        ahead.leave_terminals();
+                        continue;
+                    }
+                    let lexemes = memo.lexemes(&self.vocabulary);
+                    ahead.add(lexemes, recognizer.lexer(), terminal, budget).map(|()| true)
+                }
+                None => ahead.look(self.vocabulary.trie(), self.vocabulary.num_words(), budget),
+            };
+            match found {
+                Err(Unread::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {}
+                // It is walked, or found out, whenever it is met.
+                Err(_) => {
+                    ahead.skip();
+                    return Ok(true);
+                }
+                Ok(more) => return Ok(more),
             }
         }
-        Ok(())
     }
 
     /// What all stacks say of tokens, nothing of which was looked at yet; `None` where lexemes compete.

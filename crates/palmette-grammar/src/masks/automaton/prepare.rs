@@ -117,9 +117,10 @@ mod tests {
             Recognizer::new(grammar, &limits, &mut Budget::unlimited()).expect("small");
         let slices = Arc::new(VocabularySlices::new(Arc::new(vocabulary())));
         let automaton = MaskAutomaton::new(Arc::clone(&slices));
-        automaton
-            .prepare_pieces(&recognizer, usize::MAX, &mut Budget::unlimited())
-            .expect("no limit");
+        let mut ahead = automaton.pieces_ahead(&recognizer, usize::MAX).expect("no longest match");
+        let mut prepare =
+            || automaton.prepare_piece(&recognizer, &mut ahead, &mut Budget::unlimited());
+        while prepare().expect("no limit") {}
         let known = slices.pieces().num_analysed();
         assert!(known > 20, "{known}");
         let texts: [&[u8]; 2] = [

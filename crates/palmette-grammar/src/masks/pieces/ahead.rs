@@ -5,30 +5,48 @@
 
 use hashbrown::HashSet;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::lexemes::is_one_piece;
 use super::{Lexemes, PieceId, Pieces, Unread};
 use crate::lexer::Lexer;
 use crate::vocabulary::VocabularyTrie;
-use crate::{Budget, Interrupted, TerminalId};
+use crate::{Budget, Grammar, TerminalId};
 
-/// Pieces to be looked at, those after fewer bytes first.
+/// Terminals of which pieces are to be made, and pieces to be looked at, those after fewer bytes first.
 #[derive(Debug)]
-pub(in crate::masks) struct PiecesAhead {
+pub(crate) struct PiecesAhead {
     pieces: Arc<Pieces>,
+    terminals: Range<u32>,
     seen: HashSet<PieceId>,
     open: VecDeque<PieceId>,
+    /// How much memory pieces may take.
+    max_bytes: usize,
 }
 
 impl PiecesAhead {
-    /// None of these yet.
-    pub(in crate::masks) fn new(pieces: Arc<Pieces>) -> Self {
-        Self { pieces, seen: HashSet::new(), open: VecDeque::new() }
+    /// All terminals of a grammar, until pieces take so much memory.
+    pub(in crate::masks) fn new(pieces: Arc<Pieces>, grammar: &Grammar, max_bytes: usize) -> Self {
+        let terminals = 0..grammar.terminals().len() as u32;
+        Self { pieces, terminals, seen: HashSet::new(), open: VecDeque::new(), max_bytes }
+    }
+
+    /// A terminal that is to be [added](Self::add).
+    pub(in crate::masks) fn terminal(&self) -> Option<TerminalId> {
+        self.terminals.clone().next().map(TerminalId)
+    }
+
+    /// Leaves out all terminals that were not added.
+    pub(in crate::masks) fn leave_terminals(&mut self) {
+        self.terminals = 0..0;
     }
 
     /// Adds what a terminal begins with; nothing where the lexemes have become numbers into other pieces, as they do once these
     /// take too much memory.
+    ///
+    /// # Errors
+    /// When it is too large or the budget is used up; it is the next one still.
     pub(in crate::masks) fn add(
         &mut self,
         lexemes: &mut Lexemes,
@@ -36,10 +54,9 @@ impl PiecesAhead {
         terminal: TerminalId,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        if !Arc::ptr_eq(lexemes.pieces(), &self.pieces) {
-            return Ok(());
-        }
-        if let Some(id) = lexemes.whole(lexer, terminal, budget)? {
+        if Arc::ptr_eq(lexemes.pieces(), &self.pieces)
+            && let Some(id) = lexemes.whole(lexer, terminal, budget)?
+        {
             let lexeme = lexemes.all().get(id.index());
             match lexeme.whole {
                 Some(whole) => self.push(whole),
@@ -49,14 +66,14 @@ impl PiecesAhead {
                 }
             }
         }
+        self.terminals.next();
         Ok(())
     }
 
-    /// Looks at one more piece; tells whether there was one.
+    /// Looks at one more piece; tells whether there was one, and memory for it.
     ///
     /// # Errors
-    /// When a piece is too large, which leaves it to be walked, or the budget is used up; work that was called off is begun again by the
-    /// next call.
+    /// When it is too large, which leaves it to be walked, or the budget is used up; it is the next one still.
     pub(in crate::masks) fn look(
         &mut self,
         trie: &VocabularyTrie,
@@ -64,16 +81,19 @@ impl PiecesAhead {
         budget: &mut Budget<'_>,
     ) -> Result<bool, Unread> {
         let Some(&piece) = self.open.front() else { return Ok(false) };
-        let looked = self.look_at(piece, trie, num_words, budget);
-        if !matches!(looked, Err(Unread::Interrupted(Interrupted::Cancelled))) {
-            self.open.pop_front();
+        if self.pieces.memory_bytes() > self.max_bytes {
+            return Ok(false);
         }
-        looked.map(|()| true)
+        self.look_at(piece, trie, num_words, budget)?;
+        self.open.pop_front();
+        Ok(true)
     }
 
-    /// Leaves the piece out that the last call was to look at.
+    /// Leaves the terminal or piece out that the last call was to add or to look at.
     pub(in crate::masks) fn skip(&mut self) {
-        self.open.pop_front();
+        if self.terminals.next().is_none() {
+            self.open.pop_front();
+        }
     }
 
     fn look_at(

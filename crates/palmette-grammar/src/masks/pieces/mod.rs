@@ -44,7 +44,7 @@ use hashbrown::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-pub(super) use ahead::PiecesAhead;
+pub(crate) use ahead::PiecesAhead;
 use analysis::Analysis;
 pub(super) use gathered::Gathered;
 pub(super) use level::Component;
