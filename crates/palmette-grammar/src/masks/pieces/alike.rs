@@ -23,6 +23,8 @@ pub(super) struct Alike {
     /// Those of these groups after whose bytes nothing is left of the first piece of any pair; none where pairs lead to equal
     /// pieces, of which more may be left.
     pub(super) deadly: Groups,
+    /// Whether all that is reached from the first pair by other bytes are these pairs, and equal pieces.
+    pub(super) is_closed: bool,
 }
 
 /// Pairs are gone through up to here.
@@ -170,6 +172,7 @@ impl Search<'_, '_, '_, '_> {
             let pairs =
                 reached.iter().map(|reached| reached.pair).filter(|pair| same_ends(steps, *pair));
             alike.pairs = pairs.map(|pair| (pair, u8::MAX)).collect();
+            alike.is_closed = true;
             alike.deadly = if meet { 0 } else { telling & !rare };
             for byte in 0..=u8::MAX {
                 if alike.deadly & group_bit(byte) == 0 {

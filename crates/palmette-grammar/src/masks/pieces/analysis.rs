@@ -1,12 +1,13 @@
 //! One walk over the vocabulary for each piece.
 //!
-//! Where few tokens are left of a piece, its walk is short. Others are mostly like one that is known already (its *model*,
+//! Some are another but for a few lexemes ([`excepted`](super::excepted)). Where few tokens are left of a piece, its walk is short. Others are mostly like one that is known already (its *model*,
 //! [`models`](super::models)). A string of at most forty more characters is like one of any length: it goes through the
 //! vocabulary as that one sees it ([`merged`](super::merged)). A string in which a date is found is like any string: the walk
 //! goes through both at once ([`compare`](super::compare)), and leaves out each part of the vocabulary where nothing can
 //! tell them apart.
 
 use palmette_core::TokenId;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::alike::Alike;
@@ -28,6 +29,19 @@ pub(super) struct Analysis {
     pub(super) suffixes: Box<[(SuffixId, Option<Arc<Except>>)]>,
     /// The nodes of the vocabulary's trie where it may have, with more to come; ascending.
     pub(super) ends: Box<[u32]>,
+}
+
+impl Analysis {
+    /// The ends within some ranges of nodes, both ascending.
+    pub(super) fn ends_in(&self, ranges: &[Range<u32>]) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut ranges = ranges.iter().peekable();
+        for &end in &*self.ends {
+            while ranges.next_if(|range| range.end <= end).is_some() {}
+            found.extend(ranges.peek().filter(|range| range.contains(&end)).map(|_| end));
+        }
+        found
+    }
 }
 
 /// A walk is short while no more than one node of so many is left to it.
@@ -88,6 +102,9 @@ pub(super) struct Analysing<'a, 'b, 'c> {
 
 impl Analysing<'_, '_, '_> {
     fn find(&mut self, piece: PieceId) -> Result<Analysis, Unread> {
+        if let Some(found) = self.excepted(piece)? {
+            return Ok(found);
+        }
         let home = self.home(piece)?;
         let simpler = match home {
             None => self.simpler(piece)?,
@@ -272,6 +289,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Regex;
     use crate::regex::parse::{Dialect, Flags, parse_text};
 
     const LETTERS: &[&str] = &["a", "b", "e", "1", "\"", "\\", ",", "-", " ", "}", "é"];
@@ -301,12 +319,15 @@ mod tests {
     }
 
     /// The piece of all that a pattern matches.
-    fn piece(pieces: &Pieces, pattern: &str) -> Option<PieceId> {
-        let regex = parse_text(pattern, Dialect::Rust, Flags::default()).expect(pattern);
+    fn regex(pattern: &str) -> Regex {
+        parse_text(pattern, Dialect::Rust, Flags::default()).expect(pattern)
+    }
+
+    fn piece(pieces: &Pieces, regex: &Regex) -> Option<PieceId> {
         let mut budget = Budget::unlimited();
         let mut growing = pieces.growing();
-        let expr = growing.expressions.making(&mut budget).compile(&regex).expect(pattern);
-        pieces.intern(&mut growing, expr, &mut budget).expect(pattern)
+        let expr = growing.expressions.making(&mut budget).compile(regex).expect("small");
+        pieces.intern(&mut growing, expr, &mut budget).expect("small")
     }
 
     /// Tokens with how much is left of them where the lexeme has ended.
@@ -347,10 +368,14 @@ mod tests {
 
     /// Checks what is left of a pattern after some bytes, as long as something is.
     fn check_along(pieces: &Pieces, pattern: &str, bytes: &[u8]) {
-        let mut at = piece(pieces, pattern);
+        check_all_along(pieces, &regex(pattern), pattern, bytes);
+    }
+
+    fn check_all_along(pieces: &Pieces, regex: &Regex, name: &str, bytes: &[u8]) {
+        let mut at = piece(pieces, regex);
         for (read, byte) in bytes.iter().copied().map(Some).chain([None]).enumerate() {
             let Some(here) = at else { break };
-            check(pieces, here, &format!("{pattern} after {}", bytes[..read].escape_ascii()));
+            check(pieces, here, &format!("{name} after {}", bytes[..read].escape_ascii()));
             let next = |byte| pieces.advance(here, byte, &mut Budget::unlimited()).expect("small");
             at = byte.and_then(next);
         }
@@ -426,6 +451,52 @@ mod tests {
             for (pattern, bytes) in &patterns {
                 check_along(&pieces, pattern, bytes);
             }
+        }
+
+        /// Whatever is excepted, before and after whatever, and whatever is left of it.
+        #[test]
+        fn what_is_found_of_exceptions_is_what_a_walk_finds(
+            (head, of, rest) in (
+                prop::sample::select(vec!["", "\"", " *\"", "a?", "[ab]*1"]),
+                prop::sample::select(vec![
+                    "[^\"]*", "[^\"\\\\]*", "[abe]*", "(?:[^\"\\\\]|\\\\.)*", "(?:a|b|é|ee)*", "[abe]{0,9}",
+                    "[^1]+", "(?:ab|e)*",
+                ]),
+                prop::sample::select(vec!["\"", "\"[ 1]*,", "1", "e", "(?:-|\"b)", "a*", ""]),
+            ),
+            but in prop::collection::vec(
+                prop::sample::select(vec![
+                    "", "a", "ab", "abe", "ea", "b", "é", "aé", "aaaa", "e\\\\", "\\\\\"", "a.*", "[ab]{1,3}", "e*", "[^a]*",
+                ]),
+                1..5,
+            ),
+            bytes in prop::collection::vec(prop::sample::select("aabe \"1\\-".as_bytes().to_vec()), 0..6),
+        ) {
+            let but_regex = Regex::alternate(but.iter().map(|pattern| regex(pattern)));
+            let part = Regex::and([regex(of), Regex::complement(but_regex)]);
+            let whole = Regex::concat([regex(head), part, regex(rest)]);
+            let name = format!("{head:?}, {of:?} but {but:?}, {rest:?}");
+            check_all_along(&Pieces::new(&TRIE), &whole, &name, &bytes);
+        }
+    }
+
+    /// Names but declared ones are not compared with names, byte by byte.
+    #[test]
+    fn names_are_found_by_their_exceptions() {
+        let pieces = Pieces::new(&TRIE);
+        let but = Regex::alternate(["ab", "abe", "b-", ""].map(Regex::literal));
+        let part = Regex::and([regex("[^\"]*"), Regex::complement(but)]);
+        let whole = Regex::concat([regex(" *\""), part, regex("\"")]);
+        for bytes in ["", " ", "\"", "\"a", "\"ab"] {
+            let after = |piece, &byte| {
+                pieces.advance(piece, byte, &mut Budget::unlimited()).expect("small")
+            };
+            let at = bytes.as_bytes().iter().try_fold(piece(&pieces, &whole).expect("some"), after);
+            let steps = Steps::new(&pieces);
+            let budget = &mut Budget::unlimited();
+            let mut analysing =
+                Analysing { pieces: &pieces, trie: &TRIE, num_words: num_words(), steps, budget };
+            assert!(analysing.excepted(at.expect("some")).expect("small").is_some(), "{bytes:?}");
         }
     }
 }

@@ -22,6 +22,7 @@ mod alike;
 mod analysis;
 mod byte_groups;
 mod compare;
+mod excepted;
 mod gathered;
 mod level;
 mod lexemes;

@@ -8,7 +8,7 @@ use crate::Budget;
 use crate::regex::expressions::Exceeded;
 
 /// A byte that is common in tokens: what it leads to again and again is where tokens mostly stay.
-const COMMON: u8 = b'e';
+pub(super) const COMMON: u8 = b'e';
 
 /// After so many common bytes a piece stays the same, or is taken for one that never does.
 const COMMON_STEPS: usize = 3;

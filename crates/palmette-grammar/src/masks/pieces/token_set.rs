@@ -38,6 +38,13 @@ impl TokenList {
         &self.tokens
     }
 
+    fn without(&self, removed: &[TokenId]) -> Self {
+        let mut removed = removed.to_vec();
+        removed.sort_unstable();
+        let is_left = |token: &&TokenId| removed.binary_search(token).is_err();
+        Self::new(self.tokens.iter().filter(is_left).copied().collect())
+    }
+
     /// A row of the tokens, if there is one.
     pub(super) fn row(&self) -> Option<&Arc<MaskRow>> {
         self.row.get()
@@ -83,6 +90,7 @@ impl TokenSet {
         let (row, known): (_, &[_]) = match self {
             Self::Mask(row) => (row, &[]),
             Self::Near(row, words) => (row, words),
+            Self::List(list) if added.is_empty() => return Self::List(list.without(removed)),
             Self::List(_) => return self.changed_row(removed, added, num_words),
         };
         if removed.len() + added.len() > num_words / NEAR {

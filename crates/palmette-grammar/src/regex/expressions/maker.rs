@@ -95,6 +95,7 @@ impl Maker<'_, '_> {
             at_end: false,
             reach: 0,
             shortest: self.shortest_of(node),
+            is_finite: self.is_finite_for_sure(node),
             greatest_bound: self.greatest_bound_of(node),
             has_lexemes: None,
             can_hold: None,
@@ -200,6 +201,20 @@ impl Maker<'_, '_> {
                 };
                 items.iter().map(of).min().unwrap_or(0)
             }
+        }
+    }
+
+    fn is_finite_for_sure(&self, node: &Node) -> bool {
+        let is_finite = |of: &ExprId| self.facts(*of).is_finite;
+        match node {
+            Node::Never | Node::Empty | Node::Behind { .. } => true,
+            Node::Switch(arms) => arms.iter().all(|arm| is_finite(&arm.then)),
+            Node::Concat(a, b) => is_finite(a) && is_finite(b),
+            Node::Or(parts) | Node::Ordered(parts) => parts.iter().all(is_finite),
+            Node::And(parts) => parts.iter().any(is_finite),
+            Node::Repeat(Repeat { inner, max, .. }) => max.is_some() && is_finite(inner),
+            Node::Unordered(inner) | Node::Given { inner, .. } => is_finite(inner),
+            Node::Not(_) | Node::First(_) | Node::Grows(_) | Node::Longer(_) => false,
         }
     }
 

@@ -18,6 +18,7 @@ mod class_rows;
 mod compile;
 mod derive;
 mod emptiness;
+mod exceptions;
 mod horizon;
 mod import;
 mod maker;
@@ -31,6 +32,7 @@ pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
 use class_rows::ClassRows;
 pub(crate) use compile::CompileErrorKind;
+pub(crate) use exceptions::Exception;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub(crate) use import::Front;
 pub(crate) use maker::Maker;
@@ -117,6 +119,8 @@ struct Facts {
     reach: u32,
     /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each other are not looked into.
     shortest: u32,
+    /// Whether it has finitely many lexemes for sure.
+    is_finite: bool,
     /// No repeat within has a greater bound.
     greatest_bound: u32,
     /// Whether some lexeme is in, where that has been found out.
@@ -244,6 +248,11 @@ impl Expressions {
     /// Whether what follows a lexeme may matter.
     pub(crate) fn looks_ahead(&self, of: ExprId) -> bool {
         self.facts(of).ahead
+    }
+
+    /// Whether it has finitely many lexemes for sure.
+    pub(crate) fn is_finite(&self, of: ExprId) -> bool {
+        self.facts(of).is_finite
     }
 
     /// How many expressions there are.
