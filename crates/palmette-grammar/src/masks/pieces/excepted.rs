@@ -5,21 +5,20 @@
 //! of the others.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use palmette_core::TokenId;
 
 use super::analysis::{Analysing, Analysis};
 use super::models::COMMON;
-use super::{PieceId, Pieces, Unread};
+use super::{Growing, PieceId, Pieces, Unread};
 use crate::Budget;
 use crate::regex::expressions::{Exceeded, Exception, ExprId, Maker};
 use crate::vocabulary::VocabularyTrie;
 
-/// What is left at a node.
+/// What is left of the part at a node.
 #[derive(Clone, Copy)]
 struct Left {
-    /// Before the part that has the exception; empty within it.
-    head: ExprId,
     of: ExprId,
     but: ExprId,
 }
@@ -62,9 +61,9 @@ impl Pieces {
         let mut growing = self.growing();
         let mut making = growing.expressions.making(budget);
         let Some(found) = making.exception(self.piece(piece).expr)? else { return Ok(None) };
-        let Exception { head, of, but, rest, .. } = found;
+        let Exception { of, but, rest, .. } = found;
         // It must be seen from its first byte on that the part has ended.
-        if making.null(rest) != ExprId::NEVER || !is_open(&making, head) {
+        if making.null(rest) != ExprId::NEVER {
             return Ok(None);
         }
         // Whatever was read, some lexeme of the part that is no exception must be left: it has endlessly many, and never fewer.
@@ -88,62 +87,146 @@ impl Pieces {
         budget: &mut Budget<'_>,
     ) -> Result<Option<Lost>, Exceeded> {
         let mut growing = self.growing();
+        let Some(fronts) = self.fronts(&mut growing, exception.head, trie, budget)? else {
+            return Ok(None);
+        };
+        let making = growing.expressions.making(budget);
+        let lost = Lost::default();
+        let mut following =
+            Following { making, exception, trie, left: most, path: Vec::new(), lost };
+        for &front in &*fronts {
+            if !following.from_front(front as usize)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(following.lost))
+    }
+
+    /// The nodes at which what stands before a part has ended, ascending; `None` where it might go on as well.
+    fn fronts(
+        &self,
+        growing: &mut Growing,
+        head: ExprId,
+        trie: &VocabularyTrie,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Arc<[u32]>>, Exceeded> {
+        if head == ExprId::EMPTY {
+            return Ok(Some([0].into()));
+        }
+        if let Some(known) = growing.fronts.get(&head) {
+            return Ok(known.clone());
+        }
         let mut making = growing.expressions.making(budget);
-        let &Exception { head, of, but, rest, .. } = exception;
-        let (mut lost, mut left) = (Lost::default(), most);
-        let mut path = vec![Left { head, of, but }];
+        let (mut found, mut path) = (Vec::new(), vec![head]);
+        let mut is_open = making.null(head) == ExprId::NEVER;
         let mut index = 1;
-        while index < trie.num_nodes() {
+        while is_open && index < trie.num_nodes() {
             let node = trie.node(index);
             path.truncate(node.depth);
-            let from = path[node.depth - 1];
+            let left = making.derive(path[node.depth - 1], node.byte)?;
+            if left == ExprId::NEVER || left == ExprId::EMPTY {
+                found.extend((left == ExprId::EMPTY).then_some(index as u32));
+                index = trie.end(index);
+                continue;
+            }
+            is_open = making.null(left) == ExprId::NEVER;
+            path.push(left);
+            index += 1;
+        }
+        let found: Option<Arc<[u32]>> = is_open.then(|| found.into());
+        self.add_bytes(found.as_ref().map_or(0, |found| size_of_val(&**found)));
+        growing.fronts.insert(head, found.clone());
+        Ok(found)
+    }
+}
+
+/// An exception being followed.
+struct Following<'f, 'e, 'b> {
+    making: Maker<'e, 'b>,
+    exception: &'f Exception,
+    trie: &'f VocabularyTrie,
+    /// How many more nodes may be left to it.
+    left: usize,
+    /// What is left at the nodes from a front on.
+    path: Vec<Left>,
+    lost: Lost,
+}
+
+impl Following<'_, '_, '_> {
+    /// Follows it from a node on at which the part begins; `false` where that cannot be done.
+    fn from_front(&mut self, front: usize) -> Result<bool, Exceeded> {
+        let &Exception { of, but, rest, .. } = self.exception;
+        let begun = Left { of, but };
+        let trie = self.trie;
+        self.path.clear();
+        self.path.push(begun);
+        let depth = if front == 0 { 0 } else { trie.node(front).depth };
+        if front != 0 {
+            return self.below(depth, front + 1..trie.end(front));
+        }
+        // All bytes begin tokens, and few begin what is excepted.
+        let classes = self.making.classes([but, rest]);
+        let is_end = self.is_exception(begun);
+        let mut goes_on = vec![false; classes.representatives().len()];
+        for (&byte, goes_on) in classes.representatives().iter().zip(&mut goes_on) {
+            let mut begins = |of| Ok::<_, Exceeded>(self.making.derive(of, byte)? != ExprId::NEVER);
+            *goes_on = begins(but)? || is_end && begins(rest)?;
+        }
+        for byte in (0..=u8::MAX).filter(|&byte| goes_on[classes.class(byte)]) {
+            let Some(node) = trie.child(0, byte) else { continue };
+            if !self.below(depth, node..trie.end(node))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Follows it through some nodes below one that is so deep.
+    fn below(&mut self, depth: usize, nodes: Range<usize>) -> Result<bool, Exceeded> {
+        let (trie, exception) = (self.trie, self.exception);
+        let mut index = nodes.start;
+        while index < nodes.end {
+            let node = trie.node(index);
+            self.path.truncate(node.depth - depth);
+            let from = self.path[node.depth - depth - 1];
             let end = trie.end(index);
-            if from.is_exception(&making) && making.derive(rest, node.byte)? != ExprId::NEVER {
-                if making.derive(from.of, node.byte)? != ExprId::NEVER {
-                    return Ok(None);
+            if self.is_exception(from)
+                && self.making.derive(exception.rest, node.byte)? != ExprId::NEVER
+            {
+                if self.making.derive(from.of, node.byte)? != ExprId::NEVER {
+                    return Ok(false);
                 }
-                lost.tokens.extend_from_slice(trie.tokens_in(trie.ranks(index)));
-                lost.nodes.push(index as u32..end as u32);
+                self.lost.tokens.extend_from_slice(trie.tokens_in(trie.ranks(index)));
+                self.lost.nodes.push(index as u32..end as u32);
                 index = end;
                 continue;
             }
-            let Some(next) = from.after(&mut making, node.byte)? else {
+            let Some(next) = self.after(from, node.byte)? else {
                 index = end;
                 continue;
             };
-            if left == 0 || !is_open(&making, next.head) || next.of != of {
-                return Ok(None);
+            if self.left == 0 || next.of != exception.of {
+                return Ok(false);
             }
-            left -= 1;
-            path.push(next);
+            self.left -= 1;
+            self.path.push(next);
             index += 1;
         }
-        Ok(Some(lost))
+        Ok(true)
     }
-}
 
-/// Whether something is before the part for sure, or nothing at all.
-fn is_open(making: &Maker<'_, '_>, head: ExprId) -> bool {
-    head == ExprId::EMPTY || making.null(head) == ExprId::NEVER
-}
-
-impl Left {
     /// Whether the part would be one of the exceptions if it ended here.
-    fn is_exception(&self, making: &Maker<'_, '_>) -> bool {
-        self.head == ExprId::EMPTY && making.null(self.but) != ExprId::NEVER
+    fn is_exception(&self, left: Left) -> bool {
+        self.making.null(left.but) != ExprId::NEVER
     }
 
     /// What is left after a byte; `None` where the part can be no exception any more.
-    fn after(self, making: &mut Maker<'_, '_>, byte: u8) -> Result<Option<Self>, Exceeded> {
-        if self.head != ExprId::EMPTY {
-            let head = making.derive(self.head, byte)?;
-            return Ok((head != ExprId::NEVER).then_some(Self { head, ..self }));
-        }
-        let but = making.derive(self.but, byte)?;
+    fn after(&mut self, left: Left, byte: u8) -> Result<Option<Left>, Exceeded> {
+        let but = self.making.derive(left.but, byte)?;
         if but == ExprId::NEVER {
             return Ok(None);
         }
-        let of = making.derive(self.of, byte)?;
-        Ok((of != ExprId::NEVER).then_some(Self { of, but, ..self }))
+        let of = self.making.derive(left.of, byte)?;
+        Ok((of != ExprId::NEVER).then_some(Left { of, but }))
     }
 }

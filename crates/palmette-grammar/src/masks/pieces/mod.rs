@@ -141,6 +141,8 @@ struct Growing {
     hubs: Vec<PieceId>,
     /// For how many bytes two pieces agree.
     agreements: HashMap<(PieceId, PieceId), Option<u8>>,
+    /// By what stands before a part, the nodes of the vocabulary's trie where that ends, if it ends there for sure.
+    fronts: HashMap<ExprId, Option<Arc<[u32]>>>,
 }
 
 #[derive(Debug)]
@@ -178,6 +180,7 @@ impl Pieces {
                 num_pieces: 0,
                 hubs: Vec::new(),
                 agreements: HashMap::new(),
+                fronts: HashMap::new(),
             }),
             suffixes: Suffixes::new(trie),
             bytes: AtomicUsize::new(shape.memory_bytes()),
