@@ -41,7 +41,7 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     ahead: u64,
     /// Positions that agree in so many states of each stack are taken for one.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 3)]
     stack_depth: usize,
     /// Show so many of the slowest compilations, first visits and later ones.
     #[arg(long, default_value_t = 0)]

@@ -30,7 +30,7 @@ pub struct CompletionLimits {
 impl Default for CompletionLimits {
     /// Tens of seconds, 64 MiB.
     fn default() -> Self {
-        Self { steps: 1_000_000_000, bytes: 64 << 20, stack_depth: 4 }
+        Self { steps: 1_000_000_000, bytes: 64 << 20, stack_depth: 3 }
     }
 }
 
