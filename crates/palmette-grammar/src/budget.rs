@@ -161,6 +161,18 @@ impl<'a> Budget<'a> {
         (self.left, self.until_look) = (lent.left, lent.until_look);
     }
 
+    /// Half of what is left, for another thread, which is called off with this one.
+    pub(crate) fn split(&mut self) -> Self {
+        let half = self.left / 2;
+        self.left -= half;
+        Self { left: half, until_look: 0, ..*self }
+    }
+
+    /// Takes back what a [part](Self::split) has left.
+    pub(crate) fn refund(&mut self, units: u64) {
+        self.left += units;
+    }
+
     /// How many units are left.
     pub fn left(&self) -> u64 {
         self.left

@@ -25,12 +25,15 @@ pub struct CompletionLimits {
     /// Positions that agree in the lexeme in progress and in this many states of each stack from its top are taken for one.
     /// More finds more of what differs deep in the stack, and takes longer.
     pub stack_depth: usize,
+    /// Threads that take part, each with a share of the steps. A second one finds out what tokens do to terminals; more have nothing to
+    /// do. With one, a completion that takes all its steps comes as far each time.
+    pub threads: usize,
 }
 
 impl Default for CompletionLimits {
-    /// Tens of seconds, 64 MiB.
+    /// Tens of seconds, 64 MiB, one thread.
     fn default() -> Self {
-        Self { steps: 1_000_000_000, bytes: 64 << 20, stack_depth: 3 }
+        Self { steps: 1_000_000_000, bytes: 64 << 20, stack_depth: 3, threads: 1 }
     }
 }
 
@@ -200,7 +203,11 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             let recognizer = &*constraint.recognizer;
             self.stacks = automaton.stacks_ahead(recognizer);
             if let Some(mut pieces) = automaton.pieces_ahead(recognizer, self.limits.bytes) {
-                while self.visit_and_prepare(automaton, &mut pieces)? {}
+                if self.limits.threads > 1 {
+                    self.visit_beside_pieces(automaton, pieces)?;
+                } else {
+                    while self.visit_and_prepare(automaton, &mut pieces)? {}
+                }
                 self.prepare_stacks(Ahead::Tails, usize::MAX, FIRST_STEPS)?;
                 self.after_a_visit = &[Ahead::Tails, Ahead::Masks];
             }
@@ -230,6 +237,37 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Visits positions while another thread finds out all pieces.
+    fn visit_beside_pieces(
+        &mut self,
+        automaton: &MaskAutomaton,
+        mut pieces: PiecesAhead,
+    ) -> Result<(), RecognizerError> {
+        let (recognizer, asking) =
+            (&*self.constraint.recognizer, self.constraint.vocabulary.asking());
+        let mut budget = self.budget.split().giving_way_to(asking);
+        let (is_done, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let finding = scope.spawn(|| {
+                let mut more = Ok(true);
+                while more == Ok(true) && !stop.load(Ordering::Relaxed) {
+                    more = automaton.prepare_piece(recognizer, &mut pieces, &mut budget);
+                }
+                // Where its share of the work is used up or called off, what it has not found is found out when it is met.
+                is_done.store(true, Ordering::Relaxed);
+                budget.left()
+            });
+            let mut visited = Ok(());
+            while visited.is_ok() && !is_done.load(Ordering::Relaxed) && !self.frontier.is_empty() {
+                visited = self.visit(VISITS_AT_ONCE);
+            }
+            stop.store(visited.is_err(), Ordering::Relaxed);
+            let left = finding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            self.budget.refund(left);
+            visited
+        })
     }
 
     /// Finds out so much of what stacks say, as far as at most `most` steps lead there.

@@ -117,6 +117,10 @@ impl Frontier {
         self.open.len()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Gives its memory back a little at a time, until `hurry` is true.
     ///
     /// PERF: hundreds of thousands of small lists given back one after the other keep the allocator's lock, which is not handed on in turns: a

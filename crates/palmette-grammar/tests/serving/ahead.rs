@@ -16,9 +16,13 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 fn masks_are_known_after_a_completion_and_are_the_same() {
     let vocabulary = vocabulary();
     let words = mask::num_words(vocabulary.vocabulary().num_tokens());
-    for (place, constraint) in constraints(&vocabulary).into_iter().enumerate() {
+    let all = [1, 2].map(|threads| (threads, constraints(&vocabulary)));
+    let all = all
+        .into_iter()
+        .flat_map(|(threads, of)| of.into_iter().enumerate().map(move |one| (threads, one)));
+    for (threads, (place, constraint)) in all {
         let slow = walking(&constraint, &vocabulary);
-        let limits = CompletionLimits { stack_depth: 6, ..CompletionLimits::default() };
+        let limits = CompletionLimits { stack_depth: 6, threads, ..CompletionLimits::default() };
         let done = constraint.complete(&limits, &NEVER).unwrap();
         assert_eq!((done.open, done.stopped), (0, None));
         assert!(done.visited > 3, "{done:?}");
@@ -56,6 +60,10 @@ fn a_completion_stops_where_it_is_told() {
     assert_eq!(stopped.stopped, Some(CompletionStop::Steps));
     assert!(stopped.open > 0 && stopped.visited < whole.visited, "{stopped:?}");
     assert_eq!(make().complete(&steps, &NEVER).unwrap(), stopped);
+
+    let shared = CompletionLimits { steps: 4000, threads: 2, ..CompletionLimits::default() };
+    let stopped = make().complete(&shared, &NEVER).unwrap();
+    assert_eq!(stopped.stopped, Some(CompletionStop::Steps), "{stopped:?}");
 
     let bytes = CompletionLimits { bytes: 0, ..CompletionLimits::default() };
     let stopped = make().complete(&bytes, &NEVER).unwrap();

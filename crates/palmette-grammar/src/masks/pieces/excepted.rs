@@ -87,7 +87,7 @@ impl Pieces {
         budget: &mut Budget<'_>,
     ) -> Result<Option<Lost>, Exceeded> {
         let mut growing = self.growing();
-        let Some(fronts) = self.fronts(&mut growing, exception.head, trie, budget)? else {
+        let Some(fronts) = self.fronts(&mut growing, exception.head, trie, most, budget)? else {
             return Ok(None);
         };
         let making = growing.expressions.making(budget);
@@ -95,19 +95,21 @@ impl Pieces {
         let mut following =
             Following { making, exception, trie, left: most, path: Vec::new(), lost };
         for &front in &*fronts {
-            if !following.from_front(front as usize)? {
+            if !following.begin_at(front as usize)? {
                 return Ok(None);
             }
         }
         Ok(Some(following.lost))
     }
 
-    /// The nodes at which what stands before a part has ended, ascending; `None` where it might go on as well.
+    /// The nodes at which what stands before a part has ended, ascending; `None` where it might go on as well, or goes on through more
+    /// than `most` nodes.
     fn fronts(
         &self,
         growing: &mut Growing,
         head: ExprId,
         trie: &VocabularyTrie,
+        most: usize,
         budget: &mut Budget<'_>,
     ) -> Result<Option<Arc<[u32]>>, Exceeded> {
         if head == ExprId::EMPTY {
@@ -119,7 +121,7 @@ impl Pieces {
         let mut making = growing.expressions.making(budget);
         let (mut found, mut path) = (Vec::new(), vec![head]);
         let mut is_open = making.null(head) == ExprId::NEVER;
-        let mut index = 1;
+        let (mut index, mut left_to) = (1, most);
         while is_open && index < trie.num_nodes() {
             let node = trie.node(index);
             path.truncate(node.depth);
@@ -129,7 +131,8 @@ impl Pieces {
                 index = trie.end(index);
                 continue;
             }
-            is_open = making.null(left) == ExprId::NEVER;
+            is_open = making.null(left) == ExprId::NEVER && left_to > 0;
+            left_to = left_to.saturating_sub(1);
             path.push(left);
             index += 1;
         }
@@ -154,7 +157,7 @@ struct Following<'f, 'e, 'b> {
 
 impl Following<'_, '_, '_> {
     /// Follows it from a node on at which the part begins; `false` where that cannot be done.
-    fn from_front(&mut self, front: usize) -> Result<bool, Exceeded> {
+    fn begin_at(&mut self, front: usize) -> Result<bool, Exceeded> {
         let &Exception { of, but, rest, .. } = self.exception;
         let begun = Left { of, but };
         let trie = self.trie;

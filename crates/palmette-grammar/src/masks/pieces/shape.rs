@@ -25,9 +25,12 @@ pub(super) struct TrieShape {
     nodes: Box<[Box<[u32]>]>,
     /// By group: the tokens that have a byte of it, as rows of a mask.
     having: Box<[Box<[u32]>]>,
-    /// By block of groups and which of them: the tokens that have a byte of one of these.
-    having_any: Mutex<HashMap<(usize, u8), Arc<[u32]>>>,
+    /// By groups of one block: the tokens that have a byte of one of these.
+    having_any: Mutex<HashMap<Together, Arc<[u32]>>>,
 }
+
+/// A block of groups, and which of them.
+type Together = (usize, u8);
 
 /// Groups are put together by so many.
 const BLOCK: usize = 8;

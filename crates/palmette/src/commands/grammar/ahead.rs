@@ -26,6 +26,9 @@ pub(crate) struct AheadArgs {
     /// Memory at which going ahead ends, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256, requires = "ahead")]
     ahead_mib: usize,
+    /// Threads that go ahead; more than two have nothing to do
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..), requires = "ahead")]
+    ahead_threads: u8,
 }
 
 /// What going ahead came to.
@@ -55,7 +58,9 @@ impl AheadArgs {
         let Some(at_most) = self.ahead else { return Ok(None) };
         let began = Instant::now();
         let bytes = self.ahead_mib.saturating_mul(1 << 20);
-        let limits = CompletionLimits { steps: u64::MAX, bytes, ..CompletionLimits::default() };
+        let threads = usize::from(self.ahead_threads);
+        let limits =
+            CompletionLimits { steps: u64::MAX, bytes, threads, ..CompletionLimits::default() };
         let running = constraint.complete_in_background(limits)?;
         if !running.wait(at_most) {
             running.stop();

@@ -65,8 +65,8 @@ pub(crate) struct GrammarArgs {
     /// Times each text is followed; masks and commits count with their fastest, the first also by itself
     #[arg(long, value_name = "N", default_value_t = 3)]
     walks: usize,
-    /// Time before the first walk in which masks are found out ahead on a thread of their own, as a server may while a
-    /// prompt is read. Engines of --peers wait as long
+    /// Time before the first walk in which masks are found out ahead, as a server may while a prompt is read: on two threads of
+    /// their own, with --pace on one. Engines of --peers wait as long
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
     /// Time before each mask of the first walk, as a model takes for a token; meanwhile masks are found out ahead. Engines of --peers
@@ -251,7 +251,9 @@ impl Compile for Compiler {
         if self.ahead.is_zero() && !self.goes_on {
             return Ok(None);
         }
-        let limits = CompletionLimits { steps: u64::MAX, ..CompletionLimits::default() };
+        // At a model's pace one core is left to the walk.
+        let threads = if self.goes_on { 1 } else { 2 };
+        let limits = CompletionLimits { steps: u64::MAX, threads, ..CompletionLimits::default() };
         let running = constraint.complete_in_background(limits);
         let running = running.map_err(|error| error.to_string())?;
         let ended = running.wait(self.ahead);
