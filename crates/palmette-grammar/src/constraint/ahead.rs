@@ -204,10 +204,10 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             self.stacks = automaton.stacks_ahead(recognizer);
             if let Some(mut pieces) = automaton.pieces_ahead(recognizer, self.limits.bytes) {
                 if self.limits.threads > 1 {
-                    self.visit_beside_pieces(automaton, pieces)?;
-                } else {
-                    while self.visit_and_prepare(automaton, &mut pieces)? {}
+                    self.visit_beside_pieces(automaton, &mut pieces)?;
                 }
+                // All of them, or what that has left.
+                while self.visit_and_prepare(automaton, &mut pieces)? {}
                 self.prepare_stacks(Ahead::Tails, usize::MAX, FIRST_STEPS)?;
                 self.after_a_visit = &[Ahead::Tails, Ahead::Masks];
             }
@@ -239,35 +239,37 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         }
     }
 
-    /// Visits positions while another thread finds out all pieces.
+    /// Visits positions while another thread finds out all pieces; does nothing where the system has no thread to give.
     fn visit_beside_pieces(
         &mut self,
         automaton: &MaskAutomaton,
-        mut pieces: PiecesAhead,
+        pieces: &mut PiecesAhead,
     ) -> Result<(), RecognizerError> {
         let (recognizer, asking) =
             (&*self.constraint.recognizer, self.constraint.vocabulary.asking());
         let mut budget = self.budget.split().giving_way_to(asking);
         let (is_done, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let finding = scope.spawn(|| {
+        let visited = std::thread::scope(|scope| {
+            let finding = std::thread::Builder::new().spawn_scoped(scope, || {
                 let mut more = Ok(true);
                 while more == Ok(true) && !stop.load(Ordering::Relaxed) {
-                    more = automaton.prepare_piece(recognizer, &mut pieces, &mut budget);
+                    more = automaton.prepare_piece(recognizer, pieces, &mut budget);
                 }
-                // Where its share of the work is used up or called off, what it has not found is found out when it is met.
                 is_done.store(true, Ordering::Relaxed);
-                budget.left()
             });
             let mut visited = Ok(());
-            while visited.is_ok() && !is_done.load(Ordering::Relaxed) && !self.frontier.is_empty() {
+            while finding.is_ok()
+                && visited.is_ok()
+                && !is_done.load(Ordering::Relaxed)
+                && !self.frontier.is_empty()
+            {
                 visited = self.visit(VISITS_AT_ONCE);
             }
             stop.store(visited.is_err(), Ordering::Relaxed);
-            let left = finding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            self.budget.refund(left);
             visited
-        })
+        });
+        self.budget.refund(budget.left());
+        visited
     }
 
     /// Finds out so much of what stacks say, as far as at most `most` steps lead there.

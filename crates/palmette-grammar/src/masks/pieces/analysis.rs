@@ -1,10 +1,10 @@
 //! One walk over the vocabulary for each piece.
 //!
-//! Some are another but for a few lexemes ([`excepted`](super::excepted)). Where few tokens are left of a piece, its walk is short. Others are mostly like one that is known already (its *model*,
-//! [`models`](super::models)). A string of at most forty more characters is like one of any length: it goes through the
+//! Some pieces are another but for a few lexemes ([`excepted`](super::excepted)). Where few tokens are left of a piece, its walk is
+//! short. Others are mostly like one that is known already (its *model*, [`models`](super::models)). A string of at most forty more characters is like one of any length: it goes through the
 //! vocabulary as that one sees it ([`merged`](super::merged)). A string in which a date is found is like any string: the walk
-//! goes through both at once ([`compare`](super::compare)), and leaves out each part of the vocabulary where nothing can
-//! tell them apart.
+//! goes through both at once ([`compare`](super::compare)), and leaves out each part of the vocabulary where nothing can tell
+//! them apart.
 
 use palmette_core::TokenId;
 use std::ops::Range;
@@ -318,11 +318,11 @@ mod tests {
         mask::num_words(TRIE.num_ranks() + 1)
     }
 
-    /// The piece of all that a pattern matches.
     fn regex(pattern: &str) -> Regex {
         parse_text(pattern, Dialect::Rust, Flags::default()).expect(pattern)
     }
 
+    /// The piece of all that an expression matches.
     fn piece(pieces: &Pieces, regex: &Regex) -> Option<PieceId> {
         let mut budget = Budget::unlimited();
         let mut growing = pieces.growing();

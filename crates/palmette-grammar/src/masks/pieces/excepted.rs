@@ -35,19 +35,28 @@ struct Lost {
 const FEW: usize = 16;
 
 impl Analysing<'_, '_, '_> {
-    /// What tokens do to a piece with an exception; `None` where it has none, or too much of the vocabulary may be one.
+    /// What tokens do to a piece with an exception; `None` where it has none, too much of the vocabulary may be one, or a limit is in
+    /// the way.
     pub(super) fn excepted(&mut self, piece: PieceId) -> Result<Option<Analysis>, Unread> {
-        let Some((exception, model)) = self.pieces.exception(piece, self.budget)? else {
-            return Ok(None);
-        };
-        let most = self.trie.num_nodes() / FEW;
-        let Some(lost) = self.pieces.follow(&exception, self.trie, most, self.budget)? else {
-            return Ok(None);
+        let (lost, model) = match self.lost(piece) {
+            Err(Exceeded::Interrupted(why)) => return Err(why.into()),
+            Err(_) | Ok(None) => return Ok(None),
+            Ok(Some(found)) => found,
         };
         let known = self.pieces.analysis(self.trie, self.num_words, model, self.budget)?;
         let stay = known.stay.changed(&lost.tokens, &[], self.num_words);
         let removed = known.ends_in(&lost.nodes);
         Ok(Some(self.like_model(known, stay, &removed, &[])))
+    }
+
+    /// What tokens do to the piece without the exception alone, and that piece.
+    fn lost(&mut self, piece: PieceId) -> Result<Option<(Lost, PieceId)>, Exceeded> {
+        let Some((exception, model)) = self.pieces.exception(piece, self.budget)? else {
+            return Ok(None);
+        };
+        let most = self.trie.num_nodes() / FEW;
+        let lost = self.pieces.follow(&exception, self.trie, most, self.budget)?;
+        Ok(lost.map(|lost| (lost, model)))
     }
 }
 
@@ -120,9 +129,9 @@ impl Pieces {
         }
         let mut making = growing.expressions.making(budget);
         let (mut found, mut path) = (Vec::new(), vec![head]);
-        let mut is_open = making.null(head) == ExprId::NEVER;
-        let (mut index, mut left_to) = (1, most);
-        while is_open && index < trie.num_nodes() {
+        let mut is_sure = making.null(head) == ExprId::NEVER;
+        let (mut index, mut more) = (1, most);
+        while is_sure && index < trie.num_nodes() {
             let node = trie.node(index);
             path.truncate(node.depth);
             let left = making.derive(path[node.depth - 1], node.byte)?;
@@ -131,12 +140,12 @@ impl Pieces {
                 index = trie.end(index);
                 continue;
             }
-            is_open = making.null(left) == ExprId::NEVER && left_to > 0;
-            left_to = left_to.saturating_sub(1);
+            is_sure = making.null(left) == ExprId::NEVER && more > 0;
+            more = more.saturating_sub(1);
             path.push(left);
             index += 1;
         }
-        let found: Option<Arc<[u32]>> = is_open.then(|| found.into());
+        let found: Option<Arc<[u32]>> = is_sure.then(|| found.into());
         self.add_bytes(found.as_ref().map_or(0, |found| size_of_val(&**found)));
         growing.fronts.insert(head, found.clone());
         Ok(found)
@@ -163,9 +172,8 @@ impl Following<'_, '_, '_> {
         let trie = self.trie;
         self.path.clear();
         self.path.push(begun);
-        let depth = if front == 0 { 0 } else { trie.node(front).depth };
         if front != 0 {
-            return self.below(depth, front + 1..trie.end(front));
+            return self.below(trie.node(front).depth, front + 1..trie.end(front));
         }
         // All bytes begin tokens, and few begin what is excepted.
         let classes = self.making.classes([but, rest]);
@@ -177,7 +185,7 @@ impl Following<'_, '_, '_> {
         }
         for byte in (0..=u8::MAX).filter(|&byte| goes_on[classes.class(byte)]) {
             let Some(node) = trie.child(0, byte) else { continue };
-            if !self.below(depth, node..trie.end(node))? {
+            if !self.below(0, node..trie.end(node))? {
                 return Ok(false);
             }
         }
