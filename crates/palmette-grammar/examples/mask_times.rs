@@ -142,7 +142,8 @@ fn main() -> anyhow::Result<()> {
             })
             .collect();
         let mut scratch = GrammarScratch::default();
-        let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+        // Written before, as a server's rows are.
+        let mut row = vec![u32::MAX; mask::num_words(constraint.num_tokens())];
         for text in &texts {
             let first = steps.len();
             for walk in 0..arguments.walks {

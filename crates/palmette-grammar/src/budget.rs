@@ -196,6 +196,17 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
+    /// [`spend`](Self::spend) for work that holds nothing which others could wait for: where it has to give way it waits and goes on.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend), but that it gave way.
+    pub(crate) fn spend_holding_nothing(&mut self, units: u64) -> Result<(), Interrupted> {
+        match self.spend(units) {
+            Err(Interrupted::Cancelled) if self.gave_way() => Ok(()),
+            spent => spent,
+        }
+    }
+
     #[cold]
     fn look(&mut self) -> Result<(), Interrupted> {
         self.until_look = match self.others {

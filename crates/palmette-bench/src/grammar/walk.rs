@@ -20,12 +20,17 @@ pub trait Compile {
     /// When the grammar is not supported or not one.
     fn compile(&self, case: &GrammarCase) -> Result<Self::Constraint, String>;
 
-    /// Finds masks out before the first text comes, as a server may while a prompt is read, and perhaps goes on with it. Does
-    /// nothing by default.
+    /// Finds masks out before the first text of a case comes, which took so long to compile, as a server may while a prompt is read, and
+    /// perhaps goes on with it. Does nothing by default.
     ///
     /// # Errors
     /// When the grammar turns out not to be usable.
-    fn ahead(&self, _constraint: &Self::Constraint) -> Result<Self::Running, String> {
+    fn ahead(
+        &self,
+        _case: &GrammarCase,
+        _constraint: &Self::Constraint,
+        _compiling: Duration,
+    ) -> Result<Self::Running, String> {
         Ok(Self::Running::default())
     }
 
@@ -99,10 +104,13 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
     let mut outcome = CaseOutcome { name: case.name.clone(), ..CaseOutcome::default() };
     let began = Instant::now();
     let constraint = compile.compile(case);
-    outcome.compile_ms = began.elapsed().as_secs_f64() * 1e3;
+    let compiling = began.elapsed();
+    outcome.compile_ms = compiling.as_secs_f64() * 1e3;
     let began = Instant::now();
-    let constraint =
-        constraint.and_then(|made| compile.ahead(&made).map(|running| (made, running)));
+    let constraint = constraint.and_then(|made| {
+        let running = compile.ahead(case, &made, compiling)?;
+        Ok((made, running))
+    });
     outcome.ahead_ms = began.elapsed().as_secs_f64() * 1e3;
     let (constraint, running) = match constraint {
         Ok(made) => made,

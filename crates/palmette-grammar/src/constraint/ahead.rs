@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::frontier::{Alike, Frontier, Open, Worth};
+use super::lexeme_frontier::LexemeFrontier;
 use super::{Engine, GrammarConstraint};
-use crate::masks::{Ahead, MaskAutomaton, PiecesAhead, StacksAhead};
+use crate::masks::{Ahead, LexemeAhead, MaskAutomaton, PiecesAhead, StacksAhead};
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -153,8 +154,7 @@ impl GrammarConstraint {
             budget: Budget::cancellable(limits.steps, cancelled)
                 .giving_way_to(self.vocabulary.asking()),
             frontier: Frontier::default(),
-            stacks: None,
-            after_a_visit: &[Ahead::Masks],
+            some_are_walked: false,
             scratch: RecognizerScratch::default(),
             visits: 0,
             completion: Completion { visited: 0, open: 0, stopped: None },
@@ -179,54 +179,79 @@ struct Running<'a, F> {
     alike: Alike,
     budget: Budget<'a>,
     frontier: Frontier,
-    /// What stacks say; `None` where that is not found out ahead.
-    stacks: Option<StacksAhead>,
-    /// Where terminals end is known once their pieces are, so what comes there waits for these.
-    after_a_visit: &'static [Ahead],
+    /// Whether the masks of some lexemes are found by walking.
+    some_are_walked: bool,
     scratch: RecognizerScratch,
     visits: usize,
     completion: Completion,
     report: F,
 }
 
+/// Lexemes in progress, and what stacks say of them.
+struct Lexemes {
+    frontier: LexemeFrontier,
+    stacks: StacksAhead,
+    /// Where terminals end is known once their pieces are, so what comes there waits for these.
+    after_a_visit: &'static [Ahead],
+}
+
 impl<F: FnMut(&Completion)> Running<'_, F> {
     fn run(&mut self) -> Result<(), RecognizerError> {
         let constraint = self.constraint;
-        if !matches!(constraint.engine, Engine::Walk)
-            && let Some(start) = constraint.recognizer.start()
-        {
-            let start = Open::start(start.clone());
-            self.frontier.add(&constraint.recognizer, &self.alike, start, &mut self.scratch)?;
-        }
-        self.completion.open = self.frontier.len();
-        if let Engine::Automaton(automaton) = &constraint.engine {
-            let recognizer = &*constraint.recognizer;
-            self.stacks = automaton.stacks_ahead(recognizer);
-            if let Some(mut pieces) = automaton.pieces_ahead(recognizer, self.limits.bytes) {
-                if self.limits.threads > 1 {
-                    self.visit_beside_pieces(automaton, &mut pieces)?;
+        let recognizer = &*constraint.recognizer;
+        match &constraint.engine {
+            Engine::Walk => return Ok(()),
+            Engine::Automaton(automaton) if recognizer.is_independent() => {
+                self.follow_lexemes(automaton)?;
+                if !self.some_are_walked {
+                    return Ok(());
                 }
-                // All of them, or what that has left.
-                while self.visit_and_prepare(automaton, &mut pieces)? {}
-                self.prepare_stacks(Ahead::Tails, usize::MAX, FIRST_STEPS)?;
-                self.after_a_visit = &[Ahead::Tails, Ahead::Masks];
             }
+            Engine::Automaton(_) | Engine::Store(_) => {}
         }
-        self.visit(usize::MAX)?;
-        self.prepare_stacks(Ahead::Masks, usize::MAX, u32::MAX)?;
-        self.prepare_stacks(Ahead::Tails, usize::MAX, u32::MAX)?;
+        self.visit_positions()
+    }
+
+    /// Finds out what stacks say of lexemes in progress, and pieces meanwhile.
+    fn follow_lexemes(&mut self, automaton: &MaskAutomaton) -> Result<(), RecognizerError> {
+        let recognizer = &*self.constraint.recognizer;
+        let mut lexemes = Lexemes {
+            frontier: LexemeFrontier::new(recognizer, self.alike.bytes, self.alike.stack_depth),
+            stacks: automaton.stacks_ahead(recognizer),
+            after_a_visit: &[Ahead::Masks],
+        };
+        self.completion.open = lexemes.frontier.len();
+        if let Some(mut pieces) = automaton.pieces_ahead(recognizer, self.limits.bytes) {
+            if self.limits.threads > 1 {
+                self.visit_beside_pieces(automaton, &mut pieces, &mut lexemes)?;
+            }
+            // All of them, or what that has left.
+            while self.visit_and_prepare(automaton, &mut pieces, &mut lexemes)? {}
+            self.prepare_stacks(
+                automaton,
+                &mut lexemes.stacks,
+                Ahead::Tails,
+                (usize::MAX, FIRST_STEPS),
+            )?;
+            lexemes.after_a_visit = &[Ahead::Tails, Ahead::Masks];
+        }
+        self.visit_lexemes(automaton, &mut lexemes, usize::MAX)?;
+        for which in [Ahead::Masks, Ahead::Tails] {
+            self.prepare_stacks(automaton, &mut lexemes.stacks, which, (usize::MAX, u32::MAX))?;
+        }
         Ok(())
     }
 
-    /// Visits some positions, then finds out pieces for as much work as that was; tells whether there are more of these. Many pieces of large
+    /// Visits some lexemes, then finds out pieces for as much work as that was; tells whether there are more of these. Many pieces of large
     /// grammars are far from what texts come by first.
     fn visit_and_prepare(
         &mut self,
         automaton: &MaskAutomaton,
         pieces: &mut PiecesAhead,
+        lexemes: &mut Lexemes,
     ) -> Result<bool, RecognizerError> {
         let before = self.budget.left();
-        self.visit(VISITS_AT_ONCE)?;
+        self.visit_lexemes(automaton, lexemes, VISITS_AT_ONCE)?;
         let until = self.budget.left().saturating_sub(before - self.budget.left());
         loop {
             let recognizer = &*self.constraint.recognizer;
@@ -239,11 +264,12 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         }
     }
 
-    /// Visits positions while another thread finds out all pieces; does nothing where the system has no thread to give.
+    /// Visits lexemes while another thread finds out all pieces; does nothing where the system has no thread to give.
     fn visit_beside_pieces(
         &mut self,
         automaton: &MaskAutomaton,
         pieces: &mut PiecesAhead,
+        lexemes: &mut Lexemes,
     ) -> Result<(), RecognizerError> {
         let (recognizer, asking) =
             (&*self.constraint.recognizer, self.constraint.vocabulary.asking());
@@ -261,9 +287,9 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             while finding.is_ok()
                 && visited.is_ok()
                 && !is_done.load(Ordering::Relaxed)
-                && !self.frontier.is_empty()
+                && !lexemes.frontier.is_empty()
             {
-                visited = self.visit(VISITS_AT_ONCE);
+                visited = self.visit_lexemes(automaton, lexemes, VISITS_AT_ONCE);
             }
             stop.store(visited.is_err(), Ordering::Relaxed);
             visited
@@ -272,42 +298,71 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         visited
     }
 
-    /// Finds out so much of what stacks say, as far as at most `most` steps lead there.
-    fn prepare_stacks(
+    /// Visits so many lexemes, or all that there are.
+    fn visit_lexemes(
         &mut self,
-        which: Ahead,
+        automaton: &MaskAutomaton,
+        lexemes: &mut Lexemes,
         number: usize,
-        most: u32,
-    ) -> Result<(), Interrupted> {
-        let (Engine::Automaton(automaton), Some(stacks)) =
-            (&self.constraint.engine, &mut self.stacks)
-        else {
-            return Ok(());
-        };
-        let (recognizer, bytes) = (&*self.constraint.recognizer, self.limits.bytes);
+    ) -> Result<(), RecognizerError> {
+        let constraint = self.constraint;
+        let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
         for _ in 0..number {
-            if !automaton.prepare_stack(recognizer, stacks, which, most, bytes, &mut self.budget)? {
+            let Lexemes { frontier, stacks, after_a_visit } = &mut *lexemes;
+            let Some(lexeme) =
+                frontier.next(recognizer, trie, &mut self.scratch, &mut self.budget)?
+            else {
                 break;
+            };
+            self.look_at_memory(frontier.bytes())?;
+            match automaton.prepare_lexeme(recognizer, stacks, lexeme, &mut self.budget)? {
+                LexemeAhead::Known => self.completion.visited += 1,
+                LexemeAhead::Left => {}
+                LexemeAhead::Walked => self.some_are_walked = true,
             }
+            for &which in *after_a_visit {
+                let number = after_a_visit_of(which);
+                self.prepare_stacks(automaton, stacks, which, (number, u32::MAX))?;
+            }
+            self.completion.open = lexemes.frontier.len();
+            (self.report)(&self.completion);
         }
         Ok(())
     }
 
-    /// Visits so many positions, or all that there are.
-    fn visit(&mut self, number: usize) -> Result<(), RecognizerError> {
-        for _ in 0..number {
-            let Some(open) = self.frontier.next() else { break };
-            if self.visits.is_multiple_of(BETWEEN_LOOKS) {
-                let limit = self.limits.bytes;
-                if self.constraint.bytes() > limit || self.frontier.bytes() > limit {
-                    return Err(Interrupted::OutOfBytes { limit }.into());
-                }
-            }
-            self.visits += 1;
-            let is_known = self.visit_one(open)?;
-            for &which in self.after_a_visit {
-                self.prepare_stacks(which, after_a_visit(which), u32::MAX)?;
-            }
+    /// Finds out so much of what stacks say, as far as at most so many steps lead there.
+    fn prepare_stacks(
+        &mut self,
+        automaton: &MaskAutomaton,
+        stacks: &mut StacksAhead,
+        which: Ahead,
+        most: (usize, u32),
+    ) -> Result<(), Interrupted> {
+        let (recognizer, bytes) = (&*self.constraint.recognizer, self.limits.bytes);
+        automaton.prepare_stacks(recognizer, stacks, which, most, bytes, &mut self.budget)
+    }
+
+    /// Ends where there is no more memory, of which what is to be visited takes so much.
+    fn look_at_memory(&mut self, open_bytes: usize) -> Result<(), Interrupted> {
+        let limit = self.limits.bytes;
+        let is_due = self.visits.is_multiple_of(BETWEEN_LOOKS);
+        self.visits += 1;
+        if is_due && (self.constraint.bytes() > limit || open_bytes > limit) {
+            return Err(Interrupted::OutOfBytes { limit });
+        }
+        Ok(())
+    }
+
+    /// Visits all positions.
+    fn visit_positions(&mut self) -> Result<(), RecognizerError> {
+        let recognizer = &*self.constraint.recognizer;
+        if let Some(start) = recognizer.start() {
+            let start = Open::start(start.clone());
+            self.frontier.add(recognizer, &self.alike, start, &mut self.scratch)?;
+        }
+        while let Some(open) = self.frontier.next() {
+            self.look_at_memory(self.frontier.bytes())?;
+            let is_known = self.visit_position(open)?;
             self.completion.visited += usize::from(is_known);
             self.completion.open = self.frontier.len();
             (self.report)(&self.completion);
@@ -316,7 +371,7 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
     }
 
     /// Finds out the mask of a position unless that is put off, and where it leads; tells whether its mask is known now.
-    fn visit_one(&mut self, mut open: Open) -> Result<bool, RecognizerError> {
+    fn visit_position(&mut self, mut open: Open) -> Result<bool, RecognizerError> {
         let constraint = self.constraint;
         let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
         let (is_due, ways) = open.look(recognizer, trie, &mut self.frontier, &mut self.scratch)?;
@@ -326,11 +381,6 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             let before = self.budget.left();
             let is_new = self.prepare(&open)?;
             open.is_prepared = true;
-            if let (Engine::Automaton(automaton), Some(stacks)) =
-                (&constraint.engine, &mut self.stacks)
-            {
-                automaton.add_ahead(&open.position, stacks);
-            }
             worth = match before - self.budget.left() {
                 _ if !is_new => Worth::Nothing,
                 ..LITTLE_WORK => Worth::Little,
@@ -338,11 +388,7 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             };
         }
         for way in ways {
-            if let Err(why) = self.budget.spend(1)
-                && !(why == Interrupted::Cancelled && self.budget.gave_way())
-            {
-                return Err(why.into());
-            }
+            self.budget.spend_holding_nothing(1)?;
             if let Some(next) = recognizer.advance(&open.position, way.byte, &mut self.scratch)? {
                 let next = open.after(&way, next, worth);
                 self.frontier.add(recognizer, &self.alike, next, &mut self.scratch)?;
@@ -391,7 +437,7 @@ const FIRST_STEPS: u32 = 5;
 
 /// How much of that is found out after a visit, of which one takes several times as long, and how much of what stacks unlike those that are
 /// visited say of its lexeme.
-fn after_a_visit(which: Ahead) -> usize {
+fn after_a_visit_of(which: Ahead) -> usize {
     match which {
         Ahead::Tails => 2,
         Ahead::Masks => 8,

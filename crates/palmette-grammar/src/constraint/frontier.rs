@@ -1,24 +1,21 @@
 //! Which positions to visit next, when masks are found out ahead of time.
 //!
-//! Texts are likely to go on with names that the grammar spells, and with common characters where it leaves a choice; tokens
-//! are mostly cut between letters and other characters, and are as long as the vocabulary has them. These are guesses, which
-//! decide the order alone: positions that are less likely are visited later, none is left out.
+//! The [likeliest](super::likely) go first; none is left out.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hashbrown::{HashMap, HashSet};
-use xxhash_rust::xxh3::Xxh3Default;
-
-use crate::Stacks;
+use super::likely::{
+    self, COMMON, Cost, LATER, LIKELY, LITTLE, NOTHING, RARE, SPELLED, Token, fingerprint, tops,
+};
 use crate::lexer::{Left, Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::vocabulary::VocabularyTrie;
+use hashbrown::{HashMap, HashSet};
 
 /// Positions to be visited, the likeliest first.
 #[derive(Default)]
@@ -37,7 +34,7 @@ pub(super) struct Frontier {
 /// that lead to different states of the lexer.
 pub(super) struct Open {
     /// What its bytes cost, and when it was found.
-    order: (u32, usize),
+    order: (Cost, usize),
     pub(super) position: Position,
     token: Token,
     /// Whether its mask is known.
@@ -55,19 +52,12 @@ pub(super) enum Worth {
     Nothing,
 }
 
-/// A token in progress: a node of the vocabulary's trie, and its last byte.
-#[derive(Clone, Copy, Debug)]
-struct Token {
-    node: usize,
-    last: u8,
-}
-
 /// A kind of bytes that the lexemes of a position do not tell apart.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     /// One of them.
     byte: u8,
-    cost: u32,
+    cost: Cost,
 }
 
 /// Of what a branch is made, as far as it is looked at: the lexeme in progress, and the states of its stacks by their distance from
@@ -77,7 +67,7 @@ type Key<L> = (L, Vec<(usize, StateId)>);
 /// Where a byte leads.
 pub(super) struct Way {
     pub(super) byte: u8,
-    cost: u32,
+    cost: Cost,
     token: Token,
 }
 
@@ -85,27 +75,8 @@ pub(super) struct Way {
 const DROPPED_AT_ONCE: usize = 64;
 const BETWEEN_DROPS: Duration = Duration::from_micros(20);
 
-/// A byte of a text that the grammar spells.
-const SPELLED: u32 = 1;
-/// A common byte where there is a choice.
-const COMMON: u32 = 8;
-/// Another byte.
-const RARE: u32 = 64;
-/// Where a mask took little work, what follows is likely to take little too.
-const LITTLE: u32 = 16;
-/// Where a mask was known already, what follows is likely to be known too.
-const NOTHING: u32 = 64;
-/// The second visit, and a position that the parser makes nothing else of than of one before.
-const LATER: u32 = 256;
-
-/// A kind of so many bytes and fewer is of a text that the grammar spells.
-const FEW: usize = 2;
-
 /// About what a position takes: one branch, and the entry of its stack that no other has.
 const POSITION_BYTES: usize = size_of::<Branch>() + 96;
-
-/// Bytes that stand for a kind, in this order: those that make it a common one.
-const LIKELY: &[u8] = b"e1 A-";
 
 impl Frontier {
     /// The next one.
@@ -115,10 +86,6 @@ impl Frontier {
 
     pub(super) fn len(&self) -> usize {
         self.open.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
     }
 
     /// Gives its memory back a little at a time, until `hurry` is true.
@@ -199,7 +166,7 @@ impl Open {
         Self::new(position, 0, Token::NONE)
     }
 
-    fn new(position: Position, cost: u32, token: Token) -> Self {
+    fn new(position: Position, cost: Cost, token: Token) -> Self {
         Self { order: (cost, 0), position, token, is_prepared: false, was_visited: false }
     }
 
@@ -216,9 +183,8 @@ impl Open {
         let kinds = frontier.kinds(recognizer.lexer(), lexemes, self.was_visited)?;
         let is_spelled = |kind: &Kind| kind.cost == SPELLED;
         let any_spelled = kinds.iter().any(is_spelled);
-        let mut is_cut = self.was_visited
-            || self.token.node == Token::NONE.node
-            || kinds.iter().all(|kind| kind.cost == RARE);
+        let mut is_cut =
+            self.was_visited || self.token.is_none() || kinds.iter().all(|kind| kind.cost == RARE);
         let way = |kind: &Kind| {
             let Kind { byte, cost } = *kind;
             let longer = self.token.longer(trie, byte);
@@ -249,21 +215,6 @@ pub(super) struct Alike {
     pub(super) bytes: u32,
     /// Stacks whose first so many states are the same.
     pub(super) stack_depth: usize,
-}
-
-impl Token {
-    /// Before the first byte of one.
-    const NONE: Self = Self { node: 0, last: 0 };
-
-    /// The token after a byte; `None` where it is likely to have ended.
-    fn longer(self, trie: &VocabularyTrie, byte: u8) -> Option<Self> {
-        let other = |a: u8, b: u8| a.is_ascii_alphanumeric() != b.is_ascii_alphanumeric();
-        if self.node != 0 && other(self.last, byte) {
-            return None;
-        }
-        let node = trie.child(self.node, byte)?;
-        Some(Self { node, last: byte })
-    }
 }
 
 /// The kinds of bytes that lead to different lexemes that the parser takes, by one byte each; `fine`, to different states of the lexer.
@@ -299,25 +250,11 @@ fn kinds(lexer: &Lexer, lexemes: &[Lexeme], fine: bool) -> Result<Vec<Kind>, Rec
             kinds[at].1 += 1;
         }
     }
-    let cost = |(kind, num_bytes): (Kind, usize)| match num_bytes {
-        ..=FEW if kind.byte.is_ascii_alphanumeric() => Kind { cost: SPELLED, ..kind },
-        ..=FEW if kind.byte.is_ascii_punctuation() && kind.byte != b'\\' => {
-            Kind { cost: COMMON, ..kind }
-        }
-        _ => kind,
+    let cost = |(kind, num_bytes): (Kind, usize)| {
+        let cost = likely::cost(kind.byte, kind.cost, num_bytes);
+        Kind { cost, ..kind }
     };
     Ok(kinds.into_iter().map(cost).collect())
-}
-
-/// What tells a key from others: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
-/// position would be left to be found out when it is asked for.
-///
-/// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
-/// threads seemed to wait for tens of milliseconds.
-fn fingerprint(key: &impl Hash) -> u128 {
-    let mut hasher = Xxh3Default::new();
-    key.hash(&mut hasher);
-    hasher.digest128()
 }
 
 /// For each byte a number; lexemes do not tell bytes of one number apart.
@@ -335,24 +272,6 @@ fn classes(lexer: &Lexer, lexemes: &[Lexeme], fine: bool) -> [u8; 256] {
     }
     together
 }
-
-/// The states at each distance from the tops of the stacks, below `depth`.
-fn tops(stacks: &Stacks, depth: usize) -> Vec<(usize, StateId)> {
-    let mut found = Vec::new();
-    let mut level: Vec<_> = stacks.tops().collect();
-    for distance in 0..depth {
-        let first = found.len();
-        found.extend(level.iter().map(|node| (distance, node.state())));
-        found[first..].sort_unstable();
-        level = level.iter().flat_map(|node| node.below()).collect();
-        level.truncate(MAX_NODES);
-    }
-    found.dedup();
-    found
-}
-
-/// As many nodes of a graph of stacks are looked at on each level; further ones only tell apart what may be visited once.
-const MAX_NODES: usize = 64;
 
 impl PartialEq for Open {
     fn eq(&self, other: &Self) -> bool {

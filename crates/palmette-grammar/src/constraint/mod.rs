@@ -7,6 +7,8 @@ mod filling;
 mod forced;
 mod frontier;
 mod history;
+mod lexeme_frontier;
+mod likely;
 mod scratches;
 mod state;
 

@@ -11,7 +11,9 @@ mod read_nodes;
 mod stack_trees;
 mod walk;
 
-pub(crate) use automaton::{Above, MaskId as PartId, SavedMemo, SavedNode, SavedReading, UNREAD};
+pub(crate) use automaton::{
+    Above, LexemeAhead, MaskId as PartId, SavedMemo, SavedNode, SavedReading, UNREAD,
+};
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
 pub(crate) use pieces::{Ahead, PiecesAhead, StacksAhead};
 pub use walk::{TrieWalk, WalkScratch};

@@ -255,6 +255,32 @@ impl Recognizer {
         }
     }
 
+    /// Whether lexemes do not depend on each other nor on what is around them, and states of the lexer know only terminals that the parser
+    /// takes: then what may follow depends on the lexeme in progress and the stacks alone.
+    pub(crate) fn is_independent(&self) -> bool {
+        self.is_contextual
+            && self.lexer.remainders(self.lexer.start(), |left| {
+                let free = |&(_, expr): &(_, _)| left.expressions.is_context_free(expr);
+                left.independent && left.live.iter().all(free)
+            })
+    }
+
+    /// The stacks after a terminal that the parser sees, and where the next lexeme begins, where lexemes are
+    /// [independent](Self::is_independent).
+    pub(crate) fn after(
+        &self,
+        stacks: &Stacks,
+        terminal: TerminalId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<(LexerState, Stacks)>, RecognizerError> {
+        if self.layer.ignored.contains(terminal) {
+            return Ok(None);
+        }
+        let Some(stacks) = scratch.shift(self, stacks, terminal)? else { return Ok(None) };
+        let lexer = self.begin(self.lexer.start(), &stacks, scratch)?;
+        Ok(Some((lexer, stacks)))
+    }
+
     /// Adds a live branch; branches that differ in their stacks only become one.
     fn add(&self, mut branch: Branch, scratch: &mut RecognizerScratch) {
         branch.line = self.layer.line_of(self.lexer.possible(branch.lexer), branch.line);

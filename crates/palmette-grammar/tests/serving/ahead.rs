@@ -55,13 +55,13 @@ fn a_completion_stops_where_it_is_told() {
     let whole = make().complete(&CompletionLimits::default(), &NEVER).unwrap();
     assert_eq!(make().complete(&CompletionLimits::default(), &NEVER).unwrap(), whole);
 
-    let steps = CompletionLimits { steps: 2000, ..CompletionLimits::default() };
+    let steps = CompletionLimits { steps: 500, ..CompletionLimits::default() };
     let stopped = make().complete(&steps, &NEVER).unwrap();
     assert_eq!(stopped.stopped, Some(CompletionStop::Steps));
     assert!(stopped.open > 0 && stopped.visited < whole.visited, "{stopped:?}");
     assert_eq!(make().complete(&steps, &NEVER).unwrap(), stopped);
 
-    let shared = CompletionLimits { steps: 4000, threads: 2, ..CompletionLimits::default() };
+    let shared = CompletionLimits { steps: 1000, threads: 2, ..CompletionLimits::default() };
     let stopped = make().complete(&shared, &NEVER).unwrap();
     assert_eq!(stopped.stopped, Some(CompletionStop::Steps), "{stopped:?}");
 

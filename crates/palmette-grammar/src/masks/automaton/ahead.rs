@@ -4,9 +4,22 @@ use std::sync::PoisonError;
 
 use super::slices::MAX_PIECE_BYTES;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
+use crate::lexer::LexerState;
+use crate::lr::StateId;
 use crate::masks::pieces::{Ahead, PiecesAhead, StacksAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted};
+
+/// What came of a lexeme in progress ahead of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LexemeAhead {
+    /// What it needs is known.
+    Known,
+    /// It is left to whoever asks, having given way to others again and again.
+    Left,
+    /// Its masks are found by walking.
+    Walked,
+}
 
 impl MaskAutomaton {
     /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
@@ -80,52 +93,91 @@ impl MaskAutomaton {
         }
     }
 
-    /// What all stacks say of tokens, nothing of which was looked at yet; `None` where lexemes compete.
-    pub(crate) fn stacks_ahead(&self, recognizer: &Recognizer) -> Option<StacksAhead> {
-        let lexer = recognizer.lexer();
-        let independent = lexer.remainders(lexer.start(), |left| left.independent);
-        independent.then(|| StacksAhead::new(recognizer.parser().tables()))
+    /// What all stacks say of tokens, nothing of which was looked at yet.
+    pub(crate) fn stacks_ahead(&self, recognizer: &Recognizer) -> StacksAhead {
+        StacksAhead::new(recognizer.parser().tables())
     }
 
-    /// Finds out one of them; tells whether there was one to which at most `most` steps lead, and memory for it: what is known of masks
-    /// may take `max_bytes`.
+    /// Finds out so many of them, as far as at most `most` steps lead to them and there is memory: what is known of masks may take
+    /// `max_bytes`.
     ///
     /// # Errors
     /// When the budget is used up.
-    pub(crate) fn prepare_stack(
+    pub(crate) fn prepare_stacks(
         &self,
         recognizer: &Recognizer,
         ahead: &mut StacksAhead,
         which: Ahead,
-        most: u32,
+        (number, most): (usize, u32),
         max_bytes: usize,
         budget: &mut Budget<'_>,
-    ) -> Result<bool, Interrupted> {
-        if ahead.steps(which).is_none_or(|next| next > most) {
-            return Ok(false);
+    ) -> Result<(), Interrupted> {
+        let mut tries = 0;
+        let mut left = number;
+        while left > 0 && ahead.steps(which).is_some_and(|next| next <= most) {
+            budget.let_others_pass();
+            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
+                return Ok(());
+            }
+            let at_once = left.min(AT_ONCE);
+            for _ in 0..at_once {
+                let looked = memo.look_at_stack(recognizer, &self.vocabulary, which, ahead, budget);
+                match looked {
+                    Ok(()) => left -= 1,
+                    Err(Unread::Interrupted(why)) => {
+                        drop(memo);
+                        if budget.gives_up(why, &mut tries)? {
+                            ahead.skip(which);
+                            left -= 1;
+                        }
+                        break;
+                    }
+                    Err(Unread::Unknown) => {
+                        ahead.skip(which);
+                        left -= 1;
+                    }
+                }
+                if ahead.steps(which).is_none_or(|next| next > most) {
+                    break;
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Finds out what a lexeme in progress needs on stacks with this topmost state, as far as that alone decides.
+    ///
+    /// # Errors
+    /// When the budget is used up or the memory full.
+    pub(crate) fn prepare_lexeme(
+        &self,
+        recognizer: &Recognizer,
+        ahead: &mut StacksAhead,
+        lexeme: (LexerState, StateId),
+        budget: &mut Budget<'_>,
+    ) -> Result<LexemeAhead, Interrupted> {
         let mut tries = 0;
         loop {
             budget.let_others_pass();
             let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
-                return Ok(false);
+            if memo.all_bytes() > self.max_bytes {
+                return Err(Interrupted::OutOfBytes { limit: self.max_bytes });
             }
-            let looked = memo.look_at_stack(recognizer, &self.vocabulary, which, ahead, budget);
+            let looked = memo.look_at_lexeme(recognizer, &self.vocabulary, lexeme, ahead, budget);
             drop(memo);
             match looked {
-                Err(Unread::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {}
-                Err(_) => {
-                    ahead.skip(which);
-                    return Ok(true);
+                Ok(()) => return Ok(LexemeAhead::Known),
+                Err(Unread::Unknown) => return Ok(LexemeAhead::Walked),
+                Err(Unread::Interrupted(why)) => {
+                    if budget.gives_up(why, &mut tries)? {
+                        return Ok(LexemeAhead::Left);
+                    }
                 }
-                Ok(()) => return Ok(true),
             }
         }
     }
-
-    /// Adds the lexemes in progress at a position that was prepared to what is to be looked at.
-    pub(crate) fn add_ahead(&self, position: &Position, ahead: &mut StacksAhead) {
-        self.memo.read().unwrap_or_else(PoisonError::into_inner).add_ahead(position, ahead);
-    }
 }
+
+/// How many stacks are looked at between two looks at whether others wait.
+const AT_ONCE: usize = 16;

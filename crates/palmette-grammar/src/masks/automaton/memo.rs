@@ -365,8 +365,36 @@ impl Memo {
         ahead: &mut StacksAhead,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
+        let looked = ahead.look(which, self.look(recognizer, vocabulary, budget))?;
+        self.compose_looked(vocabulary, looked, budget)
+    }
+
+    /// Finds out ahead of time what a lexeme in progress needs on stacks with this topmost state.
+    pub(super) fn look_at_lexeme(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &VocabularySlices,
+        (lexer, top): (LexerState, StateId),
+        ahead: &mut StacksAhead,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        let alike = match self.alike.get(lexer.0 as usize).copied().flatten() {
+            Some(known) => known,
+            // Whoever asks for a mask there meets the limit again.
+            None => self.find_alike(recognizer, vocabulary, lexer).map_err(|_| Unread::Unknown)?,
+        };
+        let looked = ahead.look_at_lexeme(alike, top, self.look(recognizer, vocabulary, budget))?;
+        self.compose_looked(vocabulary, looked, budget)
+    }
+
+    fn look<'a, 'b>(
+        &'a mut self,
+        recognizer: &'a Recognizer,
+        vocabulary: &'a VocabularySlices,
+        budget: &'a mut Budget<'b>,
+    ) -> Look<'a, 'b> {
         let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
-        let look = Look {
+        Look {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
@@ -374,10 +402,20 @@ impl Memo {
             tails: &mut self.tails,
             budget,
             generation: self.generation,
-        };
-        match ahead.look(which, look)? {
+        }
+    }
+
+    /// Puts together what was looked at.
+    fn compose_looked(
+        &mut self,
+        vocabulary: &VocabularySlices,
+        looked: Looked,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        match looked {
             Looked::Place => {}
             Looked::Tail(tail) => {
+                let in_pieces = self.in_pieces.as_mut().expect("the tail was found in them");
                 let (masks, gathered) = (&mut self.masks, &mut self.gathered);
                 in_pieces.stay(masks, gathered, vocabulary, self.tails.stayed(tail), budget)?;
             }
@@ -386,15 +424,6 @@ impl Memo {
             }
         }
         Ok(())
-    }
-
-    /// Adds the lexemes in progress at a position to what is to be looked at.
-    pub(super) fn add_ahead(&self, position: &Position, ahead: &mut StacksAhead) {
-        for Branch { lexer, stacks, .. } in position.branches() {
-            if let Some(alike) = self.alike.get(lexer.0 as usize).copied().flatten() {
-                stacks.tops().for_each(|top| ahead.add(alike, top.state()));
-            }
-        }
     }
 
     /// The grammar's lexemes as pieces.

@@ -29,6 +29,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted};
+pub(crate) use ahead::LexemeAhead;
 use found::FoundMasks;
 pub(crate) use memo::MaskId;
 use memo::{Memo, Missing};

@@ -48,7 +48,7 @@ pub(crate) struct StacksAhead {
 pub(crate) enum Ahead {
     /// Those of places where terminals end.
     Tails,
-    /// Those of lexemes in progress that [were added](StacksAhead::add).
+    /// Those of lexemes in progress that [were looked at](StacksAhead::look_at_lexeme).
     Masks,
 }
 
@@ -70,7 +70,6 @@ struct Open {
 #[derive(Clone, Copy, Debug)]
 enum After {
     Place(SuffixId),
-    InProgress(LexerState),
     Node(ReadNodeId),
 }
 
@@ -115,6 +114,22 @@ pub(in crate::masks) struct Look<'a, 'b> {
     pub(in crate::masks) generation: u32,
 }
 
+impl<'b> Look<'_, 'b> {
+    /// Lets what is found out grow.
+    fn growing<T>(
+        self,
+        spare: &mut Vec<LevelMemory>,
+        grow: impl FnOnce(Fixed<'_>, Growing<'_, 'b>) -> T,
+    ) -> T {
+        let pieces = Arc::clone(self.lexemes.pieces());
+        let lexemes = Arc::clone(self.lexemes.all());
+        let Self { recognizer, trie, num_words, .. } = self;
+        let fixed = Fixed { recognizer, trie, num_words, pieces: &pieces, lexemes: &lexemes };
+        let Self { lexemes, tails, budget, .. } = self;
+        grow(fixed, Growing { lexemes, tails, budget, spare })
+    }
+}
+
 impl StacksAhead {
     /// All of a grammar.
     pub(in crate::masks) fn new(tables: &Tables) -> Self {
@@ -150,17 +165,6 @@ impl StacksAhead {
         }
     }
 
-    /// Adds a lexeme in progress on stacks with this topmost state.
-    pub(in crate::masks) fn add(&mut self, lexer: LexerState, top: StateId) {
-        if self.masks.open.len() < MAX_OPEN && self.in_progress.insert((lexer, top)) {
-            self.masks.open.push_back(Open {
-                after: After::InProgress(lexer),
-                state: top,
-                steps: 1,
-            });
-        }
-    }
-
     /// How many steps lead to the next one; `None` where there is no other.
     pub(in crate::masks) fn steps(&self, which: Ahead) -> Option<u32> {
         let queue = match which {
@@ -169,6 +173,30 @@ impl StacksAhead {
             Ahead::Masks => &self.masks,
         };
         queue.open.front().map(|open| open.steps)
+    }
+
+    /// Looks at a lexeme in progress on stacks with this topmost state; its masks are looked at as far as that alone decides, what depends on
+    /// more of the stack is added.
+    ///
+    /// # Errors
+    /// When the budget is used up; work that was called off is begun again by the next call.
+    pub(in crate::masks) fn look_at_lexeme(
+        &mut self,
+        lexer: LexerState,
+        top: StateId,
+        look: Look<'_, '_>,
+    ) -> Result<Looked, Unread> {
+        if self.in_progress.contains(&(lexer, top)) || !self.is_current(&look) {
+            return Ok(Looked::Place);
+        }
+        let node = look.growing(&mut self.spare, |fixed, mut growing| {
+            growing.budget.spend(1)?;
+            let node = growing.first_mask(fixed, lexer, top)?;
+            let &ReadNode { said, missing, .. } = growing.tails.mask_nodes.get(node);
+            Ok::<_, Unread>((node, missing, Looked::Mask(said.made_of)))
+        })?;
+        self.in_progress.insert((lexer, top));
+        Ok(self.found(Ahead::Masks, node, top, 1))
     }
 
     /// Looks at one more; leaves all out once nodes were dropped, or places have become numbers into other pieces, as they do where these
@@ -181,37 +209,20 @@ impl StacksAhead {
         which: Ahead,
         look: Look<'_, '_>,
     ) -> Result<Looked, Unread> {
-        let pieces = Arc::clone(look.lexemes.pieces());
-        let now = (Arc::clone(&pieces), look.generation);
-        let (same, generation) = self.found_with.get_or_insert(now);
-        if !Arc::ptr_eq(same, &pieces) || *generation != look.generation {
-            self.states.clear();
-            (self.tails, self.masks) = (Queue::default(), Queue::default());
+        if !self.is_current(&look) {
             return Ok(Looked::Place);
         }
-        let lexemes = Arc::clone(look.lexemes.all());
-        let fixed = Fixed {
-            recognizer: look.recognizer,
-            trie: look.trie,
-            num_words: look.num_words,
-            pieces: &pieces,
-            lexemes: &lexemes,
-        };
-        let mut growing = Growing {
-            lexemes: look.lexemes,
-            tails: look.tails,
-            budget: look.budget,
-            spare: &mut self.spare,
-        };
-        growing.budget.spend(1)?;
         if which == Ahead::Tails
             && let Some(&(terminal, state)) = self.states.front()
         {
             let places = match self.places.get(&terminal) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let found: Arc<[_]> = places(fixed, &mut growing, terminal)?.into();
-                    Arc::clone(self.places.entry(terminal).or_insert(found))
+                    let found = look.growing(&mut self.spare, |fixed, mut growing| {
+                        growing.budget.spend(1)?;
+                        places(fixed, &mut growing, terminal)
+                    })?;
+                    Arc::clone(self.places.entry(terminal).or_insert(found.into()))
                 }
             };
             let open = |&place| Open { after: After::Place(place), state, steps: 1 };
@@ -226,37 +237,60 @@ impl StacksAhead {
         let Some(&Open { after, state, steps }) = queue.open.front() else {
             return Ok(Looked::Place);
         };
-        let (node, missing, looked) = match which {
-            Ahead::Tails => {
-                let node = match after {
-                    After::Place(place) => growing.first_tail(fixed, place, state)?,
-                    After::InProgress(_) => unreachable!("it is a mask's"),
-                    After::Node(node) => growing.next_tail(fixed, node, state)?,
-                };
-                let &ReadNode { said, missing, .. } = growing.tails.nodes.get(node);
-                (node, missing, Looked::Tail(said.tail))
-            }
-            Ahead::Masks => {
-                let node = match after {
-                    After::Place(_) => unreachable!("it is a tail's"),
-                    After::InProgress(lexer) => growing.first_mask(fixed, lexer, state)?,
-                    After::Node(node) => growing.next_mask(fixed, node, state)?,
-                };
-                let &ReadNode { said, missing, .. } = growing.tails.mask_nodes.get(node);
-                (node, missing, Looked::Mask(said.made_of))
-            }
-        };
+        let node = look.growing(&mut self.spare, |fixed, mut growing| {
+            growing.budget.spend(1)?;
+            Ok::<_, Unread>(match which {
+                Ahead::Tails => {
+                    let node = match after {
+                        After::Place(place) => growing.first_tail(fixed, place, state)?,
+                        After::Node(node) => growing.next_tail(fixed, node, state)?,
+                    };
+                    let &ReadNode { said, missing, .. } = growing.tails.nodes.get(node);
+                    (node, missing, Looked::Tail(said.tail))
+                }
+                Ahead::Masks => {
+                    let After::Node(after) = after else { unreachable!("a place is a tail's") };
+                    let node = growing.next_mask(fixed, after, state)?;
+                    let &ReadNode { said, missing, .. } = growing.tails.mask_nodes.get(node);
+                    (node, missing, Looked::Mask(said.made_of))
+                }
+            })
+        })?;
         queue.open.pop_front();
-        let mut ends = true;
-        if missing > 0 {
-            let below = self.below(state, missing);
-            ends = below.is_empty();
-            match which {
-                Ahead::Tails => self.tails.add(node, &below, steps),
-                Ahead::Masks => self.masks.add(node, &below, steps),
-            }
+        Ok(self.found(which, node, state, steps))
+    }
+
+    /// Adds what comes after a node whose last state was read.
+    fn found(
+        &mut self,
+        which: Ahead,
+        (node, missing, looked): (ReadNodeId, u32, Looked),
+        state: StateId,
+        steps: u32,
+    ) -> Looked {
+        if missing == 0 {
+            return looked;
         }
-        Ok(if ends { looked } else { Looked::Place })
+        let below = self.below(state, missing);
+        let queue = match which {
+            Ahead::Tails => &mut self.tails,
+            Ahead::Masks => &mut self.masks,
+        };
+        queue.add(node, &below, steps);
+        if below.is_empty() { looked } else { Looked::Place }
+    }
+
+    /// Whether what was found still means something; forgets all that does not.
+    fn is_current(&mut self, look: &Look<'_, '_>) -> bool {
+        let pieces = look.lexemes.pieces();
+        let (same, generation) =
+            self.found_with.get_or_insert_with(|| (Arc::clone(pieces), look.generation));
+        let is_current = Arc::ptr_eq(same, pieces) && *generation == look.generation;
+        if !is_current {
+            self.states.clear();
+            (self.tails, self.masks) = (Queue::default(), Queue::default());
+        }
+        is_current
     }
 
     /// The states that may be so many states below one.

@@ -2,10 +2,13 @@
 
 mod peers;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -69,6 +72,10 @@ pub(crate) struct GrammarArgs {
     /// their own, with --pace on one. Engines of --peers wait as long
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
+    /// Find masks out ahead until as much time has gone by as this engine, one of --peers or --peer, took to compile the same grammar: both
+    /// are ready for the first walk at the same time. Nothing is found out where it does not compile
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["ahead", "pace", "lines"])]
+    ahead_as: Option<String>,
     /// Time before each mask of the first walk, as a model takes for a token; meanwhile masks are found out ahead. Engines of --peers
     /// are paced alike
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
@@ -91,6 +98,7 @@ Examples:
   palmette bench grammar --schemas jsonschemabench.jsonl.xz
   palmette bench grammar --schemas schemas.jsonl --vocab tokenizer.json --walks 1 --json
   palmette bench grammar --grammar json.lark --text a.json --text b.json
+  palmette bench grammar --cases cases.jsonl --peers benches/peers/bin --walks 1 --ahead-as glrmask
   palmette bench grammar --cases cases.jsonl --peers benches/peers/bin --peer \
       \"xgrammar=venv/bin/python benches/peers/grammar/xgrammar_worker.py --vocab vocabulary.json\"";
 
@@ -110,6 +118,13 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     let walks = Walks { times: args.walks, pace: Duration::from_millis(args.pace) };
     let ahead = Duration::from_millis(args.ahead);
     let others = args.peers.find(&args.vocab, ahead, walks)?;
+    if let Some(name) = &args.ahead_as {
+        let names: Vec<&str> = others.iter().map(|peer| &*peer.name).collect();
+        ensure!(
+            names.contains(&name.as_str()),
+            "--ahead-as {name}: no engine of --peers or --peer is called so; there are {names:?}"
+        );
+    }
     let loaded = palmette_vocabulary::load(&args.vocab)?;
     let mut cases = read(args, &loaded)?;
     cases.drain(..args.skip.min(cases.len()));
@@ -124,6 +139,13 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
         vocabulary.prepare_json();
     }
     let (reading, engine) = (args.reading.clone(), args.engine);
+    let peers = args.peers.run(&others, &cases, args.json)?;
+    let as_peer =
+        args.ahead_as.as_ref().and_then(|name| peers.iter().find(|of| of.engine == *name));
+    let ahead = match as_peer {
+        Some(peer) => TimeAhead::AsPeer(compile_times(&peer.outcomes)),
+        None => TimeAhead::Same(ahead),
+    };
     let goes_on = !walks.pace.is_zero();
     let compiler = Compiler { reading, engine, ahead, goes_on, vocabulary, end };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
@@ -146,7 +168,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     let num_words = mask::num_words(compiler.vocabulary.vocabulary().num_tokens());
     args.peers.keep_own(&outcomes)?;
     let own = GrammarReport::new(&outcomes, args.walks, num_words);
-    let peers = args.peers.run(&others, &cases, args.walks, num_words, args.json)?;
+    let peers = peers.into_iter().map(|peer| peer.report(args.walks, num_words)).collect();
     let report = Report { own, peers };
     if args.json { print_json(&report) } else { print(&report.text()) }
 }
@@ -214,10 +236,36 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     })
 }
 
+/// How long masks are found out before the first walk.
+enum TimeAhead {
+    Same(Duration),
+    /// By case, until so long after compiling began.
+    AsPeer(HashMap<String, Duration>),
+}
+
+impl TimeAhead {
+    /// The time for a case that took so long to compile.
+    fn of(&self, case: &GrammarCase, compiling: Duration) -> Duration {
+        match self {
+            Self::Same(time) => *time,
+            Self::AsPeer(times) => {
+                times.get(&case.name).map_or(Duration::ZERO, |time| time.saturating_sub(compiling))
+            }
+        }
+    }
+}
+
+/// By case, how long compiling it took.
+fn compile_times(outcomes: &[CaseOutcome]) -> HashMap<String, Duration> {
+    let compiled = outcomes.iter().filter(|outcome| outcome.compiled);
+    let time = |ms: f64| Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default();
+    compiled.map(|outcome| (outcome.name.clone(), time(outcome.compile_ms))).collect()
+}
+
 struct Compiler {
     reading: ReadingArgs,
     engine: Engine,
-    ahead: Duration,
+    ahead: TimeAhead,
     /// Whether masks are found out ahead while texts are followed too.
     goes_on: bool,
     vocabulary: Arc<VocabularySlices>,
@@ -247,20 +295,26 @@ impl Compile for Compiler {
         })
     }
 
-    fn ahead(&self, constraint: &GrammarConstraint) -> Result<Self::Running, String> {
-        if self.ahead.is_zero() && !self.goes_on {
+    fn ahead(
+        &self,
+        case: &GrammarCase,
+        constraint: &GrammarConstraint,
+        compiling: Duration,
+    ) -> Result<Self::Running, String> {
+        let ahead = self.ahead.of(case, compiling);
+        if ahead.is_zero() && !self.goes_on {
             return Ok(None);
         }
-        // At a model's pace one core is left to the walk.
-        let threads = if self.goes_on { 1 } else { 2 };
-        let limits = CompletionLimits { steps: u64::MAX, threads, ..CompletionLimits::default() };
-        let running = constraint.complete_in_background(limits);
-        let running = running.map_err(|error| error.to_string())?;
-        let ended = running.wait(self.ahead);
-        if self.goes_on && !ended {
+        let limits = CompletionLimits { steps: u64::MAX, ..CompletionLimits::default() };
+        if self.goes_on {
+            // One core is left to the walk.
+            let running = constraint.complete_in_background(limits);
+            let running = running.map_err(|error| error.to_string())?;
+            running.wait(ahead);
             return Ok(Some(running));
         }
-        self.stop(Some(running)).map(|()| None)
+        let limits = CompletionLimits { threads: 2, ..limits };
+        complete_for(constraint, &limits, ahead).map(|()| None)
     }
 
     fn stop(&self, running: Self::Running) -> Result<(), String> {
@@ -276,6 +330,27 @@ impl Compile for Compiler {
     fn end(&self) -> TokenId {
         self.end
     }
+}
+
+/// Finds masks out for so long at most.
+fn complete_for(
+    constraint: &GrammarConstraint,
+    limits: &CompletionLimits,
+    time: Duration,
+) -> Result<(), String> {
+    let cancelled = AtomicBool::new(false);
+    let (ended, has_ended) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let is_over = &cancelled;
+        scope.spawn(move || {
+            if has_ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+                is_over.store(true, Ordering::Relaxed);
+            }
+        });
+        let completed = constraint.complete(limits, &cancelled);
+        drop(ended);
+        completed.map(|_| ()).map_err(|error| error.to_string())
+    })
 }
 
 fn text(report: &GrammarReport) -> String {

@@ -38,6 +38,20 @@ pub(super) struct PeerReport {
     report: GrammarReport,
 }
 
+/// What came of a peer's cases.
+#[derive(Debug)]
+pub(super) struct PeerOutcomes {
+    pub(super) engine: String,
+    pub(super) outcomes: Vec<CaseOutcome>,
+}
+
+impl PeerOutcomes {
+    pub(super) fn report(self, walks: usize, num_words: usize) -> PeerReport {
+        let Self { engine, outcomes } = self;
+        PeerReport { engine, report: GrammarReport::new(&outcomes, walks, num_words) }
+    }
+}
+
 /// The programs of a folder of peers.
 const PROGRAMS: [&str; 3] = ["llguidance", "glrmask", "outlines"];
 
@@ -105,13 +119,11 @@ impl PeerArgs {
         &self,
         peers: &[Peer],
         cases: &[GrammarCase],
-        walks: usize,
-        num_words: usize,
         quiet: bool,
-    ) -> anyhow::Result<Vec<PeerReport>> {
-        let mut reports = Vec::new();
+    ) -> anyhow::Result<Vec<PeerOutcomes>> {
+        let mut found = Vec::new();
         if peers.is_empty() {
-            return Ok(reports);
+            return Ok(found);
         }
         let file = tempfile::NamedTempFile::new().context("a file for the cases")?;
         write_lines(file.as_file(), cases)?;
@@ -123,10 +135,9 @@ impl PeerArgs {
             bar.finish_and_clear();
             let outcomes = outcomes.with_context(|| format!("--peer {}", peer.name))?;
             self.keep(&peer.name, &outcomes)?;
-            let report = GrammarReport::new(&outcomes, walks, num_words);
-            reports.push(PeerReport { engine: peer.name.clone(), report });
+            found.push(PeerOutcomes { engine: peer.name.clone(), outcomes });
         }
-        Ok(reports)
+        Ok(found)
     }
 
     fn keep(&self, name: &str, outcomes: &[CaseOutcome]) -> anyhow::Result<()> {

@@ -1,0 +1,283 @@
+//! Which lexemes in progress to visit next, when masks are found out ahead of time and lexemes do not depend on each other.
+//!
+//! A mask then depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So lexemes are followed
+//! byte by byte once for each topmost state, and stacks terminal by terminal: where a lexeme may end on a state, so may
+//! it on all stacks with that state on top. What more of the stack says is [another matter](crate::masks::StacksAhead).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::likely::{self, Cost, Token};
+use crate::lexer::{Lexer, LexerState};
+use crate::lr::StateId;
+use crate::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
+use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, Stacks, TerminalId};
+
+/// Lexemes in progress to be visited, the likeliest first.
+pub(super) struct LexemeFrontier {
+    stack_depth: usize,
+    /// The length of the longest token.
+    longest: u32,
+    open: BinaryHeap<Reverse<Open>>,
+    num_added: usize,
+    /// Lexemes in progress, as they go on for the longest token, with topmost states.
+    seen: HashSet<LexemeOnTop>,
+    /// Stacks before lexemes, by [fingerprints](likely::fingerprint).
+    seen_stacks: HashSet<u128>,
+    on_top: HashMap<StateId, OnTop>,
+    steps: HashMap<LexerState, Arc<[Step]>>,
+}
+
+/// What was met with a state on top.
+#[derive(Default)]
+struct OnTop {
+    stacks: Vec<Stacks>,
+    /// Terminals whose lexemes ended there, and how likely.
+    ended: Vec<(TerminalId, Cost, Token)>,
+}
+
+/// To be visited.
+struct Open {
+    /// What its bytes cost, and when it was found.
+    order: (Cost, usize),
+    token: Token,
+    what: What,
+}
+
+enum What {
+    /// Any lexeme may begin after these stacks, in a state of the lexer.
+    Begins(LexerState, Stacks),
+    /// A lexeme is in progress.
+    InProgress(LexemeOnTop),
+    /// The same, once it was followed.
+    Followed(LexemeOnTop),
+}
+
+/// A lexeme in progress, and the state on top of the stack.
+pub(super) type LexemeOnTop = (LexerState, StateId);
+
+/// Where bytes lead within a lexeme.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    to: LexerState,
+    /// Whether the lexeme there was not met before it goes on alike.
+    alike: LexerState,
+    /// One of them.
+    byte: u8,
+    cost: Cost,
+}
+
+/// About what the stacks before a lexeme take: the entry that no others have.
+const STACKS_BYTES: usize = 160;
+
+impl LexemeFrontier {
+    /// The lexemes with which texts begin.
+    pub(super) fn new(recognizer: &Recognizer, longest: u32, stack_depth: usize) -> Self {
+        let mut made = Self {
+            stack_depth,
+            longest,
+            open: BinaryHeap::new(),
+            num_added: 0,
+            seen: HashSet::new(),
+            seen_stacks: HashSet::new(),
+            on_top: HashMap::new(),
+            steps: HashMap::new(),
+        };
+        for branch in recognizer.start().into_iter().flat_map(|start| start.branches()) {
+            made.add_stacks(branch.lexer, branch.stacks.clone(), 0, Token::NONE);
+        }
+        made
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.open.len() * size_of::<Open>()
+            + self.seen.len() * 2 * size_of::<LexemeOnTop>()
+            + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
+    }
+
+    /// The next lexeme whose mask is to be found out; takes a unit from the budget for each that is looked at or added.
+    pub(super) fn next(
+        &mut self,
+        recognizer: &Recognizer,
+        trie: &VocabularyTrie,
+        scratch: &mut RecognizerScratch,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeOnTop>, RecognizerError> {
+        while let Some(Reverse(Open { order: (cost, _), token, what })) = self.open.pop() {
+            let before = self.num_added;
+            let found = match what {
+                What::Begins(lexer, stacks) => {
+                    self.begin(recognizer, lexer, &stacks, cost, token, scratch)?;
+                    None
+                }
+                What::InProgress(lexeme) => {
+                    let is_cut = self.follow(recognizer, trie, lexeme, cost, token, scratch)?;
+                    if !is_cut {
+                        let later = cost.saturating_add(likely::LATER);
+                        self.push(later, token, What::Followed(lexeme));
+                    }
+                    is_cut.then_some(lexeme)
+                }
+                What::Followed(lexeme) => Some(lexeme),
+            };
+            budget.spend_holding_nothing(1 + (self.num_added - before) as u64)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Begins lexemes after some stacks.
+    fn begin(
+        &mut self,
+        recognizer: &Recognizer,
+        lexer: LexerState,
+        stacks: &Stacks,
+        cost: Cost,
+        token: Token,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        for top in stacks.states() {
+            let lexeme = (lexer, top);
+            if self.seen.insert((lexer, top)) {
+                self.push(cost, token, What::InProgress(lexeme));
+            }
+            let on_top = self.on_top.entry(top).or_default();
+            on_top.stacks.push(stacks.clone());
+            for (terminal, cost, token) in on_top.ended.clone() {
+                self.shift(recognizer, stacks, terminal, cost, token, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows a lexeme by a byte; tells whether tokens are likely to be cut there.
+    fn follow(
+        &mut self,
+        recognizer: &Recognizer,
+        trie: &VocabularyTrie,
+        lexeme: LexemeOnTop,
+        cost: Cost,
+        token: Token,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        let (lexer, (state, top)) = (recognizer.lexer(), lexeme);
+        for terminal in lexer.matched(state)?.iter() {
+            let on_top = self.on_top.entry(top).or_default();
+            if on_top.ended.iter().all(|&(known, ..)| known != terminal) {
+                on_top.ended.push((terminal, cost, token));
+                for stacks in on_top.stacks.clone() {
+                    self.shift(recognizer, &stacks, terminal, cost, token, scratch)?;
+                }
+            }
+        }
+        let steps = self.steps(lexer, state)?;
+        let any_spelled = steps.iter().any(|step| step.cost == likely::SPELLED);
+        let mut is_cut = token.is_none() || steps.iter().all(|step| step.cost == likely::RARE);
+        for &Step { to, alike, byte, cost: of_step } in &*steps {
+            let longer = token.longer(trie, byte);
+            let is_likely =
+                if any_spelled { of_step == likely::SPELLED } else { of_step < likely::RARE };
+            is_cut |= is_likely && longer.is_none();
+            if self.seen.insert((alike, top)) {
+                let token =
+                    longer.or_else(|| Token::NONE.longer(trie, byte)).unwrap_or(Token::NONE);
+                let cost = cost.saturating_add(of_step);
+                self.push(cost, token, What::InProgress((to, top)));
+            }
+        }
+        Ok(is_cut)
+    }
+
+    fn shift(
+        &mut self,
+        recognizer: &Recognizer,
+        stacks: &Stacks,
+        terminal: TerminalId,
+        cost: Cost,
+        token: Token,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        if let Some((lexer, stacks)) = recognizer.after(stacks, terminal, scratch)? {
+            self.add_stacks(lexer, stacks, cost, token);
+        }
+        Ok(())
+    }
+
+    fn add_stacks(&mut self, lexer: LexerState, stacks: Stacks, cost: Cost, token: Token) {
+        let key = (lexer, likely::tops(&stacks, self.stack_depth));
+        if self.seen_stacks.insert(likely::fingerprint(&key)) {
+            self.push(cost, token, What::Begins(lexer, stacks));
+        }
+    }
+
+    fn push(&mut self, cost: Cost, token: Token, what: What) {
+        self.open.push(Reverse(Open { order: (cost, self.num_added), token, what }));
+        self.num_added += 1;
+    }
+
+    /// Where bytes lead from a state.
+    fn steps(&mut self, lexer: &Lexer, state: LexerState) -> Result<Arc<[Step]>, RecognizerError> {
+        if let Some(known) = self.steps.get(&state) {
+            return Ok(Arc::clone(known));
+        }
+        let mut found: Vec<(Step, usize)> = Vec::new();
+        for kind in likely::kinds_of(&lexer.classes_of(state, None)) {
+            let Some(to) = lexer.advance(state, kind.byte)? else { continue };
+            match found.iter_mut().find(|(step, _)| step.to == to) {
+                Some((step, num_bytes)) => {
+                    *num_bytes += kind.num_bytes;
+                    step.cost = step.cost.min(kind.cost());
+                }
+                None => {
+                    let alike = lexer.within(to, self.longest)?;
+                    let step = Step { to, alike, byte: kind.byte, cost: kind.cost() };
+                    found.push((step, kind.num_bytes));
+                }
+            }
+        }
+        let found: Arc<[Step]> = found
+            .into_iter()
+            .map(|(step, num_bytes)| Step {
+                cost: likely::cost(step.byte, step.cost, num_bytes),
+                ..step
+            })
+            .collect();
+        self.steps.insert(state, Arc::clone(&found));
+        Ok(found)
+    }
+}
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Open {}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Open {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.order.cmp(&other.order)
+    }
+}
