@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::lexeme_frontier::LexemeFrontier;
 use super::{Engine, GrammarConstraint};
-use crate::masks::{Ahead, LexemeAhead, MaskAutomaton, PiecesAhead, StacksAhead};
+use crate::masks::{LexemeAhead, MaskAutomaton, PiecesAhead, StacksAhead};
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -191,8 +191,6 @@ struct Running<'a, F> {
 struct Lexemes {
     frontier: LexemeFrontier,
     stacks: StacksAhead,
-    /// Where terminals end is known once their pieces are, so what comes there waits for these.
-    after_a_visit: &'static [Ahead],
 }
 
 impl<F: FnMut(&Completion)> Running<'_, F> {
@@ -218,7 +216,6 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         let mut lexemes = Lexemes {
             frontier: LexemeFrontier::new(recognizer, self.alike.bytes, self.alike.stack_depth),
             stacks: automaton.stacks_ahead(recognizer),
-            after_a_visit: &[Ahead::Masks],
         };
         self.completion.open = lexemes.frontier.len();
         if let Some(mut pieces) = automaton.pieces_ahead(recognizer, self.limits.bytes) {
@@ -227,17 +224,12 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             }
             // All of them, or what that has left.
             while self.visit_and_prepare(automaton, &mut pieces, &mut lexemes)? {}
-            self.prepare_stacks(
-                automaton,
-                &mut lexemes.stacks,
-                Ahead::Tails,
-                (usize::MAX, FIRST_STEPS),
-            )?;
-            lexemes.after_a_visit = &[Ahead::Tails, Ahead::Masks];
         }
         self.visit_lexemes(automaton, &mut lexemes, usize::MAX)?;
-        for which in [Ahead::Masks, Ahead::Tails] {
-            self.prepare_stacks(automaton, &mut lexemes.stacks, which, (usize::MAX, u32::MAX))?;
+        let Lexemes { frontier, mut stacks } = lexemes;
+        while !stacks.is_empty() {
+            self.look_at_memory(frontier.bytes() + stacks.bytes())?;
+            automaton.prepare_stacks(recognizer, &mut stacks, AFTER_A_VISIT, &mut self.budget)?;
         }
         Ok(())
     }
@@ -308,38 +300,23 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         let constraint = self.constraint;
         let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
         for _ in 0..number {
-            let Lexemes { frontier, stacks, after_a_visit } = &mut *lexemes;
+            let Lexemes { frontier, stacks } = &mut *lexemes;
             let Some(lexeme) =
                 frontier.next(recognizer, trie, &mut self.scratch, &mut self.budget)?
             else {
                 break;
             };
-            self.look_at_memory(frontier.bytes())?;
+            self.look_at_memory(frontier.bytes() + stacks.bytes())?;
             match automaton.prepare_lexeme(recognizer, stacks, lexeme, &mut self.budget)? {
                 LexemeAhead::Known => self.completion.visited += 1,
                 LexemeAhead::Left => {}
                 LexemeAhead::Walked => self.some_are_walked = true,
             }
-            for &which in *after_a_visit {
-                let number = after_a_visit_of(which);
-                self.prepare_stacks(automaton, stacks, which, (number, u32::MAX))?;
-            }
+            automaton.prepare_stacks(recognizer, stacks, AFTER_A_VISIT, &mut self.budget)?;
             self.completion.open = lexemes.frontier.len();
             (self.report)(&self.completion);
         }
         Ok(())
-    }
-
-    /// Finds out so much of what stacks say, as far as at most so many steps lead there.
-    fn prepare_stacks(
-        &mut self,
-        automaton: &MaskAutomaton,
-        stacks: &mut StacksAhead,
-        which: Ahead,
-        most: (usize, u32),
-    ) -> Result<(), Interrupted> {
-        let (recognizer, bytes) = (&*self.constraint.recognizer, self.limits.bytes);
-        automaton.prepare_stacks(recognizer, stacks, which, most, bytes, &mut self.budget)
     }
 
     /// Ends where there is no more memory, of which what is to be visited takes so much.
@@ -432,17 +409,8 @@ const VISITS_AT_ONCE: usize = 16;
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;
 
-/// What tails say that more steps lead to is found out between visits of positions: there may be much, and a visit finds out what it needs.
-const FIRST_STEPS: u32 = 5;
-
-/// How much of that is found out after a visit, of which one takes several times as long, and how much of what stacks unlike those that are
-/// visited say of its lexeme.
-fn after_a_visit_of(which: Ahead) -> usize {
-    match which {
-        Ahead::Tails => 2,
-        Ahead::Masks => 8,
-    }
-}
+/// How much of what stacks say is found out after a visit; of a visited lexeme there mostly is less.
+const AFTER_A_VISIT: usize = 8;
 
 /// How many positions are visited between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;

@@ -1,12 +1,13 @@
 //! What masks need, found out before they are asked for.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, RwLockWriteGuard};
 
+use super::memo::Memo;
 use super::slices::MAX_PIECE_BYTES;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
 use crate::lexer::LexerState;
 use crate::lr::StateId;
-use crate::masks::pieces::{Ahead, PiecesAhead, StacksAhead, Unread};
+use crate::masks::pieces::{PiecesAhead, StacksAhead, Unread};
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted};
 
@@ -93,54 +94,38 @@ impl MaskAutomaton {
         }
     }
 
-    /// What all stacks say of tokens, nothing of which was looked at yet.
+    /// What stacks say of masks, nothing of which was looked at yet.
     pub(crate) fn stacks_ahead(&self, recognizer: &Recognizer) -> StacksAhead {
         StacksAhead::new(recognizer.parser().tables())
     }
 
-    /// Finds out so many of them, as far as at most `most` steps lead to them and there is memory: what is known of masks may take
-    /// `max_bytes`.
+    /// Finds out so much more of what stacks say, or all there is, as far as there is memory.
     ///
     /// # Errors
-    /// When the budget is used up.
+    /// When the budget is used up or the memory full.
     pub(crate) fn prepare_stacks(
         &self,
         recognizer: &Recognizer,
         ahead: &mut StacksAhead,
-        which: Ahead,
-        (number, most): (usize, u32),
-        max_bytes: usize,
+        number: usize,
         budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted> {
-        let mut tries = 0;
-        let mut left = number;
-        while left > 0 && ahead.steps(which).is_some_and(|next| next <= most) {
-            budget.let_others_pass();
-            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-            if memo.all_bytes() > max_bytes.min(self.max_bytes / 2) {
-                return Ok(());
-            }
-            let at_once = left.min(AT_ONCE);
-            for _ in 0..at_once {
-                let looked = memo.look_at_stack(recognizer, &self.vocabulary, which, ahead, budget);
-                match looked {
-                    Ok(()) => left -= 1,
+        let (mut tries, mut left) = (0, number);
+        while left > 0 && !ahead.is_empty() {
+            let mut memo = self.take_hold(budget)?;
+            for _ in 0..left.min(AT_ONCE) {
+                match memo.look_at_stack(recognizer, &self.vocabulary, ahead, budget) {
+                    Ok(()) => {}
                     Err(Unread::Interrupted(why)) => {
                         drop(memo);
                         if budget.gives_up(why, &mut tries)? {
-                            ahead.skip(which);
-                            left -= 1;
+                            ahead.skip();
                         }
                         break;
                     }
-                    Err(Unread::Unknown) => {
-                        ahead.skip(which);
-                        left -= 1;
-                    }
+                    Err(Unread::Unknown) => ahead.skip(),
                 }
-                if ahead.steps(which).is_none_or(|next| next > most) {
-                    break;
-                }
+                left -= 1;
             }
         }
         Ok(())
@@ -159,11 +144,7 @@ impl MaskAutomaton {
     ) -> Result<LexemeAhead, Interrupted> {
         let mut tries = 0;
         loop {
-            budget.let_others_pass();
-            let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
-            if memo.all_bytes() > self.max_bytes {
-                return Err(Interrupted::OutOfBytes { limit: self.max_bytes });
-            }
+            let mut memo = self.take_hold(budget)?;
             let looked = memo.look_at_lexeme(recognizer, &self.vocabulary, lexeme, ahead, budget);
             drop(memo);
             match looked {
@@ -175,6 +156,16 @@ impl MaskAutomaton {
                     }
                 }
             }
+        }
+    }
+
+    /// Takes hold of what is known, to add to it once nobody else asks.
+    fn take_hold(&self, budget: &Budget<'_>) -> Result<RwLockWriteGuard<'_, Memo>, Interrupted> {
+        budget.let_others_pass();
+        let memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
+        match memo.all_bytes() > self.max_bytes {
+            true => Err(Interrupted::OutOfBytes { limit: self.max_bytes }),
+            false => Ok(memo),
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::masks::chunks::SparseChunks;
 use crate::masks::pieces::{
-    Ahead, Component, ComponentsId, Gathered, Lexemes, Look, Looked, PieceId, Reading,
-    ReadingMemory, StacksAhead, Tails, Unread,
+    Component, ComponentsId, Gathered, Lexemes, Look, PieceId, Reading, ReadingMemory, StacksAhead,
+    Tails, Unread,
 };
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted, Stacks};
@@ -356,17 +356,16 @@ impl Memo {
         Ok(mask)
     }
 
-    /// Finds out ahead of time what one more stack says.
+    /// Finds out ahead of time what one state more of some stacks says.
     pub(super) fn look_at_stack(
         &mut self,
         recognizer: &Recognizer,
         vocabulary: &VocabularySlices,
-        which: Ahead,
         ahead: &mut StacksAhead,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let looked = ahead.look(which, self.look(recognizer, vocabulary, budget))?;
-        self.compose_looked(vocabulary, looked, budget)
+        let made_of = ahead.look(self.look(recognizer, vocabulary, budget))?;
+        self.compose_all(vocabulary, made_of, budget)
     }
 
     /// Finds out ahead of time what a lexeme in progress needs on stacks with this topmost state.
@@ -383,8 +382,9 @@ impl Memo {
             // Whoever asks for a mask there meets the limit again.
             None => self.find_alike(recognizer, vocabulary, lexer).map_err(|_| Unread::Unknown)?,
         };
-        let looked = ahead.look_at_lexeme(alike, top, self.look(recognizer, vocabulary, budget))?;
-        self.compose_looked(vocabulary, looked, budget)
+        let look = self.look(recognizer, vocabulary, budget);
+        let made_of = ahead.look_at_lexeme(alike, top, look)?;
+        self.compose_all(vocabulary, made_of, budget)
     }
 
     fn look<'a, 'b>(
@@ -405,25 +405,13 @@ impl Memo {
         }
     }
 
-    /// Puts together what was looked at.
-    fn compose_looked(
+    fn compose_all(
         &mut self,
         vocabulary: &VocabularySlices,
-        looked: Looked,
+        made_of: Option<ComponentsId>,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        match looked {
-            Looked::Place => {}
-            Looked::Tail(tail) => {
-                let in_pieces = self.in_pieces.as_mut().expect("the tail was found in them");
-                let (masks, gathered) = (&mut self.masks, &mut self.gathered);
-                in_pieces.stay(masks, gathered, vocabulary, self.tails.stayed(tail), budget)?;
-            }
-            Looked::Mask(made_of) => {
-                self.compose(vocabulary, made_of, budget)?;
-            }
-        }
-        Ok(())
+        made_of.map_or(Ok(()), |made_of| self.compose(vocabulary, made_of, budget).map(|_| ()))
     }
 
     /// The grammar's lexemes as pieces.

@@ -15,10 +15,6 @@ pub(super) struct SuffixId(u32);
 impl SuffixId {
     /// The root of the vocabulary's trie.
     pub(super) const WHOLE: Self = Self(0);
-
-    pub(super) fn index(self) -> usize {
-        self.0 as usize
-    }
 }
 
 /// Tries of suffixes of tokens, built as they are read. Grows only; threads share it.
