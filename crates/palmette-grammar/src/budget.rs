@@ -168,11 +168,6 @@ impl<'a> Budget<'a> {
         Self { left: half, until_look: 0, ..*self }
     }
 
-    /// Takes back what a [part](Self::split) has left.
-    pub(crate) fn refund(&mut self, units: u64) {
-        self.left += units;
-    }
-
     /// How many units are left.
     pub fn left(&self) -> u64 {
         self.left

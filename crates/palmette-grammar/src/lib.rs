@@ -59,6 +59,7 @@
 pub mod analysis;
 mod blocks;
 mod budget;
+mod byte_set;
 mod cache;
 mod constraint;
 pub mod frontends;

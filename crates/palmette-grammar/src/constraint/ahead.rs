@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::lexeme_frontier::LexemeFrontier;
 use super::{Engine, GrammarConstraint};
-use crate::masks::{LexemeAhead, MaskAutomaton, PiecesAhead, StacksAhead};
+use crate::masks::{LexemeAhead, MaskAutomaton, StacksAhead};
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -26,8 +26,8 @@ pub struct CompletionLimits {
     /// Positions that agree in the lexeme in progress and in this many states of each stack from its top are taken for one.
     /// More finds more of what differs deep in the stack, and takes longer.
     pub stack_depth: usize,
-    /// Threads that take part, each with a share of the steps. A second one finds out what tokens do to terminals; more have nothing to
-    /// do. With one, a completion that takes all its steps comes as far each time.
+    /// Threads that take part. A second one finds out what tokens do to terminals, with half of the steps; more have nothing to do. With
+    /// one, a completion that takes all its steps comes as far each time.
     pub threads: usize,
 }
 
@@ -200,8 +200,7 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         match &constraint.engine {
             Engine::Walk => return Ok(()),
             Engine::Automaton(automaton) if recognizer.is_independent() => {
-                self.follow_lexemes(automaton)?;
-                if !self.some_are_walked {
+                if self.follow_lexemes(automaton)? {
                     return Ok(());
                 }
             }
@@ -210,102 +209,59 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         self.visit_positions()
     }
 
-    /// Finds out what stacks say of lexemes in progress, and pieces meanwhile.
-    fn follow_lexemes(&mut self, automaton: &MaskAutomaton) -> Result<(), RecognizerError> {
+    /// Finds out what stacks say of lexemes in progress; tells whether that is all there is: nothing is where a text can be read in several
+    /// ways, or masks are found by walking.
+    fn follow_lexemes(&mut self, automaton: &MaskAutomaton) -> Result<bool, RecognizerError> {
         let recognizer = &*self.constraint.recognizer;
         let mut lexemes = Lexemes {
             frontier: LexemeFrontier::new(recognizer, self.alike.bytes, self.alike.stack_depth),
             stacks: automaton.stacks_ahead(recognizer),
         };
         self.completion.open = lexemes.frontier.len();
-        if let Some(mut pieces) = automaton.pieces_ahead(recognizer, self.limits.bytes) {
-            if self.limits.threads > 1 {
-                self.visit_beside_pieces(automaton, &mut pieces, &mut lexemes)?;
-            }
-            // All of them, or what that has left.
-            while self.visit_and_prepare(automaton, &mut pieces, &mut lexemes)? {}
+        match self.limits.threads {
+            ..=1 => self.visit_lexemes(automaton, &mut lexemes)?,
+            _ => self.visit_beside_pieces(automaton, &mut lexemes)?,
         }
-        self.visit_lexemes(automaton, &mut lexemes, usize::MAX)?;
-        let Lexemes { frontier, mut stacks } = lexemes;
-        while !stacks.is_empty() {
-            self.look_at_memory(frontier.bytes() + stacks.bytes())?;
-            automaton.prepare_stacks(recognizer, &mut stacks, AFTER_A_VISIT, &mut self.budget)?;
-        }
-        Ok(())
+        Ok(!lexemes.frontier.is_ambiguous() && !self.some_are_walked)
     }
 
-    /// Visits some lexemes, then finds out pieces for as much work as that was; tells whether there are more of these. Many pieces of large
-    /// grammars are far from what texts come by first.
-    fn visit_and_prepare(
-        &mut self,
-        automaton: &MaskAutomaton,
-        pieces: &mut PiecesAhead,
-        lexemes: &mut Lexemes,
-    ) -> Result<bool, RecognizerError> {
-        let before = self.budget.left();
-        self.visit_lexemes(automaton, lexemes, VISITS_AT_ONCE)?;
-        let until = self.budget.left().saturating_sub(before - self.budget.left());
-        loop {
-            let recognizer = &*self.constraint.recognizer;
-            if !automaton.prepare_piece(recognizer, pieces, &mut self.budget)? {
-                return Ok(false);
-            }
-            if self.budget.left() <= until {
-                return Ok(true);
-            }
-        }
-    }
-
-    /// Visits lexemes while another thread finds out all pieces; does nothing where the system has no thread to give.
+    /// Visits lexemes while another thread finds out the pieces that they need, or alone where the system has no thread to give.
     fn visit_beside_pieces(
         &mut self,
         automaton: &MaskAutomaton,
-        pieces: &mut PiecesAhead,
         lexemes: &mut Lexemes,
     ) -> Result<(), RecognizerError> {
         let (recognizer, asking) =
             (&*self.constraint.recognizer, self.constraint.vocabulary.asking());
+        let mut pieces = automaton.pieces_ahead(recognizer, self.limits.bytes);
         let mut budget = self.budget.split().giving_way_to(asking);
-        let (is_done, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-        let visited = std::thread::scope(|scope| {
-            let finding = std::thread::Builder::new().spawn_scoped(scope, || {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let find = || {
                 let mut more = Ok(true);
-                while more == Ok(true) && !stop.load(Ordering::Relaxed) {
-                    more = automaton.prepare_piece(recognizer, pieces, &mut budget);
+                while more == Ok(true) && !is_over.load(Ordering::Relaxed) {
+                    more = automaton.prepare_piece(recognizer, &mut pieces, &mut budget);
                 }
-                is_done.store(true, Ordering::Relaxed);
-            });
-            let mut visited = Ok(());
-            while finding.is_ok()
-                && visited.is_ok()
-                && !is_done.load(Ordering::Relaxed)
-                && !lexemes.frontier.is_empty()
-            {
-                visited = self.visit_lexemes(automaton, lexemes, VISITS_AT_ONCE);
-            }
-            stop.store(visited.is_err(), Ordering::Relaxed);
+            };
+            // Without it the visits find out the same.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, find);
+            let visited = self.visit_lexemes(automaton, lexemes);
+            is_over.store(true, Ordering::Relaxed);
             visited
-        });
-        self.budget.refund(budget.left());
-        visited
+        })
     }
 
-    /// Visits so many lexemes, or all that there are.
+    /// Visits all lexemes, and then what more of stacks they depend on.
     fn visit_lexemes(
         &mut self,
         automaton: &MaskAutomaton,
-        lexemes: &mut Lexemes,
-        number: usize,
+        Lexemes { frontier, stacks }: &mut Lexemes,
     ) -> Result<(), RecognizerError> {
         let constraint = self.constraint;
         let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
-        for _ in 0..number {
-            let Lexemes { frontier, stacks } = &mut *lexemes;
-            let Some(lexeme) =
-                frontier.next(recognizer, trie, &mut self.scratch, &mut self.budget)?
-            else {
-                break;
-            };
+        while let Some(lexeme) =
+            frontier.next(recognizer, trie, &mut self.scratch, &mut self.budget)?
+        {
             self.look_at_memory(frontier.bytes() + stacks.bytes())?;
             match automaton.prepare_lexeme(recognizer, stacks, lexeme, &mut self.budget)? {
                 LexemeAhead::Known => self.completion.visited += 1,
@@ -313,8 +269,14 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
                 LexemeAhead::Walked => self.some_are_walked = true,
             }
             automaton.prepare_stacks(recognizer, stacks, AFTER_A_VISIT, &mut self.budget)?;
-            self.completion.open = lexemes.frontier.len();
+            self.completion.open = frontier.len();
             (self.report)(&self.completion);
+        }
+        self.completion.open = frontier.len();
+        (self.report)(&self.completion);
+        while !stacks.is_empty() {
+            self.look_at_memory(frontier.bytes() + stacks.bytes())?;
+            automaton.prepare_stacks(recognizer, stacks, AT_THE_END, &mut self.budget)?;
         }
         Ok(())
     }
@@ -403,14 +365,12 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
     }
 }
 
-/// How many positions are visited before some pieces are found out.
-const VISITS_AT_ONCE: usize = 16;
-
 /// A mask that takes fewer steps is little work.
 const LITTLE_WORK: u64 = 500;
 
-/// How much of what stacks say is found out after a visit; of a visited lexeme there mostly is less.
-const AFTER_A_VISIT: usize = 8;
+/// How much of what stacks say is found out after a visit, of some times as much: it takes little where it is asked for.
+const AFTER_A_VISIT: usize = 3;
+const AT_THE_END: usize = 16;
 
 /// How many positions are visited between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 
 use super::likely::{self, Cost, Token};
+use crate::byte_set::ByteSet;
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
@@ -30,14 +31,26 @@ pub(super) struct LexemeFrontier {
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, OnTop>,
     steps: HashMap<LexerState, Arc<[Step]>>,
+    /// Whether a text was met that can be read in several ways.
+    is_ambiguous: bool,
 }
 
 /// What was met with a state on top.
 #[derive(Default)]
 struct OnTop {
     stacks: Vec<Stacks>,
-    /// Terminals whose lexemes ended there, and how likely.
-    ended: Vec<(TerminalId, Cost, Token)>,
+    ended: Vec<Ended>,
+}
+
+/// A terminal whose lexemes may end.
+#[derive(Clone, Copy)]
+struct Ended {
+    terminal: TerminalId,
+    /// How likely, and where that is in a token.
+    cost: Cost,
+    token: Token,
+    /// The bytes that a lexeme may go on with instead.
+    goes_on: ByteSet,
 }
 
 /// To be visited.
@@ -64,7 +77,7 @@ pub(super) type LexemeOnTop = (LexerState, StateId);
 #[derive(Clone, Copy, Debug)]
 struct Step {
     to: LexerState,
-    /// Whether the lexeme there was not met before it goes on alike.
+    /// The one that stands for all that go on as it does for the longest token.
     alike: LexerState,
     /// One of them.
     byte: u8,
@@ -86,6 +99,7 @@ impl LexemeFrontier {
             seen_stacks: HashSet::new(),
             on_top: HashMap::new(),
             steps: HashMap::new(),
+            is_ambiguous: false,
         };
         for branch in recognizer.start().into_iter().flat_map(|start| start.branches()) {
             made.add_stacks(branch.lexer, branch.stacks.clone(), 0, Token::NONE);
@@ -93,12 +107,14 @@ impl LexemeFrontier {
         made
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.open.len()
+    /// Whether a text was met that can be read in several ways: then stacks may part, and what begins after several stacks at once was not
+    /// followed.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
     }
 
     /// About how much memory it takes.
@@ -158,8 +174,8 @@ impl LexemeFrontier {
             }
             let on_top = self.on_top.entry(top).or_default();
             on_top.stacks.push(stacks.clone());
-            for (terminal, cost, token) in on_top.ended.clone() {
-                self.shift(recognizer, stacks, terminal, cost, token, scratch)?;
+            for ended in on_top.ended.clone() {
+                self.shift(recognizer, stacks, &ended, scratch)?;
             }
         }
         Ok(())
@@ -176,16 +192,24 @@ impl LexemeFrontier {
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
         let (lexer, (state, top)) = (recognizer.lexer(), lexeme);
-        for terminal in lexer.matched(state)?.iter() {
-            let on_top = self.on_top.entry(top).or_default();
-            if on_top.ended.iter().all(|&(known, ..)| known != terminal) {
-                on_top.ended.push((terminal, cost, token));
-                for stacks in on_top.stacks.clone() {
-                    self.shift(recognizer, &stacks, terminal, cost, token, scratch)?;
+        let steps = self.steps(lexer, state)?;
+        let matched = lexer.matched(state)?;
+        self.is_ambiguous |= matched.iter().nth(1).is_some();
+        for terminal in matched.iter() {
+            let goes_on = self.goes_on(lexer, state, &steps)?;
+            let OnTop { stacks, ended } = self.on_top.entry(top).or_default();
+            let known = ended.iter().position(|ended| ended.terminal == terminal);
+            let at = known.unwrap_or_else(|| {
+                ended.push(Ended { terminal, cost, token, goes_on: ByteSet::default() });
+                ended.len() - 1
+            });
+            if ended[at].goes_on.unite(&goes_on) || known.is_none() {
+                let (stacks, ended) = (stacks.clone(), ended[at]);
+                for stacks in &stacks {
+                    self.shift(recognizer, stacks, &ended, scratch)?;
                 }
             }
         }
-        let steps = self.steps(lexer, state)?;
         let any_spelled = steps.iter().any(|step| step.cost == likely::SPELLED);
         let mut is_cut = token.is_none() || steps.iter().all(|step| step.cost == likely::RARE);
         for &Step { to, alike, byte, cost: of_step } in &*steps {
@@ -203,19 +227,45 @@ impl LexemeFrontier {
         Ok(is_cut)
     }
 
+    /// Goes on after a terminal.
     fn shift(
         &mut self,
         recognizer: &Recognizer,
         stacks: &Stacks,
-        terminal: TerminalId,
-        cost: Cost,
-        token: Token,
+        ended: &Ended,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
-        if let Some((lexer, stacks)) = recognizer.after(stacks, terminal, scratch)? {
-            self.add_stacks(lexer, stacks, cost, token);
+        let &Ended { terminal, cost, token, goes_on } = ended;
+        let Some((lexer, stacks)) = recognizer.after(stacks, terminal, scratch)? else {
+            return Ok(());
+        };
+        self.is_ambiguous |= stacks.states().nth(1).is_some();
+        if !self.is_ambiguous {
+            for byte in goes_on.iter() {
+                self.is_ambiguous |= recognizer.lexer().advance(lexer, byte)?.is_some();
+            }
         }
+        self.add_stacks(lexer, stacks, cost, token);
         Ok(())
+    }
+
+    /// The bytes that a lexeme goes on with.
+    fn goes_on(
+        &self,
+        lexer: &Lexer,
+        state: LexerState,
+        steps: &[Step],
+    ) -> Result<ByteSet, RecognizerError> {
+        let mut bytes = ByteSet::default();
+        // Once that is known, nothing more is asked.
+        if !steps.is_empty() && !self.is_ambiguous {
+            for byte in 0..=u8::MAX {
+                if lexer.advance(state, byte)?.is_some() {
+                    bytes.insert(byte);
+                }
+            }
+        }
+        Ok(bytes)
     }
 
     fn add_stacks(&mut self, lexer: LexerState, stacks: Stacks, cost: Cost, token: Token) {

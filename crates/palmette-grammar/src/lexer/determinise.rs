@@ -8,6 +8,7 @@ use super::{
     AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders, State, UNKNOWN,
     competes, error::Kind,
 };
+use crate::byte_set::ByteSet;
 use crate::{
     Budget, Grammar, TerminalId, TerminalKind, TerminalSet,
     regex::expressions::{ExprId, ExpressionLimits, Expressions},
@@ -53,24 +54,6 @@ struct Beginning {
     known: ByteSet,
     /// Those of them that some lexeme begins with.
     leads: ByteSet,
-}
-
-/// A set of bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct ByteSet([u64; 4]);
-
-impl ByteSet {
-    fn contains(&self, byte: u8) -> bool {
-        self.0[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
-    }
-
-    fn insert_all(&mut self, bytes: impl Iterator<Item = u8>) {
-        bytes.for_each(|byte| self.0[usize::from(byte / 64)] |= 1 << (byte % 64));
-    }
-
-    fn meets(&self, other: &Self) -> bool {
-        self.0.iter().zip(other.0).any(|(own, other)| own & other != 0)
-    }
 }
 
 /// What a state stands for.

@@ -15,5 +15,5 @@ pub(crate) use automaton::{
     Above, LexemeAhead, MaskId as PartId, SavedMemo, SavedNode, SavedReading, UNREAD,
 };
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
-pub(crate) use pieces::{PiecesAhead, StacksAhead};
+pub(crate) use pieces::StacksAhead;
 pub use walk::{TrieWalk, WalkScratch};

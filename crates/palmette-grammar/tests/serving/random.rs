@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::json_schema;
+use palmette_grammar::frontends::{gbnf, json_schema};
 use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, CompletionLimits, Grammar, GrammarConstraint, GrammarScratch, MaskWork, Recognizer,
@@ -156,3 +156,78 @@ proptest! {
 
 /// All grammars share what is known of pieces, as in a server.
 static VOCABULARY: LazyLock<Arc<VocabularySlices>> = LazyLock::new(vocabulary);
+
+/// Follows random texts after a completion to its end: no more than so much work is left for any mask, and masks are a walk's.
+fn check_complete(
+    grammar: Grammar,
+    vocabulary: &Arc<VocabularySlices>,
+    walks: &[Vec<prop::sample::Index>],
+    work: u64,
+) -> Result<(), TestCaseError> {
+    let limits = RecognizerLimits::default();
+    let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
+    let recognizer = Arc::new(recognizer.expect("a small grammar"));
+    let constraint = GrammarConstraint::new(recognizer, Arc::clone(vocabulary));
+    let slow = walking(&constraint, vocabulary);
+    let done = constraint.complete(&CompletionLimits::default(), &AtomicBool::new(false));
+    let done = done.expect("small");
+    prop_assert_eq!((done.open, done.stopped), (0, None));
+    let little = MaskWork { explore: work, walk: 0, ..MaskWork::unlimited() };
+    let mut scratch = GrammarScratch::default();
+    for walk in walks {
+        let (mut state, mut text) = (constraint.start(), Vec::new());
+        for index in walk {
+            let expected = filled(&slow, &state);
+            let mut row = vec![!0; expected.len()];
+            // Digits are counted, and counts followed until they look alike for the longest token.
+            if text.iter().filter(|byte: &&u8| byte.is_ascii_digit()).count() <= 4 {
+                let known = constraint.fill_mask_within(&state, &mut scratch, &mut row, &little);
+                prop_assert!(
+                    known.is_ok(),
+                    "{known:?} after {:?}",
+                    text.escape_ascii().to_string()
+                );
+                prop_assert_eq!(&row, &expected);
+            }
+            prop_assert_eq!(&filled(&constraint, &state), &expected);
+            let allowed: Vec<TokenId> = mask::iter(&expected).collect();
+            if allowed.is_empty() {
+                break;
+            }
+            let token = *index.get(&allowed);
+            text.extend_from_slice(vocabulary.vocabulary().text(token));
+            constraint.commit(&mut state, token).expect("it is allowed");
+        }
+    }
+    Ok(())
+}
+
+fn walks() -> impl Strategy<Value = Vec<Vec<prop::sample::Index>>> {
+    prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..20), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn nothing_is_left_to_be_found_out_after_a_completion(schema in schemas(), walks in walks()) {
+        let options = json_schema::JsonSchemaOptions::default();
+        if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
+            check_complete(grammar, &vocabulary(), &walks, 0)?;
+        }
+    }
+
+    /// Where stacks part, what their states say is known, but is to be put together.
+    #[test]
+    fn little_is_left_of_other_grammars(
+        grammar in prop::sample::select(vec![
+            "root ::= e\ne ::= e \"+\" e | [0-9]+ | \"(\" e \")\"",
+            "root ::= \"[\" root \"]\" | \"(\" root \")\" | \"{\" root \"}\" | \"\"",
+            "root ::= (k \":\" [^,]* \",\")*\nk ::= \"ab\" | \"abc\" | [a-c]+",
+        ]),
+        walks in walks(),
+    ) {
+        let grammar = gbnf::parse(grammar, &gbnf::GbnfOptions::default()).expect("a grammar");
+        check_complete(grammar, &vocabulary(), &walks, 64)?;
+    }
+}

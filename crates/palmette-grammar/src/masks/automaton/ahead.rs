@@ -42,18 +42,12 @@ impl MaskAutomaton {
         Ok(asked > 1)
     }
 
-    /// All that may be left of the grammar's terminals, nothing of which was looked at yet, until that takes `max_bytes` more than before;
-    /// `None` where lexemes compete, whose masks are walked.
-    pub(crate) fn pieces_ahead(
-        &self,
-        recognizer: &Recognizer,
-        max_bytes: usize,
-    ) -> Option<PiecesAhead> {
-        let lexer = recognizer.lexer();
-        let independent = lexer.remainders(lexer.start(), |left| left.independent);
+    /// All that may be left of the terminals of a grammar whose lexemes are [independent](Recognizer::is_independent), nothing of which was
+    /// looked at yet, until that takes `max_bytes` more than before.
+    pub(crate) fn pieces_ahead(&self, recognizer: &Recognizer, max_bytes: usize) -> PiecesAhead {
         let pieces = self.vocabulary.pieces();
         let most = pieces.memory_bytes().saturating_add(max_bytes).min(MAX_PIECE_BYTES);
-        independent.then(|| PiecesAhead::new(pieces, recognizer.grammar(), most))
+        PiecesAhead::new(pieces, recognizer.grammar(), most)
     }
 
     /// Finds out what tokens do to one piece more, which grammars over the vocabulary share; tells whether there was one, and memory for it.
