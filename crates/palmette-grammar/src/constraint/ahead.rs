@@ -23,8 +23,8 @@ pub struct CompletionLimits {
     /// visited takes as much again, until it ends; and before what is known of masks takes more than [it
     /// may](GrammarConstraint::with_mask_bytes), since it would push out what was found.
     pub bytes: usize,
-    /// Positions that agree in the lexeme in progress and in this many states of each stack from its top are taken for one.
-    /// More finds more of what differs deep in the stack, and takes longer.
+    /// Positions, and stacks before lexemes, that agree in this many states of each stack from its top are taken for one. More finds more of
+    /// what differs deep in the stack, and takes longer.
     pub stack_depth: usize,
     /// Threads that take part. A second one finds out what tokens do to terminals, with half of the steps; more have nothing to do. With
     /// one, a completion that takes all its steps comes as far each time.
@@ -41,10 +41,10 @@ impl Default for CompletionLimits {
 /// What a [completion](GrammarConstraint::complete) came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Positions that were visited. Their masks are known now, but for those that are found by walking and those that were begun in vain
-    /// again and again while others asked.
+    /// Lexemes in progress and positions that were visited. Their masks are known now, but for those that are found by walking and those that
+    /// were begun in vain again and again while others asked.
     pub visited: usize,
-    /// Positions that were found and not visited; none where it got to its end.
+    /// Those that were found and not visited; none where it got to its end.
     pub open: usize,
     /// Why it stopped before its end.
     pub stopped: Option<CompletionStop>,
@@ -93,15 +93,17 @@ impl GrammarConstraint {
     /// Where another thread asks for a mask that it has to find out, or waits for what is held here, this gives way to it and goes
     /// on afterwards.
     ///
-    /// Positions that texts come by are visited, the likeliest first, so that masks there are known. In turns with that, it is found out
-    /// what tokens do to all that may be left of the grammar's terminals, whatever the text before them, until that takes as much memory as
-    /// [the limit](CompletionLimits::bytes) allows the constraint; grammars over a vocabulary share it.
+    /// Where lexemes do not depend on each other, lexemes in progress are visited, the likeliest first, once for each state that may be on
+    /// top of the stack there, and in between what was met on one stack is followed down all others that may be below. So counts
+    /// come to an end where they look alike for the longest token, and recursion does. What is found out of pieces is shared by
+    /// grammars over a vocabulary.
     ///
-    /// From each position one byte of each kind that its lexemes tell apart is read. Positions that are reached by names which the
-    /// grammar spells and by common bytes go before others, and those where tokens are likely to be cut before those within
-    /// tokens. Positions that [look alike](CompletionLimits::stack_depth) are visited once, so recursion and counts come to an end; in
-    /// between, what was met in progress on one stack is followed down the others that may be there. A text may still come by a lexeme and a
-    /// state that never were on top of it.
+    /// Otherwise, and after that where a text can be read in several ways, positions that texts come by are visited. From each
+    /// one byte of each kind that its lexemes tell apart is read. Positions that [look alike](CompletionLimits::stack_depth) are visited
+    /// once; a text may still come by a lexeme and a state that never were on top of it.
+    ///
+    /// What is reached by names which the grammar spells and by common bytes goes before others, and places where tokens are likely to be
+    /// cut before those within tokens.
     ///
     /// Constraints that [walk](Self::by_walking) know nothing ahead: they are complete at once.
     ///
@@ -369,14 +371,14 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
 const LITTLE_WORK: u64 = 500;
 
 /// How much of what stacks say is found out after a visit, of some times as much: it takes little where it is asked for.
-const AFTER_A_VISIT: usize = 3;
+const AFTER_A_VISIT: usize = 4;
 const AT_THE_END: usize = 16;
 
 /// How many positions are visited between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;
 
 impl BackgroundCompletion {
-    /// How many positions were visited, and how many were found and not visited, by now.
+    /// How many lexemes and positions were visited, and how many were found and not visited, by now.
     pub fn progress(&self) -> (usize, usize) {
         let [visited, open] = [&self.shared.visited, &self.shared.open];
         (visited.load(Ordering::Relaxed), open.load(Ordering::Relaxed))

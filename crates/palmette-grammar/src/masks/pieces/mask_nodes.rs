@@ -23,7 +23,7 @@ impl ComponentsId {
 pub(in crate::masks) struct SaidOfMask {
     /// The tokens that they are sure of.
     pub(in crate::masks) made_of: ComponentsId,
-    pending: PendingId,
+    pub(super) pending: PendingId,
 }
 
 /// The nodes of a grammar's lexer states.

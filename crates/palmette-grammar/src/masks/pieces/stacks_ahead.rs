@@ -4,11 +4,13 @@
 //! stack. Any way through the parser's states back to the first is a stack, so all that may come is found by going back.
 
 use std::collections::VecDeque;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
 use super::level::{Fixed, Growing, LevelMemory};
+use super::pending::PendingId;
 use super::{ComponentsId, Lexemes, Pieces, Tails, Unread};
 use crate::Budget;
 use crate::lexer::LexerState;
@@ -24,14 +26,42 @@ pub(crate) struct StacksAhead {
     found_with: Option<(Arc<Pieces>, u32)>,
     /// By state, those from which it is reached.
     above: Vec<Vec<StateId>>,
-    /// Nodes, with the state to be read after them.
-    open: VecDeque<(ReadNodeId, StateId)>,
-    seen: HashSet<(ReadNodeId, StateId)>,
+    /// What is pending, with the state to be read: the same for many nodes, which then take little each.
+    pending: Queue<PendingId>,
+    nodes: Queue<ReadNodeId>,
     /// The states so many states below one; as many as memory allows.
     below: HashMap<(StateId, u32), Arc<[StateId]>>,
     /// How many these are in all.
     num_below: usize,
     spare: Vec<LevelMemory>,
+}
+
+/// What is to be looked at with a state that is read next, in the order in which it was found.
+#[derive(Debug)]
+struct Queue<T> {
+    open: VecDeque<(T, StateId)>,
+    seen: HashSet<(T, StateId)>,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { open: VecDeque::new(), seen: HashSet::new() }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Queue<T> {
+    /// Adds what was not added before, unless that is too much.
+    fn add(&mut self, what: T, states: &[StateId]) {
+        if self.open.len() < MAX_OPEN {
+            let seen = &mut self.seen;
+            let open = states.iter().map(|&state| (what, state));
+            self.open.extend(open.filter(|&open| seen.insert(open)));
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.seen.len() * 2 * size_of::<(T, StateId)>()
+    }
 }
 
 /// At most so many wait to be looked at; others are left to be found out when they are asked for.
@@ -59,15 +89,24 @@ impl<'b> Look<'_, 'b> {
         spare: &mut Vec<LevelMemory>,
         find: impl FnOnce(Growing<'_, 'b>, Fixed<'_>) -> Result<ReadNodeId, Unread>,
     ) -> Result<Found, Unread> {
+        self.growing(spare, |mut growing, fixed| {
+            let node = find(growing.reborrow(), fixed)?;
+            let &ReadNode { said, missing, .. } = growing.tails.mask_nodes.get(node);
+            Ok(Found { node, missing, made_of: said.made_of, pending: said.pending })
+        })
+    }
+
+    fn growing<T>(
+        self,
+        spare: &mut Vec<LevelMemory>,
+        grow: impl FnOnce(Growing<'_, 'b>, Fixed<'_>) -> Result<T, Unread>,
+    ) -> Result<T, Unread> {
         let pieces = Arc::clone(self.lexemes.pieces());
         let in_all = Arc::clone(self.lexemes.all());
         let Self { recognizer, trie, num_words, lexemes, tails, budget, .. } = self;
         let fixed = Fixed { recognizer, trie, num_words, pieces: &pieces, lexemes: &in_all };
         budget.spend(1)?;
-        let mut growing = Growing { lexemes, tails, budget, spare };
-        let node = find(growing.reborrow(), fixed)?;
-        let &ReadNode { said, missing, .. } = growing.tails.mask_nodes.get(node);
-        Ok(Found { node, missing, made_of: said.made_of })
+        grow(Growing { lexemes, tails, budget, spare }, fixed)
     }
 }
 
@@ -76,6 +115,7 @@ struct Found {
     node: ReadNodeId,
     missing: u32,
     made_of: ComponentsId,
+    pending: PendingId,
 }
 
 impl StacksAhead {
@@ -94,8 +134,8 @@ impl StacksAhead {
         Self {
             found_with: None,
             above,
-            open: VecDeque::new(),
-            seen: HashSet::new(),
+            pending: Queue::default(),
+            nodes: Queue::default(),
             below: HashMap::new(),
             num_below: 0,
             spare: Vec::new(),
@@ -104,13 +144,12 @@ impl StacksAhead {
 
     /// Whether there is nothing to be looked at.
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.pending.open.is_empty() && self.nodes.open.is_empty()
     }
 
     /// About how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        let of_node = 2 * size_of::<(ReadNodeId, StateId)>();
-        self.seen.len() * of_node + self.num_below * size_of::<StateId>()
+        self.pending.bytes() + self.nodes.bytes() + self.num_below * size_of::<StateId>()
     }
 
     /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made of where no other state matters.
@@ -132,7 +171,7 @@ impl StacksAhead {
         Ok(self.go_below(found, top))
     }
 
-    /// Looks at one state more of some stacks; gives what a mask is made of where no other matters.
+    /// Looks at one state more of some stacks, what is pending first; gives what a mask is made of where no other matters.
     ///
     /// # Errors
     /// As [`look_at_lexeme`](Self::look_at_lexeme).
@@ -143,26 +182,35 @@ impl StacksAhead {
         if !self.is_current(&look) {
             return Ok(None);
         }
-        let Some(&(node, state)) = self.open.front() else { return Ok(None) };
+        if let Some(&(pending, state)) = self.pending.open.front() {
+            let (next, missing) = look.growing(&mut self.spare, |mut growing, fixed| {
+                let next = growing.step(fixed, pending, state)?.pending;
+                Ok((next, growing.tails.pending.missing(next)))
+            })?;
+            self.pending.open.pop_front();
+            if missing > 0 {
+                let below = self.below(state, missing);
+                self.pending.add(next, &below);
+            }
+            return Ok(None);
+        }
+        let Some(&(node, state)) = self.nodes.open.front() else { return Ok(None) };
         let next =
             |mut growing: Growing<'_, '_>, fixed: Fixed<'_>| growing.next_mask(fixed, node, state);
         let found = look.find(&mut self.spare, next)?;
-        self.open.pop_front();
+        self.nodes.open.pop_front();
         Ok(self.go_below(found, state))
     }
 
     /// Adds what may come below a node that was found by reading a state.
     fn go_below(&mut self, found: Found, state: StateId) -> Option<ComponentsId> {
-        let Found { node, missing, made_of } = found;
+        let Found { node, missing, made_of, pending } = found;
         if missing == 0 {
             return Some(made_of);
         }
         let below = self.below(state, missing);
-        if self.open.len() < MAX_OPEN {
-            let seen = &mut self.seen;
-            let open = below.iter().map(|&state| (node, state));
-            self.open.extend(open.filter(|&open| seen.insert(open)));
-        }
+        self.pending.add(pending, &below);
+        self.nodes.add(node, &below);
         below.is_empty().then_some(made_of)
     }
 
@@ -174,7 +222,8 @@ impl StacksAhead {
             self.found_with.get_or_insert_with(|| (Arc::clone(pieces), look.generation));
         let is_current = Arc::ptr_eq(same, pieces) && *generation == look.generation;
         if !is_current {
-            self.open.clear();
+            self.pending.open.clear();
+            self.nodes.open.clear();
         }
         is_current
     }
@@ -201,6 +250,8 @@ impl StacksAhead {
 
     /// Leaves the next one to be found out when it is asked for.
     pub(in crate::masks) fn skip(&mut self) {
-        self.open.pop_front();
+        if self.pending.open.pop_front().is_none() {
+            self.nodes.open.pop_front();
+        }
     }
 }

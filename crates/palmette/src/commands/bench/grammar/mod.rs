@@ -73,7 +73,7 @@ pub(crate) struct GrammarArgs {
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
     /// Find masks out ahead until as much time has gone by as this engine, one of --peers or --peer, took to compile the same grammar: both
-    /// are ready for the first walk at the same time. Nothing is found out where it does not compile
+    /// are ready for the first walk at the same time. Where it does not compile, as long as it takes at the median
     #[arg(long, value_name = "NAME", conflicts_with_all = ["ahead", "pace", "lines"])]
     ahead_as: Option<String>,
     /// Time before each mask of the first walk, as a model takes for a token; meanwhile masks are found out ahead. Engines of --peers
@@ -133,17 +133,17 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     let Some(&end) = loaded.vocabulary.ends().first() else {
         bail!("vocabulary {} has no end token, so no text can end", args.vocab);
     };
+    let peers = args.peers.run(&others, &cases, args.json)?;
     let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
     // As a server would, before the first schema comes.
     if cases.iter().any(|case| case.kind == Syntax::JsonSchema.name()) {
         vocabulary.prepare_json();
     }
     let (reading, engine) = (args.reading.clone(), args.engine);
-    let peers = args.peers.run(&others, &cases, args.json)?;
     let as_peer =
         args.ahead_as.as_ref().and_then(|name| peers.iter().find(|of| of.engine == *name));
     let ahead = match as_peer {
-        Some(peer) => TimeAhead::AsPeer(compile_times(&peer.outcomes)),
+        Some(peer) => TimeAhead::as_peer(&peer.outcomes),
         None => TimeAhead::Same(ahead),
     };
     let goes_on = !walks.pace.is_zero();
@@ -239,8 +239,8 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 /// How long masks are found out before the first walk.
 enum TimeAhead {
     Same(Duration),
-    /// By case, until so long after compiling began.
-    AsPeer(HashMap<String, Duration>),
+    /// By case, until so long after compiling began; for others, the median.
+    AsPeer(HashMap<String, Duration>, Duration),
 }
 
 impl TimeAhead {
@@ -248,18 +248,23 @@ impl TimeAhead {
     fn of(&self, case: &GrammarCase, compiling: Duration) -> Duration {
         match self {
             Self::Same(time) => *time,
-            Self::AsPeer(times) => {
-                times.get(&case.name).map_or(Duration::ZERO, |time| time.saturating_sub(compiling))
+            Self::AsPeer(times, median) => {
+                times.get(&case.name).unwrap_or(median).saturating_sub(compiling)
             }
         }
     }
-}
 
-/// By case, how long compiling it took.
-fn compile_times(outcomes: &[CaseOutcome]) -> HashMap<String, Duration> {
-    let compiled = outcomes.iter().filter(|outcome| outcome.compiled);
-    let time = |ms: f64| Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default();
-    compiled.map(|outcome| (outcome.name.clone(), time(outcome.compile_ms))).collect()
+    /// As long as a peer took to compile.
+    fn as_peer(outcomes: &[CaseOutcome]) -> Self {
+        let time = |ms: f64| Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default();
+        let compiled = outcomes.iter().filter(|outcome| outcome.compiled);
+        let times: HashMap<_, _> =
+            compiled.map(|outcome| (outcome.name.clone(), time(outcome.compile_ms))).collect();
+        let mut sorted: Vec<Duration> = times.values().copied().collect();
+        sorted.sort_unstable();
+        let median = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+        Self::AsPeer(times, median)
+    }
 }
 
 struct Compiler {
