@@ -34,9 +34,9 @@ pub(crate) struct AheadArgs {
 /// What going ahead came to.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ahead {
-    /// Positions whose masks are known.
+    /// Lexemes in progress and positions that were visited: their masks are known.
     positions: usize,
-    /// Positions that were found and not visited.
+    /// Those that were found and not visited.
     open: usize,
     /// Why it ended before its end: time or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
