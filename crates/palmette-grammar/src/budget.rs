@@ -245,9 +245,12 @@ mod tests {
         drop(asked);
         assert!(budget.gave_way());
         assert_eq!(budget.spend(UNITS_BETWEEN_LOOKS_AT_OTHERS), Ok(()));
+        assert_eq!(budget.spend_holding_nothing(UNITS_BETWEEN_LOOKS_AT_OTHERS), Ok(()));
         let _asked = others.begin();
         cancelled.store(true, Ordering::Relaxed);
         assert_eq!(budget.spend(UNITS_BETWEEN_LOOKS_AT_OTHERS), Err(Interrupted::Cancelled));
         assert!(!budget.gave_way(), "it was called off");
+        let called_off = budget.spend_holding_nothing(UNITS_BETWEEN_LOOKS_AT_OTHERS);
+        assert_eq!(called_off, Err(Interrupted::Cancelled));
     }
 }

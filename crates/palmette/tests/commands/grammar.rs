@@ -335,7 +335,16 @@ fn bench_runs_other_engines_over_the_same_cases() {
         assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
     }
 
+    let as_store = run_json(&[&args[..], &peers, &["--ahead-as", "store"]].concat());
+    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
+    {
+        assert_eq!(as_store[counted], report[counted], "{counted}");
+    }
+    assert!(as_store["ahead_ms"]["max"].is_number(), "{as_store}");
+
     let refused = |more: &[&str], words: &[&str]| check_refused(&[&args[..], more].concat(), words);
+    refused(&["--peer", "x=false", "--ahead-as", "y"], &["--ahead-as y", "[\"x\"]"]);
+    refused(&["--peer", "x=false", "--ahead-as", "x", "--pace", "1"], &["--ahead-as", "--pace"]);
     refused(&["--peer", "x=no such program"], &["--peer x", "no"]);
     refused(&["--peer", "x=echo nonsense"], &["--peer x", "nonsense"]);
     refused(&["--peer", "false"], &["NAME=COMMAND"]);

@@ -70,7 +70,7 @@ const MAX_OPEN: usize = 1 << 17;
 /// So many states below others are kept, in some megabytes; they are found again otherwise.
 const MAX_BELOW: usize = 1 << 20;
 
-/// What is found out grows.
+/// What a look is given.
 pub(in crate::masks) struct Look<'a, 'b> {
     pub(in crate::masks) recognizer: &'a Recognizer,
     pub(in crate::masks) trie: &'a VocabularyTrie,
@@ -96,6 +96,7 @@ impl<'b> Look<'_, 'b> {
         })
     }
 
+    /// Lets something be found out.
     fn growing<T>(
         self,
         spare: &mut Vec<LevelMemory>,
