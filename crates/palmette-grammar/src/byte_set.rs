@@ -1,10 +1,14 @@
 //! Sets of bytes.
 
 /// A set of bytes: byte `b` is bit `b % 64` of word `b / 64`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ByteSet([u64; 4]);
 
 impl ByteSet {
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     pub(crate) fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::lexeme_frontier::LexemeFrontier;
 use super::{Engine, GrammarConstraint};
-use crate::masks::{LexemeAhead, MaskAutomaton, StacksAhead};
+use crate::masks::{LexemeAhead, MaskAutomaton};
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
@@ -23,8 +23,8 @@ pub struct CompletionLimits {
     /// visited takes as much again, until it ends; and before what is known of masks takes more than [it
     /// may](GrammarConstraint::with_mask_bytes), since it would push out what was found.
     pub bytes: usize,
-    /// Positions, and stacks before lexemes, that agree in this many states of each stack from its top are taken for one. More finds more of
-    /// what differs deep in the stack, and takes longer.
+    /// Positions with the same lexeme in progress, and stacks before lexemes, are taken for one where they agree in this many states of each
+    /// stack from its top. More finds more of what differs deep in the stack, and takes longer.
     pub stack_depth: usize,
     /// Threads that take part. A second one finds out what tokens do to terminals, with half of the steps; more have nothing to do. With
     /// one, a completion that takes all its steps comes as far each time.
@@ -189,12 +189,6 @@ struct Running<'a, F> {
     report: F,
 }
 
-/// Lexemes in progress, and what stacks say of them.
-struct Lexemes {
-    frontier: LexemeFrontier,
-    stacks: StacksAhead,
-}
-
 impl<F: FnMut(&Completion)> Running<'_, F> {
     fn run(&mut self) -> Result<(), RecognizerError> {
         let constraint = self.constraint;
@@ -211,27 +205,25 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         self.visit_positions()
     }
 
-    /// Finds out what stacks say of lexemes in progress; tells whether that is all there is: nothing is where a text can be read in several
-    /// ways, or masks are found by walking.
+    /// Finds out what stacks say of lexemes in progress; tells whether positions need not be visited: they do where a text can be read in
+    /// several ways, or masks are found by walking.
     fn follow_lexemes(&mut self, automaton: &MaskAutomaton) -> Result<bool, RecognizerError> {
         let recognizer = &*self.constraint.recognizer;
-        let mut lexemes = Lexemes {
-            frontier: LexemeFrontier::new(recognizer, self.alike.bytes, self.alike.stack_depth),
-            stacks: automaton.stacks_ahead(recognizer),
-        };
-        self.completion.open = lexemes.frontier.len();
+        let Alike { bytes, stack_depth } = self.alike;
+        let mut frontier = LexemeFrontier::new(recognizer, bytes, stack_depth);
+        self.completion.open = frontier.len();
         match self.limits.threads {
-            ..=1 => self.visit_lexemes(automaton, &mut lexemes)?,
-            _ => self.visit_beside_pieces(automaton, &mut lexemes)?,
+            ..=1 => self.visit_lexemes(automaton, &mut frontier)?,
+            _ => self.visit_beside_pieces(automaton, &mut frontier)?,
         }
-        Ok(!lexemes.frontier.is_ambiguous() && !self.some_are_walked)
+        Ok(!frontier.is_ambiguous() && !self.some_are_walked)
     }
 
     /// Visits lexemes while another thread finds out the pieces that they need, or alone where the system has no thread to give.
     fn visit_beside_pieces(
         &mut self,
         automaton: &MaskAutomaton,
-        lexemes: &mut Lexemes,
+        frontier: &mut LexemeFrontier,
     ) -> Result<(), RecognizerError> {
         let (recognizer, asking) =
             (&*self.constraint.recognizer, self.constraint.vocabulary.asking());
@@ -247,7 +239,7 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
             };
             // Without it the visits find out the same.
             let _ = std::thread::Builder::new().spawn_scoped(scope, find);
-            let visited = self.visit_lexemes(automaton, lexemes);
+            let visited = self.visit_lexemes(automaton, frontier);
             is_over.store(true, Ordering::Relaxed);
             visited
         })
@@ -257,10 +249,11 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
     fn visit_lexemes(
         &mut self,
         automaton: &MaskAutomaton,
-        Lexemes { frontier, stacks }: &mut Lexemes,
+        frontier: &mut LexemeFrontier,
     ) -> Result<(), RecognizerError> {
         let constraint = self.constraint;
         let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
+        let stacks = &mut automaton.stacks_ahead(recognizer);
         while let Some(lexeme) =
             frontier.next(recognizer, trie, &mut self.scratch, &mut self.budget)?
         {

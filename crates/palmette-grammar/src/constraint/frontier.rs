@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::likely::{
-    self, COMMON, Cost, LATER, LIKELY, LITTLE, NOTHING, RARE, SPELLED, Token, fingerprint, tops,
-};
+use hashbrown::{HashMap, HashSet};
+
+use super::likely::{self, Cost, LATER, LIKELY, LITTLE, NOTHING, Token, fingerprint, tops};
 use crate::lexer::{Left, Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::vocabulary::VocabularyTrie;
-use hashbrown::{HashMap, HashSet};
 
 /// Positions to be visited, the likeliest first.
 #[derive(Default)]
@@ -181,20 +180,10 @@ impl Open {
     ) -> Result<(bool, Vec<Way>), RecognizerError> {
         let lexemes = recognizer.lexemes(&self.position, scratch)?;
         let kinds = frontier.kinds(recognizer.lexer(), lexemes, self.was_visited)?;
-        let is_spelled = |kind: &Kind| kind.cost == SPELLED;
-        let any_spelled = kinds.iter().any(is_spelled);
-        let mut is_cut =
-            self.was_visited || self.token.is_none() || kinds.iter().all(|kind| kind.cost == RARE);
-        let way = |kind: &Kind| {
-            let Kind { byte, cost } = *kind;
-            let longer = self.token.longer(trie, byte);
-            let is_likely = if any_spelled { is_spelled(kind) } else { cost < RARE };
-            is_cut |= is_likely && longer.is_none();
-            let token = longer.or_else(|| Token::NONE.longer(trie, byte)).unwrap_or(Token::NONE);
-            Way { byte, cost, token }
-        };
-        let ways = kinds.iter().map(way).collect();
-        Ok((is_cut, ways))
+        let bytes = kinds.iter().map(|kind| (kind.byte, kind.cost));
+        let is_due = self.was_visited || self.token.is_cut(trie, bytes.clone());
+        let way = |(byte, cost)| Way { byte, cost, token: self.token.after(trie, byte) };
+        Ok((is_due, bytes.map(way).collect()))
     }
 
     /// Where a way leads, given the position there and what this one's mask was worth.
@@ -238,8 +227,7 @@ fn kinds(lexer: &Lexer, lexemes: &[Lexeme], fine: bool) -> Result<Vec<Kind>, Rec
                 }
                 next.retain(|(_, left)| !left.is_nothing());
                 let new = || {
-                    let cost = if LIKELY.contains(&byte) { COMMON } else { RARE };
-                    kinds.push((Kind { byte, cost }, 0));
+                    kinds.push((Kind { byte, cost: likely::cost_of_many(byte) }, 0));
                     kinds.len() - 1
                 };
                 let at = (!next.is_empty()).then(|| *by_next.entry(next).or_insert_with(new));

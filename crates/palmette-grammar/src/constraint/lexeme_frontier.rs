@@ -4,8 +4,7 @@
 //! byte by byte once for each topmost state, and stacks terminal by terminal: where a lexeme may end on a state, so may
 //! it on all stacks with that state on top. What more of the stack says is [another matter](crate::masks::StacksAhead).
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -23,14 +22,15 @@ pub(super) struct LexemeFrontier {
     stack_depth: usize,
     /// The length of the longest token.
     longest: u32,
-    open: BinaryHeap<Reverse<Open>>,
+    /// By what their bytes cost, and when they were found.
+    open: BTreeMap<(Cost, usize), Open>,
     num_added: usize,
     /// Lexemes in progress, as they go on for the longest token, with topmost states.
     seen: HashSet<LexemeOnTop>,
     /// Stacks before lexemes, by [fingerprints](likely::fingerprint).
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, OnTop>,
-    steps: HashMap<LexerState, Arc<[Step]>>,
+    steps: HashMap<LexerState, Arc<Steps>>,
     /// Whether a text was met that can be read in several ways.
     is_ambiguous: bool,
 }
@@ -55,8 +55,6 @@ struct Ended {
 
 /// To be visited.
 struct Open {
-    /// What its bytes cost, and when it was found.
-    order: (Cost, usize),
     token: Token,
     what: What,
 }
@@ -74,6 +72,14 @@ enum What {
 pub(super) type LexemeOnTop = (LexerState, StateId);
 
 /// Where bytes lead within a lexeme.
+#[derive(Debug)]
+struct Steps {
+    /// Each to another state.
+    steps: Box<[Step]>,
+    /// All bytes that lead anywhere.
+    bytes: ByteSet,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Step {
     to: LexerState,
@@ -93,7 +99,7 @@ impl LexemeFrontier {
         let mut made = Self {
             stack_depth,
             longest,
-            open: BinaryHeap::new(),
+            open: BTreeMap::new(),
             num_added: 0,
             seen: HashSet::new(),
             seen_stacks: HashSet::new(),
@@ -119,7 +125,7 @@ impl LexemeFrontier {
 
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
-        self.open.len() * size_of::<Open>()
+        self.open.len() * size_of::<((Cost, usize), Open)>()
             + self.seen.len() * 2 * size_of::<LexemeOnTop>()
             + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
     }
@@ -132,7 +138,7 @@ impl LexemeFrontier {
         scratch: &mut RecognizerScratch,
         budget: &mut Budget<'_>,
     ) -> Result<Option<LexemeOnTop>, RecognizerError> {
-        while let Some(Reverse(Open { order: (cost, _), token, what })) = self.open.pop() {
+        while let Some(((cost, _), Open { token, what })) = self.open.pop_first() {
             let before = self.num_added;
             let found = match what {
                 What::Begins(lexer, stacks) => {
@@ -168,9 +174,8 @@ impl LexemeFrontier {
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         for top in stacks.states() {
-            let lexeme = (lexer, top);
             if self.seen.insert((lexer, top)) {
-                self.push(cost, token, What::InProgress(lexeme));
+                self.push(cost, token, What::InProgress((lexer, top)));
             }
             let on_top = self.on_top.entry(top).or_default();
             on_top.stacks.push(stacks.clone());
@@ -192,39 +197,32 @@ impl LexemeFrontier {
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
         let (lexer, (state, top)) = (recognizer.lexer(), lexeme);
-        let steps = self.steps(lexer, state)?;
+        let follow = self.steps(lexer, state)?;
+        let Steps { steps, bytes } = &*follow;
         let matched = lexer.matched(state)?;
         self.is_ambiguous |= matched.iter().nth(1).is_some();
         for terminal in matched.iter() {
-            let goes_on = self.goes_on(lexer, state, &steps)?;
             let OnTop { stacks, ended } = self.on_top.entry(top).or_default();
             let known = ended.iter().position(|ended| ended.terminal == terminal);
             let at = known.unwrap_or_else(|| {
                 ended.push(Ended { terminal, cost, token, goes_on: ByteSet::default() });
                 ended.len() - 1
             });
-            if ended[at].goes_on.unite(&goes_on) || known.is_none() {
+            if ended[at].goes_on.unite(bytes) && !self.is_ambiguous || known.is_none() {
                 let (stacks, ended) = (stacks.clone(), ended[at]);
                 for stacks in &stacks {
                     self.shift(recognizer, stacks, &ended, scratch)?;
                 }
             }
         }
-        let any_spelled = steps.iter().any(|step| step.cost == likely::SPELLED);
-        let mut is_cut = token.is_none() || steps.iter().all(|step| step.cost == likely::RARE);
-        for &Step { to, alike, byte, cost: of_step } in &*steps {
-            let longer = token.longer(trie, byte);
-            let is_likely =
-                if any_spelled { of_step == likely::SPELLED } else { of_step < likely::RARE };
-            is_cut |= is_likely && longer.is_none();
+        for &Step { to, alike, byte, cost: of_step } in steps {
             if self.seen.insert((alike, top)) {
-                let token =
-                    longer.or_else(|| Token::NONE.longer(trie, byte)).unwrap_or(Token::NONE);
+                let token = token.after(trie, byte);
                 let cost = cost.saturating_add(of_step);
                 self.push(cost, token, What::InProgress((to, top)));
             }
         }
-        Ok(is_cut)
+        Ok(token.is_cut(trie, steps.iter().map(|step| (step.byte, step.cost))))
     }
 
     /// Goes on after a terminal.
@@ -249,25 +247,6 @@ impl LexemeFrontier {
         Ok(())
     }
 
-    /// The bytes that a lexeme goes on with.
-    fn goes_on(
-        &self,
-        lexer: &Lexer,
-        state: LexerState,
-        steps: &[Step],
-    ) -> Result<ByteSet, RecognizerError> {
-        let mut bytes = ByteSet::default();
-        // Once that is known, nothing more is asked.
-        if !steps.is_empty() && !self.is_ambiguous {
-            for byte in 0..=u8::MAX {
-                if lexer.advance(state, byte)?.is_some() {
-                    bytes.insert(byte);
-                }
-            }
-        }
-        Ok(bytes)
-    }
-
     fn add_stacks(&mut self, lexer: LexerState, stacks: Stacks, cost: Cost, token: Token) {
         let key = (lexer, likely::tops(&stacks, self.stack_depth));
         if self.seen_stacks.insert(likely::fingerprint(&key)) {
@@ -276,58 +255,36 @@ impl LexemeFrontier {
     }
 
     fn push(&mut self, cost: Cost, token: Token, what: What) {
-        self.open.push(Reverse(Open { order: (cost, self.num_added), token, what }));
+        self.open.insert((cost, self.num_added), Open { token, what });
         self.num_added += 1;
     }
 
     /// Where bytes lead from a state.
-    fn steps(&mut self, lexer: &Lexer, state: LexerState) -> Result<Arc<[Step]>, RecognizerError> {
+    fn steps(&mut self, lexer: &Lexer, state: LexerState) -> Result<Arc<Steps>, RecognizerError> {
         if let Some(known) = self.steps.get(&state) {
             return Ok(Arc::clone(known));
         }
-        let mut found: Vec<(Step, usize)> = Vec::new();
-        for kind in likely::kinds_of(&lexer.classes_of(state, None)) {
+        let classes = lexer.classes_of(state, None);
+        let (mut found, mut bytes) = (Vec::<(Step, usize)>::new(), ByteSet::default());
+        for (class, kind) in likely::kinds_of(&classes).into_iter().enumerate() {
             let Some(to) = lexer.advance(state, kind.byte)? else { continue };
+            bytes.insert_all((0..=u8::MAX).filter(|&byte| classes.class(byte) == class));
+            let cost = likely::cost_of_many(kind.byte);
             match found.iter_mut().find(|(step, _)| step.to == to) {
                 Some((step, num_bytes)) => {
                     *num_bytes += kind.num_bytes;
-                    step.cost = step.cost.min(kind.cost());
+                    step.cost = step.cost.min(cost);
                 }
                 None => {
                     let alike = lexer.within(to, self.longest)?;
-                    let step = Step { to, alike, byte: kind.byte, cost: kind.cost() };
-                    found.push((step, kind.num_bytes));
+                    found.push((Step { to, alike, byte: kind.byte, cost }, kind.num_bytes));
                 }
             }
         }
-        let found: Arc<[Step]> = found
-            .into_iter()
-            .map(|(step, num_bytes)| Step {
-                cost: likely::cost(step.byte, step.cost, num_bytes),
-                ..step
-            })
-            .collect();
+        let cost = |step: Step, num_bytes| likely::cost(step.byte, step.cost, num_bytes);
+        let steps = found.into_iter().map(|(step, num)| Step { cost: cost(step, num), ..step });
+        let found = Arc::new(Steps { steps: steps.collect(), bytes });
         self.steps.insert(state, Arc::clone(&found));
         Ok(found)
-    }
-}
-
-impl PartialEq for Open {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-
-impl Eq for Open {}
-
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Open {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.order.cmp(&other.order)
     }
 }

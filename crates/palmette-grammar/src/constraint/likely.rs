@@ -47,7 +47,7 @@ impl Token {
     pub(super) const NONE: Self = Self { node: 0, last: 0 };
 
     /// The token after a byte; `None` where it is likely to have ended.
-    pub(super) fn longer(self, trie: &VocabularyTrie, byte: u8) -> Option<Self> {
+    fn longer(self, trie: &VocabularyTrie, byte: u8) -> Option<Self> {
         let other = |a: u8, b: u8| a.is_ascii_alphanumeric() != b.is_ascii_alphanumeric();
         if self.node != 0 && other(self.last, byte) {
             return None;
@@ -56,9 +56,26 @@ impl Token {
         Some(Self { node, last: byte })
     }
 
-    /// Whether no byte of one was read.
-    pub(super) fn is_none(self) -> bool {
-        self.node == Self::NONE.node
+    /// The token after a byte, which may begin it.
+    pub(super) fn after(self, trie: &VocabularyTrie, byte: u8) -> Self {
+        let begun = || Self::NONE.longer(trie, byte);
+        self.longer(trie, byte).or_else(begun).unwrap_or(Self::NONE)
+    }
+
+    /// Whether a token is likely to be cut here, where these bytes may come that cost so much.
+    pub(super) fn is_cut(
+        self,
+        trie: &VocabularyTrie,
+        bytes: impl Iterator<Item = (u8, Cost)> + Clone,
+    ) -> bool {
+        let mut costs = bytes.clone().map(|(_, cost)| cost);
+        if self.node == Self::NONE.node || costs.clone().all(|cost| cost == RARE) {
+            return true;
+        }
+        let any_spelled = costs.any(|cost| cost == SPELLED);
+        let is_likely = |cost| if any_spelled { cost == SPELLED } else { cost < RARE };
+        let mut likely = bytes.filter(|&(_, cost)| is_likely(cost));
+        likely.any(|(byte, _)| self.longer(trie, byte).is_none())
     }
 }
 
@@ -70,13 +87,6 @@ pub(super) struct Kind {
     pub(super) num_bytes: usize,
 }
 
-impl Kind {
-    /// What one of them costs unless they are few.
-    pub(super) fn cost(self) -> Cost {
-        if LIKELY.contains(&self.byte) { COMMON } else { RARE }
-    }
-}
-
 /// The classes of bytes.
 pub(super) fn kinds_of(classes: &ByteClasses) -> Vec<Kind> {
     let new = |&byte: &u8| Kind { byte, num_bytes: 0 };
@@ -84,6 +94,11 @@ pub(super) fn kinds_of(classes: &ByteClasses) -> Vec<Kind> {
     (0..=u8::MAX).for_each(|byte| kinds[classes.class(byte)].num_bytes += 1);
     LIKELY.iter().rev().for_each(|&byte| kinds[classes.class(byte)].byte = byte);
     kinds
+}
+
+/// What a byte costs that stands for many.
+pub(super) fn cost_of_many(byte: u8) -> Cost {
+    if LIKELY.contains(&byte) { COMMON } else { RARE }
 }
 
 /// What a byte costs that stands for so many, of which the likeliest costs so much.

@@ -15,5 +15,4 @@ pub(crate) use automaton::{
     Above, LexemeAhead, MaskId as PartId, SavedMemo, SavedNode, SavedReading, UNREAD,
 };
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
-pub(crate) use pieces::StacksAhead;
 pub use walk::{TrieWalk, WalkScratch};

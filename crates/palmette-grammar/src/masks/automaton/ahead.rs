@@ -93,7 +93,7 @@ impl MaskAutomaton {
         StacksAhead::new(recognizer.parser().tables())
     }
 
-    /// Finds out so much more of what stacks say, or all there is, as far as there is memory.
+    /// Finds out so much more of what stacks say, or all there is; holds what is known meanwhile.
     ///
     /// # Errors
     /// When the budget is used up or the memory full.
@@ -107,7 +107,7 @@ impl MaskAutomaton {
         let (mut tries, mut left) = (0, number);
         while left > 0 && !ahead.is_empty() {
             let mut memo = self.take_hold(budget)?;
-            for _ in 0..left.min(AT_ONCE) {
+            while left > 0 {
                 match memo.look_at_stack(recognizer, &self.vocabulary, ahead, budget) {
                     Ok(()) => {}
                     Err(Unread::Interrupted(why)) => {
@@ -163,6 +163,3 @@ impl MaskAutomaton {
         }
     }
 }
-
-/// How many stacks are looked at between two looks at whether others wait.
-const AT_ONCE: usize = 16;

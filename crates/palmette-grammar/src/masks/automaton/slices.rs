@@ -8,6 +8,7 @@ use palmette_core::{TokenId, Vocabulary, mask};
 use super::super::pieces::Pieces;
 use super::views::{Answer, Views};
 use crate::budget::Asking;
+use crate::byte_set::ByteSet;
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
@@ -20,9 +21,6 @@ const MAX_SLICES: usize = 256;
 /// Pieces that grammars share take at most this much memory, but for what one more mask adds.
 pub(super) const MAX_PIECE_BYTES: usize = 512 << 20;
 
-/// A set of bytes, bit `b % 64` of word `b / 64`.
-type Bytes = [u64; 4];
-
 /// A vocabulary's trie, and its tokens cut by the bytes they are made of.
 ///
 /// Inside a string nearly every byte goes on to the same lexer state, so nearly every token may follow: such tokens are
@@ -31,7 +29,7 @@ type Bytes = [u64; 4];
 pub struct VocabularySlices {
     vocabulary: Arc<Vocabulary>,
     trie: VocabularyTrie,
-    slices: Mutex<HashMap<Bytes, Arc<Slice>>>,
+    slices: Mutex<HashMap<ByteSet, Arc<Slice>>>,
     pieces: OnceLock<RwLock<Arc<Pieces>>>,
     fingerprint: OnceLock<VocabularyFingerprint>,
     below: OnceLock<BytesBelow>,
@@ -131,7 +129,7 @@ impl VocabularySlices {
         state: StateId,
     ) -> Result<Option<Arc<Slice>>, RecognizerError> {
         let bytes = bytes_that_stay(recognizer.lexer(), lexer)?;
-        if bytes.iter().map(|word| word.count_ones()).sum::<u32>() < 64 {
+        if bytes.len() < 64 {
             return Ok(None);
         }
         let mut views = Views::default();
@@ -147,7 +145,7 @@ impl VocabularySlices {
         Ok(None)
     }
 
-    fn slice(&self, bytes: Bytes) -> Option<Arc<Slice>> {
+    fn slice(&self, bytes: ByteSet) -> Option<Arc<Slice>> {
         let mut slices = self.slices.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(known) = slices.get(&bytes) {
             return Some(Arc::clone(known));
@@ -158,7 +156,7 @@ impl VocabularySlices {
         let mut mask = vec![0; self.num_words()];
         let mut rest = Vec::new();
         for (token, text) in self.vocabulary.texts() {
-            if text.iter().all(|&byte| bytes[usize::from(byte) / 64] >> (byte % 64) & 1 == 1) {
+            if text.iter().all(|&byte| bytes.contains(byte)) {
                 mask::insert(&mut mask, token);
             } else {
                 rest.push(token);
@@ -171,11 +169,11 @@ impl VocabularySlices {
 }
 
 /// The bytes that lead from `state` to itself.
-fn bytes_that_stay(lexer: &Lexer, state: LexerState) -> Result<Bytes, RecognizerError> {
-    let mut bytes = [0; 4];
+fn bytes_that_stay(lexer: &Lexer, state: LexerState) -> Result<ByteSet, RecognizerError> {
+    let mut bytes = ByteSet::default();
     for byte in 0..=u8::MAX {
         if lexer.advance(state, byte)? == Some(state) {
-            bytes[usize::from(byte) / 64] |= 1 << (byte % 64);
+            bytes.insert(byte);
         }
     }
     Ok(bytes)

@@ -163,9 +163,7 @@ impl StacksAhead {
         top: StateId,
         look: Look<'_, '_>,
     ) -> Result<Option<ComponentsId>, Unread> {
-        if !self.is_current(&look) {
-            return Ok(None);
-        }
+        self.turn_to(&look);
         let first =
             |mut growing: Growing<'_, '_>, fixed: Fixed<'_>| growing.first_mask(fixed, lexer, top);
         let found = look.find(&mut self.spare, first)?;
@@ -180,9 +178,7 @@ impl StacksAhead {
         &mut self,
         look: Look<'_, '_>,
     ) -> Result<Option<ComponentsId>, Unread> {
-        if !self.is_current(&look) {
-            return Ok(None);
-        }
+        self.turn_to(&look);
         if let Some(&(pending, state)) = self.pending.open.front() {
             let (next, missing) = look.growing(&mut self.spare, |mut growing, fixed| {
                 let next = growing.step(fixed, pending, state)?.pending;
@@ -215,18 +211,16 @@ impl StacksAhead {
         below.is_empty().then_some(made_of)
     }
 
-    /// Whether what was found still means something; forgets what does not once nodes were dropped, or have become numbers into
-    /// other pieces, as they do where these take too much memory.
-    fn is_current(&mut self, look: &Look<'_, '_>) -> bool {
+    /// Forgets what was found once nodes were dropped, or have become numbers into other pieces, as they do where these take too much memory.
+    fn turn_to(&mut self, look: &Look<'_, '_>) {
         let pieces = look.lexemes.pieces();
-        let (same, generation) =
-            self.found_with.get_or_insert_with(|| (Arc::clone(pieces), look.generation));
-        let is_current = Arc::ptr_eq(same, pieces) && *generation == look.generation;
-        if !is_current {
-            self.pending.open.clear();
-            self.nodes.open.clear();
+        let is_same = |(same, generation): &(Arc<Pieces>, u32)| {
+            Arc::ptr_eq(same, pieces) && *generation == look.generation
+        };
+        if !self.found_with.as_ref().is_some_and(is_same) {
+            self.found_with = Some((Arc::clone(pieces), look.generation));
+            (self.pending, self.nodes) = (Queue::default(), Queue::default());
         }
-        is_current
     }
 
     /// The states that may be so many states below one.

@@ -68,8 +68,8 @@ pub(crate) struct GrammarArgs {
     /// Times each text is followed; masks and commits count with their fastest, the first also by itself
     #[arg(long, value_name = "N", default_value_t = 3)]
     walks: usize,
-    /// Time before the first walk in which masks are found out ahead, as a server may while a prompt is read: on two threads of
-    /// their own, with --pace on one. Engines of --peers wait as long
+    /// Time before the first walk in which masks are found out ahead, as a server may while a prompt is read: on this thread
+    /// and a second, with --pace on one of its own. Engines of --peers wait as long
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
     /// Find masks out ahead until as much time has gone by as this engine, one of --peers or --peer, took to compile the same grammar: both
@@ -337,7 +337,7 @@ impl Compile for Compiler {
     }
 }
 
-/// Finds masks out for so long at most.
+/// Finds masks out for so long at most; on this thread, as peers compile on theirs, so that the first walk finds as much in the caches.
 fn complete_for(
     constraint: &GrammarConstraint,
     limits: &CompletionLimits,
