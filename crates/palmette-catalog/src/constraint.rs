@@ -1,5 +1,6 @@
 //! A catalog as a constraint over a model's tokens.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
@@ -209,6 +210,7 @@ impl CatalogConstraint {
 impl Constraint for CatalogConstraint {
     type State = CatalogState;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         self.tokens.num_tokens
@@ -218,14 +220,25 @@ impl Constraint for CatalogConstraint {
         self.catalog.start()
     }
 
-    fn fill_mask(&self, state: &CatalogState, scratch: &mut (), mask: &mut [u32]) {
-        self.fill_masks(std::slice::from_ref(state), scratch, mask);
+    fn fill_mask(
+        &self,
+        state: &CatalogState,
+        scratch: &mut (),
+        mask: &mut [u32],
+    ) -> Result<(), Infallible> {
+        self.fill_masks(std::slice::from_ref(state), scratch, mask)
     }
 
-    fn fill_masks(&self, states: &[CatalogState], (): &mut (), masks: &mut [u32]) {
+    fn fill_masks(
+        &self,
+        states: &[CatalogState],
+        (): &mut (),
+        masks: &mut [u32],
+    ) -> Result<(), Infallible> {
         let words = mask::num_words(self.num_tokens());
         let (items, first_bits) = (self.items.as_deref(), &self.first_tokens);
         self.catalog.index().fill_masks(states, items, first_bits, words, masks);
+        Ok(())
     }
 
     fn successors(
@@ -233,8 +246,8 @@ impl Constraint for CatalogConstraint {
         state: &CatalogState,
         (): &mut (),
         mut visit: impl FnMut(TokenId, CatalogState),
-    ) {
-        let Some(&level) = self.tokens.levels.get(state.level()) else { return };
+    ) -> Result<(), Infallible> {
+        let Some(&level) = self.tokens.levels.get(state.level()) else { return Ok(()) };
         let items = self.items.as_deref();
         self.catalog.index().successors(std::slice::from_ref(state), items, |_, code, next| {
             // Only a damaged catalog has codes without a token.
@@ -242,9 +255,15 @@ impl Constraint for CatalogConstraint {
                 visit(TokenId(level.first_token + code), next);
             }
         });
+        Ok(())
     }
 
-    fn commit(&self, state: &mut CatalogState, token: TokenId) -> Result<(), CommitError> {
+    fn commit(
+        &self,
+        state: &mut CatalogState,
+        token: TokenId,
+        (): &mut (),
+    ) -> Result<(), CommitError> {
         let num_tokens = self.num_tokens();
         if token.index() >= num_tokens {
             return Err(CommitError::UnknownToken { token, num_tokens });
@@ -266,7 +285,7 @@ impl Constraint for CatalogConstraint {
         let code_of = |at: usize, level| self.tokens.code(level, tokens[at]).unwrap_or(NO_CODE);
         self.catalog.index().advance(states, self.items.as_deref(), code_of);
         match states.iter().position(CatalogState::is_dead) {
-            Some(place) => Err(CommitAllError { place, token: tokens[place] }),
+            Some(place) => Err(CommitAllError::NotAllowed { place, token: tokens[place] }),
             None => Ok(()),
         }
     }
@@ -280,7 +299,7 @@ impl Constraint for CatalogConstraint {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &CatalogState) -> bool {
-        self.any_allowed(self.catalog.items_at(state))
+    fn is_accepting(&self, state: &CatalogState, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(self.any_allowed(self.catalog.items_at(state)))
     }
 }

@@ -1,5 +1,6 @@
 //! The contract between a decoder and whatever limits what it may generate.
 
+use std::convert::Infallible;
 use std::fmt::Debug;
 
 use crate::TokenId;
@@ -8,7 +9,13 @@ use crate::TokenId;
 ///
 /// The set itself is frozen and shared; a [`State`](Self::State) is a position in it, small and
 /// cheap to clone, one per sequence or beam; [`Scratch`](Self::Scratch) is working memory, one per
-/// thread, that carries no meaning from call to call.
+/// thread, that carries no meaning from call to call. A constraint hides no scratch of its own: every
+/// call that needs one is handed it, so that threads never wait for each other.
+///
+/// # Errors
+/// A constraint with limits (the stacks of an ambiguous grammar, the work of a mask) answers exactly or with an
+/// [`Error`](Self::Error); one without any says so in its type, [`Infallible`]. An error is never an answer: a mask
+/// whose filling failed denies all, a state that a commit failed on is as it was, and asking again is allowed.
 ///
 /// # Laws
 /// `palmette-testkit` checks them for every implementation, on random walks:
@@ -19,17 +26,21 @@ use crate::TokenId;
 /// 2. No dead ends: every state reachable from [`start`](Self::start) is accepting or allows a
 ///    token. Only `start` of the empty set does neither; the empty set is legal and denies all.
 /// 3. [`fill_mask`](Self::fill_mask) changes nothing and does not depend on what the buffer or the
-///    scratch held before.
+///    scratch held before; [`fill_masks`](Self::fill_masks) does what `fill_mask` does for each state.
 /// 4. A failed `commit` leaves the state as it was.
 /// 5. `n` commits followed by [`rollback`](Self::rollback) of `n` give an equal state.
 /// 6. Clones (forks) do not see each other.
 /// 7. A [`forced_token`](Self::forced_token) is the only allowed token of a state that is not
 ///    accepting, and every such state reports it.
+///
+/// [`AnyConstraint`](crate::AnyConstraint) is the same contract behind one object-safe type.
 pub trait Constraint {
     /// A position: what has been committed so far, as far as it matters for what may follow.
     type State: Clone + Debug + PartialEq;
     /// Working memory of one thread.
     type Scratch: Default;
+    /// An exceeded limit; [`Infallible`] for a set without limits.
+    type Error: std::error::Error + Send + Sync + 'static;
 
     /// Size of the vocabulary: masks have this many bits.
     fn num_tokens(&self) -> usize;
@@ -39,54 +50,74 @@ pub trait Constraint {
 
     /// Writes the allowed tokens of `state` over all of `mask`; bits past the vocabulary become 0.
     ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded; the mask then denies all.
+    ///
     /// # Panics
     /// When `mask` does not have [`num_words`](crate::mask::num_words)`(num_tokens())` words.
-    fn fill_mask(&self, state: &Self::State, scratch: &mut Self::Scratch, mask: &mut [u32]);
+    fn fill_mask(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+        mask: &mut [u32],
+    ) -> Result<(), Self::Error>;
 
     /// [`fill_mask`](Self::fill_mask) for many states: row `i` of `masks` belongs to `states[i]`. A set
     /// that waits for memory can look them up side by side.
     ///
+    /// # Errors
+    /// That of the first state whose limit is exceeded; all masks then deny all.
+    ///
     /// # Panics
     /// When `masks` does not have a row of `num_words` words for each state.
-    fn fill_masks(&self, states: &[Self::State], scratch: &mut Self::Scratch, masks: &mut [u32]) {
+    fn fill_masks(
+        &self,
+        states: &[Self::State],
+        scratch: &mut Self::Scratch,
+        masks: &mut [u32],
+    ) -> Result<(), Self::Error> {
         let words = crate::mask::num_words(self.num_tokens());
         assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
-        if words > 0 {
-            let rows = masks.chunks_exact_mut(words);
-            states.iter().zip(rows).for_each(|(state, row)| self.fill_mask(state, scratch, row));
+        if words == 0 {
+            return Ok(());
         }
-    }
-
-    /// Why the last [`fill_mask`](Self::fill_mask), [`fill_masks`](Self::fill_masks) or [`successors`](Self::successors) with
-    /// this scratch may have left something out: a limit of the constraint was exceeded. A row that failed denies all; of
-    /// several, this tells of the first. `None`, as always where there are no limits, when nothing is missing.
-    ///
-    /// Decoders ask after each of these, so that a limit ends a search with an error and never with fewer results.
-    fn failure(&self, scratch: &Self::Scratch) -> Option<String> {
-        let _ = scratch;
-        None
+        let mut rows = states.iter().zip(masks.chunks_exact_mut(words));
+        let filled = rows.try_for_each(|(state, row)| self.fill_mask(state, scratch, row));
+        if filled.is_err() {
+            masks.fill(0);
+        }
+        filled
     }
 
     /// Visits the allowed tokens in ascending order, each with the position after it. For states
     /// where few tokens are allowed this costs less than a mask.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded; what was visited before is allowed, but not all that is.
     fn successors(
         &self,
         state: &Self::State,
         scratch: &mut Self::Scratch,
         visit: impl FnMut(TokenId, Self::State),
-    );
+    ) -> Result<(), Self::Error>;
 
     /// Moves `state` over `token`.
     ///
     /// # Errors
-    /// When the token is not allowed here or is not in the vocabulary; `state` is unchanged.
-    fn commit(&self, state: &mut Self::State, token: TokenId) -> Result<(), CommitError>;
+    /// When the token is not allowed here, is not in the vocabulary, or a limit of the constraint is exceeded; `state`
+    /// is unchanged.
+    fn commit(
+        &self,
+        state: &mut Self::State,
+        token: TokenId,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), CommitError<Self::Error>>;
 
     /// [`commit`](Self::commit) for many states: moves `states[i]` over `tokens[i]`. A set that waits for
     /// memory can look them up side by side.
     ///
     /// # Errors
-    /// When a token is not allowed: the first of them. The states then mean nothing any more.
+    /// When a token is not allowed or a limit is exceeded: the first of them. The states then mean nothing any more.
     ///
     /// # Panics
     /// When there is not a token for each state.
@@ -95,11 +126,13 @@ pub trait Constraint {
         states: &mut [Self::State],
         tokens: &[TokenId],
         scratch: &mut Self::Scratch,
-    ) -> Result<(), CommitAllError> {
-        let _ = scratch;
+    ) -> Result<(), CommitAllError<Self::Error>> {
         assert_eq!(states.len(), tokens.len(), "a token for each state");
         for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
-            self.commit(state, token).map_err(|_| CommitAllError { place, token })?;
+            self.commit(state, token, scratch).map_err(|error| match error {
+                CommitError::Failed { error, .. } => CommitAllError::Failed { place, token, error },
+                _ => CommitAllError::NotAllowed { place, token },
+            })?;
         }
         Ok(())
     }
@@ -110,26 +143,42 @@ pub trait Constraint {
     /// When fewer tokens have been committed; `state` is unchanged.
     fn rollback(&self, state: &mut Self::State, num_tokens: usize) -> Result<(), RollbackError>;
 
-    /// Whether what has been committed is itself in the set, so that decoding may stop.
-    fn is_accepting(&self, state: &Self::State) -> bool;
+    /// Membership of what has been committed in the set: decoding may stop here.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn is_accepting(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+    ) -> Result<bool, Self::Error>;
 
     /// The only token that can follow, where there is exactly one and stopping is not allowed.
-    fn forced_token(&self, state: &Self::State, scratch: &mut Self::Scratch) -> Option<TokenId> {
-        if self.is_accepting(state) {
-            return None;
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn forced_token(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+    ) -> Result<Option<TokenId>, Self::Error> {
+        if self.is_accepting(state, scratch)? {
+            return Ok(None);
         }
         let (mut only, mut count) = (None, 0_usize);
         self.successors(state, scratch, |token, _| {
             only = Some(token);
             count += 1;
-        });
-        only.filter(|_| count == 1)
+        })?;
+        Ok(only.filter(|_| count == 1))
     }
 }
 
-/// A token that the constraint does not allow; the state is unchanged.
+/// A token that a constraint refused, or could not judge; the state is unchanged.
+///
+/// `E` is the constraint's own error; one without limits never gives [`Failed`](Self::Failed).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommitError {
+pub enum CommitError<E = Infallible> {
     /// The token exists, but no sequence of the set continues with it here.
     #[error(
         "token {token} is not allowed at position {position}: nothing in the set continues with it"
@@ -140,15 +189,15 @@ pub enum CommitError {
         /// How many tokens had been committed.
         position: usize,
     },
-    /// Whether the token is allowed could not be found out: a limit of the constraint was exceeded.
-    #[error("token {token} at position {position}: {why}")]
+    /// A limit of the constraint was exceeded before the token was judged.
+    #[error("token {token} at position {position}: {error}")]
     Failed {
         /// The token.
         token: TokenId,
         /// How many tokens had been committed.
         position: usize,
         /// The limit, and the way out.
-        why: String,
+        error: E,
     },
     /// The token is not in the vocabulary.
     #[error("token {token} is not in the vocabulary of {num_tokens} tokens")]
@@ -160,14 +209,54 @@ pub enum CommitError {
     },
 }
 
-/// A token that the constraint does not allow after its state; the states mean nothing any more.
+impl<E> CommitError<E> {
+    /// The same with the constraint's own error mapped to another type.
+    pub fn map<F>(self, map: impl FnOnce(E) -> F) -> CommitError<F> {
+        match self {
+            Self::NotAllowed { token, position } => CommitError::NotAllowed { token, position },
+            Self::Failed { token, position, error } => {
+                CommitError::Failed { token, position, error: map(error) }
+            }
+            Self::UnknownToken { token, num_tokens } => {
+                CommitError::UnknownToken { token, num_tokens }
+            }
+        }
+    }
+}
+
+/// The first of many commits that was refused or could not be judged; the states mean nothing any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("token {token} is not allowed after state {place}, the first refusal among the states")]
-pub struct CommitAllError {
-    /// Place of the state.
-    pub place: usize,
-    /// The refused token.
-    pub token: TokenId,
+pub enum CommitAllError<E = Infallible> {
+    /// The token is not allowed after its state.
+    #[error("token {token} is not allowed after state {place}, the first refusal among the states")]
+    NotAllowed {
+        /// Place of the state.
+        place: usize,
+        /// The refused token.
+        token: TokenId,
+    },
+    /// A limit of the constraint was exceeded before the token was judged.
+    #[error("token {token} after state {place}: {error}")]
+    Failed {
+        /// Place of the state.
+        place: usize,
+        /// The token.
+        token: TokenId,
+        /// The limit, and the way out.
+        error: E,
+    },
+}
+
+impl<E> CommitAllError<E> {
+    /// The same with the constraint's own error mapped to another type.
+    pub fn map<F>(self, map: impl FnOnce(E) -> F) -> CommitAllError<F> {
+        match self {
+            Self::NotAllowed { place, token } => CommitAllError::NotAllowed { place, token },
+            Self::Failed { place, token, error } => {
+                CommitAllError::Failed { place, token, error: map(error) }
+            }
+        }
+    }
 }
 
 /// A rollback past the start; the state is unchanged.

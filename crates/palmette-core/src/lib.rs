@@ -15,12 +15,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod any;
 mod constraint;
 pub mod mask;
 mod token;
 mod unconstrained;
 mod vocabulary;
 
+pub use any::{AnyConstraint, AnyError, AnyScratch, AnyState};
 pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;
 pub use token::TokenId;

@@ -1,4 +1,6 @@
-//! No constraint but the length.
+//! The trivial constraint: a length and nothing else.
+
+use std::convert::Infallible;
 
 use crate::{CommitError, Constraint, RollbackError, TokenId, mask};
 
@@ -21,6 +23,7 @@ impl Constraint for Unconstrained {
     /// Tokens committed so far.
     type State = usize;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         self.num_tokens
@@ -30,22 +33,29 @@ impl Constraint for Unconstrained {
         0
     }
 
-    fn fill_mask(&self, state: &usize, (): &mut (), words: &mut [u32]) {
+    fn fill_mask(&self, state: &usize, (): &mut (), words: &mut [u32]) -> Result<(), Infallible> {
         assert_eq!(words.len(), mask::num_words(self.num_tokens), "words of a mask row");
         words.fill(if *state < self.len { u32::MAX } else { 0 });
         let used = self.num_tokens % mask::WORD_TOKENS;
         if let Some(last) = words.last_mut().filter(|_| used != 0) {
             *last &= (1 << used) - 1;
         }
+        Ok(())
     }
 
-    fn successors(&self, state: &usize, (): &mut (), mut visit: impl FnMut(TokenId, usize)) {
+    fn successors(
+        &self,
+        state: &usize,
+        (): &mut (),
+        mut visit: impl FnMut(TokenId, usize),
+    ) -> Result<(), Infallible> {
         if *state < self.len {
             (0..self.num_tokens as u32).for_each(|token| visit(TokenId(token), state + 1));
         }
+        Ok(())
     }
 
-    fn commit(&self, state: &mut usize, token: TokenId) -> Result<(), CommitError> {
+    fn commit(&self, state: &mut usize, token: TokenId, (): &mut ()) -> Result<(), CommitError> {
         let num_tokens = self.num_tokens;
         if token.index() >= num_tokens {
             return Err(CommitError::UnknownToken { token, num_tokens });
@@ -65,7 +75,7 @@ impl Constraint for Unconstrained {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &usize) -> bool {
-        *state == self.len
+    fn is_accepting(&self, state: &usize, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(*state == self.len)
     }
 }

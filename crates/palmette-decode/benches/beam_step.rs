@@ -18,13 +18,14 @@
 //! Before anything is timed both ways of doing a step must agree on sequences, order and scores.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
 
 use divan::{Bencher, black_box};
 use palmette_core::{
     CommitError, Constraint, RollbackError, TokenId, TokenMask, Unconstrained, mask,
 };
-use palmette_decode::{BeamOptions, BeamSearch, log_sum_exp};
+use palmette_decode::{BeamOptions, BeamSearch, Extension, TopK, log_sum_exp};
 
 /// 4 levels of 256 codes, begin and padding.
 const NUM_TOKENS: usize = 1026;
@@ -105,20 +106,34 @@ mod step {
     }
 }
 
-fn new_search<C: Constraint>(width: usize) -> BeamSearch<C> {
-    let width = NonZeroUsize::new(width).expect("positive");
-    BeamSearch::new(BeamOptions { width, max_tokens: MAX_TOKENS })
+/// A search with the buffers that a backend keeps for it.
+struct Search<C: Constraint> {
+    beam: BeamSearch<C>,
+    top_k: TopK,
+    best: Vec<Extension>,
 }
 
-fn step<C: Constraint>(search: &mut BeamSearch<C>, constraint: &C, logits: &[f32]) {
-    let beams = search.tokens().len();
-    search.select(&logits[..beams * NUM_TOKENS]).expect("uniform logits have a distribution");
-    search.expand(constraint).expect("shorter than MAX_TOKENS");
+fn new_search<C: Constraint>(width: usize) -> Search<C> {
+    let nonzero = NonZeroUsize::new(width).expect("positive");
+    Search {
+        beam: BeamSearch::new(BeamOptions { width: nonzero, max_tokens: MAX_TOKENS }),
+        top_k: TopK::with_capacity(width),
+        best: Vec::with_capacity(width),
+    }
 }
 
-fn search_to_full_beam<C: Constraint>(search: &mut BeamSearch<C>, constraint: &C, logits: &[f32]) {
-    search.start(constraint).expect("no limits");
-    while search.tokens().len() < search.widths()[0].get() {
+fn step<C: Constraint>(search: &mut Search<C>, constraint: &C, logits: &[f32]) {
+    let Search { beam, top_k, best } = search;
+    let next = beam.step();
+    let rows = &logits[..next.rows() * NUM_TOKENS];
+    let chosen = top_k.select(&next, rows, 0..NUM_TOKENS, |_, _| true, best);
+    chosen.expect("uniform logits have a distribution");
+    beam.expand(constraint, best).expect("shorter than MAX_TOKENS");
+}
+
+fn search_to_full_beam<C: Constraint>(search: &mut Search<C>, constraint: &C, logits: &[f32]) {
+    search.beam.start(constraint).expect("no limits");
+    while search.beam.tokens().len() < search.beam.widths()[0].get() {
         step(search, constraint, logits);
     }
 }
@@ -162,7 +177,8 @@ fn sorted_step<C: Constraint>(
         .into_iter()
         .map(|(score, parent, token)| {
             let mut state = live[parent].state.clone();
-            constraint.commit(&mut state, token).expect("allowed");
+            let mut scratch = C::Scratch::default();
+            constraint.commit(&mut state, token, &mut scratch).expect("allowed");
             let tokens = [&live[parent].tokens[..], &[token]].concat();
             let allowed = allowed(constraint, &state);
             Live { state, score, tokens, allowed }
@@ -172,7 +188,8 @@ fn sorted_step<C: Constraint>(
 
 fn allowed<C: Constraint>(constraint: &C, state: &C::State) -> TokenMask {
     let mut allowed = TokenMask::new(constraint.num_tokens());
-    constraint.fill_mask(state, &mut C::Scratch::default(), allowed.as_words_mut());
+    let filled = constraint.fill_mask(state, &mut C::Scratch::default(), allowed.as_words_mut());
+    filled.expect("no limits");
     allowed
 }
 
@@ -183,21 +200,21 @@ fn assert_same_step<C: Case>(constraint: &C, logits: &[f32], width: usize) {
     let mut search = new_search(width);
     search_to_full_beam(&mut search, constraint, logits);
     step(&mut search, constraint, logits);
-    assert_eq!(search.tokens().len(), sorted.len());
+    assert_eq!(search.beam.tokens().len(), sorted.len());
     for (row, sorted) in sorted.iter().enumerate() {
         let (last, before) = sorted.tokens.split_last().expect("a step adds a token");
-        assert_eq!(search.tokens()[row], *last, "row {row}");
-        assert_eq!(live[search.parents()[row] as usize].tokens, before, "row {row}");
+        assert_eq!(search.beam.tokens()[row], *last, "row {row}");
+        assert_eq!(live[search.beam.parents()[row] as usize].tokens, before, "row {row}");
     }
     // Scores of live hypotheses cannot be read; those of results can, and these have all tokens.
-    while search.is_live() {
+    while search.beam.is_live() {
         step(&mut search, constraint, logits);
     }
     let mut sorted = sorted;
     while sorted[0].tokens.len() < MAX_TOKENS {
         sorted = sorted_step(constraint, &sorted, logits, width);
     }
-    let found: Vec<_> = search.results().map(|r| (r.tokens, r.score.to_bits())).collect();
+    let found: Vec<_> = search.beam.results().map(|r| (r.tokens, r.score.to_bits())).collect();
     let want: Vec<_> = sorted.iter().map(|s| (&s.tokens[..], s.score.to_bits())).collect();
     assert_eq!(found, want);
 }
@@ -252,6 +269,7 @@ impl FourAllowed {
 impl Constraint for FourAllowed {
     type State = Prefix;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         NUM_TOKENS
@@ -261,17 +279,24 @@ impl Constraint for FourAllowed {
         Prefix { tokens: [0; MAX_TOKENS], len: 0 }
     }
 
-    fn fill_mask(&self, state: &Prefix, (): &mut (), words: &mut [u32]) {
+    fn fill_mask(&self, state: &Prefix, (): &mut (), words: &mut [u32]) -> Result<(), Infallible> {
         assert_eq!(words.len(), mask::num_words(NUM_TOKENS), "words of a mask row");
         words.fill(0);
         Self::allowed(state).for_each(|token| mask::insert(words, token));
+        Ok(())
     }
 
-    fn successors(&self, state: &Prefix, (): &mut (), mut visit: impl FnMut(TokenId, Prefix)) {
+    fn successors(
+        &self,
+        state: &Prefix,
+        (): &mut (),
+        mut visit: impl FnMut(TokenId, Prefix),
+    ) -> Result<(), Infallible> {
         Self::allowed(state).for_each(|token| visit(token, Self::after(state, token)));
+        Ok(())
     }
 
-    fn commit(&self, state: &mut Prefix, token: TokenId) -> Result<(), CommitError> {
+    fn commit(&self, state: &mut Prefix, token: TokenId, (): &mut ()) -> Result<(), CommitError> {
         if token.index() >= NUM_TOKENS {
             return Err(CommitError::UnknownToken { token, num_tokens: NUM_TOKENS });
         }
@@ -291,8 +316,8 @@ impl Constraint for FourAllowed {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &Prefix) -> bool {
-        state.len == MAX_TOKENS
+    fn is_accepting(&self, state: &Prefix, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(state.len == MAX_TOKENS)
     }
 }
 

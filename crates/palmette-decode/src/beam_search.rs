@@ -1,14 +1,11 @@
-//! The search itself: live hypotheses, their masks, and the pool of results.
+//! The policy of a beam search: live hypotheses, their masks, and the pool of results.
 
 use std::num::NonZeroUsize;
-use std::ops::Range;
 
-use palmette_core::{CommitAllError, CommitError, Constraint, TokenId, mask};
+use palmette_core::{CommitAllError, Constraint, TokenId, mask};
 
 use crate::error::DecodeError;
-use crate::log_softmax::max_and_log_sum_exp;
-use crate::logits_source::LogitsSource;
-use crate::top_k::{Extension, TopK};
+use crate::step::{Extension, Step};
 
 /// How wide and how long a search may get; all its memory is planned from this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +44,7 @@ pub struct Hypothesis<'a, S> {
 /// results. After the first search over a vocabulary no
 /// step allocates unless cloning a state does.
 #[derive(Debug)]
-pub struct BeamSearch<C: Constraint> {
+pub struct BeamSearch<C: Constraint + ?Sized> {
     schedule: Schedule,
     scratch: C::Scratch,
     num_tokens: usize,
@@ -60,8 +57,8 @@ pub struct BeamSearch<C: Constraint> {
     /// One mask row per live hypothesis, `words_per_row` words each.
     masks: Vec<u32>,
     words_per_row: usize,
-    top_k: TopK,
-    selected: Vec<Extension>,
+    /// The driver's buffer between steps.
+    extensions: Vec<Extension>,
     results: Results<C::State>,
 }
 
@@ -99,7 +96,7 @@ struct ResultEntry<S> {
     state: S,
 }
 
-impl<C: Constraint> BeamSearch<C> {
+impl<C: Constraint + ?Sized> BeamSearch<C> {
     /// Plans a search as wide at every step.
     pub fn new(options: BeamOptions) -> Self {
         let BeamOptions { width, max_tokens } = options;
@@ -128,8 +125,7 @@ impl<C: Constraint> BeamSearch<C> {
             next: Rows::new(widest, max_tokens),
             masks: Vec::new(),
             words_per_row: 0,
-            top_k: TopK::new(widest),
-            selected: Vec::with_capacity(widest),
+            extensions: Vec::with_capacity(widest),
             results: Results::new(schedule.num_results() + widest, max_tokens),
             schedule,
         }
@@ -138,31 +134,6 @@ impl<C: Constraint> BeamSearch<C> {
     /// How many hypotheses are kept at each step; the last is how many results there are at most.
     pub fn widths(&self) -> &[NonZeroUsize] {
         &self.schedule.widths
-    }
-
-    /// Runs to the end; [`results`](Self::results) then gives what was found.
-    ///
-    /// # Errors
-    /// A [`DecodeError`], or the source's own error.
-    pub fn run<L: LogitsSource>(&mut self, constraint: &C, source: &mut L) -> Result<(), L::Error>
-    where
-        L::Error: From<DecodeError>,
-    {
-        self.start(constraint)?;
-        let (model, constrained) = (source.num_tokens(), constraint.num_tokens());
-        if model != constrained {
-            return Err(DecodeError::VocabularyMismatch { model, constraint: constrained }.into());
-        }
-        while self.is_live() {
-            let logits = if self.step == 0 {
-                source.prompt_logits()?
-            } else {
-                source.next_logits(self.parents(), self.tokens())?
-            };
-            self.select(logits)?;
-            self.expand(constraint)?;
-        }
-        Ok(())
     }
 
     /// Begins anew at the constraint's start.
@@ -192,11 +163,11 @@ impl<C: Constraint> BeamSearch<C> {
         self.masks.resize(self.schedule.widest * self.words_per_row, 0);
 
         let start = constraint.start();
-        if constraint.is_accepting(&start) {
+        if constraint.is_accepting(&start, &mut self.scratch).map_err(at_step(0))? {
             self.results.insert(0.0, &[], &start);
         }
-        constraint.fill_mask(&start, &mut self.scratch, &mut self.masks[..self.words_per_row]);
-        self.check_masks(constraint, 0)?;
+        let row = &mut self.masks[..self.words_per_row];
+        constraint.fill_mask(&start, &mut self.scratch, row).map_err(at_step(0))?;
         if !mask::is_empty(&self.masks[..self.words_per_row]) {
             self.live.push(start, 0.0, 0, TokenId(0));
         }
@@ -225,115 +196,59 @@ impl<C: Constraint> BeamSearch<C> {
         &self.live.tokens
     }
 
-    /// Scores the allowed extensions of every live hypothesis and keeps the best, as many as the step's width.
-    ///
-    /// `logits`: `[live hypotheses, V]`. Follow with [`expand`](Self::expand).
-    ///
-    /// # Errors
-    /// When the shape is wrong or a row has no distribution; the search must then be started anew.
-    pub fn select(&mut self, logits: &[f32]) -> Result<(), DecodeError> {
-        self.select_of(logits, 0..self.num_tokens)
-    }
-
-    /// As [`select`](Self::select), from the logits of some tokens only, `[live hypotheses, columns]`: probabilities are
-    /// over these, and the constraint must allow no others at this step. Where a level's tokens are known beforehand,
-    /// the model need not compute the rest.
-    ///
-    /// # Errors
-    /// As [`select`](Self::select), and when the constraint allows a token that is not among the columns.
-    pub fn select_of(&mut self, logits: &[f32], columns: Range<usize>) -> Result<(), DecodeError> {
-        self.select_where(logits, columns, |_, _| true)
-    }
-
-    /// As [`select_of`](Self::select_of), of the extensions that `accepts` wants: it is given a hypothesis' tokens and the
-    /// next, and asked only about those that would otherwise be kept. To verify what the constraint leaves open, such as
-    /// whole sequences at the last step.
-    ///
-    /// # Errors
-    /// As [`select_of`](Self::select_of).
-    pub fn select_where(
-        &mut self,
-        logits: &[f32],
-        columns: Range<usize>,
-        mut accepts: impl FnMut(&[TokenId], TokenId) -> bool,
-    ) -> Result<(), DecodeError> {
-        let (beams, num_columns) = (self.live.scores.len(), columns.len());
-        if beams * num_columns != logits.len() {
-            let (num_tokens, got) = (num_columns, logits.len());
-            return Err(DecodeError::ShapeMismatch { beams, num_tokens, got });
-        }
-        // A step that failed may have left extensions of its own.
-        self.top_k.begin(self.schedule.width_of(self.step));
-        for (beam, row) in logits.chunks_exact(num_columns.max(1)).enumerate() {
-            let (max, normaliser) = max_and_log_sum_exp(row);
-            if !normaliser.is_finite() {
-                return Err(DecodeError::BadLogits { beam, step: self.step });
-            }
-            let parent_score = self.live.scores[beam];
-            // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
-            let score = |logit: f32| parent_score + (logit - normaliser) + 0.0;
-            // Rounding keeps order, so no extension scores more than this. Source: xGR, arXiv 2512.11529, §6.2; there a
-            // beam's extensions are sorted and the first that loses ends it.
-            if score(max) < self.floor || !self.top_k.would_take(score(max)) {
-                continue;
-            }
-            let words = &self.masks[beam * self.words_per_row..][..self.words_per_row];
-            let sequence = &self.live.sequences[beam * self.schedule.max_tokens..][..self.step];
-            for token in mask::iter(words) {
-                let place = token.index().checked_sub(columns.start);
-                let Some(&logit) = place.and_then(|place| row.get(place)) else {
-                    return Err(self.no_logit(token));
-                };
-                let score = score(logit);
-                if score >= self.floor && self.top_k.would_take(score) && accepts(sequence, token) {
-                    self.top_k.take(Extension { score, parent: beam as u32, token });
-                }
-            }
-        }
-        self.top_k.drain_into(&mut self.selected);
-        Ok(())
-    }
-
-    /// A token that is allowed and has no logit: past the vocabulary, or not asked for.
-    fn no_logit(&self, token: TokenId) -> DecodeError {
-        let step = self.step;
-        if token.index() >= self.num_tokens {
-            DecodeError::BrokenConstraint { token, step }
-        } else {
-            DecodeError::MissingLogit { token, step }
+    /// The step that comes next, for a [`StepBackend`](crate::StepBackend). Follow with [`expand`](Self::expand).
+    pub fn step(&self) -> Step<'_> {
+        let rows = self.live.scores.len();
+        Step {
+            index: self.step,
+            parents: &self.live.parents,
+            tokens: &self.live.tokens,
+            scores: &self.live.scores,
+            masks: &self.masks[..rows * self.words_per_row],
+            num_tokens: self.num_tokens,
+            width: self.schedule.width_of(self.step),
+            floor: self.floor,
+            sequences: &self.live.sequences,
+            max_tokens: self.schedule.max_tokens,
         }
     }
 
-    /// Moves the selected hypotheses over their tokens: collects the accepting ones, fills the masks
-    /// of those that can go on.
+    /// Moves hypotheses over the step's best extensions: collects the accepting ones, fills the masks of those that can
+    /// go on.
     ///
     /// # Errors
-    /// When a hypothesis could grow past `max_tokens`, or the constraint refuses what its mask allows.
-    pub fn expand(&mut self, constraint: &C) -> Result<(), DecodeError> {
-        let max_tokens = self.schedule.max_tokens;
+    /// When the extensions are not what the step asked for, a hypothesis could grow past `max_tokens`, a limit of the
+    /// constraint is exceeded, or it refuses what its mask allows. The search must then be started anew.
+    pub fn expand(&mut self, constraint: &C, best: &[Extension]) -> Result<(), DecodeError> {
+        self.check_extensions(best)?;
+        let (step, max_tokens) = (self.step, self.schedule.max_tokens);
         self.next.clear();
-        for &Extension { score, parent, token } in &self.selected {
+        for &Extension { score, parent, token } in best {
             let state = self.live.states[parent as usize].clone();
             self.next.push(state, score, parent, token);
         }
         let Rows { states, tokens, .. } = &mut self.next;
-        if let Err(refused) = constraint.commit_all(states, tokens, &mut self.scratch) {
-            return Err(self.why_refused(constraint, refused));
-        }
-        if self.step >= max_tokens && !self.next.states.is_empty() {
+        constraint.commit_all(states, tokens, &mut self.scratch).map_err(|error| match error {
+            CommitAllError::Failed { error, .. } => at_step(step)(error),
+            CommitAllError::NotAllowed { token, .. } => {
+                DecodeError::BrokenConstraint { token, step }
+            }
+        })?;
+        if step >= max_tokens && !self.next.states.is_empty() {
             return Err(DecodeError::TooLong { max_tokens });
         }
-        let words = self.next.states.len() * self.words_per_row;
-        constraint.fill_masks(&self.next.states, &mut self.scratch, &mut self.masks[..words]);
-        self.check_masks(constraint, self.step + 1)?;
+        let masks = &mut self.masks[..self.next.states.len() * self.words_per_row];
+        let filled = constraint.fill_masks(&self.next.states, &mut self.scratch, masks);
+        filled.map_err(at_step(step + 1))?;
         for (row, state) in self.next.states.iter().enumerate() {
             let parent_row = self.next.parents[row] as usize;
-            let sequence = &mut self.next.sequences[row * max_tokens..][..=self.step];
-            sequence[..self.step]
-                .copy_from_slice(&self.live.sequences[parent_row * max_tokens..][..self.step]);
-            sequence[self.step] = self.next.tokens[row];
+            let sequence = &mut self.next.sequences[row * max_tokens..][..=step];
+            sequence[..step]
+                .copy_from_slice(&self.live.sequences[parent_row * max_tokens..][..step]);
+            sequence[step] = self.next.tokens[row];
             // After the masks, which have brought in what this reads.
-            if constraint.is_accepting(state) {
+            let accepts = constraint.is_accepting(state, &mut self.scratch);
+            if accepts.map_err(at_step(step + 1))? {
                 self.results.insert(self.next.scores[row], sequence, state);
             }
         }
@@ -344,24 +259,32 @@ impl<C: Constraint> BeamSearch<C> {
         Ok(())
     }
 
-    /// A mask that denies all because of a limit would end a hypothesis without a word.
-    fn check_masks(&self, constraint: &C, step: usize) -> Result<(), DecodeError> {
-        match constraint.failure(&self.scratch) {
-            None => Ok(()),
-            Some(why) => Err(DecodeError::Constraint { step, why }),
-        }
+    /// What a backend must give: no more than the width, of live rows, in descending order and above the floor.
+    fn check_extensions(&self, best: &[Extension]) -> Result<(), DecodeError> {
+        let (rows, width) = (self.live.scores.len(), self.schedule.width_of(self.step));
+        let reason = if best.len() > width {
+            format!("{} extensions, at a width of {width}", best.len())
+        } else if let Some(one) = best.iter().find(|one| one.parent as usize >= rows) {
+            format!("an extension of row {}, of {rows} rows", one.parent)
+        } else if best.iter().any(|one| one.score.is_nan()) {
+            "a score that is no number".to_owned()
+        } else if !best.is_sorted_by(|a, b| a > b) {
+            "extensions that do not descend by score, parent and token".to_owned()
+        } else if best.last().is_some_and(|last| last.score < self.floor) {
+            format!("a score below the floor, {}", self.floor)
+        } else {
+            return Ok(());
+        };
+        Err(DecodeError::BrokenBackend { step: self.step, reason })
     }
 
-    /// Whether a selected hypothesis exceeded a limit of the constraint, or its mask was wrong.
-    #[cold]
-    fn why_refused(&self, constraint: &C, refused: CommitAllError) -> DecodeError {
-        let CommitAllError { place, token } = refused;
-        let step = self.step;
-        let mut parent = self.live.states[self.selected[place].parent as usize].clone();
-        match constraint.commit(&mut parent, token) {
-            Err(CommitError::Failed { why, .. }) => DecodeError::Constraint { step, why },
-            _ => DecodeError::BrokenConstraint { token, step },
-        }
+    /// The driver's buffer of extensions, lent for one run.
+    pub(crate) fn take_extensions(&mut self) -> Vec<Extension> {
+        std::mem::take(&mut self.extensions)
+    }
+
+    pub(crate) fn keep_extensions(&mut self, extensions: Vec<Extension>) {
+        self.extensions = extensions;
     }
 
     /// Moves the rows that can go on before those that cannot, and lets go of the latter.
@@ -389,6 +312,11 @@ impl<C: Constraint> BeamSearch<C> {
             state: &entry.state,
         })
     }
+}
+
+/// An exceeded limit of the constraint, after so many tokens.
+fn at_step<E: std::error::Error>(step: usize) -> impl FnOnce(E) -> DecodeError {
+    move |error| DecodeError::Constraint { step, why: error.to_string() }
 }
 
 impl Schedule {

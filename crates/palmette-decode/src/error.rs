@@ -2,6 +2,8 @@
 
 use palmette_core::TokenId;
 
+use crate::sampler::SampleError;
+
 /// A search that cannot give the exact answer, and says so instead of giving another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -65,6 +67,30 @@ pub enum DecodeError {
         step: usize,
         /// The limit, and the way out.
         why: String,
+    },
+    /// No token could be drawn from a row.
+    #[error("at step {step}: {error}")]
+    Sample {
+        /// Tokens generated before.
+        step: usize,
+        /// Why.
+        error: SampleError,
+    },
+    /// The backend gave extensions that the step did not ask for.
+    #[error(
+        "the backend of step {step} gave {reason}; it must give the best allowed extensions, in order"
+    )]
+    BrokenBackend {
+        /// Tokens generated before.
+        step: usize,
+        /// The rule that was broken.
+        reason: String,
+    },
+    /// The caller's control ended the search.
+    #[error("cancelled at step {step}")]
+    Cancelled {
+        /// Tokens generated before.
+        step: usize,
     },
     /// The constraint allows longer sequences than the search was told to plan for.
     #[error(

@@ -1,16 +1,16 @@
 //! Exact constrained beam search over any [`Constraint`](palmette_core::Constraint).
 //!
-//! [`BeamSearch`] holds all buffers of a search and is reused; [`LogitsSource`] is what it asks for
-//! logits, a model or a table. [`run`](BeamSearch::run) drives both to the end;
-//! [`start`](BeamSearch::start), [`select`](BeamSearch::select) and
-//! [`expand`](BeamSearch::expand) are the same steps one by one, for a caller that times or
-//! interleaves them.
+//! [`BeamSearch`] is the policy and holds all buffers of a search; a [`StepBackend`] is what it asks for a step's
+//! logits and best extensions: [`HostBackend`] over a [`LogitsSource`], a model or a table, or a device that keeps its
+//! logits. [`run`](BeamSearch::run) drives both to the end; [`start`](BeamSearch::start), [`step`](BeamSearch::step)
+//! and [`expand`](BeamSearch::expand) are the same steps one by one, for a caller that interleaves them.
+//! [`Generator`] writes one sequence with a [`Sampler`].
 //!
 //! # What is computed
 //! A hypothesis is a token sequence from the constraint's start; its score is the sum of its
 //! tokens' log-probabilities, `logit − log Σ exp(logits)` over the **whole** vocabulary, as Hugging
 //! Face `generate` scores with `prefix_allowed_tokens_fn`: disallowed tokens are dropped after
-//! normalising, not before. [`select_of`](BeamSearch::select_of) takes another whole: the tokens of one level, whose
+//! normalising, not before. [`TopK::select`] can take another whole: the tokens of one level, whose
 //! probabilities then sum to 1. At each step the best `width` extensions of all live hypotheses
 //! survive. Every survivor at an accepting position is a result; one that can go on also stays
 //! live. The results are the best `width` of all of those. With a [schedule](BeamSearch::with_widths)
@@ -25,15 +25,25 @@
 #![forbid(unsafe_code)]
 
 mod beam_search;
+mod driver;
 mod error;
 mod exp;
+mod generate;
+mod host;
 mod log_softmax;
 mod logits_source;
-mod probe;
+mod sampler;
+mod step;
 mod top_k;
 
 pub use beam_search::{BeamOptions, BeamSearch, Hypothesis};
+pub use driver::{Control, Stage};
 pub use error::DecodeError;
 pub use exp::exp;
+pub use generate::{Finish, GenerateOptions, Generated, Generator, NewToken};
+pub use host::HostBackend;
 pub use log_softmax::log_sum_exp;
 pub use logits_source::LogitsSource;
+pub use sampler::{SampleError, Sampler, SamplerOptionError, SamplerOptions};
+pub use step::{Extension, Step, StepBackend};
+pub use top_k::TopK;

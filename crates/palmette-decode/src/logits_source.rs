@@ -1,11 +1,11 @@
-//! What a search asks for logits.
+//! The source of logits that a program brings to a search or to generation.
 
 use palmette_core::TokenId;
 
 /// Something that continues a prompt: a model with its caches, or a table in tests.
 ///
 /// Rows are beams. The caller extends any earlier beam by one token, any number of times (beams
-/// fork and die at every step); the source keeps what it needs to follow.
+/// fork and die at every step); the source keeps what it needs to follow. A `&mut` reference to a source is one.
 pub trait LogitsSource {
     /// What can go wrong while computing logits.
     type Error;
@@ -13,7 +13,8 @@ pub trait LogitsSource {
     /// V: logits per row.
     fn num_tokens(&self) -> usize;
 
-    /// The logits after the prompt. Shape: `[V]`.
+    /// The logits after the prompt. Shape: `[V]`. May be asked for again: beams then begin anew, and a source that has
+    /// kept what the prompt gave need not read it twice.
     ///
     /// # Errors
     /// When they cannot be computed.
@@ -25,4 +26,42 @@ pub trait LogitsSource {
     /// # Errors
     /// When they cannot be computed, for one that the sequence would become too long.
     fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], Self::Error>;
+
+    /// The logits after several more tokens of a single beam, row 0 of the previous call: a sampled token with the
+    /// forced ones after it. Shape: `[V]`.
+    ///
+    /// A model reads them in one pass; this default takes one for each.
+    ///
+    /// # Errors
+    /// As [`next_logits`](Self::next_logits).
+    ///
+    /// # Panics
+    /// When there are no tokens.
+    fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], Self::Error> {
+        let (&last, before) = tokens.split_last().expect("at least one token");
+        for &token in before {
+            self.next_logits(&[0], &[token])?;
+        }
+        self.next_logits(&[0], &[last])
+    }
+}
+
+impl<L: LogitsSource + ?Sized> LogitsSource for &mut L {
+    type Error = L::Error;
+
+    fn num_tokens(&self) -> usize {
+        (**self).num_tokens()
+    }
+
+    fn prompt_logits(&mut self) -> Result<&[f32], Self::Error> {
+        (**self).prompt_logits()
+    }
+
+    fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], Self::Error> {
+        (**self).next_logits(parents, tokens)
+    }
+
+    fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], Self::Error> {
+        (**self).append(tokens)
+    }
 }

@@ -1,60 +1,93 @@
-//! The best extensions of all beams, kept in a bounded heap.
+//! Top-k over the allowed extensions of all beams, in a bounded heap.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
-use palmette_core::TokenId;
+use palmette_core::{TokenId, mask};
 
-/// One allowed extension of one live hypothesis.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Extension {
-    /// Sum of log-probabilities including `token`'s.
-    pub(crate) score: f32,
-    /// Row of the hypothesis it extends.
-    pub(crate) parent: u32,
-    pub(crate) token: TokenId,
-}
+use crate::error::DecodeError;
+use crate::log_softmax::max_and_log_sum_exp;
+use crate::step::{Extension, Step};
 
-impl Eq for Extension {}
-
-/// Greater is better: by score, then lower parent, then lower token.
-impl Ord for Extension {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.score
-            .total_cmp(&other.score)
-            .then(other.parent.cmp(&self.parent))
-            .then(other.token.cmp(&self.token))
-    }
-}
-
-impl PartialOrd for Extension {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Keeps the best `capacity` of the extensions offered.
-#[derive(Debug)]
-pub(crate) struct TopK {
+/// The best extensions of a step, chosen from logits in this processor's memory. Made once and reused: no step allocates
+/// once the heap has held the widest.
+///
+/// Exact: equal to scoring every allowed extension and sorting, to the bit.
+#[derive(Debug, Default)]
+pub struct TopK {
     /// The worst kept one on top.
     heap: BinaryHeap<Reverse<Extension>>,
     capacity: usize,
 }
 
 impl TopK {
-    /// Takes no more memory as long as no more than `most` are kept.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { heap: BinaryHeap::with_capacity(most), capacity: most }
+    /// With room for steps of this width.
+    pub fn with_capacity(width: usize) -> Self {
+        Self { heap: BinaryHeap::with_capacity(width), capacity: width }
+    }
+
+    /// Writes the best extensions of a step over `best`, best first.
+    ///
+    /// `logits`: `[rows, columns]`, those of some tokens of the vocabulary. Probabilities are over these columns, and
+    /// the masks must allow no other tokens. Where a level's tokens are known beforehand, the model need not compute the
+    /// rest. `accepts` is given a hypothesis' tokens and the next, and asked only about extensions that would otherwise
+    /// be kept: it verifies what masks leave open, such as whole sequences at the last step.
+    ///
+    /// # Errors
+    /// When the shape is wrong, a row has no distribution, or a mask allows a token that is not among the columns.
+    pub fn select(
+        &mut self,
+        step: &Step<'_>,
+        logits: &[f32],
+        columns: Range<usize>,
+        mut accepts: impl FnMut(&[TokenId], TokenId) -> bool,
+        best: &mut Vec<Extension>,
+    ) -> Result<(), DecodeError> {
+        let (beams, num_columns) = (step.rows(), columns.len());
+        if beams * num_columns != logits.len() {
+            let (num_tokens, got) = (num_columns, logits.len());
+            return Err(DecodeError::ShapeMismatch { beams, num_tokens, got });
+        }
+        // A step that failed may have left extensions of its own.
+        self.begin(step.width);
+        for (beam, row) in logits.chunks_exact(num_columns.max(1)).enumerate() {
+            let (max, normaliser) = max_and_log_sum_exp(row);
+            if !normaliser.is_finite() {
+                return Err(DecodeError::BadLogits { beam, step: step.index });
+            }
+            let parent_score = step.scores[beam];
+            // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
+            let score = |logit: f32| parent_score + (logit - normaliser) + 0.0;
+            // Rounding keeps order, so no extension scores more than this. Source: xGR, arXiv 2512.11529, §6.2; there a
+            // beam's extensions are sorted and the first that loses ends it.
+            if score(max) < step.floor || !self.would_take(score(max)) {
+                continue;
+            }
+            let sequence = step.sequence(beam);
+            for token in mask::iter(step.mask(beam)) {
+                let place = token.index().checked_sub(columns.start);
+                let Some(&logit) = place.and_then(|place| row.get(place)) else {
+                    return Err(no_logit(step, token));
+                };
+                let score = score(logit);
+                if score >= step.floor && self.would_take(score) && accepts(sequence, token) {
+                    self.take(Extension { score, parent: beam as u32, token });
+                }
+            }
+        }
+        self.drain_into(best);
+        Ok(())
     }
 
     /// Forgets what was offered, and keeps the best `capacity` from now on.
-    pub(crate) fn begin(&mut self, capacity: usize) {
+    fn begin(&mut self, capacity: usize) {
         self.heap.clear();
         self.capacity = capacity;
     }
 
     /// Whether an extension of this score could still be kept, offered in order.
-    pub(crate) fn would_take(&self, score: f32) -> bool {
+    fn would_take(&self, score: f32) -> bool {
         self.heap.len() < self.capacity
             || self.heap.peek().is_some_and(|worst| score > worst.0.score)
     }
@@ -62,7 +95,7 @@ impl TopK {
     /// Keeps one that [would be taken](Self::would_take). They must come in order of parent and token, so that one that
     /// only equals the worst kept score can never displace it.
     #[inline]
-    pub(crate) fn take(&mut self, extension: Extension) {
+    fn take(&mut self, extension: Extension) {
         if self.heap.len() < self.capacity {
             self.heap.push(Reverse(extension));
         } else if let Some(mut worst) = self.heap.peek_mut() {
@@ -71,9 +104,19 @@ impl TopK {
     }
 
     /// Moves the kept ones into `best`, best first; none are left.
-    pub(crate) fn drain_into(&mut self, best: &mut Vec<Extension>) {
+    fn drain_into(&mut self, best: &mut Vec<Extension>) {
         best.clear();
         best.extend(self.heap.drain().map(|Reverse(extension)| extension));
         best.sort_unstable_by(|a, b| b.cmp(a));
+    }
+}
+
+/// A token that is allowed and has no logit: past the vocabulary, or not asked for.
+#[cold]
+fn no_logit(step: &Step<'_>, token: TokenId) -> DecodeError {
+    let (index, past) = (step.index, token.index() >= step.num_tokens);
+    match past {
+        true => DecodeError::BrokenConstraint { token, step: index },
+        false => DecodeError::MissingLogit { token, step: index },
     }
 }

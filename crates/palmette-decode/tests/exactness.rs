@@ -1,10 +1,15 @@
 //! The search against its definitions: results, order and scores, to the bit.
 
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
+use std::ops::{ControlFlow, Range};
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId};
-use palmette_decode::{BeamOptions, BeamSearch, DecodeError, LogitsSource};
-use palmette_testkit::logits::TableLogits;
+use palmette_core::{AnyConstraint, CommitError, Constraint, RollbackError, TokenId};
+use palmette_decode::{
+    BeamOptions, BeamSearch, DecodeError, Extension, HostBackend, LogitsSource, Stage, Step,
+    StepBackend, TopK,
+};
+use palmette_testkit::logits::{TableLogits, TableSource};
 use palmette_testkit::search::{Scored, exhaustive, naive_beam_search, naive_scheduled_search};
 use palmette_testkit::{SequenceSet, generate};
 use proptest::prelude::*;
@@ -23,7 +28,7 @@ fn run(
     set: &SequenceSet,
     logits: &TableLogits,
 ) -> Vec<Scored> {
-    search.run(set, &mut logits.source()).expect("tables have distributions");
+    search.run(set, &mut backend(logits)).expect("tables have distributions");
     results(search)
 }
 
@@ -31,25 +36,54 @@ fn results(search: &BeamSearch<SequenceSet>) -> Vec<Scored> {
     search.results().map(|h| Scored { tokens: h.tokens.to_vec(), score: h.score }).collect()
 }
 
-/// Takes a started search to its end; `rows` counts its rows of logits.
-fn finish(
-    search: &mut BeamSearch<SequenceSet>,
-    set: &SequenceSet,
-    logits: &TableLogits,
-    rows: &mut usize,
-) {
-    let mut source = logits.source();
-    let mut is_first = true;
-    while search.is_live() {
-        let row = match is_first {
-            true => source.prompt_logits(),
-            false => source.next_logits(search.parents(), search.tokens()),
-        };
-        let row = row.expect("tables have distributions");
-        *rows += row.len() / set.num_tokens();
-        search.select(row).expect("tables have distributions");
-        search.expand(set).expect("masks are right");
-        is_first = false;
+fn backend(logits: &TableLogits) -> HostBackend<TableSource> {
+    HostBackend::new(logits.source())
+}
+
+/// The best extensions of a search's next step.
+fn select<C: Constraint>(
+    search: &BeamSearch<C>,
+    logits: &[f32],
+    columns: Range<usize>,
+) -> Result<Vec<Extension>, DecodeError> {
+    let mut best = Vec::new();
+    TopK::default().select(&search.step(), logits, columns, |_, _| true, &mut best)?;
+    Ok(best)
+}
+
+/// A backend that counts the rows of every step.
+struct Counted {
+    backend: HostBackend<TableSource>,
+    /// Of each step.
+    rows: Vec<usize>,
+    /// Of each search.
+    totals: Vec<usize>,
+}
+
+impl Counted {
+    fn over(backend: HostBackend<TableSource>) -> Self {
+        Self { backend, rows: Vec::new(), totals: Vec::new() }
+    }
+}
+
+impl StepBackend for Counted {
+    type Error = DecodeError;
+
+    fn num_tokens(&self) -> usize {
+        self.backend.num_tokens()
+    }
+
+    fn compute(&mut self, step: &Step<'_>) -> Result<(), DecodeError> {
+        if step.index == 0 {
+            self.totals.push(0);
+        }
+        *self.totals.last_mut().expect("a search begins at step 0") += step.rows();
+        self.rows.push(step.rows());
+        self.backend.compute(step)
+    }
+
+    fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), DecodeError> {
+        self.backend.select(step, best)
     }
 }
 
@@ -62,14 +96,11 @@ fn probed(
 ) -> (Vec<Scored>, Vec<usize>) {
     let mut probe = BeamSearch::new(options(narrow, set.max_len()));
     let mut search = BeamSearch::new(options(wide, set.max_len()));
-    let mut rows = Vec::new();
-    let found: Result<(), DecodeError> = search.run_after_probe(&mut probe, set, k, |search| {
-        rows.push(0);
-        finish(search, set, logits, rows.last_mut().expect("just pushed"));
-        Ok(())
-    });
+    let mut counted = Counted::over(backend(logits));
+    let on = &mut |_| ControlFlow::Continue(());
+    let found = search.run_after_probe(&mut probe, set, k, &mut counted, on);
     found.expect("sets have no limits");
-    (results(&search), rows)
+    (results(&search), counted.totals)
 }
 
 proptest! {
@@ -109,15 +140,10 @@ proptest! {
         // And again, with what the first search left in the buffers.
         prop_assert_eq!(&run(&mut search, &set, &logits), &expected);
 
-        search.start(&set).expect("sets have no limits");
-        let mut step = 0;
-        while search.is_live() {
-            prop_assert!(step == 0 || search.tokens().len() <= widths[step - 1]);
-            let rows = search.tokens().len() * set.num_tokens();
-            search.select(&vec![0.0; rows]).expect("zeros are a distribution");
-            search.expand(&set).expect("masks are right");
-            step += 1;
-        }
+        let mut counted = Counted::over(backend(&logits));
+        search.run(&set, &mut counted).expect("tables have distributions");
+        let within = counted.rows.iter().skip(1).zip(&widths).all(|(rows, width)| rows <= width);
+        prop_assert!(within, "{:?} rows, widths {:?}", counted.rows, widths);
     }
 
     #[test]
@@ -148,7 +174,13 @@ proptest! {
         let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
         let mut search = BeamSearch::new(options(width, set.max_len()));
         search.start_above(floor, &set).expect("sets have no limits");
-        finish(&mut search, &set, &logits, &mut 0);
+        let (mut backend, mut best) = (backend(&logits), Vec::new());
+        while search.is_live() {
+            let step = search.step();
+            backend.compute(&step).expect("tables have distributions");
+            backend.select(&step, &mut best).expect("chosen in `compute`");
+            search.expand(&set, &best).expect("masks are right");
+        }
         let mut expected = naive_beam_search(&set, &logits, width);
         // The empty sequence is a result before any step.
         expected.retain(|result| result.score >= floor || result.tokens.is_empty());
@@ -185,7 +217,7 @@ fn the_empty_set_has_no_results_and_asks_for_no_logits() {
     let set = SequenceSet::new(9, Vec::<Vec<u32>>::new());
     let mut source = TableLogits { seed: 1, num_tokens: 9, grades: 9 }.source();
     let mut search = BeamSearch::new(options(4, 3));
-    search.run(&set, &mut source).unwrap();
+    search.run(&set, &mut HostBackend::new(&mut source)).unwrap();
     assert_eq!(search.results().len(), 0);
     assert_eq!(source.calls, 0);
 }
@@ -195,7 +227,7 @@ fn levels_take_one_logits_call_each() {
     let set = SequenceSet::new(9, [vec![1, 2, 3], vec![4, 5, 6]]);
     let mut source = TableLogits { seed: 1, num_tokens: 9, grades: 9 }.source();
     let mut search = BeamSearch::new(options(4, 3));
-    search.run(&set, &mut source).unwrap();
+    search.run(&set, &mut HostBackend::new(&mut source)).unwrap();
     assert_eq!(search.results().len(), 2);
     assert_eq!(source.calls, 3, "the prompt's and two decode passes");
 }
@@ -231,7 +263,7 @@ fn search_one_row(
     max_tokens: usize,
 ) -> Result<usize, DecodeError> {
     let mut search = BeamSearch::new(options(2, max_tokens));
-    search.run(set, &mut OneRow(row)).map(|()| search.results().len())
+    search.run(set, &mut HostBackend::new(OneRow(row))).map(|()| search.results().len())
 }
 
 #[test]
@@ -255,7 +287,7 @@ fn limits_are_errors_not_cuts() {
     let mut search = BeamSearch::<SequenceSet>::new(options(2, 1));
     search.start(&set).unwrap();
     let shape = DecodeError::ShapeMismatch { beams: 1, num_tokens: 3, got: 2 };
-    assert_eq!(search.select(&[0.0; 2]), Err(shape));
+    assert_eq!(select(&search, &[0.0; 2], 0..3).unwrap_err(), shape);
 }
 
 /// A set whose mask allows what it then refuses, as one read from a damaged file may.
@@ -268,6 +300,7 @@ struct Broken {
 impl Constraint for Broken {
     type State = ();
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         40
@@ -275,14 +308,22 @@ impl Constraint for Broken {
 
     fn start(&self) {}
 
-    fn fill_mask(&self, (): &(), (): &mut (), mask: &mut [u32]) {
+    fn fill_mask(&self, (): &(), (): &mut (), mask: &mut [u32]) -> Result<(), Infallible> {
         mask.fill(0);
         mask[self.allowed as usize / 32] |= 1 << (self.allowed % 32);
+        Ok(())
     }
 
-    fn successors(&self, (): &(), (): &mut (), _: impl FnMut(TokenId, ())) {}
+    fn successors(
+        &self,
+        (): &(),
+        (): &mut (),
+        _: impl FnMut(TokenId, ()),
+    ) -> Result<(), Infallible> {
+        Ok(())
+    }
 
-    fn commit(&self, (): &mut (), token: TokenId) -> Result<(), CommitError> {
+    fn commit(&self, (): &mut (), token: TokenId, (): &mut ()) -> Result<(), CommitError> {
         Err(CommitError::NotAllowed { token, position: 0 })
     }
 
@@ -290,8 +331,8 @@ impl Constraint for Broken {
         Err(RollbackError { asked, committed: 0 })
     }
 
-    fn is_accepting(&self, (): &()) -> bool {
-        false
+    fn is_accepting(&self, (): &(), (): &mut ()) -> Result<bool, Infallible> {
+        Ok(false)
     }
 }
 
@@ -301,7 +342,7 @@ fn a_broken_constraint_is_an_error() {
         let width = NonZeroUsize::new(2).unwrap();
         let mut search = BeamSearch::new(BeamOptions { width, max_tokens: 4 });
         let logits = TableLogits { seed: 1, num_tokens: 40, grades: 5 };
-        let error = search.run(&Broken { allowed }, &mut logits.source()).unwrap_err();
+        let error = search.run(&Broken { allowed }, &mut backend(&logits)).unwrap_err();
         let expected = DecodeError::BrokenConstraint { token: TokenId(allowed), step: 0 };
         assert_eq!(error, expected);
     }
@@ -322,9 +363,14 @@ impl Limited {
     }
 }
 
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("too much after {0:?}")]
+struct TooMuch(Vec<TokenId>);
+
 impl Constraint for Limited {
     type State = Vec<TokenId>;
-    type Scratch = Option<String>;
+    type Scratch = ();
+    type Error = TooMuch;
 
     fn num_tokens(&self) -> usize {
         4
@@ -334,39 +380,41 @@ impl Constraint for Limited {
         Vec::new()
     }
 
-    fn fill_mask(&self, state: &Vec<TokenId>, scratch: &mut Option<String>, mask: &mut [u32]) {
-        let over = !self.in_commit && self.is_over(state);
-        *scratch = over.then(|| format!("too much after {state:?}"));
-        mask[0] = if over || state.len() == 3 { 0 } else { 0b1111 };
-    }
-
-    fn fill_masks(&self, states: &[Vec<TokenId>], scratch: &mut Option<String>, masks: &mut [u32]) {
-        let mut first = None;
-        for (state, row) in states.iter().zip(masks.chunks_exact_mut(1)) {
-            self.fill_mask(state, scratch, row);
-            first = first.or(scratch.take());
+    fn fill_mask(
+        &self,
+        state: &Vec<TokenId>,
+        (): &mut (),
+        mask: &mut [u32],
+    ) -> Result<(), TooMuch> {
+        mask[0] = 0;
+        if !self.in_commit && self.is_over(state) {
+            return Err(TooMuch(state.clone()));
         }
-        *scratch = first;
-    }
-
-    fn failure(&self, scratch: &Option<String>) -> Option<String> {
-        scratch.clone()
+        mask[0] = if state.len() == 3 { 0 } else { 0b1111 };
+        Ok(())
     }
 
     fn successors(
         &self,
-        _: &Vec<TokenId>,
-        _: &mut Option<String>,
+        state: &Vec<TokenId>,
+        (): &mut (),
         _: impl FnMut(TokenId, Vec<TokenId>),
-    ) {
+    ) -> Result<(), TooMuch> {
+        Err(TooMuch(state.clone()))
     }
 
-    fn commit(&self, state: &mut Vec<TokenId>, token: TokenId) -> Result<(), CommitError> {
+    fn commit(
+        &self,
+        state: &mut Vec<TokenId>,
+        token: TokenId,
+        (): &mut (),
+    ) -> Result<(), CommitError<TooMuch>> {
         let position = state.len();
         state.push(token);
         if self.in_commit && self.is_over(state) {
+            let error = TooMuch(state.clone());
             state.pop();
-            return Err(CommitError::Failed { token, position, why: "too much".to_owned() });
+            return Err(CommitError::Failed { token, position, error });
         }
         Ok(())
     }
@@ -376,8 +424,8 @@ impl Constraint for Limited {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &Vec<TokenId>) -> bool {
-        state.len() == 3
+    fn is_accepting(&self, state: &Vec<TokenId>, (): &mut ()) -> Result<bool, TooMuch> {
+        Ok(state.len() == 3)
     }
 }
 
@@ -387,15 +435,83 @@ fn a_limit_of_the_constraint_ends_the_search_with_an_error() {
         let set = Limited { fails_at, fails_after, in_commit };
         let logits = TableLogits { seed: 3, num_tokens: 4, grades: 5 };
         let mut search = BeamSearch::new(options(64, 3));
-        search.run(&set, &mut logits.source()).map(|()| search.results().len())
+        search.run(&set, &mut backend(&logits)).map(|()| search.results().len())
     };
     assert_eq!(run(4, 0, false), Ok(64));
     for (step, why) in [(0, "too much after []"), (1, "too much after [TokenId(2)]")] {
         let error = DecodeError::Constraint { step, why: why.to_owned() };
         assert_eq!(run(step, 2, false), Err(error));
     }
-    let error = DecodeError::Constraint { step: 1, why: "too much".to_owned() };
-    assert_eq!(run(2, 1, true), Err(error));
+    // The best hypothesis that ends in 1 fails first.
+    let Err(DecodeError::Constraint { step: 1, why }) = run(2, 1, true) else {
+        panic!("moving over a token fails at step 1: {:?}", run(2, 1, true));
+    };
+    assert!(why.starts_with("too much after [") && why.ends_with("TokenId(1)]"), "{why}");
+}
+
+/// Whatever a device answers, the search keeps its promises or says who broke them.
+#[test]
+fn extensions_that_the_step_did_not_ask_for_are_errors() {
+    let set = SequenceSet::new(4, [[0], [1], [2]]);
+    let extension = |score, parent, token| Extension { score, parent, token: TokenId(token) };
+    let check = |best: &[Extension], why: &str| {
+        let mut search = BeamSearch::new(options(2, 1));
+        search.start_above(-9.0, &set).unwrap();
+        let error = search.expand(&set, best).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    let [a, b, c] = [0, 1, 2].map(|token| extension(-1.0, 0, token));
+    check(&[a, b, c], "3 extensions, at a width of 2");
+    check(&[extension(-1.0, 1, 0)], "row 1, of 1 rows");
+    check(&[b, a], "do not descend");
+    check(&[a, a], "do not descend");
+    check(&[extension(f32::NAN, 0, 0)], "no number");
+    check(&[extension(-9.5, 0, 0)], "below the floor");
+    check(&[extension(-1.0, 0, 3)], "token 3 at step 0 and then refuses it");
+}
+
+#[test]
+fn a_control_ends_a_search_after_any_stage() {
+    let set = SequenceSet::new(40, [[1, 2], [3, 4], [5, 6]]);
+    let logits = TableLogits { seed: 2, num_tokens: 40, grades: 9 };
+    let mut search = BeamSearch::new(options(2, 2));
+    let mut stages = Vec::new();
+    let mut heard = |stage| {
+        stages.push(stage);
+        ControlFlow::Continue(())
+    };
+    search.run_controlled(&set, &mut backend(&logits), &mut heard).unwrap();
+    let round = |first| [first, Stage::TopK, Stage::Mask];
+    let expected = [&[Stage::Mask][..], &round(Stage::Prefill), &round(Stage::Decode)].concat();
+    assert_eq!(stages, expected);
+    for last in 0..stages.len() {
+        let mut left = last;
+        let mut stop = |_| match left.checked_sub(1) {
+            Some(less) => {
+                left = less;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        };
+        let ended = search.run_controlled(&set, &mut backend(&logits), &mut stop);
+        let step = last.saturating_sub(1) / 3;
+        assert_eq!(ended, Err(DecodeError::Cancelled { step }), "after {last} stages");
+    }
+    assert_eq!(run(&mut search, &set, &logits), beam_search(&set, &logits, 2));
+}
+
+/// The same search over the erased constraint.
+#[test]
+fn any_constraint_is_searched_alike() {
+    let set = SequenceSet::new(40, [vec![1, 2], vec![3], vec![3, 4, 1], vec![5, 6]]);
+    let logits = TableLogits { seed: 4, num_tokens: 40, grades: 9 };
+    let any: &dyn AnyConstraint = &set;
+    let mut search = BeamSearch::<dyn AnyConstraint>::new(options(3, 3));
+    search.run(any, &mut backend(&logits)).unwrap();
+    let found: Vec<_> =
+        search.results().map(|h| Scored { tokens: h.tokens.to_vec(), score: h.score }).collect();
+    assert_eq!(found, beam_search(&set, &logits, 3));
+    assert!(found.len() > 2);
 }
 
 #[test]
@@ -404,11 +520,12 @@ fn a_failed_search_leaves_nothing_to_the_next() {
     let logits = TableLogits { seed: 2, num_tokens: 40, grades: 9 };
     let mut search = BeamSearch::new(options(2, 2));
     search.start(&set).unwrap();
-    search.select(&[0.0; 40]).unwrap();
-    search.expand(&set).unwrap();
+    let best = select(&search, &[0.0; 40], 0..40).unwrap();
+    search.expand(&set, &best).unwrap();
     let mut rows = [0.0; 80];
     rows[79] = f32::NAN;
-    assert!(matches!(search.select(&rows), Err(DecodeError::BadLogits { beam: 1, step: 1 })));
+    let bad = select(&search, &rows, 0..40).unwrap_err();
+    assert_eq!(bad, DecodeError::BadLogits { beam: 1, step: 1 });
     assert_eq!(run(&mut search, &set, &logits), beam_search(&set, &logits, 2));
 }
 
@@ -432,16 +549,16 @@ fn a_level_may_be_the_whole() {
                 (0..some.tokens().len()).map(|beam| row(beam, step)).collect();
             let given: Vec<f32> =
                 rows.iter().flat_map(|row| row[columns.clone()].to_vec()).collect();
-            some.select_of(&given, columns.clone()).unwrap();
+            let best_of_some = select(&some, &given, columns.clone()).unwrap();
             let hidden = |(token, logit): (usize, &f32)| {
                 if columns.contains(&token) { *logit } else { f32::NEG_INFINITY }
             };
             let whole: Vec<f32> =
                 rows.iter().flat_map(|row| row.iter().enumerate().map(hidden)).collect();
-            all.select(&whole).unwrap();
+            let best_of_all = select(&all, &whole, 0..12).unwrap();
+            some.expand(&set, &best_of_some).unwrap();
+            all.expand(&set, &best_of_all).unwrap();
             assert_eq!((some.tokens(), some.parents()), (all.tokens(), all.parents()));
-            some.expand(&set).unwrap();
-            all.expand(&set).unwrap();
         }
         let found = |search: &BeamSearch<SequenceSet>| -> Vec<(Vec<TokenId>, f32)> {
             search.results().map(|h| (h.tokens.to_vec(), h.score)).collect()
@@ -464,7 +581,7 @@ fn a_token_without_a_logit_is_an_error() {
         search.start(&set).unwrap();
         let logits = vec![0.0; columns.len()];
         let error = DecodeError::MissingLogit { token: TokenId(token), step: 0 };
-        assert_eq!(search.select_of(&logits, columns), Err(error));
+        assert_eq!(select(&search, &logits, columns).unwrap_err(), error);
     }
 }
 

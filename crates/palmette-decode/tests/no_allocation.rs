@@ -1,9 +1,11 @@
 //! After its first search, a search allocates nothing.
 
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Unconstrained, mask};
-use palmette_decode::{BeamOptions, BeamSearch, DecodeError, LogitsSource};
+use palmette_decode::{BeamOptions, BeamSearch, DecodeError, HostBackend, LogitsSource};
 use palmette_testkit::allocations::{Counting, allocations};
 
 const NUM_TOKENS: usize = 1026;
@@ -31,27 +33,20 @@ fn a_second_search_allocates_nothing_after_a_probe() {
     let constraint = EveryPrefix;
     let narrow = BeamOptions { width: NonZeroUsize::new(16).unwrap(), max_tokens: MAX_TOKENS };
     let (mut probe, mut search) = (BeamSearch::new(narrow), BeamSearch::new(options()));
-    let mut run = |logits: &mut FixedLogits| {
-        let steps = |search: &mut BeamSearch<EveryPrefix>| {
-            while search.is_live() {
-                let rows = match search.parents().len() {
-                    1 => logits.prompt_logits()?,
-                    _ => logits.next_logits(search.parents(), search.tokens())?,
-                };
-                search.select(rows)?;
-                search.expand(&constraint)?;
-            }
-            Ok::<(), DecodeError>(())
-        };
-        search.run_after_probe(&mut probe, &constraint, 10, steps).expect("distributions");
+    let mut run = |backend: &mut HostBackend<FixedLogits>| {
+        let on = &mut |_| ControlFlow::Continue(());
+        let found = search.run_after_probe(&mut probe, &constraint, 10, backend, on);
+        found.expect("the logits have distributions");
         assert!(search.results().len() >= 10);
     };
-    run(&mut FixedLogits::new(1));
-    let mut second = FixedLogits::new(2);
+    let mut backend = HostBackend::new(FixedLogits::new(1));
+    run(&mut backend);
+    *backend.source_mut() = FixedLogits::new(2);
     let before = allocations();
-    run(&mut second);
+    run(&mut backend);
     assert_eq!(allocations() - before, 0, "allocations of the second search");
-    assert!(second.steps > 1, "it took {} steps", second.steps);
+    let steps = backend.source_mut().steps;
+    assert!(steps > 1, "it took {steps} steps");
 }
 
 /// The counter sees what it is there to see.
@@ -64,13 +59,15 @@ fn making_a_search_does_allocate() {
 
 #[track_caller]
 fn check<C: Constraint>(constraint: &C, mut search: BeamSearch<C>, num_results: NonZeroUsize) {
-    let (mut first, mut second) = (FixedLogits::new(1), FixedLogits::new(2));
-    search.run(constraint, &mut first).expect("the logits have distributions");
+    let (mut backend, second) = (HostBackend::new(FixedLogits::new(1)), FixedLogits::new(2));
+    search.run(constraint, &mut backend).expect("the logits have distributions");
     let first_scores: Vec<f32> = search.results().map(|r| r.score).collect();
 
+    *backend.source_mut() = second;
     let before = allocations();
-    search.run(constraint, &mut second).expect("the logits have distributions");
+    search.run(constraint, &mut backend).expect("the logits have distributions");
     let during = allocations() - before;
+    let second = backend.source_mut();
 
     assert_eq!(during, 0, "allocations of the second search");
     assert!(second.steps > 1, "it took {} steps", second.steps);
@@ -97,6 +94,7 @@ struct Prefix {
 impl Constraint for EveryPrefix {
     type State = Prefix;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         NUM_TOKENS
@@ -106,21 +104,27 @@ impl Constraint for EveryPrefix {
         Prefix { tokens: [TokenId(0); MAX_TOKENS], len: 0 }
     }
 
-    fn fill_mask(&self, state: &Prefix, (): &mut (), words: &mut [u32]) {
+    fn fill_mask(&self, state: &Prefix, (): &mut (), words: &mut [u32]) -> Result<(), Infallible> {
         words.fill(0);
-        self.successors(state, &mut (), |token, _| mask::insert(words, token));
+        self.successors(state, &mut (), |token, _| mask::insert(words, token))
     }
 
-    fn successors(&self, state: &Prefix, (): &mut (), mut visit: impl FnMut(TokenId, Prefix)) {
+    fn successors(
+        &self,
+        state: &Prefix,
+        (): &mut (),
+        mut visit: impl FnMut(TokenId, Prefix),
+    ) -> Result<(), Infallible> {
         for token in (0..NUM_TOKENS as u32).map(TokenId) {
             let mut next = *state;
-            if self.commit(&mut next, token).is_ok() {
+            if self.commit(&mut next, token, &mut ()).is_ok() {
                 visit(token, next);
             }
         }
+        Ok(())
     }
 
-    fn commit(&self, state: &mut Prefix, token: TokenId) -> Result<(), CommitError> {
+    fn commit(&self, state: &mut Prefix, token: TokenId, (): &mut ()) -> Result<(), CommitError> {
         if token.index() >= NUM_TOKENS {
             return Err(CommitError::UnknownToken { token, num_tokens: NUM_TOKENS });
         }
@@ -140,8 +144,8 @@ impl Constraint for EveryPrefix {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &Prefix) -> bool {
-        state.len > 0
+    fn is_accepting(&self, state: &Prefix, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(state.len > 0)
     }
 }
 

@@ -38,11 +38,11 @@
 //! let mut allowed = vec![0; mask::num_words(constraint.num_tokens())];
 //! for token in loaded.tokenizer.unwrap().encode(r#"["green", "red"]"#)? {
 //!     // Here a model would choose among the allowed tokens.
-//!     constraint.try_fill_mask(&state, &mut scratch, &mut allowed)?;
+//!     constraint.fill_mask(&state, &mut scratch, &mut allowed)?;
 //!     assert!(mask::contains(&allowed, token));
-//!     constraint.commit(&mut state, token)?;
+//!     constraint.commit(&mut state, token, &mut scratch)?;
 //! }
-//! assert!(constraint.is_accepting(&state));
+//! assert!(constraint.is_accepting(&state, &mut scratch)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

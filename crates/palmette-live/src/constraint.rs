@@ -1,5 +1,6 @@
 //! A snapshot as a constraint over a model's tokens.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use palmette_attributes::{Filter, FilterError};
@@ -184,6 +185,7 @@ impl SnapshotConstraint {
 impl Constraint for SnapshotConstraint {
     type State = SnapshotState;
     type Scratch = SnapshotScratch;
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         self.tokens.num_tokens()
@@ -200,8 +202,13 @@ impl Constraint for SnapshotConstraint {
         start
     }
 
-    fn fill_mask(&self, state: &SnapshotState, scratch: &mut SnapshotScratch, mask: &mut [u32]) {
-        self.fill_masks(std::slice::from_ref(state), scratch, mask);
+    fn fill_mask(
+        &self,
+        state: &SnapshotState,
+        scratch: &mut SnapshotScratch,
+        mask: &mut [u32],
+    ) -> Result<(), Infallible> {
+        self.fill_masks(std::slice::from_ref(state), scratch, mask)
     }
 
     fn fill_masks(
@@ -209,7 +216,7 @@ impl Constraint for SnapshotConstraint {
         states: &[SnapshotState],
         scratch: &mut SnapshotScratch,
         masks: &mut [u32],
-    ) {
+    ) -> Result<(), Infallible> {
         let words = mask::num_words(self.num_tokens());
         assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
         masks.fill(0);
@@ -228,6 +235,7 @@ impl Constraint for SnapshotConstraint {
                 index.add_masks_of_parts(level, parts, rows, items, target);
             }
         }
+        Ok(())
     }
 
     fn successors(
@@ -235,15 +243,16 @@ impl Constraint for SnapshotConstraint {
         state: &SnapshotState,
         scratch: &mut SnapshotScratch,
         mut visit: impl FnMut(TokenId, SnapshotState),
-    ) {
+    ) -> Result<(), Infallible> {
         let first = self.first_tokens.get(state.level()).copied().unwrap_or(0);
         let next = SnapshotState::dead(state.level() + 1);
         let segments = self.snapshot.segments();
         let mut alive = (0..segments.len()).filter(|&at| state.is_alive_in(at));
         let (Some(only), None) = (alive.next(), alive.next()) else {
-            return self.merge_successors(state, scratch, |code, next| {
+            self.merge_successors(state, scratch, |code, next| {
                 visit(TokenId(first + code), next);
             });
+            return Ok(());
         };
         let index = segments[only].segment.catalog().index();
         index.successors(&[state.parts[only]], self.items_of(only), |_, code, child| {
@@ -251,9 +260,15 @@ impl Constraint for SnapshotConstraint {
             next.set_part(only, child);
             visit(TokenId(first + code), next);
         });
+        Ok(())
     }
 
-    fn commit(&self, state: &mut SnapshotState, token: TokenId) -> Result<(), CommitError> {
+    fn commit(
+        &self,
+        state: &mut SnapshotState,
+        token: TokenId,
+        _: &mut SnapshotScratch,
+    ) -> Result<(), CommitError> {
         let num_tokens = self.num_tokens();
         if token.index() >= num_tokens {
             return Err(CommitError::UnknownToken { token, num_tokens });
@@ -303,7 +318,7 @@ impl Constraint for SnapshotConstraint {
         }
         for (place, (state, &token)) in states.iter_mut().zip(tokens).enumerate() {
             if state.is_dead() {
-                return Err(CommitAllError { place, token });
+                return Err(CommitAllError::NotAllowed { place, token });
             }
             state.level += 1;
         }
@@ -320,12 +335,16 @@ impl Constraint for SnapshotConstraint {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &SnapshotState) -> bool {
-        self.snapshot.segments().iter().enumerate().any(|(at, view)| {
+    fn is_accepting(
+        &self,
+        state: &SnapshotState,
+        _: &mut SnapshotScratch,
+    ) -> Result<bool, Infallible> {
+        Ok(self.snapshot.segments().iter().enumerate().any(|(at, view)| {
             let part = &state.parts[at];
             state.is_alive_in(at)
                 && any_in(self.items_of(at), view.segment.catalog().items_at(part))
-        })
+        }))
     }
 }
 

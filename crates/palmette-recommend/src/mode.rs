@@ -1,5 +1,6 @@
 //! How items are found: by the decoder's passes, or by a draft head's steps.
 
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
@@ -60,6 +61,7 @@ impl Constraint for EveryCode {
     /// Codes committed so far.
     type State = usize;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         self.num_tokens
@@ -69,22 +71,34 @@ impl Constraint for EveryCode {
         0
     }
 
-    fn fill_mask(&self, state: &usize, (): &mut (), words: &mut [u32]) {
+    fn fill_mask(
+        &self,
+        state: &usize,
+        (): &mut (),
+        words: &mut [u32],
+    ) -> Result<(), Infallible> {
         assert_eq!(words.len(), mask::num_words(self.num_tokens), "words of a mask row");
         words.fill(0);
-        let Some(at) = self.levels.get(*state) else { return };
+        let Some(at) = self.levels.get(*state) else { return Ok(()) };
         for token in at.first_token..at.first_token + at.num_codes {
             mask::insert(words, TokenId(token));
         }
+        Ok(())
     }
 
-    fn successors(&self, state: &usize, (): &mut (), mut visit: impl FnMut(TokenId, usize)) {
-        let Some(at) = self.levels.get(*state) else { return };
+    fn successors(
+        &self,
+        state: &usize,
+        (): &mut (),
+        mut visit: impl FnMut(TokenId, usize),
+    ) -> Result<(), Infallible> {
+        let Some(at) = self.levels.get(*state) else { return Ok(()) };
         let tokens = at.first_token..at.first_token + at.num_codes;
         tokens.for_each(|token| visit(TokenId(token), state + 1));
+        Ok(())
     }
 
-    fn commit(&self, state: &mut usize, token: TokenId) -> Result<(), CommitError> {
+    fn commit(&self, state: &mut usize, token: TokenId, (): &mut ()) -> Result<(), CommitError> {
         let num_tokens = self.num_tokens;
         if token.index() >= num_tokens {
             return Err(CommitError::UnknownToken { token, num_tokens });
@@ -104,8 +118,8 @@ impl Constraint for EveryCode {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &usize) -> bool {
-        *state == self.levels.len()
+    fn is_accepting(&self, state: &usize, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(*state == self.levels.len())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A constraint as its definition.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
 
@@ -49,6 +50,7 @@ impl SequenceSet {
 impl Constraint for SequenceSet {
     type State = Vec<TokenId>;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         self.num_tokens
@@ -58,10 +60,16 @@ impl Constraint for SequenceSet {
         Vec::new()
     }
 
-    fn fill_mask(&self, state: &Vec<TokenId>, (): &mut (), words: &mut [u32]) {
+    fn fill_mask(
+        &self,
+        state: &Vec<TokenId>,
+        (): &mut (),
+        words: &mut [u32],
+    ) -> Result<(), Infallible> {
         assert_eq!(words.len(), mask::num_words(self.num_tokens));
         words.fill(0);
         self.allowed(state).into_iter().for_each(|token| mask::insert(words, token));
+        Ok(())
     }
 
     fn successors(
@@ -69,13 +77,19 @@ impl Constraint for SequenceSet {
         state: &Vec<TokenId>,
         (): &mut (),
         mut visit: impl FnMut(TokenId, Vec<TokenId>),
-    ) {
+    ) -> Result<(), Infallible> {
         for token in self.allowed(state) {
             visit(token, [state.as_slice(), &[token]].concat());
         }
+        Ok(())
     }
 
-    fn commit(&self, state: &mut Vec<TokenId>, token: TokenId) -> Result<(), CommitError> {
+    fn commit(
+        &self,
+        state: &mut Vec<TokenId>,
+        token: TokenId,
+        (): &mut (),
+    ) -> Result<(), CommitError> {
         if token.index() >= self.num_tokens {
             return Err(CommitError::UnknownToken { token, num_tokens: self.num_tokens });
         }
@@ -95,7 +109,7 @@ impl Constraint for SequenceSet {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &Vec<TokenId>) -> bool {
-        self.sequences.contains(state)
+    fn is_accepting(&self, state: &Vec<TokenId>, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(self.sequences.contains(state))
     }
 }

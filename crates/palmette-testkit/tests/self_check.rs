@@ -1,5 +1,7 @@
 //! The oracles against each other and against deliberate mistakes: a check must be able to fail.
 
+use std::convert::Infallible;
+
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Unconstrained};
 use palmette_testkit::logits::TableLogits;
 use palmette_testkit::{SequenceSet, generate, laws, search};
@@ -40,6 +42,7 @@ struct Liar(SequenceSet, Lie);
 impl Constraint for Liar {
     type State = Vec<TokenId>;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         self.0.num_tokens()
@@ -49,14 +52,20 @@ impl Constraint for Liar {
         self.0.start()
     }
 
-    fn fill_mask(&self, state: &Self::State, (): &mut (), words: &mut [u32]) {
+    fn fill_mask(
+        &self,
+        state: &Self::State,
+        (): &mut (),
+        words: &mut [u32],
+    ) -> Result<(), Infallible> {
         let before = words.to_vec();
-        self.0.fill_mask(state, &mut (), words);
+        self.0.fill_mask(state, &mut (), words)?;
         match self.1 {
             Lie::MaskLacksAToken => words[0] &= words[0].wrapping_sub(1),
             Lie::MaskKeepsGarbage => words[0] |= before[0] & 1,
             _ => {}
         }
+        Ok(())
     }
 
     fn successors(
@@ -64,20 +73,25 @@ impl Constraint for Liar {
         state: &Self::State,
         (): &mut (),
         visit: impl FnMut(TokenId, Self::State),
-    ) {
-        self.0.successors(state, &mut (), visit);
+    ) -> Result<(), Infallible> {
+        self.0.successors(state, &mut (), visit)
     }
 
-    fn commit(&self, state: &mut Self::State, token: TokenId) -> Result<(), CommitError> {
-        self.0.commit(state, token)
+    fn commit(
+        &self,
+        state: &mut Self::State,
+        token: TokenId,
+        (): &mut (),
+    ) -> Result<(), CommitError> {
+        self.0.commit(state, token, &mut ())
     }
 
     fn rollback(&self, state: &mut Self::State, n: usize) -> Result<(), RollbackError> {
         if self.1 == Lie::RollbackDoesNothing { Ok(()) } else { self.0.rollback(state, n) }
     }
 
-    fn is_accepting(&self, state: &Self::State) -> bool {
-        self.1 != Lie::DeadEnd && self.0.is_accepting(state)
+    fn is_accepting(&self, state: &Self::State, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(self.1 != Lie::DeadEnd && self.0.is_accepting(state, &mut ())?)
     }
 }
 

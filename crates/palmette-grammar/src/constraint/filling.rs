@@ -50,23 +50,7 @@ impl<'a> MaskWork<'a> {
 }
 
 impl GrammarConstraint {
-    /// [`fill_mask`](Constraint::fill_mask) that tells of an exceeded limit; the mask then denies all.
-    ///
-    /// # Errors
-    /// When a limit of the grammar is exceeded.
-    ///
-    /// # Panics
-    /// As [`fill_mask`](Constraint::fill_mask).
-    pub fn try_fill_mask(
-        &self,
-        state: &GrammarState,
-        scratch: &mut GrammarScratch,
-        mask: &mut [u32],
-    ) -> Result<(), RecognizerError> {
-        self.fill_mask_within(state, scratch, mask, &MaskWork::unlimited())
-    }
-
-    /// [`try_fill_mask`](Self::try_fill_mask) with limits on its work. The mask is the exact one, or there is an error and it
+    /// [`fill_mask`](Constraint::fill_mask) with limits on its work. The mask is the exact one, or there is an error and it
     /// denies all.
     ///
     /// # Errors

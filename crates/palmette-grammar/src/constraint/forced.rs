@@ -53,7 +53,7 @@ impl GrammarConstraint {
         allowed.resize(mask::num_words(self.num_tokens()), 0);
         let mut run = || {
             while forced.len() < limit {
-                self.try_fill_mask(&at, scratch, &mut allowed)?;
+                self.fill_mask(&at, scratch, &mut allowed)?;
                 let mut tokens = mask::iter(&allowed);
                 let (Some(only), None) = (tokens.next(), tokens.next()) else { break };
                 let Some((position, ended)) = self.after(&at, only, &mut scratch.recognizer)?

@@ -9,7 +9,6 @@ mod frontier;
 mod history;
 mod lexeme_frontier;
 mod likely;
-mod scratches;
 mod state;
 
 use std::sync::Arc;
@@ -20,7 +19,6 @@ pub use ahead::{BackgroundCompletion, Completion, CompletionLimits, CompletionSt
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
 pub use filling::MaskWork;
-use scratches::Scratches;
 pub use state::GrammarState;
 
 use dictionary::MaskDictionary;
@@ -45,7 +43,6 @@ pub struct GrammarConstraint {
     engine: Engine,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
-    scratches: Arc<Scratches>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +62,6 @@ pub struct GrammarScratch {
     walk: WalkScratch,
     mask: Vec<u32>,
     parts: Vec<PartId>,
-    failure: Option<RecognizerError>,
 }
 
 impl GrammarConstraint {
@@ -88,7 +84,6 @@ impl GrammarConstraint {
             vocabulary,
             engine,
             dictionary: Arc::default(),
-            scratches: Arc::default(),
         }
     }
 
@@ -99,7 +94,6 @@ impl GrammarConstraint {
             vocabulary,
             engine: Engine::Walk,
             dictionary: Arc::default(),
-            scratches: Arc::default(),
         }
     }
 
@@ -161,8 +155,7 @@ impl GrammarConstraint {
             }
             Engine::Walk => 0,
         };
-        let kept = self.dictionary.statistics().bytes + self.scratches.bytes();
-        self.recognizer.bytes() + masks + kept
+        self.recognizer.bytes() + masks + self.dictionary.statistics().bytes
     }
 
     /// How large the automaton of masks has become; `None` where masks come from elsewhere.
@@ -218,6 +211,7 @@ impl GrammarConstraint {
 impl Constraint for GrammarConstraint {
     type State = GrammarState;
     type Scratch = GrammarScratch;
+    type Error = RecognizerError;
 
     fn num_tokens(&self) -> usize {
         self.vocabulary().num_tokens()
@@ -227,25 +221,13 @@ impl Constraint for GrammarConstraint {
         GrammarState::new(self.recognizer.start().cloned())
     }
 
-    /// A limit that is exceeded denies all; [`failure`](Constraint::failure) then says which.
-    fn fill_mask(&self, state: &GrammarState, scratch: &mut GrammarScratch, mask: &mut [u32]) {
-        scratch.failure = self.try_fill_mask(state, scratch, mask).err();
-    }
-
-    /// As [`fill_mask`](Constraint::fill_mask) of each; [`failure`](Constraint::failure) then tells of the first that failed.
-    fn fill_masks(&self, states: &[GrammarState], scratch: &mut GrammarScratch, masks: &mut [u32]) {
-        let words = mask::num_words(self.num_tokens());
-        assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
-        let mut failure = None;
-        for (state, row) in states.iter().zip(masks.chunks_exact_mut(words.max(1))) {
-            let failed = self.try_fill_mask(state, scratch, row).err();
-            failure = failure.or(failed);
-        }
-        scratch.failure = failure;
-    }
-
-    fn failure(&self, scratch: &GrammarScratch) -> Option<String> {
-        scratch.failure.as_ref().map(ToString::to_string)
+    fn fill_mask(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+    ) -> Result<(), RecognizerError> {
+        self.fill_mask_within(state, scratch, mask, &MaskWork::unlimited())
     }
 
     fn successors(
@@ -253,37 +235,45 @@ impl Constraint for GrammarConstraint {
         state: &GrammarState,
         scratch: &mut GrammarScratch,
         mut visit: impl FnMut(TokenId, GrammarState),
-    ) {
+    ) -> Result<(), RecognizerError> {
         let mut allowed = std::mem::take(&mut scratch.mask);
         allowed.resize(mask::num_words(self.num_tokens()), 0);
-        self.fill_mask(state, scratch, &mut allowed);
-        for token in mask::iter(&allowed) {
-            match self.after(state, token, &mut scratch.recognizer) {
-                Ok(Some((position, ended))) => {
+        let mut run = || {
+            self.fill_mask(state, scratch, &mut allowed)?;
+            for token in mask::iter(&allowed) {
+                if let Some((position, ended)) =
+                    self.after(state, token, &mut scratch.recognizer)?
+                {
                     let mut next = state.clone();
                     next.push(position, ended);
                     visit(token, next);
                 }
-                Ok(None) => {}
-                Err(error) => scratch.failure = Some(error),
             }
-        }
+            Ok(())
+        };
+        let result = run();
         scratch.mask = allowed;
+        result
     }
 
-    fn commit(&self, state: &mut GrammarState, token: TokenId) -> Result<(), CommitError> {
+    fn commit(
+        &self,
+        state: &mut GrammarState,
+        token: TokenId,
+        scratch: &mut GrammarScratch,
+    ) -> Result<(), CommitError<RecognizerError>> {
         let num_tokens = self.num_tokens();
         if token.index() >= num_tokens {
             return Err(CommitError::UnknownToken { token, num_tokens });
         }
         let position = state.num_commits();
-        match self.scratches.lend(|scratch| self.after(state, token, scratch)) {
+        match self.after(state, token, &mut scratch.recognizer) {
             Ok(Some((next, ended))) => {
                 state.push(next, ended);
                 Ok(())
             }
             Ok(None) => Err(CommitError::NotAllowed { token, position }),
-            Err(error) => Err(CommitError::Failed { token, position, why: error.to_string() }),
+            Err(error) => Err(CommitError::Failed { token, position, error }),
         }
     }
 
@@ -291,12 +281,16 @@ impl Constraint for GrammarConstraint {
         state.pop(num_tokens)
     }
 
-    fn is_accepting(&self, state: &GrammarState) -> bool {
-        state.ended()
-            || state.position().is_some_and(|position| {
-                let accepting = |scratch: &mut _| self.recognizer.is_accepting(position, scratch);
-                self.scratches.lend(accepting).unwrap_or(false)
-            })
+    fn is_accepting(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+    ) -> Result<bool, RecognizerError> {
+        match state.position() {
+            _ if state.ended() => Ok(true),
+            None => Ok(false),
+            Some(position) => self.recognizer.is_accepting(position, &mut scratch.recognizer),
+        }
     }
 }
 

@@ -1,0 +1,121 @@
+//! The one driver of every search: policy and backend step by step, with a control that may end it.
+
+use std::ops::ControlFlow;
+
+use palmette_core::Constraint;
+
+use crate::beam_search::BeamSearch;
+use crate::error::DecodeError;
+use crate::step::StepBackend;
+
+/// A part of a search, reported when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// The backend read the prompt.
+    Prefill,
+    /// The backend read one more token of every beam.
+    Decode,
+    /// Beams moved on and their masks were made.
+    Mask,
+    /// The best extensions of all beams were chosen.
+    TopK,
+}
+
+/// What a caller hears of a search while it runs: it is called when a stage ends, and ends the search by
+/// [`ControlFlow::Break`]. A flag, a deadline by the caller's own clock and timings all fit here.
+pub type Control<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
+
+impl<C: Constraint + ?Sized> BeamSearch<C> {
+    /// Runs to the end; [`results`](Self::results) then gives what was found.
+    ///
+    /// # Errors
+    /// A [`DecodeError`], or the backend's own error.
+    pub fn run<B: StepBackend>(&mut self, constraint: &C, backend: &mut B) -> Result<(), B::Error> {
+        self.run_controlled(constraint, backend, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// [`run`](Self::run) under a control.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and [`DecodeError::Cancelled`] where the control broke off.
+    pub fn run_controlled<B: StepBackend>(
+        &mut self,
+        constraint: &C,
+        backend: &mut B,
+        control: &mut Control<'_>,
+    ) -> Result<(), B::Error> {
+        self.start(constraint)?;
+        self.finish(constraint, backend, control, Stage::Prefill)
+    }
+
+    /// Searches with `probe`, usually much narrower, then with this search above the probe's `k`-th score. Its first `k`
+    /// results are to the bit those that it has without a probe; below the probe's `k`-th score there are none.
+    ///
+    /// Scores only fall, so a hypothesis below that score leads to no result above it. How many hypotheses are above
+    /// depends on the model, not on the width: each step's probabilities sum to 1, so at most `1 / p` reach `p`. It
+    /// happens that a probe follows a hypothesis to the end which a wide search loses on the way to others that end
+    /// badly, and that the wide search has fewer than `k` results above the floor; then it runs again without one.
+    ///
+    /// Best-first beam search (Meister, Vieira, Cotterell, TACL 2020) rests on scores that only fall too. It reads the best
+    /// hypothesis next; here a step's are read together, as a model wants them.
+    ///
+    /// # Errors
+    /// As [`run_controlled`](Self::run_controlled).
+    pub fn run_after_probe<B: StepBackend>(
+        &mut self,
+        probe: &mut Self,
+        constraint: &C,
+        k: usize,
+        backend: &mut B,
+        control: &mut Control<'_>,
+    ) -> Result<(), B::Error> {
+        probe.run_controlled(constraint, backend, control)?;
+        // The prompt is read: what comes first of another search is a decode step of this one.
+        let kth = k.checked_sub(1).and_then(|before| probe.results().nth(before));
+        if let Some(floor) = kth.map(|kth| kth.score) {
+            self.start_above(floor, constraint)?;
+            self.finish(constraint, backend, control, Stage::Decode)?;
+            if self.results().len() >= k {
+                return Ok(());
+            }
+        }
+        self.start(constraint)?;
+        self.finish(constraint, backend, control, Stage::Decode)
+    }
+
+    /// Takes a started search to its end. Every search of this library passes here.
+    fn finish<B: StepBackend>(
+        &mut self,
+        constraint: &C,
+        backend: &mut B,
+        control: &mut Control<'_>,
+        first_pass: Stage,
+    ) -> Result<(), B::Error> {
+        let (model, constrained) = (backend.num_tokens(), constraint.num_tokens());
+        if model != constrained {
+            return Err(DecodeError::VocabularyMismatch { model, constraint: constrained }.into());
+        }
+        let mut best = self.take_extensions();
+        let mut report = |stage, step| match control(stage) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(DecodeError::Cancelled { step }),
+        };
+        let mut run = || {
+            report(Stage::Mask, 0)?;
+            while self.is_live() {
+                let step = self.step();
+                let index = step.index;
+                backend.compute(&step)?;
+                report(if index == 0 { first_pass } else { Stage::Decode }, index)?;
+                backend.select(&step, &mut best)?;
+                report(Stage::TopK, index)?;
+                self.expand(constraint, &best)?;
+                report(Stage::Mask, index)?;
+            }
+            Ok(())
+        };
+        let ended = run();
+        self.keep_extensions(best);
+        ended
+    }
+}
