@@ -228,7 +228,7 @@ mod tests {
         let mut cache = PromptKeyValues::new(SHAPE, 1, tokens).unwrap();
         let block = tokens.next_multiple_of(16);
         let places = cache.blocks_mut(0, block).next().expect("one block");
-        store_block(&SHAPE, key_values, places);
+        store_block(&SHAPE, key_values, 0, places);
         cache
     }
 

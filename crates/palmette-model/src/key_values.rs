@@ -56,6 +56,14 @@ impl PromptKeyValues {
         keys.chunks_mut(key_block).zip(values.chunks_mut(value_block))
     }
 
+    /// One layer's keys and values, to be stored into.
+    pub(crate) fn layer_mut(&mut self, layer: usize) -> (&mut [PanelRow], &mut [PanelRow]) {
+        let (keys, values) =
+            (key_rows(&self.shape, self.max_tokens), value_rows(&self.shape, self.max_tokens));
+        let keys = &mut self.keys[layer * keys..(layer + 1) * keys];
+        (keys, &mut self.values[layer * values..(layer + 1) * values])
+    }
+
     pub(crate) fn layer(&self, layer: usize) -> PromptPart<'_> {
         let (keys, values) =
             (key_rows(&self.shape, self.max_tokens), value_rows(&self.shape, self.max_tokens));
@@ -77,15 +85,16 @@ pub(crate) fn value_rows(shape: &HeadShape, tokens: usize) -> usize {
     tokens * shape.key_heads * shape.head_dim.div_ceil(PANEL)
 }
 
-/// Stores rows of `[2, G, C]`, keys before values, into a block of the caches, from its beginning.
+/// Stores rows of `[2, G, C]`, keys before values, into a block of the caches, from its token `first` on.
 pub(crate) fn store_block(
     shape: &HeadShape,
     key_values: &[f32],
+    first: usize,
     (keys, values): (&mut [PanelRow], &mut [PanelRow]),
 ) {
     let (width, c) = (shape.key_value_width(), shape.head_dim);
     let value_panels = c.div_ceil(PANEL);
-    for (token, row) in key_values.chunks_exact(2 * width).enumerate() {
+    for (token, row) in (first..).zip(key_values.chunks_exact(2 * width)) {
         let (key, value) = row.split_at(width);
         let panel = &mut keys[token / PANEL * width..][..width];
         panel.iter_mut().zip(key).for_each(|(places, &key)| places[token % PANEL] = key);

@@ -1,6 +1,7 @@
 //! One sequence and its beams through a model: the caches and buffers, planned once.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use palmette_core::TokenId;
 use palmette_decode::{DecodeError, LogitsSource};
@@ -126,8 +127,8 @@ fn described(bytes: Option<usize>) -> String {
 /// Rows are computed in blocks, and blocks shared among threads where the work is worth it. A row's bits depend neither
 /// on the rows beside it nor on the threads. With one thread no request allocates.
 #[derive(Debug)]
-pub struct Session<'m> {
-    model: &'m Model,
+pub struct Session {
+    model: Arc<Model>,
     options: SessionOptions,
     prompt: Vec<TokenId>,
     prompt_cache: PromptKeyValues,
@@ -149,13 +150,13 @@ pub struct Session<'m> {
     passes: usize,
 }
 
-impl<'m> Session<'m> {
+impl Session {
     /// Plans and allocates everything a request will need.
     ///
     /// # Errors
     /// When prompt and passes together exceed the model's positions, or the plan needs more memory
     /// than there is.
-    pub fn new(model: &'m Model, options: SessionOptions) -> Result<Self, SessionError> {
+    pub fn new(model: &Arc<Model>, options: SessionOptions) -> Result<Self, SessionError> {
         Self::planned(model, &Plan::even(options))
     }
 
@@ -165,7 +166,7 @@ impl<'m> Session<'m> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn of_passes(
-        model: &'m Model,
+        model: &Arc<Model>,
         max_prompt_tokens: usize,
         beams: &[usize],
         threads: usize,
@@ -173,7 +174,7 @@ impl<'m> Session<'m> {
         Self::planned(model, &Plan::of_passes(max_prompt_tokens, beams, threads))
     }
 
-    fn planned(model: &'m Model, plan: &Plan<'_>) -> Result<Self, SessionError> {
+    fn planned(model: &Arc<Model>, plan: &Plan<'_>) -> Result<Self, SessionError> {
         let planned = planned_bytes(&model.config, plan)?;
         Self::allocate(model, plan, &planned)
             .ok_or_else(|| plan_too_large(&plan.options, Some(planned.total())))
@@ -204,7 +205,7 @@ impl<'m> Session<'m> {
     }
 
     /// `None` where there is not the memory for it.
-    fn allocate(model: &'m Model, plan: &Plan<'_>, planned: &PlannedBytes) -> Option<Self> {
+    fn allocate(model: &Arc<Model>, plan: &Plan<'_>, planned: &PlannedBytes) -> Option<Self> {
         let options = plan.options;
         // The whole at once, given back at once: a system that hands out memory lazily refuses one
         // request beyond all it has, but not the same in parts. The optimiser would leave out an
@@ -225,7 +226,7 @@ impl<'m> Session<'m> {
         let score_places = QUERY_ROWS.min(block) * positions;
         let workspace = |_| Workspace::new(config, block, score_places);
         Some(Self {
-            model,
+            model: Arc::clone(model),
             options,
             prompt,
             prompt_cache: PromptKeyValues::new(shape, layers, prompt_tokens)?,
@@ -279,7 +280,7 @@ impl<'m> Session<'m> {
     /// When no prompt has been set.
     pub fn all_prompt_logits(&mut self) -> Result<Vec<f32>, SessionError> {
         self.prefill(&[], self.prompt.len())?;
-        let (model, rows) = (self.model, self.prompt.len());
+        let (model, rows) = (&*self.model, self.prompt.len());
         let (d, vocab) = (model.config.hidden_size, model.config.vocab_size);
         let mut logits = vec![0.0; rows * vocab];
         let blocks = self.hidden[..rows * d].chunks(MAX_BLOCK_ROWS * d);
@@ -316,8 +317,47 @@ impl<'m> Session<'m> {
         self.passes = 0;
         self.num_rows = 1;
         let logits = &mut self.logits[..columns.len()];
-        self.workspaces[0].logits(self.model, &self.after_prompt, columns, logits);
+        self.workspaces[0].logits(&self.model, &self.after_prompt, columns, logits);
         Ok(logits)
+    }
+
+    /// Reads more tokens after a prompt that has been read: to the bit what reading all at once gives, since a row's
+    /// bits do not depend on those beside it. Text grows so, one token or a stretch of forced ones at a time.
+    ///
+    /// PERF: on the caller's thread alone; stretches are short.
+    ///
+    /// # Errors
+    /// When the prompt has had no pass, a token is unknown, or the plan ends before them; the prompt is as it was.
+    fn extend_prompt(&mut self, tokens: &[TokenId]) -> Result<(), SessionError> {
+        if !self.prompt_read {
+            return Err(SessionError::NoPass);
+        }
+        self.check_tokens(tokens)?;
+        let (read, max) = (self.prompt.len(), self.options.max_prompt_tokens);
+        if read + tokens.len() > max {
+            return Err(SessionError::PromptTooLong { tokens: read + tokens.len(), max });
+        }
+        let (model, config) = (&*self.model, &self.model.config);
+        let (d, shape) = (config.hidden_size, HeadShape::of(config));
+        let workspace = &mut self.workspaces[0];
+        for tokens in tokens.chunks(MAX_BLOCK_ROWS) {
+            let first = self.prompt.len();
+            self.prompt.extend_from_slice(tokens);
+            let hidden = &mut self.hidden[..tokens.len() * d];
+            for (row, &token) in hidden.chunks_exact_mut(d).zip(tokens) {
+                model.weights.embed(token, row);
+            }
+            let positions = Positions { rope: &self.rope, first, advance: 1 };
+            for (index, layer) in model.weights.layers.iter().enumerate() {
+                let key_values =
+                    workspace.project_keys_and_values(config, layer, positions, hidden);
+                store_block(&shape, key_values, first, self.prompt_cache.layer_mut(index));
+                let cache = self.prompt_cache.layer(index);
+                workspace.finish_prompt_layer(config, layer, positions, cache, hidden);
+            }
+            self.after_prompt.copy_from_slice(&hidden[(tokens.len() - 1) * d..]);
+        }
+        Ok(())
     }
 
     /// The logits of some tokens after one more token per beam, `[beams, columns]`, as
@@ -413,7 +453,7 @@ impl<'m> Session<'m> {
         if self.prompt.is_empty() {
             return Err(SessionError::NoPrompt);
         }
-        let (model, config) = (self.model, &self.model.config);
+        let (model, config) = (&*self.model, &self.model.config);
         let d = config.hidden_size;
         let rows = self.prompt.len() + placeholders.len() / d;
         let threads = self.threads_for(rows);
@@ -434,7 +474,7 @@ impl<'m> Session<'m> {
                 let positions = at(place * block);
                 let key_values =
                     workspace.project_keys_and_values(config, layer, positions, hidden);
-                store_block(&shape, key_values, cache);
+                store_block(&shape, key_values, 0, cache);
             });
             let cache = self.prompt_cache.layer(index);
             // Few enough for one block, or all.
@@ -454,7 +494,7 @@ impl<'m> Session<'m> {
     /// Runs one token of every beam through all layers. Beams do not look at each other's newest tokens, so that a block
     /// goes from its embeddings to its logits without waiting for others.
     fn decode(&mut self, tokens: &[TokenId], columns: Range<usize>) {
-        let (model, config) = (self.model, &self.model.config);
+        let (model, config) = (&*self.model, &self.model.config);
         let (rows, d) = (tokens.len(), config.hidden_size);
         let threads = self.threads_for(rows);
         let block = block_rows(rows, threads);
@@ -519,7 +559,7 @@ fn plan_too_large(options: &SessionOptions, bytes: Option<usize>) -> SessionErro
     SessionError::PlanTooLarge { prompt, beams, bytes }
 }
 
-impl LogitsSource for Session<'_> {
+impl LogitsSource for Session {
     type Error = SessionError;
 
     fn num_tokens(&self) -> usize {
@@ -527,11 +567,29 @@ impl LogitsSource for Session<'_> {
     }
 
     fn prompt_logits(&mut self) -> Result<&[f32], SessionError> {
-        self.prompt_logits_of(0..self.model.config.vocab_size)
+        let all = 0..self.model.config.vocab_size;
+        match self.prompt_read {
+            true => self.prompt_logits_again(all),
+            false => self.prompt_logits_of(all),
+        }
     }
 
     fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], SessionError> {
         self.next_logits_of(parents, tokens, 0..self.model.config.vocab_size)
+    }
+
+    /// One pass, whatever the number of tokens, as long as there was no decode pass since the prompt; the tokens then
+    /// count as the prompt's.
+    fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], SessionError> {
+        if self.passes == 0 {
+            self.extend_prompt(tokens)?;
+            return self.prompt_logits_again(0..self.model.config.vocab_size);
+        }
+        let (last, before) = tokens.split_last().expect("at least one token");
+        for token in before {
+            self.next_logits(&[0], &[*token])?;
+        }
+        self.next_logits(&[0], &[*last])
     }
 }
 
@@ -545,7 +603,7 @@ mod tests {
     #[test]
     fn planned_bytes_are_those_taken() {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tied_f32");
-        let model = Model::load(&dir).unwrap();
+        let model = Arc::new(Model::load(&dir).unwrap());
         let plans = [(64, 8, 4, 1), (3, 40, 1, 2), (1, 1, 0, 9), (100, 0, 0, 3), (0, 5, 2, 0)];
         for (prompt, beams, passes, threads) in plans {
             let options = SessionOptions {
@@ -572,7 +630,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_planned(planned: PlannedBytes, session: &Session<'_>) {
+    fn check_planned(planned: PlannedBytes, session: &Session) {
         let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>();
         let (activations, scores): (Vec<usize>, Vec<usize>) =
             session.workspaces.iter().map(Workspace::bytes).unzip();

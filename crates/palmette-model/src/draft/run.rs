@@ -1,5 +1,7 @@
 //! A search's rows through the head, level by level.
 
+use std::sync::Arc;
+
 use palmette_core::TokenId;
 use palmette_decode::exp;
 use pulp::{Arch, Simd, WithSimd};
@@ -14,8 +16,8 @@ use crate::session::{Session, SessionError};
 /// Rows are beams, as a [`LogitsSource`](palmette_decode::LogitsSource) has them. A row's bits depend neither on the
 /// rows beside it nor on the threads. Memory: `4 B (3 D + codes)` bytes, B rows, and the states of a prompt.
 #[derive(Debug)]
-pub struct DraftRun<'h> {
-    head: &'h DraftHead,
+pub struct DraftRun {
+    head: Arc<DraftHead>,
     max_beams: usize,
     threads: usize,
     /// h₀ and, where the form has placeholders, h₁ … h_L: `[1 + L, D]`
@@ -33,13 +35,13 @@ pub struct DraftRun<'h> {
     rows: usize,
 }
 
-impl<'h> DraftRun<'h> {
+impl DraftRun {
     /// Buffers for searches of at most `max_beams` rows, on at most `threads` rayon workers.
-    pub fn new(head: &'h DraftHead, max_beams: usize, threads: usize) -> Self {
+    pub fn new(head: &Arc<DraftHead>, max_beams: usize, threads: usize) -> Self {
         let (d, rows) = (head.width, max_beams.max(1));
         let codes = head.shape.levels.iter().map(|&(_, codes)| codes).max().unwrap_or(0);
         Self {
-            head,
+            head: Arc::clone(head),
             max_beams: rows,
             threads: threads.max(1),
             hidden: vec![0.0; (1 + head.num_placeholders()) * d],
@@ -59,8 +61,8 @@ impl<'h> DraftRun<'h> {
     ///
     /// # Panics
     /// When the head was made for a model of another width.
-    pub fn begin(&mut self, session: &mut Session<'_>) -> Result<&[f32], SessionError> {
-        session.draft_states(self.head, &mut self.hidden)?;
+    pub fn begin(&mut self, session: &mut Session) -> Result<&[f32], SessionError> {
+        session.draft_states(&self.head, &mut self.hidden)?;
         let d = self.head.width;
         self.states[..d].copy_from_slice(&self.hidden[..d]);
         (self.level, self.rows) = (0, 1);
@@ -85,7 +87,7 @@ impl<'h> DraftRun<'h> {
     }
 
     fn compute(&mut self, parents: &[u32], tokens: &[TokenId]) -> &[f32] {
-        let (head, level, rows, d) = (self.head, self.level, self.rows, self.head.width);
+        let (head, level, rows, d) = (&*self.head, self.level, self.rows, self.head.width);
         let codes = head.shape.levels[level].1 as usize;
         let operations = (head.operations_of_row(level) as usize).saturating_mul(rows);
         let threads = worthwhile_threads(operations, self.threads);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use palmette_core::TokenId;
 use palmette_model::draft::{
@@ -17,8 +18,8 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tied_f32")
 }
 
-fn model() -> Model {
-    Model::load(&fixture()).expect("a committed fixture")
+fn model() -> Arc<Model> {
+    Arc::new(Model::load(&fixture()).expect("a committed fixture"))
 }
 
 /// Three levels of different sizes, so that none can be taken for another.
@@ -74,12 +75,13 @@ fn file(form: &str, tensors: &Tensors) -> Vec<u8> {
     safetensors::serialize(views, Some(metadata)).unwrap()
 }
 
-fn load(form: DraftForm, tensors: &Tensors, model: &Model) -> DraftHead {
+fn load(form: DraftForm, tensors: &Tensors, model: &Model) -> Arc<DraftHead> {
     let bytes = file(&serde_json::to_string(&form).unwrap(), tensors);
-    DraftHead::from_bytes(Path::new("draft.safetensors"), bytes, model, shape()).unwrap()
+    let head = DraftHead::from_bytes(Path::new("draft.safetensors"), bytes, model, shape());
+    Arc::new(head.unwrap())
 }
 
-fn session(model: &Model) -> Session<'_> {
+fn session(model: &Arc<Model>) -> Session {
     let options = SessionOptions {
         max_prompt_tokens: PROMPT.len() + 3,
         max_beams: 0,
@@ -219,9 +221,9 @@ fn placeholders_are_rows_of_the_prompt() {
 fn rows_do_not_depend_on_neighbours_or_threads() {
     // Wide enough that the rows are worth several threads.
     let config = ModelConfig { hidden_size: 128, ..model().config().clone() };
-    let model = Model::random(config, 3).unwrap();
+    let model = Arc::new(Model::random(config, 3).unwrap());
     let form = DraftForm::default();
-    let head = DraftHead::random(form, &model, shape(), 4).unwrap();
+    let head = Arc::new(DraftHead::random(form, &model, shape(), 4).unwrap());
     let rows = 700;
     let tokens: Vec<TokenId> = (0..rows).map(|row| TokenId(2 + row % 20)).collect();
     let all = |threads: usize| {

@@ -1,6 +1,7 @@
 //! Logits against Hugging Face `transformers`: fixtures made by `fixtures/make_fixtures.py`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
@@ -37,13 +38,14 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-fn load(name: &str) -> (Model, Reference) {
+fn load(name: &str) -> (Arc<Model>, Reference) {
     let dir = fixture(name);
     let reference = std::fs::read(dir.join("reference.json")).expect("a committed fixture");
-    (Model::load(&dir).expect("a sound model"), serde_json::from_slice(&reference).expect("JSON"))
+    let model = Model::load(&dir).expect("a sound model");
+    (Arc::new(model), serde_json::from_slice(&reference).expect("JSON"))
 }
 
-fn session(model: &Model, threads: usize) -> Session<'_> {
+fn session(model: &Arc<Model>, threads: usize) -> Session {
     let options =
         SessionOptions { max_prompt_tokens: 64, max_beams: 8, max_decode_passes: 4, threads };
     Session::new(model, options).expect("within the model's positions")
@@ -82,7 +84,7 @@ fn check(name: &str) {
 
 /// All continuations as beams of one search, forking from the prompt.
 #[track_caller]
-fn check_incremental(session: &mut Session<'_>, case: &IncrementalCase, name: &str) {
+fn check_incremental(session: &mut Session, case: &IncrementalCase, name: &str) {
     let vocab = session.num_tokens();
     session.set_prompt(&tokens(&case.prompt)).unwrap();
     check_close(session.prompt_logits().unwrap(), &case.prompt_logits, name);
@@ -275,14 +277,14 @@ fn a_plan_beyond_memory_is_an_error_with_its_bytes() {
 }
 
 /// Copies a fixture, lets `change` at it, and loads the copy.
-fn load_changed(name: &str, change: impl Fn(&Path)) -> Result<Model, LoadError> {
+fn load_changed(name: &str, change: impl Fn(&Path)) -> Result<Arc<Model>, LoadError> {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(fixture(name)).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
     }
     change(dir.path());
-    Model::load(dir.path())
+    Model::load(dir.path()).map(Arc::new)
 }
 
 /// What loading says of a copy that is unsound.
@@ -367,7 +369,7 @@ fn huge_sizes_are_not_believed() {
 
     // Positions take memory where they are planned, and only there.
     let (model, same) = (change("max_position_embeddings").unwrap(), load("tied_f32").0);
-    let logits = |model: &Model| {
+    let logits = |model: &Arc<Model>| {
         let mut session = session(model, 1);
         session.set_prompt(&tokens(&[3, 1, 4, 1, 5])).unwrap();
         session.prompt_logits().unwrap().to_vec()

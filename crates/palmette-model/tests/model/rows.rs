@@ -5,6 +5,7 @@ use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
 use palmette_model::{Model, ModelConfig, Session, SessionError, SessionOptions, WeightFormat};
 use palmette_testkit::allocations::{Counting, allocations};
+use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -12,7 +13,7 @@ static ALLOCATOR: Counting = Counting;
 const BEAMS: usize = 130;
 
 /// Large enough that passes are worth several threads; with weights of either format.
-fn models() -> [Model; 2] {
+fn models() -> [Arc<Model>; 2] {
     let config = ModelConfig {
         vocab_size: 200,
         hidden_size: 128,
@@ -27,10 +28,10 @@ fn models() -> [Model; 2] {
         tie_word_embeddings: true,
     };
     let model = Model::random(config, 5).unwrap();
-    [model.clone(), model.with_weights(WeightFormat::Int8)]
+    [Arc::new(model.clone()), Arc::new(model.with_weights(WeightFormat::Int8))]
 }
 
-fn session(model: &Model, threads: usize) -> Session<'_> {
+fn session(model: &Arc<Model>, threads: usize) -> Session {
     let options =
         SessionOptions { max_prompt_tokens: 180, max_beams: BEAMS, max_decode_passes: 2, threads };
     Session::new(model, options).unwrap()
@@ -54,7 +55,7 @@ fn bits(logits: &[f32]) -> Vec<u32> {
 }
 
 /// The prompt's row, then those of both passes.
-fn whole(session: &mut Session<'_>, tokens: usize) -> Vec<Vec<u32>> {
+fn whole(session: &mut Session, tokens: usize) -> Vec<Vec<u32>> {
     session.set_prompt(&prompt(tokens)).unwrap();
     let first = bits(session.prompt_logits().unwrap());
     let rest = passes().map(|(parents, next)| bits(session.next_logits(&parents, &next).unwrap()));
@@ -127,11 +128,56 @@ fn some_columns_are_those_of_the_whole() {
     }
 }
 
+/// Text grows by one token or by several at a time; what is read is the same to the bit as all at once.
+#[test]
+fn appended_tokens_are_read_as_if_they_had_been_in_the_prompt() {
+    for model in models() {
+        let text = prompt(150);
+        for (threads, stretches) in [(1, &[1, 1, 15, 2, 30][..]), (3, &[17, 3, 1])] {
+            let mut grown = session(&model, threads);
+            assert_eq!(grown.append(&text[..1]).unwrap_err(), SessionError::NoPass);
+            grown.set_prompt(&text[..20]).unwrap();
+            let mut read = 20;
+            grown.prompt_logits().unwrap();
+            for &stretch in stretches {
+                let logits = bits(grown.append(&text[read..read + stretch]).unwrap());
+                read += stretch;
+                let mut whole = session(&model, threads);
+                whole.set_prompt(&text[..read]).unwrap();
+                assert_eq!(logits, bits(whole.prompt_logits().unwrap()), "{read} tokens");
+            }
+            // Beams go on from there, and from then on one token is a pass.
+            let passes = [TokenId(5), TokenId(6)];
+            let mut whole = session(&model, threads);
+            whole.set_prompt(&text[..read]).unwrap();
+            whole.prompt_logits().unwrap();
+            let want = bits(whole.append(&[passes[0], passes[1], TokenId(7)]).unwrap());
+            let fork = bits(grown.next_logits(&[0, 0], &passes).unwrap());
+            assert_eq!(fork.len(), 2 * model.config().vocab_size);
+            let mut longer = session(&model, threads);
+            let all = [&text[..read], &passes, &[TokenId(7)]].concat();
+            longer.set_prompt(&all).unwrap();
+            assert_eq!(bits(longer.prompt_logits().unwrap()), want);
+            let error = grown.append(&[TokenId(1); 3]).unwrap_err();
+            assert_eq!(error, SessionError::TooManyPasses { pass: 3, max: 2 });
+        }
+        let mut full = session(&model, 1);
+        full.set_prompt(&prompt(179)).unwrap();
+        full.prompt_logits().unwrap();
+        let (tokens, max) = (181, 180);
+        let error = SessionError::PromptTooLong { tokens, max };
+        assert_eq!(full.append(&[TokenId(1); 2]).unwrap_err(), error);
+        let unknown = SessionError::UnknownToken { token: TokenId(200), vocab_size: 200 };
+        assert_eq!(full.append(&[TokenId(200)]).unwrap_err(), unknown);
+        full.append(&[TokenId(1)]).unwrap();
+    }
+}
+
 /// Rounding moves logits a little, and something.
 #[test]
 fn rounded_weights_give_logits_near_those_in_full() {
     let [full, rounded] = models();
-    let logits = |model: &Model| -> Vec<f32> {
+    let logits = |model: &Arc<Model>| -> Vec<f32> {
         let rows = whole(&mut session(model, 1), 90);
         rows.into_iter().flatten().map(f32::from_bits).collect()
     };
