@@ -113,14 +113,14 @@ impl CodeTokens {
 
 /// The semantic IDs of a catalog's items, or of some of them, as sequences of a model's tokens.
 ///
-/// Cheap to clone but for the tokens; each request may have a set of items of its own
+/// Cheap to clone; each request may have a set of items of its own
 /// ([`with_items`](Self::with_items)), and share the catalog with all others.
 #[derive(Clone, Debug)]
 pub struct CatalogConstraint {
     catalog: Arc<Catalog>,
-    tokens: CodeTokens,
+    tokens: Arc<CodeTokens>,
     /// First token of each level.
-    first_tokens: Vec<u32>,
+    first_tokens: Arc<[u32]>,
     items: Option<Arc<ItemSet>>,
 }
 
@@ -132,7 +132,11 @@ impl CatalogConstraint {
     ///
     /// # Errors
     /// When the catalog has a level or a code without a token: such items could never be spelled.
-    pub fn new(catalog: Arc<Catalog>, tokens: CodeTokens) -> Result<Self, TokensError> {
+    pub fn new(
+        catalog: Arc<Catalog>,
+        tokens: impl Into<Arc<CodeTokens>>,
+    ) -> Result<Self, TokensError> {
+        let tokens = tokens.into();
         let (longest, model) = (catalog.num_levels(), tokens.levels.len());
         if longest > model {
             return Err(TokensError::TooManyLevels { catalog: longest, model });
@@ -176,7 +180,7 @@ impl CatalogConstraint {
     }
 
     /// The model's tokens.
-    pub fn tokens(&self) -> &CodeTokens {
+    pub fn tokens(&self) -> &Arc<CodeTokens> {
         &self.tokens
     }
 

@@ -1,5 +1,6 @@
 //! The policy of a beam search: live hypotheses, their masks, and the pool of results.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 
 use palmette_core::{CommitAllError, Constraint, TokenId, mask};
@@ -43,7 +44,6 @@ pub struct Hypothesis<'a, S> {
 /// `16 · W · N` bytes, and `4 W` states: live ones, those of the next step, and up to two widths of
 /// results. After the first search over a vocabulary no
 /// step allocates unless cloning a state does.
-#[derive(Debug)]
 pub struct BeamSearch<C: Constraint + ?Sized> {
     schedule: Schedule,
     scratch: C::Scratch,
@@ -311,6 +311,17 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             score: entry.score,
             state: &entry.state,
         })
+    }
+}
+
+impl<C: Constraint + ?Sized> fmt::Debug for BeamSearch<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BeamSearch")
+            .field("widths", &self.schedule.widths)
+            .field("step", &self.step)
+            .field("live", &self.live.scores.len())
+            .field("results", &self.results.entries.len())
+            .finish_non_exhaustive()
     }
 }
 

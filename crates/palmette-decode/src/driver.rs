@@ -25,13 +25,18 @@ pub enum Stage {
 /// [`ControlFlow::Break`]. A flag, a deadline by the caller's own clock and timings all fit here.
 pub type Control<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
 
+/// The control that never breaks off.
+pub fn run_on(_: Stage) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
 impl<C: Constraint + ?Sized> BeamSearch<C> {
     /// Runs to the end; [`results`](Self::results) then gives what was found.
     ///
     /// # Errors
     /// A [`DecodeError`], or the backend's own error.
     pub fn run<B: StepBackend>(&mut self, constraint: &C, backend: &mut B) -> Result<(), B::Error> {
-        self.run_controlled(constraint, backend, &mut |_| ControlFlow::Continue(()))
+        self.run_controlled(constraint, backend, &mut run_on)
     }
 
     /// [`run`](Self::run) under a control.

@@ -1,5 +1,6 @@
 //! Generation of one sequence: mask, sample, commit, with forced tokens read along.
 
+use std::fmt;
 use std::ops::ControlFlow;
 
 use palmette_core::{CommitError, Constraint, TokenId, mask};
@@ -65,7 +66,6 @@ pub struct Generated {
 ///
 /// At each step the constraint's mask is filled. Where it allows one token that token is committed without a pass of the
 /// model; the source reads it with the next token that is chosen ([`LogitsSource::append`]).
-#[derive(Debug)]
 pub struct Generator<C: Constraint + ?Sized> {
     options: GenerateOptions,
     scratch: C::Scratch,
@@ -74,6 +74,15 @@ pub struct Generator<C: Constraint + ?Sized> {
     tokens: Vec<TokenId>,
     /// How many of `tokens` the source has not read.
     unread: usize,
+}
+
+impl<C: Constraint + ?Sized> fmt::Debug for Generator<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generator")
+            .field("options", &self.options)
+            .field("tokens", &self.tokens())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<C: Constraint + ?Sized> Generator<C> {

@@ -37,7 +37,7 @@ mod step;
 mod top_k;
 
 pub use beam_search::{BeamOptions, BeamSearch, Hypothesis};
-pub use driver::{Control, Stage};
+pub use driver::{Control, Stage, run_on};
 pub use error::DecodeError;
 pub use exp::exp;
 pub use generate::{Finish, GenerateOptions, Generated, Generator, NewToken};

@@ -8,7 +8,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use palmette_catalog::{CodeTokens, Item, LevelTokens};
-//! use palmette_core::Constraint;
+//! use palmette_core::{Constraint, TokenId};
 //! use palmette_live::{LiveCatalog, LiveOptions, SnapshotConstraint, Update};
 //!
 //! let dir = tempfile::tempdir()?;
@@ -26,7 +26,8 @@
 //! let first_tokens = |snapshot| -> Result<Vec<u32>, palmette_catalog::TokensError> {
 //!     let constraint = SnapshotConstraint::new(snapshot, tokens.clone())?;
 //!     let mut first = Vec::new();
-//!     constraint.successors(&constraint.start(), &mut Default::default(), |t, _| first.push(t.0));
+//!     let visit = |t: TokenId, _| first.push(t.0);
+//!     let Ok(()) = constraint.successors(&constraint.start(), &mut Default::default(), visit);
 //!     Ok(first)
 //! };
 //! assert_eq!(first_tokens(pinned)?, [0, 3]);
@@ -97,6 +98,7 @@ mod shared;
 mod snapshot;
 mod status;
 mod update;
+mod view;
 mod wal;
 mod writer;
 
@@ -110,3 +112,4 @@ pub use segment::{Segment, SegmentView};
 pub use snapshot::{ItemRef, MAX_SEGMENTS, Snapshot, SnapshotItems};
 pub use status::{KeptGeneration, LiveStatus, SegmentStatus};
 pub use update::{Applied, Update};
+pub use view::{CatalogSource, CatalogView, ViewItems};

@@ -144,6 +144,8 @@ pub struct Session {
     /// One for each thread.
     workspaces: Vec<Workspace>,
     logits: Vec<f32>,
+    /// Logits of the latest pass.
+    num_logits: usize,
     /// Rows of the latest pass; 0 before the first.
     num_rows: usize,
     /// Decode passes since the prompt.
@@ -242,6 +244,7 @@ impl Session {
             prompt_read: false,
             workspaces: (0..workspaces(&options)).map(workspace).collect::<Option<_>>()?,
             logits: zeroed(beams.max(1) * config.vocab_size)?,
+            num_logits: 0,
             num_rows: 0,
             passes: 0,
         })
@@ -268,6 +271,7 @@ impl Session {
         self.prompt.clear();
         self.prompt.extend_from_slice(tokens);
         self.prompt_read = false;
+        self.num_logits = 0;
         self.num_rows = 0;
         self.passes = 0;
         Ok(())
@@ -316,6 +320,7 @@ impl Session {
         }
         self.passes = 0;
         self.num_rows = 1;
+        self.num_logits = columns.len();
         let logits = &mut self.logits[..columns.len()];
         self.workspaces[0].logits(&self.model, &self.after_prompt, columns, logits);
         Ok(logits)
@@ -395,10 +400,27 @@ impl Session {
         self.passes = pass;
         self.num_rows = beams;
         let logits = beams * columns.len();
+        self.num_logits = logits;
         if logits > 0 {
             self.decode(tokens, columns);
         }
         Ok(&self.logits[..logits])
+    }
+
+    /// The logits of the latest pass: what [`prompt_logits_of`](Self::prompt_logits_of) or
+    /// [`next_logits_of`](Self::next_logits_of) gave.
+    pub fn logits(&self) -> &[f32] {
+        &self.logits[..self.num_logits]
+    }
+
+    /// Whether the prompt has been read, so that its logits can be had [again](Self::prompt_logits_again).
+    pub fn has_read_prompt(&self) -> bool {
+        self.prompt_read
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
     }
 
     fn check_columns(&self, columns: &Range<usize>) -> Result<(), SessionError> {

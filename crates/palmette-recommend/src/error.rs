@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use palmette_attributes::FilterError;
 use palmette_catalog::{KeysError, TokensError};
-use palmette_decode::DecodeError;
 use palmette_model::SessionError;
 
 /// A `semantic_ids.json` that cannot be used.
@@ -109,15 +109,15 @@ pub enum RecommendError {
     /// The catalog's semantic IDs cannot be verified by key.
     #[error(transparent)]
     Keys(#[from] KeysError),
+    /// The filter asks for what the catalog does not have.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// The request's control ended it.
+    #[error("the request was cancelled")]
+    Cancelled,
     /// The model failed.
     #[error(transparent)]
     Session(#[from] SessionError),
-}
-
-impl From<DecodeError> for RecommendError {
-    fn from(error: DecodeError) -> Self {
-        Self::Session(error.into())
-    }
 }
 
 // Not `#[from]`, which would make it a source too: printed chains would say it twice.

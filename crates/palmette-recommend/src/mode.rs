@@ -71,12 +71,7 @@ impl Constraint for EveryCode {
         0
     }
 
-    fn fill_mask(
-        &self,
-        state: &usize,
-        (): &mut (),
-        words: &mut [u32],
-    ) -> Result<(), Infallible> {
+    fn fill_mask(&self, state: &usize, (): &mut (), words: &mut [u32]) -> Result<(), Infallible> {
         assert_eq!(words.len(), mask::num_words(self.num_tokens), "words of a mask row");
         words.fill(0);
         let Some(at) = self.levels.get(*state) else { return Ok(()) };

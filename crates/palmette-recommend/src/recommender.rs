@@ -1,16 +1,18 @@
 //! The frozen parts of a recommender.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use palmette_catalog::{Catalog, CatalogConstraint, CatalogKeys, KeysError};
+use palmette_catalog::CodeTokens;
+use palmette_live::CatalogSource;
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
 
 use crate::error::RecommendError;
-use crate::mode::Mode;
 use crate::prompt_format::PromptFormat;
-use crate::worker::{MAX_BEAM_WIDTH, Worker, WorkerOptions, checked};
+use crate::request::MAX_BEAM_WIDTH;
+use crate::view::SpelledView;
+use crate::worker::checked;
 
 /// What a code's probability is a share of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,17 +25,21 @@ pub enum Normaliser {
     Level,
 }
 
-/// A model, the catalog it may recommend from, and the tokens that join them. Shared by reference.
+/// A model, the catalog it may recommend from, and the tokens that join them. Shared in an `Arc` by its
+/// [workers](crate::Worker).
+///
+/// The catalog is a frozen file, or a live one, of which each request sees the newest generation or the one it holds.
 #[derive(Debug)]
 pub struct Recommender {
-    model: Model,
-    constraint: CatalogConstraint,
+    model: Arc<Model>,
+    source: CatalogSource,
     format: PromptFormat,
+    tokens: Arc<CodeTokens>,
     normaliser: Normaliser,
     widths: Option<Vec<usize>>,
-    draft_head: Option<DraftHead>,
-    /// Made when first asked for.
-    keys: OnceLock<Result<CatalogKeys, KeysError>>,
+    draft_head: Option<Arc<DraftHead>>,
+    /// The view of the latest request.
+    latest: Mutex<Arc<SpelledView>>,
 }
 
 impl Recommender {
@@ -44,20 +50,14 @@ impl Recommender {
     /// catalog spells its levels by other letters, or the model's positions do not hold the longest
     /// prompt and a recommendation.
     pub fn new(
-        model: Model,
-        catalog: Arc<Catalog>,
+        model: impl Into<Arc<Model>>,
+        source: impl Into<CatalogSource>,
         format: PromptFormat,
     ) -> Result<Self, RecommendError> {
+        let (model, source) = (model.into(), source.into());
         let (needed, vocab_size) = (format.vocab_size(), model.config().vocab_size);
         if needed > vocab_size {
             return Err(RecommendError::SmallVocabulary { needed, vocab_size });
-        }
-        let spelled = catalog.level_prefixes().unwrap_or_default().iter().zip(&format.levels);
-        for (level, (catalog, model)) in spelled.enumerate() {
-            if *catalog != model.prefix {
-                let (catalog, model) = (catalog.clone(), model.prefix.clone());
-                return Err(RecommendError::OtherLevels { level, catalog, model });
-            }
         }
         let needed = format.max_prompt_tokens().saturating_add(format.levels.len());
         let max = model.config().max_position_embeddings;
@@ -65,18 +65,18 @@ impl Recommender {
             let max_history_items = format.max_history_items;
             return Err(RecommendError::HistoryTooLong { max_history_items, needed, max });
         }
-        let tokens = format.code_tokens(model.config().vocab_size)?;
-        let constraint = CatalogConstraint::new(catalog, tokens)?;
-        let (normaliser, draft_head, keys) = (Normaliser::default(), None, OnceLock::new());
-        let widths = None;
-        Ok(Self { model, constraint, format, normaliser, widths, draft_head, keys })
+        let tokens = Arc::new(format.code_tokens(model.config().vocab_size)?);
+        let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, &format)?));
+        let (normaliser, widths, draft_head) = (Normaliser::default(), None, None);
+        Ok(Self { model, source, format, tokens, normaliser, widths, draft_head, latest })
     }
 
-    /// The same with a draft head of its model, for [`Mode::Draft`].
+    /// The same with a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
     ///
     /// # Errors
     /// When the head spells other codes, or the model's positions do not hold its placeholders after the longest prompt.
-    pub fn with_draft_head(self, head: DraftHead) -> Result<Self, RecommendError> {
+    pub fn with_draft_head(self, head: impl Into<Arc<DraftHead>>) -> Result<Self, RecommendError> {
+        let head = head.into();
         let format = self.format.draft_shape();
         if *head.shape() != format {
             let (head, format) = (head.shape().levels.clone(), format.levels);
@@ -86,14 +86,28 @@ impl Recommender {
     }
 
     /// The draft head, where there is one.
-    pub fn draft_head(&self) -> Option<&DraftHead> {
+    pub fn draft_head(&self) -> Option<&Arc<DraftHead>> {
         self.draft_head.as_ref()
     }
 
-    /// The catalog's semantic IDs, to be verified whole. The first call makes them.
-    pub(crate) fn keys(&self) -> Result<&CatalogKeys, RecommendError> {
-        let keys = self.keys.get_or_init(|| CatalogKeys::new(self.catalog()));
-        keys.as_ref().map_err(|error| error.clone().into())
+    /// The catalog as it is now, spelled in the model's tokens: what a request sees that holds no other.
+    ///
+    /// Cost: a reference count; for a live catalog that has changed, some look-ups a segment.
+    ///
+    /// # Errors
+    /// When an item has come whose codes have no token.
+    pub fn view(&self) -> Result<Arc<SpelledView>, RecommendError> {
+        let now = self.source.view();
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.view().generation() != now.generation() {
+            *latest = Arc::new(SpelledView::new(now, &self.tokens, &self.format)?);
+        }
+        Ok(Arc::clone(&latest))
+    }
+
+    /// Where views come from.
+    pub fn source(&self) -> &CatalogSource {
+        &self.source
     }
 
     /// The same with scores over another whole.
@@ -103,7 +117,7 @@ impl Recommender {
     }
 
     /// The same with a beam width for each level, which takes the place of
-    /// [`beam_width`](WorkerOptions::beam_width): after level `l` a search keeps `widths[l]` hypotheses, and it finds as
+    /// [`beam_width`](crate::Request::beam_width): after level `l` a search keeps `widths[l]` hypotheses, and it finds as
     /// many semantic IDs as the last says.
     ///
     /// # Errors
@@ -146,42 +160,12 @@ impl Recommender {
     }
 
     /// The model.
-    pub fn model(&self) -> &Model {
+    pub fn model(&self) -> &Arc<Model> {
         &self.model
-    }
-
-    /// The catalog.
-    pub fn catalog(&self) -> &Arc<Catalog> {
-        self.constraint.catalog()
-    }
-
-    /// The catalog as a constraint over the model's tokens.
-    pub fn constraint(&self) -> &CatalogConstraint {
-        &self.constraint
     }
 
     /// How the model spells histories.
     pub fn format(&self) -> &PromptFormat {
         &self.format
-    }
-
-    /// Buffers for one request at a time.
-    ///
-    /// # Errors
-    /// When the beam width is 0 or too large.
-    pub fn worker(&self, options: WorkerOptions) -> Result<Worker<'_>, RecommendError> {
-        self.worker_in(Mode::Beam, options)
-    }
-
-    /// As [`worker`](Self::worker), for requests that are answered in this way.
-    ///
-    /// # Errors
-    /// As [`worker`](Self::worker), and when there is no draft head for the mode, or the catalog has no keys.
-    pub fn worker_in(
-        &self,
-        mode: Mode,
-        options: WorkerOptions,
-    ) -> Result<Worker<'_>, RecommendError> {
-        Worker::new(self, mode, options)
     }
 }

@@ -3,226 +3,292 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use palmette_catalog::CatalogConstraint;
-use palmette_catalog::index::ItemSet;
-use palmette_core::TokenId;
-use palmette_decode::BeamSearch;
+use palmette_catalog::{CatalogConstraint, CatalogState};
+use palmette_core::{Constraint, TokenId};
+use palmette_decode::{BeamSearch, Control, DecodeError, TopK};
+use palmette_live::{SnapshotConstraint, SnapshotState, ViewItems};
 use palmette_model::Session;
+use palmette_model::draft::DraftRun;
 
-use crate::draft::{Draft, state_of};
+use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
 use crate::error::RecommendError;
-use crate::mode::Mode;
+use crate::mode::{EveryCode, Mode, Verification};
 use crate::recommender::Recommender;
+use crate::request::{Candidates, History, MAX_BEAM_WIDTH, Recommendations, Recommended, Request};
+use crate::view::{SpelledView, ViewConstraint};
 
-/// Widest beam, and most recommendations of one request: caches and logits grow with it.
-pub const MAX_BEAM_WIDTH: usize = 1 << 16;
-
-/// How a worker searches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerOptions {
-    /// Hypotheses kept at each level, unless the recommender has [widths](Recommender::with_widths) of its own.
-    pub beam_width: usize,
-    /// Threads of one request; results do not depend on it.
-    pub threads: usize,
-}
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// Ranks of the items in the user's history, oldest first. May be empty.
-    pub history: &'a [u64],
-    /// How many items to recommend.
-    pub k: usize,
-    /// Whether items of the history may be recommended again.
-    pub include_seen: bool,
-    /// The items that may be recommended, a set of the recommender's catalog; `None` for all.
-    pub items: Option<&'a Arc<ItemSet>>,
-}
-
-/// An item with its score.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Recommended {
-    /// Rank in the catalog.
-    pub rank: u64,
-    /// Sum of the log-probabilities of its codes. Items that share a semantic ID share a score.
-    pub score: f32,
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recommendations {
-    /// Best first; among items that share a semantic ID, in catalog order. Fewer than asked for only
-    /// if no more items may be recommended.
-    pub items: Vec<Recommended>,
-    /// How many of the most recent items of the history the model read.
-    pub history_used: usize,
-    /// The beam width that was used: the worker's own, or `k` where that is more; of several, the last level's.
-    pub beam_width: usize,
-}
-
-/// A part of a request, reported when it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// The model read the prompt.
-    Prefill,
-    /// The model, or its draft head, read one more token of every beam.
-    Decode,
-    /// Beams moved on and their masks were made.
-    Mask,
-    /// The best extensions of all beams were chosen.
-    TopK,
-}
-
-/// Buffers of one request at a time, made once and reused; made anew only for a request that needs
-/// another beam width.
+/// Buffers of one request at a time, made once and reused; made anew only for a request of another
+/// [shape](Self::is_made_for). Owned: it lives in a struct or a pool, and moves between threads.
 #[derive(Debug)]
-pub struct Worker<'r> {
-    recommender: &'r Recommender,
-    mode: Mode,
+pub struct Worker {
+    recommender: Arc<Recommender>,
     threads: usize,
-    /// The worker's own widths, one a level.
-    widths: Vec<usize>,
-    /// The least width the buffers are planned for: 0, except after a request that needed more.
-    least: usize,
-    session: Session<'r>,
-    search: BeamSearch<CatalogConstraint>,
-    /// The narrow search before it.
-    probe: Option<BeamSearch<CatalogConstraint>>,
-    draft: Option<Draft<'r>>,
+    buffers: Option<Buffers>,
+    numbers: Vec<u64>,
     history: Vec<Vec<u32>>,
     prompt: Vec<TokenId>,
     /// Rows of the latest request's passes.
     rows: Vec<usize>,
 }
 
-impl<'r> Worker<'r> {
-    pub(crate) fn new(
-        recommender: &'r Recommender,
-        mode: Mode,
-        options: WorkerOptions,
-    ) -> Result<Self, RecommendError> {
-        let widths = recommender.level_widths(options.beam_width);
-        Self::planned(recommender, mode, widths, 0, options.threads.max(1))
+/// What a request's buffers are planned from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    mode: Mode,
+    beam_width: usize,
+    /// The least width of every level: 0, except for a request that wants more items.
+    least: usize,
+}
+
+#[derive(Debug)]
+struct Buffers {
+    shape: Shape,
+    widths: Vec<NonZeroUsize>,
+    session: Session,
+    top_k: TopK,
+    draft: Option<DraftRun>,
+    /// Each made with the first request over such a view.
+    frozen: Option<Searches<CatalogConstraint>>,
+    snapshot: Option<Searches<SnapshotConstraint>>,
+    /// A draft's search where masks do not hold it to the catalog.
+    free: Option<BeamSearch<EveryCode>>,
+    latest: Latest,
+}
+
+/// A search, and the narrow one before it where there is one.
+#[derive(Debug)]
+struct Searches<C: Constraint> {
+    wide: BeamSearch<C>,
+    probe: Option<BeamSearch<C>>,
+}
+
+/// The search that holds the latest results.
+#[derive(Clone, Copy, Debug)]
+enum Latest {
+    Frozen,
+    Snapshot,
+    Free,
+}
+
+/// A constraint whose accepting states are items.
+trait ItemConstraint: Constraint {
+    /// The numbers of the items at a state that may be recommended, in the order in which they are.
+    fn numbers_at(&self, view: &SpelledView, state: &Self::State) -> impl Iterator<Item = u64>;
+
+    /// Whether every item of the view may be recommended.
+    fn has_all_items(&self) -> bool;
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>>
+    where
+        Self: Sized;
+}
+
+impl ItemConstraint for CatalogConstraint {
+    fn numbers_at(&self, _: &SpelledView, state: &CatalogState) -> impl Iterator<Item = u64> {
+        self.items_at(state)
     }
 
-    /// With buffers for these widths, or `least` where that is more.
-    fn planned(
-        recommender: &'r Recommender,
-        mode: Mode,
-        widths: Vec<usize>,
-        least: usize,
-        threads: usize,
-    ) -> Result<Self, RecommendError> {
-        let wide = |&width: &usize| checked("beam width", width.max(least), MAX_BEAM_WIDTH);
-        let planned: Vec<NonZeroUsize> = widths.iter().map(wide).collect::<Result<_, _>>()?;
-        // Nothing is read after the last level.
-        let beams: Vec<usize> =
-            planned[..planned.len() - 1].iter().map(|width| width.get()).collect();
-        let prompt_tokens = recommender.format().max_prompt_tokens();
-        let (draft, prompt_tokens, passes) = match mode {
-            Mode::Beam | Mode::Probed(_) => (None, prompt_tokens, &beams[..]),
-            Mode::Draft(verification) => {
-                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
-                let draft = Draft::new(recommender, head, verification, &planned, threads)?;
-                (Some(draft), prompt_tokens + head.num_placeholders(), &[][..])
-            }
-        };
-        Ok(Self {
+    fn has_all_items(&self) -> bool {
+        self.items().is_none()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::Frozen;
+        &mut buffers.frozen
+    }
+}
+
+impl ItemConstraint for SnapshotConstraint {
+    fn numbers_at(&self, view: &SpelledView, state: &SnapshotState) -> impl Iterator<Item = u64> {
+        self.items_at(state).map(|at| view.view().number(at))
+    }
+
+    fn has_all_items(&self) -> bool {
+        self.items().is_none()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::Snapshot;
+        &mut buffers.snapshot
+    }
+}
+
+impl Worker {
+    /// A worker whose requests take this many rayon workers at most; results do not depend on it. Its buffers are made
+    /// with the first request.
+    pub fn new(recommender: Arc<Recommender>, threads: usize) -> Self {
+        Self {
             recommender,
-            mode,
-            threads,
-            least,
-            session: Session::of_passes(recommender.model(), prompt_tokens, passes, threads)?,
-            search: BeamSearch::with_widths(&planned),
-            probe: match mode {
-                Mode::Probed(width) if planned.iter().all(|&wide| wide > width) => {
-                    Some(BeamSearch::with_widths(&vec![width; planned.len()]))
-                }
-                _ => None,
-            },
-            widths,
-            draft,
+            threads: threads.max(1),
+            buffers: None,
+            numbers: Vec::new(),
             history: Vec::new(),
             prompt: Vec::new(),
             rows: Vec::new(),
-        })
+        }
     }
 
-    /// What `least` must be for `k` results: as wide a search at every level never finds fewer while there are as many.
-    fn least_for(&self, k: usize) -> usize {
-        if self.widths.iter().all(|&width| width >= k) { 0 } else { k }
+    /// The recommender.
+    pub fn recommender(&self) -> &Arc<Recommender> {
+        &self.recommender
     }
 
-    /// Recommends items, calling `stage_ended` after each part of the work, so that a caller with a
-    /// clock can time them.
+    /// Whether its buffers are those that a request needs: of the same mode and widths.
+    pub fn is_made_for(&self, request: &Request<'_>) -> bool {
+        self.buffers.as_ref().is_some_and(|made| made.shape == self.shape_of(request))
+    }
+
+    /// Makes the buffers for requests of this shape, so that the first of them need not.
     ///
-    /// Exact at its width but for the two free ways of [`Verification`](crate::Verification): the search is that of
+    /// # Errors
+    /// When `k` or a width is 0 or too large, there is no draft head for the mode, or not the memory.
+    pub fn prepare(&mut self, request: &Request<'_>) -> Result<(), RecommendError> {
+        checked("k", request.k, MAX_BEAM_WIDTH)?;
+        let shape = self.shape_of(request);
+        if !self.is_made_for(request) {
+            // Given back first: both together may be more than there is.
+            self.buffers = None;
+            self.buffers = Some(Buffers::new(&self.recommender, shape, self.threads)?);
+        }
+        Ok(())
+    }
+
+    fn shape_of(&self, request: &Request<'_>) -> Shape {
+        let Request { mode, beam_width, k, .. } = *request;
+        let widths = self.recommender.level_widths(beam_width);
+        // As wide a search at every level never finds fewer while there are as many.
+        let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
+        Shape { mode, beam_width, least }
+    }
+
+    /// Recommends items. `control` hears of each stage that ends, so that a caller with a clock can time them, and may
+    /// end the request between two of them.
+    ///
+    /// Exact at its width but for the two free ways of [`Verification`]: the search is that of
     /// `palmette-decode`, over the items that may be
     /// recommended and no others. What was seen is left out before the search, not after it, so there
     /// are `k` items as long as the catalog has that many to recommend.
     ///
     /// # Errors
-    /// When `k` is 0 or too large, or the model fails.
+    /// When `k` or a width is 0 or too large, the filter asks for what the catalog does not have, there is no draft head
+    /// for the mode, the model fails, or the request was cancelled.
     ///
     /// # Panics
-    /// When the history holds a rank that the catalog does not have.
+    /// When the history holds a number that the view does not have.
     pub fn recommend(
         &mut self,
         request: &Request<'_>,
-        mut stage_ended: impl FnMut(Stage),
+        control: &mut Control<'_>,
     ) -> Result<Recommendations, RecommendError> {
-        let k = checked("k", request.k, MAX_BEAM_WIDTH)?.get();
-        // Every request begins at the same widths, whatever the one before it needed.
-        let least = self.least_for(k);
-        if self.least != least {
-            let widths = self.widths.clone();
-            *self = Self::planned(self.recommender, self.mode, widths, least, self.threads)?;
-        }
-        let beam_width = self.search.widths().last().map_or(k, |width| width.get());
-        let constraint = self.constraint(request);
-        let history_used = self.search(&constraint, request.history, k, &mut stage_ended)?;
-        let items = match self.draft.as_ref().and_then(Draft::free_search) {
-            None => {
-                let ranks = |state| constraint.items_at(state);
-                let found = self.search.results();
-                let items = found.flat_map(|f| ranks(f.state).map(move |rank| (rank, f.score)));
-                items.map(|(rank, score)| Recommended { rank, score }).take(k).collect()
-            }
-            Some(free) => {
-                let found = free.results().flat_map(|found| {
-                    let state = state_of(&constraint, found.tokens);
-                    let ranks: Vec<u64> =
-                        state.iter().flat_map(|state| constraint.items_at(state)).collect();
-                    ranks.into_iter().map(move |rank| (rank, found.score))
-                });
-                found.map(|(rank, score)| Recommended { rank, score }).take(k).collect()
-            }
+        self.prepare(request)?;
+        let view = match request.view {
+            Some(view) => Arc::clone(view),
+            None => self.recommender.view()?,
         };
-        Ok(Recommendations { items, history_used, beam_width })
+        let unknown = self.read_history(request.history, &view);
+        let constraint = view.constraint(self.candidates(request, &view)?);
+        let history_used = self.write_prompt(&view)?;
+        let items = match &constraint {
+            ViewConstraint::Frozen(constraint) => self.search(constraint, &view, request, control),
+            ViewConstraint::Snapshot(constraint) => {
+                self.search(constraint, &view, request, control)
+            }
+        }?;
+        let widths = &self.buffers.as_ref().expect("prepared").widths;
+        let beam_width = widths.last().map_or(request.k, |width| width.get());
+        Ok(Recommendations { items, history_used, unknown, beam_width, view })
     }
 
-    /// What this request may return.
-    fn constraint(&self, request: &Request<'_>) -> CatalogConstraint {
-        let constraint = self.recommender.constraint();
-        let catalog = self.recommender.catalog();
-        let seen = if request.include_seen { &[] } else { request.history };
-        let items = match (request.items, seen) {
-            (None, []) => return constraint.clone(),
-            (Some(items), []) => Arc::clone(items),
-            (Some(items), seen) => Arc::new(items.without(catalog.index(), seen.iter().copied())),
-            (None, seen) => {
-                Arc::new(catalog.all_items().without(catalog.index(), seen.iter().copied()))
+    /// Puts the history's numbers into `numbers`; returns the places of ids that the view does not have.
+    fn read_history(&mut self, history: History<'_>, view: &SpelledView) -> Vec<usize> {
+        self.numbers.clear();
+        let mut unknown = Vec::new();
+        match history {
+            History::Numbers(numbers) => self.numbers.extend_from_slice(numbers),
+            History::Ids(ids) => {
+                for (place, id) in ids.iter().enumerate() {
+                    match view.view().find(id) {
+                        Some(number) => self.numbers.push(number),
+                        None => unknown.push(place),
+                    }
+                }
             }
+        }
+        unknown
+    }
+
+    /// The items that may be recommended; `None` for all.
+    fn candidates(
+        &self,
+        request: &Request<'_>,
+        view: &SpelledView,
+    ) -> Result<Option<ViewItems>, RecommendError> {
+        let of = view.view();
+        let given = match request.items {
+            Candidates::All => None,
+            Candidates::Filter(filter) => Some(of.filter(filter)?),
+            Candidates::Set(items) => Some(items.clone()),
         };
-        constraint.with_items(items)
+        let seen = if request.include_seen { &[][..] } else { &self.numbers };
+        let excluded = request.exclude.iter().filter_map(|id| of.find(id));
+        let mut denied = seen.iter().copied().chain(excluded).peekable();
+        if denied.peek().is_none() {
+            return Ok(given);
+        }
+        Ok(Some(of.without(&given.unwrap_or_else(|| of.all_items()), denied)))
+    }
+
+    /// Sets the session's prompt; returns how many items of the history it holds.
+    fn write_prompt(&mut self, view: &SpelledView) -> Result<usize, RecommendError> {
+        let format = self.recommender.format();
+        let used = self.numbers.len().min(format.max_history_items);
+        let recent = &self.numbers[self.numbers.len() - used..];
+        self.history.clear();
+        self.history.extend(recent.iter().map(|&number| view.view().codes(number)));
+        format.write_prompt(&self.history, &mut self.prompt);
+        self.buffers.as_mut().expect("prepared").session.set_prompt(&self.prompt)?;
+        Ok(used)
+    }
+
+    /// Searches after the prompt, by the request's mode.
+    fn search<C: ItemConstraint>(
+        &mut self,
+        constraint: &C,
+        view: &SpelledView,
+        request: &Request<'_>,
+        control: &mut Control<'_>,
+    ) -> Result<Vec<Recommended>, RecommendError> {
+        self.rows.clear();
+        let (recommender, rows) = (&*self.recommender, &mut self.rows);
+        let buffers = self.buffers.as_mut().expect("prepared");
+        if let Mode::Draft(Verification::Keys | Verification::None) = request.mode {
+            return buffers.draft_freely(recommender, rows, constraint, view, request, control);
+        }
+        let kept = C::searches(buffers).take();
+        let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths, request.mode));
+        let done = buffers.search(&mut searches, recommender, rows, constraint, request, control);
+        let found = searches.wide.results().flat_map(|found| {
+            let numbers = constraint.numbers_at(view, found.state);
+            numbers.map(move |number| Recommended { number, score: found.score })
+        });
+        let items = done.map(|()| found.take(request.k).collect());
+        *C::searches(buffers) = Some(searches);
+        items
     }
 
     /// The sequences that the latest request's search found, best first, as the model's tokens. After a
     /// [probe](Mode::Probed), those that are as good as its last.
     pub fn generated(&self) -> Box<dyn ExactSizeIterator<Item = &[TokenId]> + '_> {
-        match self.draft.as_ref().and_then(Draft::free_search) {
-            None => Box::new(self.search.results().map(|found| found.tokens)),
-            Some(free) => Box::new(free.results().map(|found| found.tokens)),
+        let Some(buffers) = &self.buffers else { return Box::new(std::iter::empty()) };
+        match (buffers.latest, &buffers.frozen, &buffers.snapshot, &buffers.free) {
+            (Latest::Frozen, Some(searches), ..) => {
+                Box::new(searches.wide.results().map(|found| found.tokens))
+            }
+            (Latest::Snapshot, _, Some(searches), _) => {
+                Box::new(searches.wide.results().map(|found| found.tokens))
+            }
+            (Latest::Free, .., Some(free)) => Box::new(free.results().map(|found| found.tokens)),
+            _ => Box::new(std::iter::empty()),
         }
     }
 
@@ -237,92 +303,135 @@ impl<'r> Worker<'r> {
         &self.rows
     }
 
-    /// Bytes of the key/value caches as they were taken: the prompt's and the beams' part.
+    /// Bytes of the key/value caches as they were taken: the prompt's and the beams' part. Before the first request
+    /// there are none.
     pub fn cache_bytes(&self) -> (usize, usize) {
-        self.session.cache_bytes()
+        self.buffers.as_ref().map_or((0, 0), |buffers| buffers.session.cache_bytes())
     }
+}
 
-    /// Reads the prompt and runs the search to its end, for `k` items; returns how many items the model read.
-    fn search(
-        &mut self,
-        constraint: &CatalogConstraint,
-        history: &[u64],
-        k: usize,
-        stage_ended: &mut impl FnMut(Stage),
-    ) -> Result<usize, RecommendError> {
-        let format = self.recommender.format();
-        let used = history.len().min(format.max_history_items);
-        let recent = &history[history.len() - used..];
-        self.history.clear();
-        self.history.extend(recent.iter().map(|&rank| constraint.catalog().codes(rank)));
-        format.write_prompt(&self.history, &mut self.prompt);
-        self.session.set_prompt(&self.prompt)?;
-
-        self.rows.clear();
-        let (session, rows) = (&mut self.session, &mut self.rows);
-        if let Some(draft) = &mut self.draft {
-            draft.search(
-                self.recommender,
-                session,
-                &mut self.search,
-                constraint,
-                rows,
-                stage_ended,
-            )?;
-            return Ok(used);
-        }
-        let mut steps = Steps { recommender: self.recommender, session, rows, stage_ended };
-        match self.probe.as_mut().filter(|probe| k <= probe.widths()[0].get()) {
-            Some(probe) => self
-                .search
-                .run_after_probe(probe, constraint, k, |search| steps.finish(search, constraint))?,
-            None => {
-                self.search.start(constraint)?;
-                steps.finish(&mut self.search, constraint)?;
+impl<C: Constraint> Searches<C> {
+    fn new(widths: &[NonZeroUsize], mode: Mode) -> Self {
+        let probe = match mode {
+            Mode::Probed(width) if widths.iter().all(|&wide| wide > width) => {
+                Some(BeamSearch::with_widths(&vec![width; widths.len()]))
             }
-        }
-        Ok(used)
+            _ => None,
+        };
+        Self { wide: BeamSearch::with_widths(widths), probe }
     }
 }
 
-/// A search's steps over the decoder.
-struct Steps<'a, 's, F> {
-    recommender: &'a Recommender,
-    session: &'a mut Session<'s>,
-    rows: &'a mut Vec<usize>,
-    stage_ended: &'a mut F,
-}
+impl Buffers {
+    fn new(
+        recommender: &Recommender,
+        shape: Shape,
+        threads: usize,
+    ) -> Result<Self, RecommendError> {
+        let wide = |width: usize| checked("beam width", width.max(shape.least), MAX_BEAM_WIDTH);
+        let widths = recommender.level_widths(shape.beam_width);
+        let widths: Vec<NonZeroUsize> = widths.into_iter().map(wide).collect::<Result<_, _>>()?;
+        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
+        // Nothing is read after the last level.
+        let beams: Vec<usize> =
+            widths[..widths.len() - 1].iter().map(|width| width.get()).collect();
+        let prompt_tokens = recommender.format().max_prompt_tokens();
+        let (draft, prompt_tokens, passes) = match shape.mode {
+            Mode::Beam | Mode::Probed(_) => (None, prompt_tokens, &beams[..]),
+            Mode::Draft(_) => {
+                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
+                let run = DraftRun::new(head, widest, threads);
+                (Some(run), prompt_tokens + head.num_placeholders(), &[][..])
+            }
+        };
+        let session = Session::of_passes(recommender.model(), prompt_tokens, passes, threads)?;
+        Ok(Self {
+            shape,
+            widths,
+            session,
+            top_k: TopK::with_capacity(widest),
+            draft,
+            frozen: None,
+            snapshot: None,
+            free: None,
+            latest: Latest::Frozen,
+        })
+    }
 
-impl<F: FnMut(Stage)> Steps<'_, '_, F> {
-    /// Takes a search from its start to its end. The prompt is read for the first only.
-    fn finish(
+    /// A search under masks, by the decoder or the draft head.
+    fn search<C: ItemConstraint>(
         &mut self,
-        search: &mut BeamSearch<CatalogConstraint>,
-        constraint: &CatalogConstraint,
+        searches: &mut Searches<C>,
+        recommender: &Recommender,
+        rows: &mut Vec<usize>,
+        constraint: &C,
+        request: &Request<'_>,
+        control: &mut Control<'_>,
     ) -> Result<(), RecommendError> {
-        (self.stage_ended)(Stage::Mask);
-        for level in 0.. {
-            if !search.is_live() {
-                break;
-            }
-            let columns = self.recommender.columns(level);
-            let (parents, tokens) = (search.parents(), search.tokens());
-            let reads_prompt = self.rows.is_empty();
-            let logits = match level {
-                0 if reads_prompt => self.session.prompt_logits_of(columns.clone())?,
-                0 => self.session.prompt_logits_again(columns.clone())?,
-                _ => self.session.next_logits_of(parents, tokens, columns.clone())?,
-            };
-            if level > 0 || reads_prompt {
-                self.rows.push(tokens.len());
-            }
-            (self.stage_ended)(if reads_prompt { Stage::Prefill } else { Stage::Decode });
-            search.select_of(logits, columns)?;
-            (self.stage_ended)(Stage::TopK);
-            search.expand(constraint)?;
-            (self.stage_ended)(Stage::Mask);
+        let Self { session, top_k, draft, .. } = self;
+        let Searches { wide, probe } = searches;
+        if let Some(run) = draft {
+            let backend =
+                &mut DraftBackend::<C> { recommender, session, run, top_k, rows, verifier: None };
+            return wide.run_controlled(constraint, backend, control);
         }
-        Ok(())
+        let backend = &mut DecoderBackend { recommender, session, top_k, rows };
+        match probe.as_mut().filter(|probe| request.k <= probe.widths()[0].get()) {
+            Some(probe) => wide.run_after_probe(probe, constraint, request.k, backend, control),
+            None => wide.run_controlled(constraint, backend, control),
+        }
+    }
+
+    /// A draft's search over every code, verified at the last level or not at all.
+    fn draft_freely<C: ItemConstraint>(
+        &mut self,
+        recommender: &Recommender,
+        rows: &mut Vec<usize>,
+        constraint: &C,
+        view: &SpelledView,
+        request: &Request<'_>,
+        control: &mut Control<'_>,
+    ) -> Result<Vec<Recommended>, RecommendError> {
+        let num_levels = view.view().num_levels();
+        let num_tokens = recommender.model().config().vocab_size;
+        let every = EveryCode::new(recommender.format(), num_levels, num_tokens);
+        let mut free = self.free.take().unwrap_or_else(|| BeamSearch::with_widths(&self.widths));
+        self.latest = Latest::Free;
+        let (mut scratch, mut codes) = (C::Scratch::default(), Vec::new());
+        let Self { session, top_k, draft, .. } = self;
+        let run = draft.as_mut().ok_or(RecommendError::NoDraftHead)?;
+        let verifier = match request.mode {
+            Mode::Draft(Verification::Keys) => Some(Verifier {
+                constraint,
+                scratch: &mut scratch,
+                tokens: view.tokens(),
+                keys: view.keys()?,
+                all_items: constraint.has_all_items(),
+                num_levels,
+                codes: &mut codes,
+            }),
+            _ => None,
+        };
+        let backend = &mut DraftBackend { recommender, session, run, top_k, rows, verifier };
+        let done = free.run_controlled(&every, backend, control);
+        let found = free.results().flat_map(|found| {
+            let state = state_of(constraint, &mut scratch, found.tokens);
+            let numbers: Vec<u64> =
+                state.iter().flat_map(|state| constraint.numbers_at(view, state)).collect();
+            numbers.into_iter().map(move |number| Recommended { number, score: found.score })
+        });
+        let items = done.map(|()| found.take(request.k).collect());
+        self.free = Some(free);
+        items
+    }
+}
+
+impl From<DecodeError> for RecommendError {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Cancelled { .. } => Self::Cancelled,
+            error => Self::Session(error.into()),
+        }
     }
 }
 

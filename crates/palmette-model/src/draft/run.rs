@@ -86,6 +86,12 @@ impl DraftRun {
         self.compute(parents, tokens)
     }
 
+    /// The latest logits: what [`begin`](Self::begin) or [`advance`](Self::advance) gave.
+    pub fn logits(&self) -> &[f32] {
+        let codes = self.head.shape.levels[self.level].1 as usize;
+        &self.logits[..self.rows * codes]
+    }
+
     fn compute(&mut self, parents: &[u32], tokens: &[TokenId]) -> &[f32] {
         let (head, level, rows, d) = (&*self.head, self.level, self.rows, self.head.width);
         let codes = head.shape.levels[level].1 as usize;

@@ -1,0 +1,301 @@
+//! A catalog as one request sees it: a frozen file, or the snapshot of a live one.
+
+use std::sync::Arc;
+
+use palmette_attributes::{Filter, FilterError, RankSet};
+use palmette_catalog::index::ItemSet;
+use palmette_catalog::{Catalog, FilterCache, Item};
+
+use crate::live::LiveCatalog;
+use crate::snapshot::{ItemRef, Snapshot, SnapshotItems};
+
+/// A catalog that requests take views of: frozen, or changing while they are answered.
+#[derive(Clone, Debug)]
+pub enum CatalogSource {
+    /// One that never changes, with the filters that were asked for last.
+    Frozen(Arc<FilterCache>),
+    /// One that changes: every view is of its newest generation.
+    Live(Arc<LiveCatalog>),
+}
+
+/// Filters of a frozen catalog take at most this much memory.
+const FILTER_BYTES: usize = 64 << 20;
+
+impl CatalogSource {
+    /// The items as they are now. Cost: a reference count, and for a live catalog a load.
+    pub fn view(&self) -> CatalogView {
+        match self {
+            Self::Frozen(filters) => CatalogView::Frozen(Arc::clone(filters)),
+            Self::Live(live) => CatalogView::Snapshot(live.snapshot()),
+        }
+    }
+}
+
+impl From<Arc<Catalog>> for CatalogSource {
+    fn from(catalog: Arc<Catalog>) -> Self {
+        Self::Frozen(Arc::new(FilterCache::new(catalog, FILTER_BYTES)))
+    }
+}
+
+impl From<Catalog> for CatalogSource {
+    fn from(catalog: Catalog) -> Self {
+        Arc::new(catalog).into()
+    }
+}
+
+impl From<Arc<LiveCatalog>> for CatalogSource {
+    fn from(live: Arc<LiveCatalog>) -> Self {
+        Self::Live(live)
+    }
+}
+
+impl From<LiveCatalog> for CatalogSource {
+    fn from(live: LiveCatalog) -> Self {
+        Arc::new(live).into()
+    }
+}
+
+/// All items of a catalog at one moment; hold it for as long as you want to see them. Cheap to clone.
+///
+/// Items are numbered from 0, segment by segment and in each by rank: in a frozen catalog an item's number is its rank.
+/// Numbers of items that are gone are skipped, so they may be sparse. They are numbers of one view, and mean nothing in
+/// another.
+#[derive(Clone, Debug)]
+pub enum CatalogView {
+    /// A frozen catalog.
+    Frozen(Arc<FilterCache>),
+    /// A live catalog at one generation.
+    Snapshot(Arc<Snapshot>),
+}
+
+/// Some items of a view.
+#[derive(Clone, Debug)]
+pub enum ViewItems {
+    /// Of a frozen catalog.
+    Frozen(Arc<ItemSet>),
+    /// Of a snapshot.
+    Snapshot(Arc<SnapshotItems>),
+}
+
+impl From<Arc<Catalog>> for CatalogView {
+    fn from(catalog: Arc<Catalog>) -> Self {
+        CatalogSource::from(catalog).view()
+    }
+}
+
+impl From<Arc<Snapshot>> for CatalogView {
+    fn from(snapshot: Arc<Snapshot>) -> Self {
+        Self::Snapshot(snapshot)
+    }
+}
+
+impl CatalogView {
+    /// The generation of a live catalog; `None` for a frozen one.
+    pub fn generation(&self) -> Option<u64> {
+        match self {
+            Self::Frozen(_) => None,
+            Self::Snapshot(snapshot) => Some(snapshot.generation()),
+        }
+    }
+
+    /// Items in all.
+    pub fn num_items(&self) -> u64 {
+        match self {
+            Self::Frozen(filters) => filters.catalog().num_items(),
+            Self::Snapshot(snapshot) => snapshot.num_items(),
+        }
+    }
+
+    /// One past the largest number of an item.
+    pub fn num_numbers(&self) -> u64 {
+        self.catalogs().map(Catalog::num_items).sum()
+    }
+
+    /// Codes of the longest semantic ID.
+    pub fn num_levels(&self) -> usize {
+        self.catalogs().map(Catalog::num_levels).max().unwrap_or(0)
+    }
+
+    /// The letters of each level where codes are spelled as `<a_12>`.
+    pub fn level_prefixes(&self) -> Option<&[String]> {
+        match self {
+            Self::Frozen(filters) => filters.catalog().level_prefixes(),
+            Self::Snapshot(snapshot) => snapshot.schema().level_prefixes.as_deref(),
+        }
+    }
+
+    /// The numbers of all items, ascending.
+    pub fn numbers(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            Self::Frozen(filters) => Box::new(0..filters.catalog().num_items()),
+            Self::Snapshot(snapshot) => Box::new(snapshot.items().map(|at| self.number(at))),
+        }
+    }
+
+    /// The number of the item with this id. Cost: a look-up in each segment until it is found.
+    pub fn find(&self, id: &str) -> Option<u64> {
+        match self {
+            Self::Frozen(filters) => filters.catalog().rank_of(id),
+            Self::Snapshot(snapshot) => snapshot.find(id).map(|at| self.number(at)),
+        }
+    }
+
+    /// The numbers of the items with exactly this semantic ID, in the order in which they are recommended.
+    pub fn find_codes(&self, codes: &[u32]) -> Vec<u64> {
+        match self {
+            Self::Frozen(filters) => filters.catalog().find(codes).collect(),
+            Self::Snapshot(snapshot) => {
+                let segments = (0_u32..).zip(snapshot.segments());
+                let found = segments.flat_map(|(segment, view)| {
+                    let ranks = view.segment().catalog().find(codes);
+                    let is_live =
+                        |rank: &u64| view.live().is_none_or(|live| live.ranks().contains(*rank));
+                    ranks.filter(is_live).map(move |rank| ItemRef { segment, rank })
+                });
+                found.map(|at| self.number(at)).collect()
+            }
+        }
+    }
+
+    /// The number of an item of a snapshot.
+    pub fn number(&self, at: ItemRef) -> u64 {
+        let before = self.catalogs().take(at.segment as usize).map(Catalog::num_items);
+        before.sum::<u64>() + at.rank
+    }
+
+    /// The catalog that an item lies in, and its rank there.
+    ///
+    /// # Panics
+    /// When no item has this number, as do the other look-ups by number.
+    pub fn place(&self, number: u64) -> (&Catalog, u64) {
+        let (segment, rank) = self.segment_of(number);
+        (self.catalogs().nth(segment).expect("a segment of this view"), rank)
+    }
+
+    /// The id of an item.
+    pub fn id(&self, number: u64) -> &str {
+        let (catalog, rank) = self.place(number);
+        catalog.id(rank)
+    }
+
+    /// The semantic ID of an item.
+    pub fn codes(&self, number: u64) -> Vec<u32> {
+        let (catalog, rank) = self.place(number);
+        catalog.codes(rank)
+    }
+
+    /// An item: id, codes and attributes.
+    pub fn item(&self, number: u64) -> Item {
+        let (catalog, rank) = self.place(number);
+        let (id, codes) = (catalog.id(rank).to_owned(), catalog.codes(rank));
+        Item { id, codes, attributes: catalog.attributes(rank) }
+    }
+
+    /// The items that match a filter; compiled sets are kept for the next request.
+    ///
+    /// # Errors
+    /// When the filter names an attribute that is not there, or asks of one what its kind cannot answer.
+    pub fn filter(&self, filter: &Filter) -> Result<ViewItems, FilterError> {
+        Ok(match self {
+            Self::Frozen(filters) => ViewItems::Frozen(filters.item_set(filter)?),
+            Self::Snapshot(snapshot) => ViewItems::Snapshot(Arc::new(snapshot.filter(filter)?)),
+        })
+    }
+
+    /// All items, as a set to take some out of.
+    pub fn all_items(&self) -> ViewItems {
+        match self {
+            Self::Frozen(filters) => ViewItems::Frozen(Arc::new(filters.catalog().all_items())),
+            Self::Snapshot(snapshot) => {
+                let sets = snapshot.segments().iter().map(|view| match view.live() {
+                    Some(live) => Arc::clone(live),
+                    None => Arc::new(view.segment().catalog().all_items()),
+                });
+                ViewItems::Snapshot(Arc::new(SnapshotItems { sets: sets.collect() }))
+            }
+        }
+    }
+
+    /// The items with these numbers.
+    ///
+    /// # Panics
+    /// When there is a number that no item has.
+    pub fn choose(&self, numbers: impl IntoIterator<Item = u64>) -> ViewItems {
+        let mut ranks: Vec<Vec<u64>> = self.catalogs().map(|_| Vec::new()).collect();
+        for number in numbers {
+            let (segment, rank) = self.segment_of(number);
+            ranks[segment].push(rank);
+        }
+        let sets = self.catalogs().zip(ranks);
+        let mut sets = sets.map(|(catalog, ranks)| RankSet::from_ranks(catalog.num_items(), ranks));
+        match self {
+            Self::Frozen(filters) => {
+                let ranks = sets.next().expect("a frozen catalog is one");
+                ViewItems::Frozen(Arc::new(filters.catalog().index().item_set(ranks)))
+            }
+            Self::Snapshot(snapshot) => {
+                let sets: Vec<RankSet> = sets.collect();
+                ViewItems::Snapshot(Arc::new(snapshot.choose(&sets)))
+            }
+        }
+    }
+
+    /// Some items without others, given by number. Sets of segments that lose none are shared.
+    ///
+    /// # Panics
+    /// When the items are of another kind of view.
+    pub fn without(&self, items: &ViewItems, numbers: impl IntoIterator<Item = u64>) -> ViewItems {
+        match (self, items) {
+            (Self::Frozen(filters), ViewItems::Frozen(items)) => {
+                ViewItems::Frozen(Arc::new(items.without(filters.catalog().index(), numbers)))
+            }
+            (Self::Snapshot(snapshot), ViewItems::Snapshot(items)) => {
+                let mut sets = items.sets.clone();
+                for number in numbers {
+                    let (segment, rank) = self.segment_of(number);
+                    if sets[segment].ranks().contains(rank) {
+                        let index = snapshot.segments()[segment].segment().catalog().index();
+                        Arc::make_mut(&mut sets[segment]).remove(index, rank);
+                    }
+                }
+                ViewItems::Snapshot(Arc::new(SnapshotItems { sets }))
+            }
+            _ => panic!("items of another kind of view"),
+        }
+    }
+
+    fn segment_of(&self, number: u64) -> (usize, u64) {
+        let mut rank = number;
+        for (segment, catalog) in self.catalogs().enumerate() {
+            if rank < catalog.num_items() {
+                return (segment, rank);
+            }
+            rank -= catalog.num_items();
+        }
+        panic!("item number {number} of {}", self.num_numbers())
+    }
+
+    /// The frozen catalog, or those of the segments, the oldest first.
+    fn catalogs(&self) -> impl Iterator<Item = &Catalog> {
+        let (frozen, segments) = match self {
+            Self::Frozen(filters) => (Some(&**filters.catalog()), &[][..]),
+            Self::Snapshot(snapshot) => (None, snapshot.segments()),
+        };
+        frozen.into_iter().chain(segments.iter().map(|view| view.segment().catalog()))
+    }
+}
+
+impl ViewItems {
+    /// Items in the set.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Frozen(items) => items.len(),
+            Self::Snapshot(items) => items.len(),
+        }
+    }
+
+    /// Whether nothing may be returned.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

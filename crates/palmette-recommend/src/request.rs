@@ -1,0 +1,106 @@
+//! Requests and their answers.
+
+use std::sync::Arc;
+
+use palmette_attributes::Filter;
+use palmette_live::ViewItems;
+
+use crate::mode::Mode;
+use crate::view::SpelledView;
+
+/// Widest beam, and most recommendations of one request: caches and logits grow with it.
+pub const MAX_BEAM_WIDTH: usize = 1 << 16;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The items of the user's history, oldest first. May be empty.
+    pub history: History<'a>,
+    /// How many items to recommend.
+    pub k: usize,
+    /// Hypotheses kept at each level, unless the recommender has [widths](crate::Recommender::with_widths) of its own.
+    pub beam_width: usize,
+    /// The kind of search.
+    pub mode: Mode,
+    /// The items that may be recommended.
+    pub items: Candidates<'a>,
+    /// Ids of items that may not be recommended. Ids that the catalog does not have exclude nothing.
+    pub exclude: &'a [&'a str],
+    /// Whether items of the history may be recommended again.
+    pub include_seen: bool,
+    /// The moment to answer for; `None` for now.
+    pub view: Option<&'a Arc<SpelledView>>,
+}
+
+/// A history, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub enum History<'a> {
+    /// Ids of items. Those that the view does not have, such as items that are no longer there, are left out, and
+    /// [reported](Recommendations::unknown).
+    Ids(&'a [&'a str]),
+    /// Numbers of items in the request's view.
+    Numbers(&'a [u64]),
+}
+
+/// The items that may be recommended.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Candidates<'a> {
+    /// All of the view.
+    #[default]
+    All,
+    /// Those that match a filter.
+    Filter(&'a Filter),
+    /// A set of the request's view.
+    Set(&'a ViewItems),
+}
+
+impl<'a> Request<'a> {
+    /// The beam width of a request that says nothing of it.
+    pub const DEFAULT_BEAM_WIDTH: usize = 128;
+
+    /// `k` items after a history, of all that have not been seen.
+    pub fn new(history: History<'a>, k: usize) -> Self {
+        Self {
+            history,
+            k,
+            beam_width: Self::DEFAULT_BEAM_WIDTH,
+            mode: Mode::default(),
+            items: Candidates::All,
+            exclude: &[],
+            include_seen: false,
+            view: None,
+        }
+    }
+}
+
+/// An item with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recommended {
+    /// The item's number in the answer's [view](Recommendations::view).
+    pub number: u64,
+    /// Sum of the log-probabilities of its codes. Items that share a semantic ID share a score.
+    pub score: f32,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub struct Recommendations {
+    /// Best first; among items that share a semantic ID, in catalog order. Fewer than asked for only
+    /// if no more items may be recommended.
+    pub items: Vec<Recommended>,
+    /// How many of the most recent items of the history the model read.
+    pub history_used: usize,
+    /// Places in the history of ids that the view does not have.
+    pub unknown: Vec<usize>,
+    /// The beam width that was used: the request's own, or `k` where that is more; of several, the last level's.
+    pub beam_width: usize,
+    /// The moment that was answered for: items are numbered in it.
+    pub view: Arc<SpelledView>,
+}
+
+impl Recommendations {
+    /// The id of an item of the answer.
+    pub fn id(&self, item: &Recommended) -> &str {
+        self.view.view().id(item.number)
+    }
+}
