@@ -99,16 +99,16 @@ fn follow(
                 .find_map(|length| by_text.get(&rest[..length]).copied())
                 .with_context(|| format!("{path}: byte {at} is in no token"))?;
             let asked = Instant::now();
-            streamlined.try_fill_mask(&state, &mut scratch, masks[0].as_words_mut())?;
+            streamlined.fill_mask(&state, &mut scratch, masks[0].as_words_mut())?;
             slowest = slowest.max(asked.elapsed().as_secs_f64());
             if compared < options.compare {
-                plain.try_fill_mask(&state, &mut scratch, masks[1].as_words_mut())?;
+                plain.fill_mask(&state, &mut scratch, masks[1].as_words_mut())?;
                 ensure!(masks[0] == masks[1], "{path}: masks differ at byte {at}");
                 compared += 1;
             }
             let allowed = masks[0].contains(token);
             ensure!(
-                allowed == streamlined.commit(&mut state, token).is_ok(),
+                allowed == streamlined.commit(&mut state, token, &mut scratch).is_ok(),
                 "{path}: mask and commit differ at byte {at}"
             );
             if !allowed {
@@ -124,7 +124,7 @@ fn follow(
             at += vocabulary.text(token).len();
         }
         files += 1;
-        if !streamlined.is_accepting(&state) {
+        if !streamlined.is_accepting(&state, &mut scratch)? {
             println!("not complete: {path}");
         }
     }
@@ -150,13 +150,13 @@ fn generate(
     for number in 0..options.generate {
         let (mut state, mut text) = (constraint.start(), Vec::new());
         while text.len() < 3 * options.length {
-            if text.len() >= options.length && constraint.is_accepting(&state) {
+            if text.len() >= options.length && constraint.is_accepting(&state, &mut scratch)? {
                 complete += 1;
                 std::fs::write(out.join(format!("{number}.py")), &text)?;
                 total += text.len();
                 break;
             }
-            constraint.try_fill_mask(&state, &mut scratch, mask.as_words_mut())?;
+            constraint.fill_mask(&state, &mut scratch, mask.as_words_mut())?;
             // Tokens of the readable characters only, as published.
             let readable = |token: &TokenId| {
                 let text = vocabulary.text(*token);
@@ -179,7 +179,7 @@ fn generate(
                     token = *closing[(random >> 40) as usize % closing.len()];
                 }
             }
-            constraint.commit(&mut state, token)?;
+            constraint.commit(&mut state, token, &mut scratch)?;
             text.extend_from_slice(vocabulary.text(token));
         }
     }

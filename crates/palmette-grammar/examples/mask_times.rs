@@ -150,8 +150,9 @@ fn main() -> anyhow::Result<()> {
                 let (mut state, mut before) = (constraint.start(), Vec::new());
                 for (step, &token) in text.iter().enumerate() {
                     let began = Instant::now();
-                    constraint.fill_mask(&state, &mut scratch, &mut row);
+                    let filled = constraint.fill_mask(&state, &mut scratch, &mut row);
                     let us = began.elapsed().as_secs_f64() * 1e6;
+                    filled?;
                     if walk == 0 {
                         let (case, before) = (name.to_owned(), before.clone());
                         let commit_us = 0.0;
@@ -165,7 +166,7 @@ fn main() -> anyhow::Result<()> {
                         break;
                     }
                     let began = Instant::now();
-                    let committed = constraint.commit(&mut state, token);
+                    let committed = constraint.commit(&mut state, token, &mut scratch);
                     if walk == 0 {
                         steps[first + step].commit_us = began.elapsed().as_secs_f64() * 1e6;
                     }
@@ -229,8 +230,8 @@ fn check(
         let (mut state, mut before) = (constraint.start(), Vec::new());
         for &token in text.iter().take(steps) {
             let [read, walked] = &mut rows;
-            constraint.try_fill_mask(&state, &mut scratch, read)?;
-            walking.try_fill_mask(&state, &mut scratch, walked)?;
+            constraint.fill_mask(&state, &mut scratch, read)?;
+            walking.fill_mask(&state, &mut scratch, walked)?;
             let differing: Vec<_> = (0..read.len() as u32 * 32)
                 .map(TokenId)
                 .filter(|&token| mask::contains(read, token) != mask::contains(walked, token))
@@ -240,7 +241,7 @@ fn check(
             anyhow::ensure!(differing.is_empty(), "{name} after {before_text:?}: {differing:?}");
             checked += 1;
             before.extend_from_slice(slices.vocabulary().text(token));
-            if constraint.commit(&mut state, token).is_err() {
+            if constraint.commit(&mut state, token, &mut scratch).is_err() {
                 break;
             }
         }

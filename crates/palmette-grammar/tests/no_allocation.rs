@@ -48,11 +48,12 @@ fn follow_twice(constraint: &GrammarConstraint, text: &str) -> [u64; 2] {
     [(); 2].map(|()| {
         let mut allocated = 0;
         for &token in &tokens {
-            constraint.fill_mask(&state, &mut scratch, &mut row);
+            constraint.fill_mask(&state, &mut scratch, &mut row).unwrap();
             assert!(mask::contains(&row, token), "{token:?}");
             let before = allocations();
-            constraint.commit(&mut state, token).unwrap();
-            assert!(constraint.is_accepting(&state.clone()) || token != END);
+            constraint.commit(&mut state, token, &mut scratch).unwrap();
+            let accepts = constraint.is_accepting(&state.clone(), &mut scratch).unwrap();
+            assert!(accepts || token != END);
             allocated += allocations() - before;
         }
         constraint.rollback(&mut state, tokens.len()).unwrap();

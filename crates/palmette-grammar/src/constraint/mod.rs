@@ -64,6 +64,13 @@ pub struct GrammarScratch {
     parts: Vec<PartId>,
 }
 
+impl GrammarScratch {
+    /// About how much memory it takes for what it remembers: at most about a megabyte, and a mask.
+    pub fn bytes(&self) -> usize {
+        self.recognizer.bytes() + size_of_val(&*self.mask)
+    }
+}
+
 impl GrammarConstraint {
     /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
     ///
@@ -79,22 +86,12 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, tokens, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        Self {
-            recognizer,
-            vocabulary,
-            engine,
-            dictionary: Arc::default(),
-        }
+        Self { recognizer, vocabulary, engine, dictionary: Arc::default() }
     }
 
     /// The same whose masks come from a [`TrieWalk`](crate::masks::TrieWalk): slow, and without memory of what was asked.
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        Self {
-            recognizer,
-            vocabulary,
-            engine: Engine::Walk,
-            dictionary: Arc::default(),
-        }
+        Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }
     }
 
     /// The same masks, looked up in `store`.

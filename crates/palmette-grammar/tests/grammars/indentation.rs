@@ -140,14 +140,14 @@ fn texts_and_masks_are_those_of_the_definition() {
             continue;
         }
         assert_eq!(
-            walked.is_accepting(&state),
+            walked.is_accepting(&state, &mut scratch).unwrap(),
             is_text(&grammar, &rules, &text),
             "{:?}",
             String::from_utf8_lossy(&text)
         );
         let masks = [&walked, &stored[0], &stored[1]].map(|constraint| {
             let mut mask = TokenMask::new(tokens.len());
-            constraint.fill_mask(&state, &mut scratch, mask.as_words_mut());
+            constraint.fill_mask(&state, &mut scratch, mask.as_words_mut()).unwrap();
             mask
         });
         assert_eq!(masks[0], masks[1], "{:?}", String::from_utf8_lossy(&text));
@@ -159,7 +159,7 @@ fn texts_and_masks_are_those_of_the_definition() {
             assert_eq!(allowed, expected, "{:?}", String::from_utf8_lossy(&after));
             if allowed {
                 let mut next = state.clone();
-                walked.commit(&mut next, token_id).expect("in the mask");
+                walked.commit(&mut next, token_id, &mut scratch).expect("in the mask");
                 texts.push((after, next));
             }
         }

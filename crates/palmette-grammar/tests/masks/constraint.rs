@@ -75,8 +75,9 @@ fn nothing_follows_in_the_language_of_the_empty_text() {
         let constraint = over_pieces(grammar.clone().build(start, lexing));
         laws::check(&constraint, 3, 1, 3);
         let mut next = constraint.start();
-        assert!(constraint.is_accepting(&next));
-        constraint.commit(&mut next, TokenId(3)).unwrap_err();
+        let accepts = constraint.is_accepting(&next, &mut GrammarScratch::default());
+        assert!(accepts.unwrap());
+        constraint.commit(&mut next, TokenId(3), &mut GrammarScratch::default()).unwrap_err();
     }
 }
 
@@ -104,15 +105,15 @@ fn ambiguous_texts_with_many_ways_through_their_stacks_are_walked() {
     let mut scratch = GrammarScratch::default();
     for (first, last) in [(0, 1), (2, 11)] {
         let mut state = constraint.start();
-        constraint.commit(&mut state, TokenId(first)).unwrap();
+        constraint.commit(&mut state, TokenId(first), &mut scratch).unwrap();
         for _ in 0..40 {
             let mut row = vec![0; 1];
-            constraint.try_fill_mask(&state, &mut scratch, &mut row).unwrap();
+            constraint.fill_mask(&state, &mut scratch, &mut row).unwrap();
             let allowed: Vec<_> = mask::iter(&row).map(|token| token.0).collect();
             let mut expected = [3, last];
             expected.sort_unstable();
             assert_eq!(allowed, expected);
-            constraint.commit(&mut state, TokenId(3)).unwrap();
+            constraint.commit(&mut state, TokenId(3), &mut scratch).unwrap();
         }
     }
     let limits = CompletionLimits::default();
@@ -127,13 +128,13 @@ fn bytes_are_committed_like_tokens_and_taken_back() {
     let mut state = constraint.start();
     constraint.commit_bytes(&mut state, b"[a, [b", &mut scratch).unwrap();
     let mut row = vec![0; 1];
-    constraint.fill_mask(&state, &mut scratch, &mut row);
+    constraint.fill_mask(&state, &mut scratch, &mut row).unwrap();
     let allowed: Vec<_> = mask::iter(&row).map(|token| token.0).collect();
     assert_eq!(allowed, [1, 2, 3, 4, 5, 6, 8, 9, 10, 12]);
-    constraint.commit(&mut state, TokenId(1)).unwrap();
-    assert!(!constraint.is_accepting(&state));
-    constraint.commit(&mut state, TokenId(1)).unwrap();
-    assert!(constraint.is_accepting(&state));
+    constraint.commit(&mut state, TokenId(1), &mut scratch).unwrap();
+    assert!(!constraint.is_accepting(&state, &mut scratch).unwrap());
+    constraint.commit(&mut state, TokenId(1), &mut scratch).unwrap();
+    assert!(constraint.is_accepting(&state, &mut scratch).unwrap());
     constraint.rollback(&mut state, 3).unwrap();
     assert_eq!(state, constraint.start());
 
@@ -154,9 +155,9 @@ fn forced_bytes_go_on_while_there_is_one_way() {
 fn a_long_history_is_dropped_without_recursion() {
     let constraint = constraint(Lexing::Longest);
     let mut state = constraint.start();
-    constraint.commit(&mut state, TokenId(0)).unwrap();
+    constraint.commit(&mut state, TokenId(0), &mut GrammarScratch::default()).unwrap();
     for _ in 0..300_000 {
-        constraint.commit(&mut state, TokenId(5)).unwrap();
+        constraint.commit(&mut state, TokenId(5), &mut GrammarScratch::default()).unwrap();
     }
     constraint.rollback(&mut state, 300_000).unwrap();
     assert_eq!(state.num_commits(), 1);

@@ -33,8 +33,8 @@ fn walk(grammar: &Grammar, tokens: &[Vec<u8>], choices: &[prop::sample::Index]) 
     let (mut scratch, mut state, mut text) =
         (GrammarScratch::default(), automaton.start(), Vec::new());
     for choice in choices {
-        automaton.try_fill_mask(&state, &mut scratch, &mut read).unwrap();
-        walking.try_fill_mask(&state, &mut scratch, &mut walked).unwrap();
+        automaton.fill_mask(&state, &mut scratch, &mut read).unwrap();
+        walking.fill_mask(&state, &mut scratch, &mut walked).unwrap();
         let show = |row: &[u32]| mask::iter(row).map(|token| token.0).collect::<Vec<_>>();
         assert_eq!(show(&read), show(&walked), "after {:?}", String::from_utf8_lossy(&text));
         // With the longest lexemes, what the parser could go on with may not be spelled apart: the engines allow it.
@@ -58,7 +58,7 @@ fn walk(grammar: &Grammar, tokens: &[Vec<u8>], choices: &[prop::sample::Index]) 
             break;
         }
         let token = *choice.get(&allowed);
-        automaton.commit(&mut state, token).unwrap();
+        automaton.commit(&mut state, token, &mut scratch).unwrap();
         text.extend_from_slice(&tokens[token.index()]);
     }
 }

@@ -177,11 +177,11 @@ fn a_string_of_a_hundred_thousand_characters() {
     let constraint = GrammarConstraint::new(recognizer, vocabulary);
     let mut state = constraint.start();
     let (mut scratch, mut row) = (Default::default(), [0]);
-    constraint.commit(&mut state, TokenId(0)).unwrap();
+    constraint.commit(&mut state, TokenId(0), &mut scratch).unwrap();
     for _ in 0..500 {
-        constraint.fill_mask(&state, &mut scratch, &mut row);
+        constraint.fill_mask(&state, &mut scratch, &mut row).unwrap();
         assert_eq!(mask::count(&row), 4);
-        constraint.commit(&mut state, TokenId(3)).unwrap();
+        constraint.commit(&mut state, TokenId(3), &mut scratch).unwrap();
     }
     // Counts far from their end are alike: the masks of 500 places are those of two or three.
     let nodes = constraint.automaton().unwrap().nodes;

@@ -28,8 +28,8 @@ fn check(vocabulary: &Arc<VocabularySlices>, source: &str, options: &LarkOptions
     for (at, byte) in text.bytes().enumerate() {
         // Not the same place of each line.
         if at % every == at / every % every {
-            constraint.try_fill_mask(&state, &mut scratch, &mut row).expect("within limits");
-            walked.try_fill_mask(&state, &mut scratch, &mut expected).expect("within limits");
+            constraint.fill_mask(&state, &mut scratch, &mut row).expect("within limits");
+            walked.fill_mask(&state, &mut scratch, &mut expected).expect("within limits");
             let differing: Vec<_> = row.iter().zip(&expected).map(|(a, b)| a ^ b).collect();
             let differing: Vec<_> = mask::iter(&differing)
                 .take(10)

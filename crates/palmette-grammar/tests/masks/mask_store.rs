@@ -54,7 +54,7 @@ fn stored(
 
 fn mask(constraint: &GrammarConstraint, state: &GrammarState) -> TokenMask {
     let mut mask = TokenMask::new(constraint.num_tokens());
-    constraint.fill_mask(state, &mut GrammarScratch::default(), mask.as_words_mut());
+    constraint.fill_mask(state, &mut GrammarScratch::default(), mask.as_words_mut()).unwrap();
     mask
 }
 
@@ -95,7 +95,7 @@ proptest! {
                 break;
             }
             let token = allowed.iter().nth(choice.index(allowed.count())).expect("below the count");
-            walked.commit(&mut state, token).expect("in the mask");
+            walked.commit(&mut state, token, &mut GrammarScratch::default()).expect("in the mask");
             path.push(token);
         }
     }
@@ -125,7 +125,8 @@ proptest! {
             }
             if let Ok(text) = std::str::from_utf8(&text) {
                 let is_text = oracle.contains(text);
-                prop_assert_eq!(constraint.is_accepting(&state), is_text, "{:?}", text);
+                let accepts = constraint.is_accepting(&state, &mut GrammarScratch::default());
+                prop_assert_eq!(accepts.unwrap(), is_text, "{:?}", text);
                 prop_assert_eq!(allowed.contains(TokenId(tokens.len() as u32 + 1)), is_text);
             }
             prop_assert!(!allowed.contains(TokenId(tokens.len() as u32)), "a special token");
@@ -134,7 +135,7 @@ proptest! {
                 break;
             }
             let token = texts[choice.index(texts.len())];
-            constraint.commit(&mut state, token).expect("in the mask");
+            constraint.commit(&mut state, token, &mut GrammarScratch::default()).expect("in the mask");
             text.extend_from_slice(&tokens[token.index()]);
         }
     }
@@ -190,7 +191,7 @@ fn evicted_rows_are_built_anew() {
     let mut expected = Vec::new();
     for token in text {
         expected.push(mask(&large, &state));
-        large.commit(&mut state, token).unwrap();
+        large.commit(&mut state, token, &mut GrammarScratch::default()).unwrap();
     }
     let all = all.statistics();
     assert!(all.states > 1);
@@ -201,7 +202,7 @@ fn evicted_rows_are_built_anew() {
             for (token, expected) in text.into_iter().zip(&expected) {
                 assert_eq!(mask(&constraint, &state), *expected);
                 assert!(store.statistics().bytes <= max_bytes);
-                constraint.commit(&mut state, token).unwrap();
+                constraint.commit(&mut state, token, &mut GrammarScratch::default()).unwrap();
             }
         }
     }

@@ -156,7 +156,7 @@ fn walk(
             break;
         }
         let token = *choice.get(&allowed);
-        read.commit(&mut state, token).unwrap();
+        read.commit(&mut state, token, &mut GrammarScratch::default()).unwrap();
         text.extend_from_slice(VOCABULARY.text(token));
     }
 }
@@ -181,7 +181,7 @@ fn follow(
             .collect();
         let (false, Some(cut)) = (next.is_empty(), cuts.next()) else { break };
         let token = *cut.get(&next);
-        read.commit(&mut state, token).unwrap();
+        read.commit(&mut state, token, &mut GrammarScratch::default()).unwrap();
         at += VOCABULARY.text(token).len();
     }
 }
@@ -196,8 +196,8 @@ fn compared(
     let num_words = mask::num_words(read.num_tokens());
     let (mut ours, mut theirs) = (vec![!0; num_words], vec![!0; num_words]);
     let mut scratch = GrammarScratch::default();
-    read.try_fill_mask(state, &mut scratch, &mut ours).unwrap();
-    walked.try_fill_mask(state, &mut scratch, &mut theirs).unwrap();
+    read.fill_mask(state, &mut scratch, &mut ours).unwrap();
+    walked.fill_mask(state, &mut scratch, &mut theirs).unwrap();
     let show = |row: &[u32], other: &[u32]| -> Vec<String> {
         let only = mask::iter(row).filter(|&token| !mask::contains(other, token));
         only.map(|token| String::from_utf8_lossy(VOCABULARY.text(token)).into_owned()).collect()
@@ -227,7 +227,12 @@ fn names_that_begin_alike_are_told_apart() {
         for byte in format!("{{{}}}", members.join(",")).into_bytes() {
             let allowed = compared(&read, &walked, &state, &text);
             let token = allowed.iter().find(|&&token| VOCABULARY.text(token) == [byte]);
-            read.commit(&mut state, *token.expect("a text of the schema")).unwrap();
+            read.commit(
+                &mut state,
+                *token.expect("a text of the schema"),
+                &mut GrammarScratch::default(),
+            )
+            .unwrap();
             text.push(byte);
         }
         compared(&read, &walked, &state, &text);

@@ -19,7 +19,7 @@ fn forced_tokens_are_those_that_stand_alone_in_their_masks() {
                 let (mut at, mut expected) = (state.clone(), Vec::new());
                 while expected.len() < 5 && mask::count(&filled(&constraint, &at)) == 1 {
                     let only = mask::iter(&filled(&constraint, &at)).next().unwrap();
-                    constraint.commit(&mut at, only).unwrap();
+                    constraint.commit(&mut at, only, &mut scratch).unwrap();
                     expected.push(only);
                 }
                 assert_eq!(forced, expected);

@@ -85,7 +85,7 @@ fn walking(
 
 fn filled(constraint: &GrammarConstraint, state: &GrammarState) -> Vec<u32> {
     let mut row = vec![!0; mask::num_words(constraint.num_tokens())];
-    constraint.try_fill_mask(state, &mut GrammarScratch::default(), &mut row).unwrap();
+    constraint.fill_mask(state, &mut GrammarScratch::default(), &mut row).unwrap();
     row
 }
 
@@ -101,7 +101,13 @@ fn states(constraint: &GrammarConstraint, seed: u64, len: usize) -> Vec<GrammarS
         }
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let mut next = state.clone();
-        constraint.commit(&mut next, allowed[(random >> 33) as usize % allowed.len()]).unwrap();
+        constraint
+            .commit(
+                &mut next,
+                allowed[(random >> 33) as usize % allowed.len()],
+                &mut GrammarScratch::default(),
+            )
+            .unwrap();
         states.push(next);
     }
     states

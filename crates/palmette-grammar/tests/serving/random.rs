@@ -74,8 +74,8 @@ fn check(
                 let allowed: Vec<TokenId> = mask::iter(&row).collect();
                 if !allowed.is_empty() {
                     let token = *choice.get(&allowed);
-                    fast.commit(&mut state, token).expect("in the mask");
-                    slow.commit(&mut expected, token).expect("in the mask");
+                    fast.commit(&mut state, token, &mut scratch).expect("in the mask");
+                    slow.commit(&mut expected, token, &mut scratch).expect("in the mask");
                     tokens.push(token);
                 }
             }
@@ -96,7 +96,7 @@ fn check(
                 fast = bounded(reopened.expect("the same vocabulary").constraint);
                 state = fast.start();
                 for &token in &tokens {
-                    fast.commit(&mut state, token).expect("it was allowed");
+                    fast.commit(&mut state, token, &mut scratch).expect("it was allowed");
                 }
             }
             Event::Force(limit) => {
@@ -108,7 +108,7 @@ fn check(
                     let only = allowed.next().filter(|_| allowed.next().is_none());
                     prop_assert_eq!(forced.get(place), only.as_ref(), "after {:?}", tokens);
                     let Some(only) = only else { break };
-                    slow.commit(&mut at, only).expect("in the mask");
+                    slow.commit(&mut at, only, &mut scratch).expect("in the mask");
                 }
             }
             Event::Hurry(steps) => {
@@ -196,7 +196,7 @@ fn check_complete(
             }
             let token = *index.get(&allowed);
             text.extend_from_slice(vocabulary.vocabulary().text(token));
-            constraint.commit(&mut state, token).expect("it is allowed");
+            constraint.commit(&mut state, token, &mut scratch).expect("it is allowed");
         }
     }
     Ok(())

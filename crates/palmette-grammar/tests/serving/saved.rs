@@ -32,7 +32,9 @@ fn walk(constraint: &GrammarConstraint, seed: u64, len: usize) -> Vec<TokenId> {
         }
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         tokens.push(allowed[(random >> 33) as usize % allowed.len()]);
-        constraint.commit(&mut state, tokens[tokens.len() - 1]).unwrap();
+        constraint
+            .commit(&mut state, tokens[tokens.len() - 1], &mut GrammarScratch::default())
+            .unwrap();
     }
     tokens
 }
@@ -41,7 +43,7 @@ fn states(constraint: &GrammarConstraint, tokens: &[TokenId]) -> Vec<GrammarStat
     let mut states = vec![constraint.start()];
     for &token in tokens {
         let mut next = states[states.len() - 1].clone();
-        constraint.commit(&mut next, token).unwrap();
+        constraint.commit(&mut next, token, &mut GrammarScratch::default()).unwrap();
         states.push(next);
     }
     states
@@ -236,7 +238,7 @@ proptest! {
                         break;
                     }
                     // Its masks may allow what the grammar does not.
-                    let moved = mask::iter(&row).find(|&token| constraint.commit(&mut state, token).is_ok());
+                    let moved = mask::iter(&row).find(|&token| constraint.commit(&mut state, token, &mut scratch).is_ok());
                     if moved.is_none() {
                         break;
                     }

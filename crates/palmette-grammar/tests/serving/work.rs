@@ -63,10 +63,10 @@ fn work_that_is_called_off_is_an_error_until_it_is_not() {
 }
 
 #[test]
-fn a_limit_is_told_by_the_scratch_of_whatever_was_asked() {
+fn a_limit_is_an_error_of_whatever_was_asked() {
     use std::sync::Arc;
 
-    use palmette_core::{TokenId, Vocabulary};
+    use palmette_core::{AnyConstraint, AnyScratch, TokenId, Vocabulary};
     use palmette_grammar::masks::VocabularySlices;
     use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
 
@@ -80,19 +80,31 @@ fn a_limit_is_told_by_the_scratch_of_whatever_was_asked() {
     let constraint = GrammarConstraint::new(Arc::new(made), slices);
     let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
     let mut ended = start.clone();
-    constraint.commit(&mut ended, TokenId(0)).unwrap();
+    constraint.commit(&mut ended, TokenId(0), &mut scratch).unwrap();
 
-    let check = |scratch: &GrammarScratch, what: &str| {
-        let why = constraint.failure(scratch).expect(what);
+    let check = |why: String, what: &str| {
         assert!(why.contains("max_states = 12"), "{what}: {why}");
     };
-    constraint.fill_mask(&start, &mut scratch, &mut [0]);
-    check(&scratch, "fill_mask");
-    constraint.successors(&start, &mut scratch, |_, _| {});
-    check(&scratch, "successors");
-    constraint.fill_masks(&[start, ended.clone()], &mut scratch, &mut [0, 0]);
-    check(&scratch, "fill_masks, whose last row is well");
-    constraint.commit(&mut ended, TokenId(3)).unwrap();
-    constraint.fill_mask(&ended, &mut scratch, &mut [0]);
-    assert_eq!(constraint.failure(&scratch), None);
+    let mut row = [u32::MAX];
+    check(constraint.fill_mask(&start, &mut scratch, &mut row).unwrap_err().to_string(), "mask");
+    assert_eq!(row, [0], "a mask that failed denies all");
+    let visited = constraint.successors(&start, &mut scratch, |_, _| {});
+    check(visited.unwrap_err().to_string(), "successors");
+    let mut rows = [u32::MAX; 2];
+    let filled = constraint.fill_masks(&[ended.clone(), start.clone()], &mut scratch, &mut rows);
+    check(filled.unwrap_err().to_string(), "masks, whose first row is well");
+    assert_eq!(rows, [0; 2], "masks of which one failed deny all");
+    let mut moved = start.clone();
+    let refused = constraint.commit(&mut moved, TokenId(2), &mut scratch).unwrap_err();
+    check(refused.to_string(), "commit");
+    assert_eq!(moved, start, "a failed commit leaves the state");
+
+    let any: &dyn AnyConstraint = &constraint;
+    let (start, mut erased) = (any.start(), AnyScratch::default());
+    check(any.fill_mask(&start, &mut erased, &mut row).unwrap_err().to_string(), "erased mask");
+    let refused = any.commit(&mut start.clone(), TokenId(2), &mut erased).unwrap_err();
+    check(refused.to_string(), "erased commit");
+
+    constraint.commit(&mut ended, TokenId(3), &mut scratch).unwrap();
+    constraint.fill_mask(&ended, &mut scratch, &mut row).unwrap();
 }
