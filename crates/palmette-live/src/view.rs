@@ -216,6 +216,26 @@ impl CatalogView {
         }
     }
 
+    /// The numbers of some items, ascending.
+    ///
+    /// # Panics
+    /// When the items are of another kind of view.
+    pub fn numbers_in(&self, items: &ViewItems) -> impl Iterator<Item = u64> {
+        let sets: Vec<&ItemSet> = match (self, items) {
+            (Self::Frozen(_), ViewItems::Frozen(items)) => vec![items],
+            (Self::Snapshot(_), ViewItems::Snapshot(items)) => {
+                items.sets.iter().map(|set| &**set).collect()
+            }
+            _ => panic!("items of another kind of view"),
+        };
+        let mut first = 0;
+        sets.into_iter().zip(self.catalogs()).flat_map(move |(set, catalog)| {
+            let before = first;
+            first += catalog.num_items();
+            set.ranks().iter().map(move |rank| before + rank)
+        })
+    }
+
     /// The items with these numbers.
     ///
     /// # Panics

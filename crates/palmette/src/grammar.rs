@@ -1,0 +1,61 @@
+//! A grammar over a vocabulary, compiled.
+
+use std::sync::Arc;
+
+use palmette_grammar::{CacheError, GrammarConstraint};
+
+use crate::matcher::Matcher;
+use crate::vocabulary::Vocabulary;
+
+/// A grammar made ready to mask the tokens of a vocabulary. Frozen and cheap to clone; threads share it.
+#[derive(Clone, Debug)]
+pub struct CompiledGrammar {
+    cached: Arc<palmette_grammar::CompiledGrammar>,
+    vocabulary: Vocabulary,
+}
+
+/// A grammar that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct GrammarError(#[from] CacheError);
+
+impl GrammarError {
+    /// Whether compiling was called off, so that the same question may be asked again.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.0, CacheError::Cancelled)
+    }
+}
+
+impl CompiledGrammar {
+    pub(crate) fn new(
+        cached: Arc<palmette_grammar::CompiledGrammar>,
+        vocabulary: Vocabulary,
+    ) -> Self {
+        Self { cached, vocabulary }
+    }
+
+    /// Follows one sequence from its beginning.
+    pub fn matcher(&self) -> Matcher {
+        Matcher::new(self.clone())
+    }
+
+    /// What in the source has no effect, one sentence each.
+    pub fn warnings(&self) -> impl ExactSizeIterator<Item = String> {
+        self.cached.warnings.iter().map(ToString::to_string)
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// About how much memory it takes by now: masks that were asked for are kept.
+    pub fn bytes(&self) -> usize {
+        self.cached.bytes()
+    }
+
+    /// The grammar as a [`Constraint`](crate::Constraint), for searches and the engine crates.
+    pub fn constraint(&self) -> &GrammarConstraint {
+        &self.cached.constraint
+    }
+}

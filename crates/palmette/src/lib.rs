@@ -1,0 +1,72 @@
+//! Language models that write only what is valid: the facade over grammars, catalogs and searches.
+//!
+//! # Text that fits a grammar
+//! A [`Vocabulary`] is loaded once a model, a [`CompiledGrammar`] once a schema (and kept), a [`Matcher`] made once a
+//! sequence. [`Matcher::mask`] is the set of tokens that may follow:
+//!
+//! ```
+//! # fn sample(allowed: palmette::Mask) -> palmette::TokenId { allowed.iter().next().unwrap() }
+//! let tokens = palmette::Vocabulary::encoding("o200k_base")?; // once per model
+//! let grammar = tokens.json_schema(r#"{"enum": ["red", "green"]}"#)?; // once per schema, cached
+//! let mut matcher = grammar.matcher(); // once per sequence; Clone is a fork
+//! while let Some(allowed) = matcher.mask()? {
+//!     matcher.commit(sample(allowed))?;
+//! }
+//! matcher.rollback(3)?;
+//! # assert!(!matcher.is_finished());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Items that exist
+//! A [`Catalog`] is a frozen file of items, a [`LiveCatalog`] a directory that changes while it is read. A
+//! [`Recommender`] joins one with a model and answers from any thread:
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # std::fs::create_dir(dir.path().join("model"))?;
+//! # let demo = palmette_demo::Demo::load()?;
+//! # demo.shop().catalog().write(&dir.path().join("shop.palm"))?;
+//! # for (name, bytes) in palmette_demo::Demo::model_files() {
+//! #     std::fs::write(dir.path().join("model").join(name), bytes)?;
+//! # }
+//! # std::env::set_current_dir(dir.path())?;
+//! let shop = palmette::Catalog::open("shop.palm")?; // or LiveCatalog::open(dir)
+//! let model = palmette::Recommender::open("model/", shop)?;
+//! let best = model.recommend(["P0001", "P0060"]).k(10).filter(r#"{"must": {"match": {"brand": "Fernhollow"}}}"#)?.run()?;
+//! # assert_eq!(best.items.len(), 10);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Your own model
+//! [`BeamSearch`] spells the best members of any [`Constraint`] with logits of your own ([`LogitsSource`]);
+//! [`Generator`] writes one sequence with a [`Sampler`]. `examples/` has a program for each.
+//!
+//! # Errors
+//! Every answer is exact or an error. A limit that is exceeded in the middle of a search, a mask or a batch is a
+//! `Result` of that call; there is no mask of zeros to mistake it for.
+//!
+//! # For engines
+//! [`CompiledGrammar::constraint`] and [`Recommender::pool`] lead to the crates below, which this one adds nothing to:
+//! batches of masks over threads, work ahead of time, files of compiled grammars, step backends for accelerators.
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod grammar;
+mod matcher;
+mod recommender;
+mod vocabulary;
+mod write;
+
+pub use catalog::{Catalog, LiveCatalog};
+pub use grammar::{CompiledGrammar, GrammarError};
+pub use matcher::{Mask, Matcher, MatcherError};
+pub use palmette_catalog::{Filter, Item};
+pub use palmette_core::{AnyConstraint, Constraint, TokenId};
+pub use palmette_decode::{
+    BeamOptions, BeamSearch, GenerateOptions, Generator, HostBackend, LogitsSource, Sampler,
+    SamplerOptions,
+};
+pub use palmette_live::Update;
+pub use recommender::{Answer, RecommendError, Recommendation, RecommendRequest, Recommender};
+pub use vocabulary::{Vocabulary, VocabularyError};
+pub use write::{WriteOptions, Written};

@@ -1,0 +1,252 @@
+//! Recommendations: a model over a catalog, from any thread.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use palmette_catalog::{Filter, FilterError};
+use palmette_live::CatalogSource;
+use palmette_model::draft::DraftHead;
+use palmette_model::{LoadError, Model};
+use palmette_recommend::{
+    Candidates, FormatError, History, Mode, PromptFormat, Request, SpelledView, WorkerPool,
+};
+
+/// A model joined with the catalog it recommends from. Cheap to clone; threads share it, and none waits for another.
+///
+/// Over a [`LiveCatalog`](crate::LiveCatalog) each request sees the newest generation, from its beginning to its end.
+#[derive(Clone, Debug)]
+pub struct Recommender {
+    pool: Arc<WorkerPool>,
+}
+
+/// A recommender that cannot be opened, or a request that cannot be answered.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RecommendError(#[from] Kind);
+
+#[derive(Debug, thiserror::Error)]
+enum Kind {
+    #[error(transparent)]
+    Model(#[from] LoadError),
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error(transparent)]
+    Recommend(#[from] palmette_recommend::RecommendError),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
+impl RecommendError {
+    /// Whether the request's own condition ended it.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.0, Kind::Recommend(palmette_recommend::RecommendError::Cancelled))
+    }
+}
+
+/// Idle workers that are kept: as many as threads usually ask at once.
+const MAX_IDLE: usize = 64;
+
+impl Recommender {
+    /// Loads a model's directory (`config.json`, `model.safetensors`, `semantic_ids.json`, and `draft.safetensors` where
+    /// there is a draft head) and joins it with a [`Catalog`](crate::Catalog) or a [`LiveCatalog`](crate::LiveCatalog).
+    ///
+    /// # Errors
+    /// When a file is missing or damaged, or model and catalog do not fit together.
+    pub fn open(
+        model: impl AsRef<Path>,
+        catalog: impl Into<CatalogSource>,
+    ) -> Result<Self, RecommendError> {
+        let dir = model.as_ref();
+        let format = PromptFormat::read(dir).map_err(Kind::from)?;
+        let model = Model::load(dir).map_err(Kind::from)?;
+        let has_head = dir.join(DraftHead::FILE_NAME).exists();
+        let shape = format.draft_shape();
+        let head = has_head.then(|| DraftHead::load(dir, &model, shape)).transpose();
+        let head = head.map_err(Kind::from)?;
+        let recommender = palmette_recommend::Recommender::new(model, catalog, format);
+        let mut recommender = recommender.map_err(Kind::from)?;
+        if let Some(head) = head {
+            recommender = recommender.with_draft_head(head).map_err(Kind::from)?;
+        }
+        Ok(Self::new(recommender, 1))
+    }
+
+    /// A recommender of the engine crates, whose requests take this many threads each.
+    pub fn new(recommender: palmette_recommend::Recommender, threads: usize) -> Self {
+        let pool = WorkerPool::new(Arc::new(recommender), threads, MAX_IDLE);
+        Self { pool: Arc::new(pool) }
+    }
+
+    /// Asks for items that follow a history of item ids, oldest first: [`run`](RecommendRequest::run) answers.
+    ///
+    /// Ids that the catalog does not have, such as items that are gone, are left out and
+    /// [reported](Answer::unknown).
+    pub fn recommend<I: Into<String>>(
+        &self,
+        history: impl IntoIterator<Item = I>,
+    ) -> RecommendRequest<'_> {
+        RecommendRequest {
+            recommender: self,
+            history: history.into_iter().map(Into::into).collect(),
+            k: 10,
+            beam_width: Request::DEFAULT_BEAM_WIDTH,
+            mode: Mode::default(),
+            filter: None,
+            exclude: Vec::new(),
+            include_seen: false,
+            view: None,
+            cancelled: None,
+        }
+    }
+
+    /// The catalog as it is now: hold it, and [`at`](RecommendRequest::at) answers several requests by one generation.
+    ///
+    /// # Errors
+    /// When an item has come whose codes the model has no token for.
+    pub fn view(&self) -> Result<Arc<SpelledView>, RecommendError> {
+        Ok(self.pool.recommender().view().map_err(Kind::from)?)
+    }
+
+    /// The pool of workers, for the engine crates.
+    pub fn pool(&self) -> &Arc<WorkerPool> {
+        &self.pool
+    }
+}
+
+/// A request in the making: [`k`](Self::k) items after a history, by a beam search of width 128 unless told otherwise.
+#[must_use = "`run` answers it"]
+pub struct RecommendRequest<'a> {
+    recommender: &'a Recommender,
+    history: Vec<String>,
+    k: usize,
+    beam_width: usize,
+    mode: Mode,
+    filter: Option<Filter>,
+    exclude: Vec<String>,
+    include_seen: bool,
+    view: Option<Arc<SpelledView>>,
+    cancelled: Option<Box<dyn FnMut() -> bool + 'a>>,
+}
+
+impl<'a> RecommendRequest<'a> {
+    /// How many items.
+    pub fn k(self, k: usize) -> Self {
+        Self { k, ..self }
+    }
+
+    /// Hypotheses kept at each level; the search is as wide as `k` where that is more.
+    pub fn beam_width(self, beam_width: usize) -> Self {
+        Self { beam_width, ..self }
+    }
+
+    /// The kind of search: by the decoder, with a narrow search first, or by a draft head.
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Only items that match a filter, as JSON.
+    ///
+    /// # Errors
+    /// When it is no filter; the message names the place.
+    pub fn filter(self, filter: &str) -> Result<Self, RecommendError> {
+        let filter = Filter::parse(filter).map_err(Kind::from)?;
+        Ok(Self { filter: Some(filter), ..self })
+    }
+
+    /// None of these items.
+    pub fn exclude<I: Into<String>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
+        self.exclude.extend(ids.into_iter().map(Into::into));
+        self
+    }
+
+    /// Items of the history too.
+    pub fn include_seen(self) -> Self {
+        Self { include_seen: true, ..self }
+    }
+
+    /// As the catalog was then.
+    pub fn at(self, view: Arc<SpelledView>) -> Self {
+        Self { view: Some(view), ..self }
+    }
+
+    /// Ends with [an error](RecommendError::is_cancelled) when this becomes true: a flag that another thread sets, or a
+    /// deadline by the caller's clock. It is asked between the stages of the search, some milliseconds apart at most.
+    pub fn cancel_when(self, cancelled: impl FnMut() -> bool + 'a) -> Self {
+        Self { cancelled: Some(Box::new(cancelled)), ..self }
+    }
+
+    /// Answers: the best items of the catalog, and `k` of them while `k` may be recommended.
+    ///
+    /// # Errors
+    /// When `k` or the width is 0 or too large, the filter asks for what the catalog does not have, there is no draft
+    /// head for the mode, the model fails, or the request was cancelled.
+    pub fn run(mut self) -> Result<Answer, RecommendError> {
+        let history: Vec<&str> = self.history.iter().map(String::as_str).collect();
+        let exclude: Vec<&str> = self.exclude.iter().map(String::as_str).collect();
+        let request = Request {
+            beam_width: self.beam_width,
+            mode: self.mode,
+            items: self.filter.as_ref().map_or(Candidates::All, Candidates::Filter),
+            exclude: &exclude,
+            include_seen: self.include_seen,
+            view: self.view.as_ref(),
+            ..Request::new(History::Ids(&history), self.k)
+        };
+        let mut cancelled = self.cancelled.take();
+        let control = &mut |_| match cancelled.as_mut().is_some_and(|cancelled| cancelled()) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let found = self.recommender.pool.recommend(&request, control).map_err(Kind::from)?;
+        let view = found.view.view();
+        let item = |item: &palmette_recommend::Recommended| Recommendation {
+            id: view.id(item.number).to_owned(),
+            score: item.score,
+            codes: view.codes(item.number),
+        };
+        Ok(Answer {
+            items: found.items.iter().map(item).collect(),
+            unknown: found.unknown.iter().map(|&place| self.history[place].clone()).collect(),
+            history_used: found.history_used,
+            generation: view.generation(),
+        })
+    }
+}
+
+impl fmt::Debug for RecommendRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecommendRequest")
+            .field("history", &self.history)
+            .field("k", &self.k)
+            .field("beam_width", &self.beam_width)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An answer: items, best first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// Best first; fewer than asked for only if no more items may be recommended.
+    pub items: Vec<Recommendation>,
+    /// Ids of the history that the catalog does not have, in its order.
+    pub unknown: Vec<String>,
+    /// How many of the most recent items of the history the model read.
+    pub history_used: usize,
+    /// The generation of a live catalog that was answered by; `None` for a frozen one.
+    pub generation: Option<u64>,
+}
+
+/// An item of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recommendation {
+    /// Its id.
+    pub id: String,
+    /// Sum of the log-probabilities of its codes. Items that share a semantic ID share a score, and come in the catalog's
+    /// order.
+    pub score: f32,
+    /// Its semantic ID.
+    pub codes: Vec<u32>,
+}

@@ -1,0 +1,196 @@
+//! The vocabulary of a model, prepared for grammars.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use palmette_core::TokenId;
+use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
+use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
+use palmette_grammar::{CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
+use palmette_vocabulary::{TokenizeError, Tokenizer, VocabularyLoadError};
+
+use crate::grammar::{CompiledGrammar, GrammarError};
+
+/// The tokens of a model, and the grammars that were compiled over them. Cheap to clone; threads share it.
+///
+/// Loaded once a model. Grammars over one vocabulary share what their masks have in common, so that the second schema
+/// with a string in it knows strings already.
+#[derive(Clone, Debug)]
+pub struct Vocabulary {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    slices: Arc<VocabularySlices>,
+    tokenizer: Option<Tokenizer>,
+    cache: GrammarCache,
+}
+
+/// A vocabulary that cannot be loaded or used.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct VocabularyError(Kind);
+
+#[derive(Debug, thiserror::Error)]
+enum Kind {
+    #[error(transparent)]
+    Load(#[from] VocabularyLoadError),
+    #[error(transparent)]
+    Tokens(#[from] palmette_core::VocabularyError),
+    #[error(transparent)]
+    Tokenize(#[from] TokenizeError),
+    #[error(
+        "this vocabulary says what tokens spell, not how text is cut into them: load a tokenizer.json or an encoding"
+    )]
+    NoTokenizer,
+}
+
+impl Vocabulary {
+    /// A tiktoken encoding by name, such as `o200k_base`.
+    ///
+    /// # Errors
+    /// When there is none of this name; the message lists them.
+    pub fn encoding(name: &str) -> Result<Self, VocabularyError> {
+        Self::load(name)
+    }
+
+    /// A file or folder: a Hugging Face `tokenizer.json`, a tiktoken file, or a list of pieces.
+    ///
+    /// # Errors
+    /// When it cannot be read, or spells tokens in a way that does not give them bytes of their own.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, VocabularyError> {
+        let path = path.as_ref();
+        // A path never means an encoding, even where a file has its name.
+        let inside = Path::new(".").join(path);
+        let path = if path.is_absolute() { path } else { &inside };
+        Self::load(&path.to_string_lossy())
+    }
+
+    /// Tokens given one by one: `tokens[t]` are the bytes of token `t`, `None` for a special token; `ends` are the tokens
+    /// by which the model stops.
+    ///
+    /// # Errors
+    /// When an end token is not in the vocabulary or has text.
+    pub fn from_tokens<B: AsRef<[u8]>>(
+        tokens: impl IntoIterator<Item = Option<B>>,
+        ends: impl IntoIterator<Item = TokenId>,
+    ) -> Result<Self, VocabularyError> {
+        let vocabulary = palmette_core::Vocabulary::new(tokens, ends);
+        let vocabulary = vocabulary.map_err(|error| VocabularyError(error.into()))?;
+        Ok(Self::of(Arc::new(vocabulary), None))
+    }
+
+    fn load(name: &str) -> Result<Self, VocabularyError> {
+        let loaded = palmette_vocabulary::load(name);
+        let loaded = loaded.map_err(|error| VocabularyError(error.into()))?;
+        Ok(Self::of(loaded.vocabulary, loaded.tokenizer))
+    }
+
+    fn of(vocabulary: Arc<palmette_core::Vocabulary>, tokenizer: Option<Tokenizer>) -> Self {
+        let slices = Arc::new(VocabularySlices::new(vocabulary));
+        let cache = GrammarCache::new(CacheLimits::default());
+        Self { shared: Arc::new(Shared { slices, tokenizer, cache }) }
+    }
+
+    /// How many tokens there are: logits rows and masks have as many places.
+    pub fn num_tokens(&self) -> usize {
+        self.tokens().num_tokens()
+    }
+
+    /// The bytes of a token; empty for special ones, and for ids that no token has.
+    pub fn text(&self, token: TokenId) -> &[u8] {
+        match token.index() < self.num_tokens() {
+            true => self.tokens().text(token),
+            false => &[],
+        }
+    }
+
+    /// The bytes of several tokens, one after another.
+    pub fn decode(&self, tokens: &[TokenId]) -> Vec<u8> {
+        tokens.iter().flat_map(|&token| self.text(token)).copied().collect()
+    }
+
+    /// The tokens of a text, as the vocabulary's own tokenizer cuts it.
+    ///
+    /// # Errors
+    /// When the source of the vocabulary has no tokenizer, or it cannot give this text back.
+    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, VocabularyError> {
+        let tokenizer = self.shared.tokenizer.as_ref();
+        let tokens = tokenizer.ok_or(VocabularyError(Kind::NoTokenizer))?.encode(text);
+        tokens.map_err(|error| VocabularyError(error.into()))
+    }
+
+    /// The tokens by which the model stops, ascending.
+    pub fn ends(&self) -> &[TokenId] {
+        self.tokens().ends()
+    }
+
+    /// Texts that a JSON Schema validates, with the default options: members in any order, whitespace free.
+    ///
+    /// # Errors
+    /// When the schema is none, asks for what no grammar can express, or exceeds a limit.
+    pub fn json_schema(&self, schema: &str) -> Result<CompiledGrammar, GrammarError> {
+        let (text, options) = (schema.to_owned(), JsonSchemaOptions::default());
+        self.compile(&GrammarSource::JsonSchema { text, options })
+    }
+
+    /// Texts of a Lark grammar, from its rule `start`.
+    ///
+    /// # Errors
+    /// When the grammar cannot be read, or exceeds a limit.
+    pub fn lark(&self, grammar: &str) -> Result<CompiledGrammar, GrammarError> {
+        let (text, options) = (grammar.to_owned(), LarkOptions::default());
+        self.compile(&GrammarSource::Lark { text, options })
+    }
+
+    /// Texts of a GBNF grammar (llama.cpp, XGrammar), from its rule `root`.
+    ///
+    /// # Errors
+    /// As [`lark`](Self::lark).
+    pub fn gbnf(&self, grammar: &str) -> Result<CompiledGrammar, GrammarError> {
+        let (text, options) = (grammar.to_owned(), GbnfOptions::default());
+        self.compile(&GrammarSource::Gbnf { text, options })
+    }
+
+    /// Texts that a regular expression matches from beginning to end.
+    ///
+    /// # Errors
+    /// As [`lark`](Self::lark).
+    pub fn regex(&self, pattern: &str) -> Result<CompiledGrammar, GrammarError> {
+        let (text, options) = (pattern.to_owned(), RegexOptions::default());
+        self.compile(&GrammarSource::Regex { text, options })
+    }
+
+    /// A grammar in any language and with any options. Equal sources are compiled once; threads that ask for one that is
+    /// being compiled wait for it.
+    ///
+    /// # Errors
+    /// As [`lark`](Self::lark).
+    pub fn compile(&self, source: &GrammarSource) -> Result<CompiledGrammar, GrammarError> {
+        self.compile_unless(source, &AtomicBool::new(false))
+    }
+
+    /// [`compile`](Self::compile) that another thread can call off by setting the flag.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile), and when it was called off.
+    pub fn compile_unless(
+        &self,
+        source: &GrammarSource,
+        cancelled: &AtomicBool,
+    ) -> Result<CompiledGrammar, GrammarError> {
+        let found = self.shared.cache.get(source, &self.shared.slices, cancelled)?;
+        Ok(CompiledGrammar::new(found.grammar, self.clone()))
+    }
+
+    /// The vocabulary with what grammars over it share, for the engine crates.
+    pub fn slices(&self) -> &Arc<VocabularySlices> {
+        &self.shared.slices
+    }
+
+    fn tokens(&self) -> &palmette_core::Vocabulary {
+        self.shared.slices.vocabulary()
+    }
+}
