@@ -32,5 +32,5 @@ mod timed_build;
 
 pub use bench::{BenchError, CatalogBench, Progress};
 pub use generate::{Distribution, GeneratedItems, Shape, ShapeError};
-pub use machine::{Machine, peak_resident_bytes};
+pub use machine::Machine;
 pub use report::{ByLevel, FilterSet, Microseconds, OwnCore, PeerReport, Report};

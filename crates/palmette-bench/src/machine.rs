@@ -48,7 +48,7 @@ pub(crate) fn available_memory() -> Option<u64> {
 }
 
 /// The most bytes this process has had in memory so far; `None` where the system does not tell.
-pub fn peak_resident_bytes() -> Option<u64> {
+pub(crate) fn peak_resident_bytes() -> Option<u64> {
     kilobytes("/proc/self/status", "VmHWM:")
 }
 

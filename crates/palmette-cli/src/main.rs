@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod features;
+mod memory;
 mod output;
+mod tables;
 mod timings;
 
 use std::process::ExitCode;
@@ -17,7 +20,7 @@ use commands::{bench, catalog, demo, eval, grammar, recommend};
 /// that are in the catalog, inside an exact beam search. Grammars: it lets a model write only texts of
 /// a grammar, by saying at each step which tokens may follow.
 #[derive(Debug, Parser)]
-#[command(name = "palmette", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "palmette", version = features::version(), max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -30,7 +33,8 @@ Start here:
   palmette catalog build shop/items.jsonl --out shop.palm
   palmette recommend --model shop/model --catalog shop.palm --history P0001,P0002
 
-With --json, every command but completions prints one JSON document.";
+With --json, every command but completions prints one JSON document. What this build has and what it leaves
+out is said by --version.";
 
 /// A command with arguments of its own is described where they are: a text here would hide theirs.
 #[derive(Debug, Subcommand)]
@@ -44,9 +48,7 @@ enum Command {
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
     Demo(demo::DemoArgs),
-    /// Measure what catalogs and grammars cost on this machine
-    #[command(subcommand)]
-    Bench(bench::BenchCommand),
+    Bench(bench::BenchArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -61,7 +63,7 @@ fn main() -> ExitCode {
         Command::Recommend(args) => recommend::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Bench(command) => bench::run(&command),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "palmette", &mut script);

@@ -29,6 +29,8 @@ impl VocabularyLoadError {
 pub(crate) enum Kind {
     #[error("no such file, and no encoding of that name; there are {encodings}")]
     NotFound { encodings: String },
+    #[error("this build carries no encodings; build with `--features encodings`, or name a file")]
+    EncodingsLeftOut,
     #[error("cannot be read: {0}")]
     Read(std::io::Error),
     #[error("this is {found}; {READ}")]

@@ -34,20 +34,30 @@
 //! Looked for beside the file, the first that names any: `generation_config.json`, `tokenizer_config.json`,
 //! `config.json`. Otherwise every special token with a well-known name. [`EndsFound`] says which it was.
 //!
+//! # Features
+//! Both are off unless asked for. Without `hf-tokenizers` the tokens of a `tokenizer.json` are read all the same, and its
+//! [`Tokenizer`] refuses every text with [`TokenizeError::LeftOut`]; a tokenizer that could not be built is not found out.
+//! Without `encodings` the name of an encoding is an error, and the special tokens of a tiktoken file are only those that a
+//! `tokenizer_config.json` beside it adds.
+//!
 //! ```
+//! # #[cfg(feature = "encodings")] {
 //! let loaded = palmette_vocabulary::load("r50k_base")?;
 //! let tokens = loaded.tokenizer.unwrap().encode("a palm leaf")?;
 //! let texts: Vec<_> = tokens.iter().map(|&token| loaded.vocabulary.text(token)).collect();
 //! assert_eq!(texts, [&b"a"[..], b" palm", b" leaf"]);
 //! assert_eq!(loaded.ends.to_string(), "by the encoding");
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
+mod byte_pairs;
 mod draft;
 mod encodings;
 mod ends;
 mod error;
+mod hugging_face;
 mod lists;
 mod load;
 mod spelling;

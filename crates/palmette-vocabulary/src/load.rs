@@ -125,8 +125,10 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
         return Ok(inside);
     }
     if !path.exists() {
-        return Err(Kind::NotFound {
-            encodings: encodings::names().collect::<Vec<_>>().join(", "),
+        let encodings = encodings::names().collect::<Vec<_>>().join(", ");
+        return Err(match encodings.is_empty() {
+            true => Kind::NotFound { encodings: "none in this build".to_owned() },
+            false => Kind::NotFound { encodings },
         });
     }
     Ok(path.to_owned())

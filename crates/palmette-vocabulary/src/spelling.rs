@@ -175,6 +175,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "hf-tokenizers")]
     fn the_byte_level_alphabet_is_that_of_the_tokenizers_crate() {
         use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer};
         let byte_level =

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use palmette_core::{TokenId, Vocabulary};
-use tiktoken_rs::CoreBPE;
+
+use crate::byte_pairs::BytePairs;
+use crate::hugging_face::HuggingFace;
 
 /// The longest run of white space that is tokenized, in characters: the patterns that split text backtrack over it.
 const MAX_SPACE_RUN: usize = 500_000;
@@ -23,9 +25,9 @@ pub struct Tokenizer {
 /// How text is cut.
 pub(crate) enum Method {
     /// As the encoding does.
-    Encoding(&'static CoreBPE),
+    Encoding(BytePairs),
     /// As a `tokenizer.json` says.
-    Tokenizer(Box<tokenizers::Tokenizer>),
+    Tokenizer(HuggingFace),
     /// At each place the longest token that fits; of equal ones, the lowest id.
     Longest,
 }
@@ -43,18 +45,14 @@ impl Tokenizer {
     /// The tokens of a text. Their bytes, one after another, are the text.
     ///
     /// # Errors
-    /// When the tokenizer changes this text (normalises it, or lacks a character), when no token fits, or when a run of
-    /// white space is longer than 500,000 characters.
+    /// When the tokenizer changes this text (normalises it, or lacks a character), when no token fits, when a run of
+    /// white space is longer than 500,000 characters, or when the tokenizer is a `tokenizer.json`'s and the build lacks
+    /// the feature `hf-tokenizers`.
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, TokenizeError> {
         check_space_runs(text)?;
         let tokens: Vec<_> = match &self.method {
-            Method::Encoding(core) => core.encode_ordinary(text).into_iter().map(TokenId).collect(),
-            Method::Tokenizer(tokenizer) => {
-                let encoding = tokenizer
-                    .encode_fast(text, false)
-                    .map_err(|error| TokenizeError::Failed { reason: error.to_string() })?;
-                encoding.get_ids().iter().copied().map(TokenId).collect()
-            }
+            Method::Encoding(pairs) => pairs.encode(text),
+            Method::Tokenizer(tokenizer) => tokenizer.encode(text)?,
             Method::Longest => self.longest(text.as_bytes())?,
         };
         self.check_bytes(text.as_bytes(), &tokens)?;
@@ -156,6 +154,11 @@ pub enum TokenizeError {
         /// Where the run is longer than the limit, in bytes from the beginning of the text.
         at: usize,
     },
+    /// Only the bytes of tokens are read of a `tokenizer.json` in this build.
+    #[error(
+        "this build cuts no text into tokens by a tokenizer.json; build with `--features hf-tokenizers`"
+    )]
+    LeftOut,
     /// The tokenizer gave up.
     #[error("the vocabulary's tokenizer failed: {reason}")]
     Failed {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::draft::Draft;
 use crate::error::{Kind, invalid};
+use crate::hugging_face::HuggingFace;
 use crate::load::{Format, Source};
 use crate::spelling::Spelling;
 use crate::tokenizer::Method;
@@ -13,10 +14,8 @@ use crate::tokenizer::Method;
 /// Reads tokens and tokenizer.
 pub(crate) fn read(file: Value) -> Result<Source, Kind> {
     let draft = tokens(&file)?;
-    let tokenizer = serde_json::from_value(within_text(file))
+    let tokenizer = HuggingFace::new(within_text(file))
         .map_err(|error| invalid(format!("its tokenizer cannot be built: {error}")))?;
-    let mut tokenizer: Box<tokenizers::Tokenizer> = Box::new(tokenizer);
-    tokenizer.set_encode_special_tokens(true);
     let method = Some(Method::Tokenizer(tokenizer));
     Ok(Source { draft, format: Format::TokenizerJson, method, ends: None })
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use palmette_model::kernels::{MatMut, MatRef, Write, matmul};
+use palmette_matmul::{MatMut, MatRef, Write, matmul};
 
 use crate::random::Random;
 

@@ -1,13 +1,22 @@
 //! One file per command.
 
+#[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod catalog;
 mod cold_start;
+#[cfg(feature = "demo")]
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod grammar;
 mod items;
+#[cfg(not(all(feature = "bench", feature = "demo")))]
+mod left_out;
 mod loading;
 mod mode;
 mod overlap;
 pub(crate) mod recommend;
+
+#[cfg(not(feature = "bench"))]
+pub(crate) use left_out::bench;
+#[cfg(not(feature = "demo"))]
+pub(crate) use left_out::demo;

@@ -2,7 +2,6 @@
 
 mod activation;
 mod int8;
-mod matmul;
 mod matrix;
 mod norm;
 mod panels;
@@ -11,7 +10,6 @@ mod rope;
 mod rowwise;
 
 pub use activation::{silu, softmax_in_place, swiglu};
-pub use matmul::{MatMut, MatRef, Write, matmul};
 pub(crate) use matrix::{Matrix, multiply_swiglu};
 pub use norm::{rms_norm, rms_norm_in_place, rms_norm_row};
 pub use palmette_decode::exp;

@@ -8,8 +8,9 @@
 //! Queries are taken in blocks of [`BLOCK`], which see the keys up to their own end: about half of
 //! the products that the mask would throw away are not computed.
 
+use palmette_matmul::{MatMut, MatRef, Write, matmul};
 use palmette_model::ModelConfig;
-use palmette_model::kernels::{MatMut, MatRef, Write, dot, matmul, softmax_in_place};
+use palmette_model::kernels::{dot, softmax_in_place};
 
 use super::batch::{BatchView, Seen};
 use super::dropout::{Dropout, DropoutStream, Site};

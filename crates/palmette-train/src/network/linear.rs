@@ -2,7 +2,7 @@
 //!
 //! `x`: `[N, in]`, `w`: `[out, in]`, `y`: `[N, out]`.
 
-use palmette_model::kernels::{MatMut, MatRef, Write, matmul};
+use palmette_matmul::{MatMut, MatRef, Write, matmul};
 
 /// `y = x wᵀ`
 pub(crate) fn forward(y: &mut [f32], x: &[f32], w: &[f32], rows: usize) {

@@ -1,6 +1,7 @@
 //! Which entry of a codebook is nearest to each vector.
 
-use palmette_model::kernels::{MatMut, MatRef, Write, dot, matmul};
+use palmette_matmul::{MatMut, MatRef, Write, matmul};
+use palmette_model::kernels::dot;
 use rayon::prelude::*;
 
 /// Rows per unit of parallel work.

@@ -4,17 +4,24 @@ mod catalog;
 mod grammar;
 mod recommend;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+
+/// Measure what catalogs and grammars cost on this machine
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
+enum BenchCommand {
     Catalog(catalog::CatalogArgs),
     Grammar(grammar::GrammarArgs),
     Recommend(recommend::RecommendArgs),
 }
 
-pub(crate) fn run(command: &BenchCommand) -> anyhow::Result<()> {
-    match command {
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    match &args.command {
         BenchCommand::Catalog(args) => catalog::run(args),
         BenchCommand::Grammar(args) => grammar::run(args),
         BenchCommand::Recommend(args) => recommend::run(args),

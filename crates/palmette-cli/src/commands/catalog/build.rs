@@ -16,12 +16,13 @@ use palmette_catalog::readers::{
 use palmette_catalog::{
     BuildError, BuildOptions, BuildStage, Catalog, CatalogBuilder, ColumnKind, UnknownKind,
 };
-use palmette_tables::TableFormat;
 use serde_json::json;
 
 use super::stats::stats_text;
 use crate::commands::loading::set_threads;
+use crate::memory::peak_resident_bytes;
 use crate::output::{bytes, grouped, make_parent, print, print_json, reading_bar, visible};
+use crate::tables::{self, TableFormat};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -148,7 +149,7 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
 
     let file_bytes = std::fs::metadata(&args.out).map_or(0, |meta| meta.len() as usize);
     let seconds = start.elapsed().as_secs_f64();
-    let peak = palmette_bench::peak_resident_bytes();
+    let peak = peak_resident_bytes();
     if args.json {
         return print_json(&json!({
             "out": args.out,
@@ -244,7 +245,7 @@ fn read(
                 let share = rows as f64 / of.max(1) as f64;
                 bar.set_position((bytes as f64 * share) as u64);
             };
-            palmette_tables::read_into(path, format, None, sink, &mut progress)?
+            tables::read_into(path, format, None, sink, &mut progress)?
         }
     })
 }

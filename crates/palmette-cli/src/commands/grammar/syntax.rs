@@ -35,19 +35,6 @@ impl Syntax {
         })
     }
 
-    /// By the name in a file of cases.
-    pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
-        Ok(match name {
-            "lark" => Self::Lark,
-            "gbnf" => Self::Gbnf,
-            "json_schema" => Self::JsonSchema,
-            "regex" => Self::Regex,
-            _ => bail!(
-                "a grammar of kind {name:?} is not read; there are lark, gbnf, json_schema and regex"
-            ),
-        })
-    }
-
     /// The name in a file of cases.
     pub(crate) fn name(self) -> &'static str {
         match self {

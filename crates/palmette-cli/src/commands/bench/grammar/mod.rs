@@ -282,7 +282,13 @@ impl Compile for Compiler {
     type Running = Option<BackgroundCompletion>;
 
     fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
-        let syntax = Syntax::named(&case.kind).map_err(|error| error.to_string())?;
+        let mut syntaxes = Syntax::value_variants().iter().copied();
+        let syntax = syntaxes.find(|syntax| syntax.name() == case.kind).ok_or_else(|| {
+            let kind = &case.kind;
+            format!(
+                "a grammar of kind {kind:?} is not read; there are lark, gbnf, json_schema and regex"
+            )
+        })?;
         let grammar = self.reading.parse(syntax, &case.grammar);
         let (grammar, _) = grammar.map_err(|error| format!("{error:#}"))?;
         let limits = RecognizerLimits::default();

@@ -1,8 +1,23 @@
-//! Matrix products over strided f32 views: the one place that calls the `gemm` crate.
+//! Matrix products over strided f32 views, through the kernels of the `gemm` crate.
+//!
+//! Training computes them, and benches take their speed as what this machine can do. Serving has products of its own
+//! (`palmette-model`, `kernels/panels.rs`), so that these kernels, which take half a minute to compile, are a crate that it
+//! does not build.
+//!
+//! ```
+//! use palmette_matmul::{MatMut, MatRef, Write, matmul};
+//!
+//! let (a, b) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0]);
+//! let mut out = [0.0; 2];
+//! let (a, b) = (MatRef::row_major(&a, 2, 2), MatRef::row_major(&b, 2, 1));
+//! matmul(MatMut::row_major(&mut out, 2, 1), Write::Replace, 1.0, a, b, 1);
+//! assert_eq!(out, [17.0, 39.0]);
+//! ```
+#![deny(unsafe_code)]
 
-#![allow(unsafe_code)]
+use std::mem::swap;
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 /// A read-only `[rows, cols]` view of f32 values; element `(r, c)` is `data[r * row_stride + c * col_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -125,27 +140,37 @@ pub fn matmul(
         return;
     }
     let parallelism = if threads > 1 { Parallelism::Rayon(threads) } else { Parallelism::None };
+    let Shape { row_stride: mut down, col_stride: mut right, .. } = out.shape;
+    let (mut m, mut n, mut left, mut other) = (m, n, a, b);
+    // The kernels write columns. Rows are the columns of the transposed product, `bᵀ × aᵀ`.
+    if right < down {
+        swap(&mut m, &mut n);
+        swap(&mut down, &mut right);
+        (left, other) = (b.transposed(), a.transposed());
+    }
+    let multiply = gemm_f32::gemm::f32::get_gemm_fn();
     // SAFETY: every view's constructor checked that its last element lies inside its slice, the
-    // shapes agree (asserted above), `out` is injective, and Rust's borrows keep `out` apart from
-    // `a` and `b`.
-    // PERF: `gemm` has no safe interface. Training a model of 1M weights through it, all else included,
+    // shapes agree (asserted above; transposing both sides and the output keeps that), `out` is injective, and Rust's
+    // borrows keep `out` apart from `a` and `b`. The function is the one for this processor.
+    // PERF: these kernels have no safe interface. Training a model of 1M weights through them, all else included,
     // runs at 99 GFLOP/s on one core with AVX-512 and 65 with AVX2:
     // `cargo run --release -p palmette-train --example throughput -- 1`.
+    #[allow(unsafe_code)]
     unsafe {
-        gemm::gemm(
+        multiply(
             m,
             n,
             k,
             out.data.as_mut_ptr(),
-            out.shape.col_stride as isize,
-            out.shape.row_stride as isize,
+            right as isize,
+            down as isize,
             write == Write::Add,
-            a.data.as_ptr(),
-            a.shape.col_stride as isize,
-            a.shape.row_stride as isize,
-            b.data.as_ptr(),
-            b.shape.col_stride as isize,
-            b.shape.row_stride as isize,
+            left.data.as_ptr(),
+            left.shape.col_stride as isize,
+            left.shape.row_stride as isize,
+            other.data.as_ptr(),
+            other.shape.col_stride as isize,
+            other.shape.row_stride as isize,
             1.0,
             scale,
             false,

@@ -1,0 +1,39 @@
+//! Commands that a build leaves out: they take any arguments and name the feature that has them.
+
+/// `palmette bench` in a build without the feature `bench`.
+#[cfg(not(feature = "bench"))]
+pub(crate) mod bench {
+    use clap::Args;
+
+    use crate::features::left_out;
+
+    /// Measure what catalogs and grammars cost on this machine (not in this build: `--features bench`)
+    #[derive(Debug, Args)]
+    pub(crate) struct BenchArgs {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        _rest: Vec<String>,
+    }
+
+    pub(crate) fn run(_args: &BenchArgs) -> anyhow::Result<()> {
+        Err(left_out("measures nothing", "bench"))
+    }
+}
+
+/// `palmette demo` in a build without the feature `demo`.
+#[cfg(not(feature = "demo"))]
+pub(crate) mod demo {
+    use clap::Args;
+
+    use crate::features::left_out;
+
+    /// Recommend from a built-in shop (not in this build: `--features demo`)
+    #[derive(Debug, Args)]
+    pub(crate) struct DemoArgs {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        _rest: Vec<String>,
+    }
+
+    pub(crate) fn run(_args: &DemoArgs) -> anyhow::Result<()> {
+        Err(left_out("has no built-in shop", "demo"))
+    }
+}
