@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use palmette_fuzz::{has_look, matches_empty};
-use palmette_grammar::regex::parse::{Dialect, Flags, parse, parse_search, parse_text};
+use palmette_grammar::engine::regex::parse::{Dialect, Flags, parse, parse_search, parse_text};
 
 fuzz_target!(|input: (u8, &str)| {
     let (switches, source) = input;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::{json_schema, lark};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, MaskWork, Recognizer, RecognizerLimits,
-    SavedGrammar,
+    SavedGrammar, VocabularySlices,
+    frontends::{json_schema, lark},
 };
 
 use crate::random::Random;

@@ -10,8 +10,8 @@
 
 use divan::{Bencher, black_box, counter::BytesCount};
 use palmette_grammar::{
-    CharClass, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalKind,
-    lexer::{Lexer, LexerLimits},
+    CharClass, Grammar, GrammarBuilder, LexerLimits, Lexing, Regex, Symbol, Terminal, TerminalKind,
+    engine::lexer::Lexer,
 };
 
 fn main() {

@@ -13,8 +13,9 @@
 
 use divan::{Bencher, black_box};
 use palmette_grammar::{
-    Grammar, GrammarBuilder, Lexing, NonterminalId, Parser, ParserLimits, ParserScratch, Regex,
-    Stacks, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+    Grammar, GrammarBuilder, Lexing, NonterminalId, ParserLimits, Regex, Symbol, Terminal,
+    TerminalId, TerminalKind, TerminalSet,
+    engine::glr::{Parser, ParserScratch, Stacks},
 };
 
 fn main() {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use palmette_core::Vocabulary;
-use palmette_grammar::vocabulary::{Descend, Refinement, VocabularyTrie};
+use palmette_grammar::engine::vocabulary::{Descend, Refinement, VocabularyTrie};
 
 static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| (*loaded().vocabulary).clone());
 static TRIE: LazyLock<VocabularyTrie> = LazyLock::new(|| VocabularyTrie::new(&VOCABULARY));
@@ -64,7 +64,7 @@ fn classes_of_strings(bencher: divan::Bencher<'_, '_>) {
     bencher.bench(strings);
 }
 
-fn strings() -> palmette_grammar::vocabulary::TokenClasses {
+fn strings() -> palmette_grammar::engine::vocabulary::TokenClasses {
     #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     enum Place {
         Before,

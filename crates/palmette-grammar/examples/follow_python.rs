@@ -17,10 +17,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
+    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, VocabularySlices,
+    engine::store::{MaskStore, Steps},
     frontends::lark::{self, LarkOptions},
-    masks::VocabularySlices,
-    store::{MaskStore, Steps},
 };
 
 #[derive(Parser)]

@@ -30,10 +30,10 @@ use std::{
 use machine::Machine;
 use palmette_grammar::{
     Budget, Recognizer, RecognizerLimits,
+    engine::lexer::Lexer,
     frontends::json_schema::{
         Draft, Inexpressible, JsonSchemaError, JsonSchemaOptions, PropertyOrder, parse,
     },
-    lexer::Lexer,
 };
 use python_json::dumps;
 use serde_json::Value;

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use palmette_core::{Constraint, TokenId, mask};
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, CompletionLimits, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
+    VocabularySlices,
+    frontends::json_schema::{JsonSchemaOptions, parse},
 };
 use serde_json::Value;
 

@@ -16,7 +16,7 @@
 //! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
 //!
 //! # Use
-//! A [`Recognizer`] is a grammar made ready; [`VocabularySlices`](masks::VocabularySlices) a vocabulary, made ready once for all
+//! A [`Recognizer`] is a grammar made ready; [`VocabularySlices`] a vocabulary, made ready once for all
 //! grammars. Both together are a [`GrammarConstraint`], whose states are small: one for each text being written.
 //!
 //! ```
@@ -24,7 +24,7 @@
 //!
 //! use palmette_core::{Constraint, mask};
 //! use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
-//! use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer, masks::VocabularySlices};
+//! use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer, VocabularySlices};
 //!
 //! let loaded = palmette_vocabulary::load("r50k_base")?;
 //! let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
@@ -56,26 +56,32 @@
 //! - [`GrammarConstraint::save`] and [`SavedGrammar`]: a compiled grammar with its masks as a file.
 #![forbid(unsafe_code)]
 
-pub mod analysis;
+mod analysis;
 mod blocks;
 mod budget;
 mod byte_set;
 mod cache;
+mod common_json;
 mod constraint;
+#[doc(hidden)]
+pub mod engine;
 pub mod frontends;
-pub mod glr;
-pub mod grammar;
-pub mod lexer;
-pub mod lr;
-pub mod masks;
-pub mod recognizer;
-pub mod regex;
+mod glr;
+mod grammar;
+mod lexer;
+mod lr;
+mod masks;
+mod recognizer;
+mod regex;
+mod rules;
 mod saved;
 mod source;
-pub mod store;
-mod terminal_set;
-pub mod vocabulary;
+mod span;
+mod store;
+mod vocabulary;
+mod walk;
 
+pub use analysis::{Analysis, Conflict, Diagnostic, Severity, analyse};
 pub use budget::{Budget, Interrupted};
 pub use cache::{
     CacheError, CacheLimits, CacheOutcome, CacheStatistics, Cached, CompiledGrammar, GrammarCache,
@@ -85,13 +91,20 @@ pub use constraint::{
     CompletionStop, DictionaryStatistics, GrammarConstraint, GrammarScratch, GrammarState, MaskId,
     MaskRef, MaskWork, RowError, RowErrorKind,
 };
-pub use glr::{LimitError, Parser, ParserLimits, ParserScratch, Stacks};
+pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
-    Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Rule, Symbol, Terminal,
-    TerminalId, TerminalKind,
+    Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal, NonterminalId, Rule, Symbol,
+    Terminal, TerminalId, TerminalKind, TerminalSet,
 };
-pub use recognizer::{Position, Recognizer, RecognizerLimits};
+pub use lexer::{LexerError, LexerLimits};
+pub use lr::{TableError, TableLimits};
+pub use masks::{AutomatonStatistics, VocabularySlices};
+pub use recognizer::{
+    CompileError, Expected, Position, Recognizer, RecognizerError, RecognizerLimits,
+    RecognizerScratch,
+};
 pub use regex::{CharClass, Regex};
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
 pub use source::{GrammarSource, SourceError};
-pub use terminal_set::TerminalSet;
+pub use span::Span;
+pub use vocabulary::VocabularyFingerprint;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
-use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer};
+use palmette_grammar::{
+    Budget, GrammarConstraint, GrammarScratch, Recognizer, VocabularySlices,
+    frontends::json_schema::{JsonSchemaOptions, parse},
+};
 use palmette_testkit::allocations::{Counting, allocations};
 
 #[global_allocator]

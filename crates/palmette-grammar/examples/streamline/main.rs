@@ -20,14 +20,15 @@ use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use palmette_core::TokenId;
 use palmette_grammar::{
-    TerminalSet,
-    frontends::lark::{self, LarkOptions},
-    lexer::{Lexer, LexerLimits},
-    store::{
-        BytesBelow, Interchange, LexemeAutomaton, Speller, Spellings, Steps, Streamliner,
-        ignored_terminals,
+    LexerLimits, TerminalSet,
+    engine::{
+        lexer::Lexer,
+        store::{
+            Interchange, LexemeAutomaton, Speller, Spellings, Steps, Streamliner, ignored_terminals,
+        },
+        vocabulary::{BytesBelow, VocabularyTrie},
     },
-    vocabulary::VocabularyTrie,
+    frontends::lark::{self, LarkOptions},
 };
 use serde_json::json;
 use terminal_states::TerminalStates;
@@ -154,7 +155,7 @@ fn positions(
     lexer: &Lexer,
     alphabet: &[u8],
     max_positions: usize,
-) -> Result<Vec<palmette_grammar::lexer::LexerState>> {
+) -> Result<Vec<palmette_grammar::engine::lexer::LexerState>> {
     let mut seen = BTreeSet::from([lexer.start()]);
     let mut positions = vec![lexer.start()];
     let mut at = 0;

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
 use palmette_grammar::{
-    Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
-    TerminalSet,
-    lexer::{Lexer, LexerError, LexerLimits},
-    store::LexemeAutomaton,
+    Grammar, GrammarBuilder, LexerError, LexerLimits, Lexing, Regex, Symbol, Terminal, TerminalId,
+    TerminalKind, TerminalSet,
+    engine::{lexer::Lexer, store::LexemeAutomaton},
 };
 
 /// Every terminal's least automaton over an alphabet; each may be entered where another's lexeme ends. A lexeme does not end

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::conflicts::MAX_EXAMPLE;
 use super::{Analysis, Conflict};
-use crate::frontends::Span;
 use crate::lr::TableError;
+use crate::span::Span;
 use crate::{Grammar, NonterminalId, Symbol, TerminalId};
 
 /// Something to tell a grammar's author.

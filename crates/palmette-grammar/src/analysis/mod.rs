@@ -5,21 +5,16 @@
 
 mod conflicts;
 mod diagnostic;
-pub(crate) mod graph;
-pub(crate) mod left_corners;
 mod recursion;
-mod reduce;
-pub(crate) mod rule_list;
 
 pub use conflicts::Conflict;
 pub use diagnostic::{Diagnostic, Severity};
-pub use reduce::{reduce, used_terminals};
 
 use crate::budget::Budget;
 use crate::lr::{TableLimits, Tables};
+use crate::rules::{RuleList, nonterminals};
 use crate::{Grammar, NonterminalId};
 use recursion::Recursion;
-use rule_list::RuleList;
 
 /// What [`analyse`] found. Lists of nonterminals ascend.
 #[derive(Clone, Debug)]
@@ -68,7 +63,7 @@ pub fn analyse(grammar: &Grammar, limits: &TableLimits, budget: &mut Budget<'_>)
     mentioned[list.start.index()] = true;
     for rule in &list.rules {
         defined[rule.head.index()] = true;
-        rule_list::nonterminals(&rule.body).for_each(|id| mentioned[id.index()] = true);
+        nonterminals(&rule.body).for_each(|id| mentioned[id.index()] = true);
     }
     let recursion = Recursion::new(&list, &nullable);
     let tables = Tables::new(grammar, limits, budget);

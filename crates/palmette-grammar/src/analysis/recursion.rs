@@ -1,9 +1,7 @@
 //! Which nonterminals lead back to themselves.
 
-use super::graph::Graph;
-use super::left_corners::LeftCorners;
-use super::rule_list::{RuleList, is};
 use crate::Symbol;
+use crate::rules::{Graph, LeftCorners, RuleList, is};
 
 /// What leads back to itself, by nonterminal.
 #[derive(Debug)]

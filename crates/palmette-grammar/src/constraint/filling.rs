@@ -6,8 +6,8 @@ use palmette_core::{Constraint, mask};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState};
 use crate::Budget;
-use crate::masks::TrieWalk;
 use crate::recognizer::{Position, RecognizerError};
+use crate::walk::TrieWalk;
 
 /// How much work one mask may take.
 ///

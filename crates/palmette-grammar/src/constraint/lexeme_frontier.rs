@@ -11,11 +11,12 @@ use hashbrown::{HashMap, HashSet};
 
 use super::likely::{self, Cost, Token};
 use crate::byte_set::ByteSet;
+use crate::glr::Stacks;
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
 use crate::vocabulary::VocabularyTrie;
-use crate::{Budget, Stacks, TerminalId};
+use crate::{Budget, TerminalId};
 
 /// Lexemes in progress to be visited, the likeliest first.
 pub(super) struct LexemeFrontier {

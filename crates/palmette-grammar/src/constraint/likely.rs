@@ -8,7 +8,7 @@ use std::hash::Hash;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::Stacks;
+use crate::glr::Stacks;
 use crate::lr::StateId;
 use crate::regex::expressions::ByteClasses;
 use crate::vocabulary::VocabularyTrie;

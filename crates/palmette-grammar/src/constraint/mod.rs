@@ -24,9 +24,10 @@ pub use state::GrammarState;
 use dictionary::MaskDictionary;
 
 use crate::Lexing;
-use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices, WalkScratch};
+use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::store::{MaskStore, Steps};
+use crate::walk::WalkScratch;
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -89,7 +90,7 @@ impl GrammarConstraint {
         Self { recognizer, vocabulary, engine, dictionary: Arc::default() }
     }
 
-    /// The same whose masks come from a [`TrieWalk`](crate::masks::TrieWalk): slow, and without memory of what was asked.
+    /// The same whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
         Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }
     }

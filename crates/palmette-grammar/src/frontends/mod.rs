@@ -4,6 +4,5 @@ pub mod gbnf;
 pub mod json_schema;
 pub mod lark;
 pub mod regex;
-mod span;
 
-pub use span::Span;
+pub use crate::span::Span;

@@ -1,6 +1,6 @@
 //! A regular expression as a grammar: its texts are those that it matches from beginning to end.
 
-use super::Span;
+use crate::Span;
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, Symbol, Terminal, TerminalKind,
     regex::parse::{

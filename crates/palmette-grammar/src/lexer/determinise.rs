@@ -110,7 +110,7 @@ impl Determiniser {
             expressions,
             ranks: grammar.terminals().iter().map(rank).collect(),
             shadowed: TerminalSet::new(grammar.terminals().len()),
-            ignored: crate::store::ignored_terminals(grammar),
+            ignored: crate::grammar::ignored_terminals(grammar),
             longest: competes(grammar),
             whole: whole.into(),
             ids: HashMap::new(),

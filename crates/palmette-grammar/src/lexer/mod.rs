@@ -408,7 +408,7 @@ impl Lexer {
 fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
     let mut used: BTreeSet<_> = grammar.ignored().iter().copied().collect();
     if competes(grammar) {
-        used.extend(crate::analysis::used_terminals(grammar).iter());
+        used.extend(crate::rules::used_terminals(grammar).iter());
         used.retain(|id| grammar.terminals()[id.index()].kind != TerminalKind::Declared);
         return used;
     }

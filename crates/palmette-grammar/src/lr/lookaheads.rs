@@ -19,8 +19,8 @@ use hashbrown::HashMap;
 use super::automaton::{Automaton, StateId};
 use super::rule_table::{RuleId, RuleTable};
 use super::{TableError, TableLimits};
-use crate::analysis::graph::Graph;
 use crate::budget::Budget;
+use crate::rules::Graph;
 use crate::{Symbol, TerminalId, TerminalSet};
 
 /// A set of terminals, with one more for the end of the text, in [`Lookaheads::sets`].

@@ -1,7 +1,7 @@
 //! Rules and items as numbers.
 
 use super::unhide::unhide;
-use crate::analysis::rule_list::{RuleList, is};
+use crate::rules::{RuleList, is};
 use crate::{Grammar, NonterminalId, Symbol};
 
 /// A rule's place in a [`RuleTable`].

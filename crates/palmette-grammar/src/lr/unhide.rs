@@ -8,8 +8,7 @@
 use hashbrown::HashMap;
 use std::borrow::Cow;
 
-use crate::analysis::left_corners::LeftCorners;
-use crate::analysis::rule_list::{ByHead, ListedRule, RuleList, is};
+use crate::rules::{ByHead, LeftCorners, ListedRule, RuleList, is};
 use crate::{NonterminalId, Symbol};
 
 /// Rewrites the rules that hide left recursion; most grammars have none and stay as they are.

@@ -9,10 +9,8 @@ mod mask_row;
 mod pieces;
 mod read_nodes;
 mod stack_trees;
-mod walk;
 
 pub(crate) use automaton::{
     Above, LexemeAhead, MaskId as PartId, SavedMemo, SavedNode, SavedReading, UNREAD,
 };
 pub use automaton::{AutomatonStatistics, MaskAutomaton, VocabularySlices};
-pub use walk::{TrieWalk, WalkScratch};

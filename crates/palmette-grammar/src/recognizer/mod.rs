@@ -18,12 +18,12 @@ pub(crate) use expected::Lexeme;
 pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;
 
-use crate::blocks::{Blocks, Layer};
+use crate::blocks::{Blocks, Layer, Line};
+use crate::glr::{Parser, Stacks};
 use crate::lexer::{Lexer, LexerLimits, LexerState};
-use crate::store::Line;
 use crate::{
-    Budget, Grammar, GrammarBuilder, Lexing, Parser, ParserLimits, Stacks, Symbol, TerminalId,
-    TerminalKind, TerminalSet,
+    Budget, Grammar, GrammarBuilder, Lexing, ParserLimits, Symbol, TerminalId, TerminalKind,
+    TerminalSet,
 };
 
 /// A grammar made ready to read texts: its lexer and its parser.

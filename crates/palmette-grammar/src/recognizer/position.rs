@@ -4,10 +4,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use crate::Stacks;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Line};
+use crate::glr::Stacks;
 use crate::lexer::LexerState;
-use crate::store::Line;
 
 /// Every way to read a text so far; never none. Immutable: a clone is one count more.
 ///

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::{Branch, Position, Recognizer, RecognizerError};
+use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
-use crate::{LimitError, ParserScratch, Stacks, TerminalId, TerminalSet};
+use crate::{LimitError, TerminalId, TerminalSet};
 
 /// A memory takes about this many bytes at most; then it begins anew.
 const MAX_BYTES: usize = 1 << 20;

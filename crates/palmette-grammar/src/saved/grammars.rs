@@ -2,7 +2,7 @@
 
 use super::numbers::{In, Malformed, Out};
 use super::regexes::{self, RegexesOut};
-use crate::frontends::Span;
+use crate::span::Span;
 use crate::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal, TerminalId,
     TerminalKind,

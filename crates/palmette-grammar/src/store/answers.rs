@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::letter::Line;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Line};
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
 use crate::lr::StateId;

@@ -19,10 +19,8 @@
 
 mod answers;
 mod automaton;
-mod below;
 mod interchange;
 mod legality;
-mod letter;
 mod parts;
 mod reading;
 mod rows;
@@ -36,11 +34,9 @@ mod successors;
 mod tokens;
 
 pub use automaton::LexemeAutomaton;
-pub use below::BytesBelow;
 pub use interchange::Interchange;
 pub use legality::Legality;
-pub use letter::{Letter, Line};
-pub use spelling::{Speller, Spellings, ignored_terminals};
+pub use spelling::{Speller, Spellings};
 pub use store::{MaskStore, StoreStatistics};
 pub use streamline::{Steps, Streamliner};
 pub use successors::Successors;

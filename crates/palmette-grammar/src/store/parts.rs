@@ -8,11 +8,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-use super::letter::{Letter, Line};
 use super::rows::Rows;
 use super::spelling::Speller;
 use super::streamline::Streamliner;
 use super::tokens::Tokens;
+use crate::blocks::{Letter, Line};
 use crate::lexer::{Lexer, LexerError, LexerState};
 
 /// Sequences with their tokens, ascending.
@@ -192,11 +192,12 @@ mod tests {
 
     use palmette_core::{Vocabulary, mask};
 
-    use super::super::{BytesBelow, Spellings, Steps, ignored_terminals};
+    use super::super::{Spellings, Steps};
     use super::*;
     use crate::frontends::lark::{self, LarkOptions};
+    use crate::grammar::ignored_terminals;
     use crate::lexer::LexerLimits;
-    use crate::vocabulary::VocabularyTrie;
+    use crate::vocabulary::{BytesBelow, VocabularyTrie};
 
     const LETTERS: &[&str] =
         &["i", "f", "n", "1", ".", "=", " ", "\n", "(", ")", "\"", "/", "*", "é"];

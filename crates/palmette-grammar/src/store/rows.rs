@@ -1,9 +1,7 @@
 //! The rows of one position of the lexer, ready to be asked.
 
-use super::{
-    letter::{Letter, Line},
-    tokens::Tokens,
-};
+use super::tokens::Tokens;
+use crate::blocks::{Letter, Line};
 
 /// Sequences of letters with their token sets, as a tree in preorder: what rows begin with is asked of the parser once.
 #[derive(Debug)]

@@ -8,14 +8,11 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use palmette_core::TokenId;
 
-use super::{
-    automaton::LexemeAutomaton,
-    below::{BytesBelow, of_kind},
-    letter::{Letter, Line},
-};
+use super::automaton::LexemeAutomaton;
+use crate::blocks::{Letter, Line};
 use crate::lexer::LexerError;
-use crate::vocabulary::VocabularyTrie;
-use crate::{Grammar, Indentation, TerminalId, TerminalSet};
+use crate::vocabulary::{BytesBelow, VocabularyTrie, of_kind};
+use crate::{Indentation, TerminalId, TerminalSet};
 
 /// What is the same for every position: the tokens and what the grammar says of terminals.
 #[derive(Clone, Copy, Debug)]
@@ -38,15 +35,6 @@ pub type Spellings = BTreeMap<Vec<Letter>, Vec<TokenId>>;
 
 /// Sequences with their tokens, in any order.
 pub(super) type Spelled = Vec<(Vec<Letter>, Vec<TokenId>)>;
-
-/// The set of a grammar's ignored terminals.
-pub fn ignored_terminals(grammar: &Grammar) -> TerminalSet {
-    let mut ignored = TerminalSet::new(grammar.terminals().len());
-    for &terminal in grammar.ignored() {
-        ignored.insert(terminal);
-    }
-    ignored
-}
 
 impl Speller<'_> {
     /// What the tokens spell from `start`, and the number of token transitions: triples of a token, a position after it,

@@ -7,29 +7,27 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, RwLock};
 
-use palmette_core::mask;
-
 use super::{
     answers::{Answers, MaskId, Unanswered},
-    letter::Letter,
     parts::{PartMaker, Parts},
     rows::Rows,
     spelling::Speller,
     stack_reader::{StackReader, Ways},
     streamline::{Steps, Streamliner},
 };
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Letter};
+use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
-use crate::masks::VocabularySlices;
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
-use crate::{Budget, Interrupted, LimitError, ParserScratch, Stacks};
+use crate::vocabulary::IndexedVocabulary;
+use crate::{Budget, Interrupted, LimitError};
 
 /// A mask engine: the rows of every visited state of a recognizer's lexer. Threads share it; two that visit a state first at
 /// the same time both build its rows, which are equal.
 #[derive(Debug)]
 pub struct MaskStore {
     recognizer: Arc<Recognizer>,
-    vocabulary: Arc<VocabularySlices>,
+    vocabulary: IndexedVocabulary,
     streamliner: Arc<Streamliner>,
     max_bytes: usize,
     kept: RwLock<Kept>,
@@ -71,14 +69,14 @@ impl MaskStore {
     /// too: where it exceeds half of `max_bytes`, all is forgotten.
     pub fn new(
         recognizer: Arc<Recognizer>,
-        vocabulary: Arc<VocabularySlices>,
+        vocabulary: impl Into<IndexedVocabulary>,
         steps: Steps,
         max_bytes: usize,
     ) -> Self {
         Self {
             streamliner: Arc::new(Streamliner::new(recognizer.grammar(), steps)),
             recognizer,
-            vocabulary,
+            vocabulary: vocabulary.into(),
             max_bytes,
             kept: RwLock::default(),
             parts: Parts::default(),
@@ -90,9 +88,9 @@ impl MaskStore {
     pub(crate) fn is_of(
         &self,
         recognizer: &Arc<Recognizer>,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: impl Into<IndexedVocabulary>,
     ) -> bool {
-        Arc::ptr_eq(&self.recognizer, recognizer) && Arc::ptr_eq(&self.vocabulary, vocabulary)
+        Arc::ptr_eq(&self.recognizer, recognizer) && self.vocabulary.is(&vocabulary.into())
     }
 
     /// An empty store of the same that may take as much.
@@ -317,7 +315,7 @@ impl MaskStore {
             speller,
             lexer: self.recognizer.lexer(),
             streamliner: &self.streamliner,
-            num_words: mask::num_words(self.vocabulary.vocabulary().num_tokens()),
+            num_words: self.vocabulary.num_words(),
         };
         Ok(Arc::new(maker.rows(state, |units| Ok::<_, RecognizerError>(budget.spend(units)?))?))
     }

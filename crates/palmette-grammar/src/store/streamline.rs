@@ -6,9 +6,10 @@ use std::sync::RwLock;
 use palmette_core::TokenId;
 
 use super::{
-    interchange::Interchange, legality::Legality, letter::Letter, rules::Rules,
-    spelling::Spellings, successors::Successors,
+    interchange::Interchange, legality::Legality, rules::Rules, spelling::Spellings,
+    successors::Successors,
 };
+use crate::blocks::Letter;
 use crate::{Grammar, TerminalId};
 
 /// Which steps are taken.

@@ -1,8 +1,8 @@
 //! What an analysis tells.
 
-use palmette_grammar::analysis::{Analysis, Severity, analyse, reduce};
-use palmette_grammar::lr::TableLimits;
-use palmette_grammar::{Budget, Grammar, NonterminalId};
+use palmette_grammar::{
+    Analysis, Budget, Grammar, NonterminalId, Severity, TableLimits, analyse, engine::reduce,
+};
 use palmette_testkit::grammar::EarleyGrammar;
 use palmette_testkit::grammar::generate::{abstract_grammar, grammar_of};
 use proptest::prelude::*;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
+    VocabularySlices,
+    engine::store::{MaskStore, Steps},
     frontends::lark::{self, LarkOptions},
-    masks::VocabularySlices,
-    store::{MaskStore, Steps},
 };
 use palmette_testkit::grammar::EarleyGrammar;
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use palmette_grammar::{
-    Budget,
+    Budget, Recognizer, RecognizerLimits, RecognizerScratch,
     frontends::lark::{LarkOptions, parse},
-    recognizer::{Recognizer, RecognizerLimits, RecognizerScratch},
 };
 use palmette_testkit::data;
 

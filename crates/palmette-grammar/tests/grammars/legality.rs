@@ -1,9 +1,9 @@
 //! What terminals alone decide, against the definitions executed on small random grammars.
 
-use palmette_grammar::store::{Interchange, Legality, Successors};
 use palmette_grammar::{
     Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, Symbol, Terminal, TerminalId,
     TerminalKind,
+    engine::store::{Interchange, Legality, Successors},
 };
 use proptest::prelude::*;
 

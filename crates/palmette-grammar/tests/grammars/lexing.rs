@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use palmette_grammar::{
-    CharClass, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
-    TerminalSet,
-    lexer::{Lexer, LexerError, LexerLimits, LexerState},
+    CharClass, Grammar, GrammarBuilder, LexerError, LexerLimits, Lexing, Regex, Symbol, Terminal,
+    TerminalId, TerminalKind, TerminalSet,
+    engine::lexer::{Lexer, LexerState},
 };
 use palmette_testkit::lexing::{Cutting, cuttings, first_lexemes, lexeme_ends};
 use proptest::prelude::*;

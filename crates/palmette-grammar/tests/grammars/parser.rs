@@ -1,7 +1,8 @@
 //! The parser says of every sequence of terminals what the definition says.
 
 use palmette_grammar::{
-    Grammar, Parser, ParserLimits, ParserScratch, Stacks, TerminalId, TerminalSet,
+    Grammar, ParserLimits, TerminalId, TerminalSet,
+    engine::glr::{Parser, ParserScratch, Stacks},
 };
 use palmette_testkit::grammar::generate::{abstract_grammar, grammar_of};
 use palmette_testkit::grammar::{Earley, EarleyGrammar};

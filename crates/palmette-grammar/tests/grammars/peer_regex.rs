@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use palmette_grammar::{
-    Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
-    lexer::{Lexer, LexerLimits, LexerState},
-    regex::parse::{Dialect, Flags, parse},
+    Grammar, GrammarBuilder, LexerLimits, Lexing, Regex, Symbol, Terminal, TerminalId,
+    TerminalKind,
+    engine::{
+        lexer::{Lexer, LexerState},
+        regex::parse::{Dialect, Flags, parse},
+    },
 };
 
 /// With a reluctant quantifier somewhere: one end, the one that a backtracking matcher finds.

@@ -2,7 +2,7 @@
 
 use palmette_grammar::{
     Regex,
-    regex::parse::{Dialect, Flags, RegexError, parse, parse_search, parse_text},
+    engine::regex::parse::{Dialect, Flags, RegexError, parse, parse_search, parse_text},
 };
 use proptest::prelude::*;
 

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use palmette_grammar::{
-    Budget, Grammar, Recognizer, RecognizerLimits, recognizer::RecognizerScratch,
-};
+use palmette_grammar::{Budget, Grammar, Recognizer, RecognizerLimits, RecognizerScratch};
 
 /// Reads whole texts.
 pub(crate) struct Machine(Recognizer);

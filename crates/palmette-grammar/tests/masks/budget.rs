@@ -9,15 +9,15 @@ use std::{
 };
 
 use palmette_grammar::{
-    Budget, CharClass, Grammar, GrammarBuilder, Interrupted, Lexing, Parser, ParserLimits,
+    Budget, CharClass, Grammar, GrammarBuilder, Interrupted, LexerLimits, Lexing, ParserLimits,
     Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
+    engine::{glr::Parser, lexer::Lexer},
     frontends::{
         gbnf::{self, GbnfOptions},
         json_schema::{self, JsonSchemaOptions},
         lark::{self, LarkOptions},
         regex::{self, RegexOptions},
     },
-    lexer::{Lexer, LexerLimits},
 };
 
 /// Runs a phase with all it takes, with a unit less, and called off: before, and in the middle.
@@ -180,7 +180,7 @@ fn tables_that_are_large() {
     check(|budget| {
         let made = Parser::with_budget(&grammar, &ParserLimits::default(), budget);
         stopped(made, |error| match error {
-            palmette_grammar::lr::TableError::Interrupted(why) => Some(*why),
+            palmette_grammar::TableError::Interrupted(why) => Some(*why),
             _ => None,
         })
     });

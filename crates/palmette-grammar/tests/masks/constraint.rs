@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, CharClass, CompletionLimits, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing,
-    Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
+    Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind, VocabularySlices,
 };
 use palmette_testkit::laws;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer, RecognizerLimits,
+    VocabularySlices,
 };
 use palmette_testkit::grammar::TextOracle;
 use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};

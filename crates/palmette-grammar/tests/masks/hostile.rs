@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::{gbnf, json_schema, lark, regex};
-use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::recognizer::{CompileError, RecognizerScratch};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits,
+    Budget, CompileError, Grammar, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits,
+    RecognizerScratch, VocabularySlices,
+    frontends::{gbnf, json_schema, lark, regex},
 };
 
 /// How deep "too deep" is here.

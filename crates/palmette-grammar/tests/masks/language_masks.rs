@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, mask};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
+    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, VocabularySlices,
     frontends::lark::{LarkOptions, parse},
-    masks::VocabularySlices,
 };
 use palmette_testkit::data;
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, CharClass, Grammar, GrammarBuilder, GrammarConstraint, GrammarScratch, GrammarState,
-    Lexing, Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
-    masks::VocabularySlices,
-    store::{MaskStore, Steps},
+    Lexing, Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind, VocabularySlices,
+    engine::store::{MaskStore, Steps},
 };
 use palmette_testkit::{
     grammar::{

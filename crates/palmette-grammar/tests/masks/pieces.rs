@@ -5,11 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::{json_schema, lark};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, CompletionLimits, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing,
-    Recognizer, RecognizerLimits,
+    Recognizer, RecognizerLimits, VocabularySlices,
+    frontends::{json_schema, lark},
 };
 use proptest::prelude::*;
 use serde_json::json;

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use palmette_grammar::{
-    CharClass, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
-    lexer::{Lexer, LexerError, LexerLimits, LexerState},
-    regex::parse::{Dialect, Flags, parse},
+    CharClass, Grammar, GrammarBuilder, LexerError, LexerLimits, Lexing, Regex, Symbol, Terminal,
+    TerminalId, TerminalKind,
+    engine::{
+        lexer::{Lexer, LexerState},
+        regex::parse::{Dialect, Flags, parse},
+    },
 };
 use palmette_testkit::lexing::lexeme_ends;
 

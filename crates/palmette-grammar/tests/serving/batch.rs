@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::{BatchFiller, BatchRow, GrammarConstraint, MaskWork, RowErrorKind};
+use palmette_grammar::{
+    BatchFiller, BatchRow, GrammarConstraint, MaskWork, RowErrorKind, VocabularySlices,
+};
 
 use super::{constraints, filled, recognizer, schema, states, vocabulary, walking};
 

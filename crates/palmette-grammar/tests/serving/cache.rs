@@ -5,11 +5,13 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use palmette_core::{Constraint, TokenId, Vocabulary};
-use palmette_grammar::frontends::json_schema::{Inexpressible, JsonSchemaOptions};
-use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     CacheError, CacheLimits, CacheOutcome, CacheStatistics, GrammarCache, GrammarSource,
+    VocabularySlices,
+    frontends::{
+        json_schema::{Inexpressible, JsonSchemaOptions},
+        regex::RegexOptions,
+    },
 };
 
 use super::{filled, vocabulary};

@@ -1,8 +1,7 @@
 //! Forced tokens against the masks.
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::{GrammarConstraint, GrammarScratch};
+use palmette_grammar::{GrammarConstraint, GrammarScratch, VocabularySlices};
 use std::sync::Arc;
 
 use super::{constraints, filled, lark, recognizer, states, vocabulary};

@@ -15,10 +15,10 @@ mod work;
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::{json_schema, lark};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Recognizer, RecognizerLimits,
+    VocabularySlices,
+    frontends::{json_schema, lark},
 };
 
 /// Every byte, some pieces of JSON and of words, and an end.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use palmette_core::mask;
-use palmette_grammar::masks::MaskAutomaton;
 use palmette_grammar::{
     CompletionLimits, CompletionStop, GrammarConstraint, GrammarScratch, MaskWork,
+    engine::masks::MaskAutomaton,
 };
 
-use palmette_grammar::recognizer::RecognizerScratch;
+use palmette_grammar::RecognizerScratch;
 
 use super::{constraints, filled, lark, recognizer, states, vocabulary, walking};
 

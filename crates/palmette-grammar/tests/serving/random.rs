@@ -4,11 +4,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::{gbnf, json_schema};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, CompletionLimits, Grammar, GrammarConstraint, GrammarScratch, MaskWork, Recognizer,
-    RecognizerLimits, SavedGrammar,
+    RecognizerLimits, SavedGrammar, VocabularySlices,
+    frontends::{gbnf, json_schema},
 };
 use palmette_testkit::grammar::generate;
 use proptest::prelude::*;

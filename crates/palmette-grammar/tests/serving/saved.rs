@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, CompletionLimits, GrammarConstraint, GrammarScratch, GrammarState, MaskWork,
-    RecognizerLimits, ReopenError, Reopened, SavedGrammar,
+    RecognizerLimits, ReopenError, Reopened, SavedGrammar, VocabularySlices,
 };
 use palmette_storage::{Check, Format, SectionsIn, SectionsOut};
 use proptest::prelude::*;

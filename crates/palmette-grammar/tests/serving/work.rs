@@ -67,8 +67,9 @@ fn a_limit_is_an_error_of_whatever_was_asked() {
     use std::sync::Arc;
 
     use palmette_core::{AnyConstraint, AnyScratch, TokenId, Vocabulary};
-    use palmette_grammar::masks::VocabularySlices;
-    use palmette_grammar::{Budget, GrammarConstraint, Recognizer, RecognizerLimits};
+    use palmette_grammar::{
+        Budget, GrammarConstraint, Recognizer, RecognizerLimits, VocabularySlices,
+    };
 
     let mut limits = RecognizerLimits::default();
     limits.lexer.max_states = 12;

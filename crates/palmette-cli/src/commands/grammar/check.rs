@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use palmette_grammar::Recognizer;
-use palmette_grammar::analysis::{Severity, analyse};
-use palmette_grammar::recognizer::RecognizerScratch;
+use palmette_grammar::{Recognizer, RecognizerScratch, Severity, analyse};
 use serde::Serialize;
 
 use super::loading::GrammarFileArgs;
@@ -95,7 +93,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     }
 }
 
-fn diagnostic(found: &palmette_grammar::analysis::Diagnostic) -> Diagnostic {
+fn diagnostic(found: &palmette_grammar::Diagnostic) -> Diagnostic {
     Diagnostic {
         severity: match found.severity {
             Severity::Error => "error",

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use palmette_grammar::masks::VocabularySlices;
+use palmette_grammar::VocabularySlices;
 use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use palmette_grammar::masks::VocabularySlices;
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits, SavedGrammar,
+    VocabularySlices,
 };
 
 use crate::output::visible;

@@ -7,9 +7,10 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 use palmette_core::{Constraint, TokenId, mask};
-use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::recognizer::RecognizerScratch;
-use palmette_grammar::{GrammarConstraint, GrammarScratch, GrammarState, TerminalSet};
+use palmette_grammar::{
+    GrammarConstraint, GrammarScratch, GrammarState, RecognizerScratch, TerminalSet,
+    VocabularySlices,
+};
 use serde::Serialize;
 
 use super::loading::GrammarFileArgs;

@@ -7,11 +7,10 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_core::{Constraint, mask};
-use palmette_grammar::analysis::analyse;
-use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::recognizer::RecognizerScratch;
-use palmette_grammar::store::{MaskStore, Steps};
-use palmette_grammar::{GrammarConstraint, GrammarScratch, Recognizer};
+use palmette_grammar::{
+    GrammarConstraint, GrammarScratch, Recognizer, RecognizerScratch, VocabularySlices, analyse,
+    engine::store::{MaskStore, Steps},
+};
 use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};

@@ -9,9 +9,8 @@ use super::{
     syntax::{Definition, Expression, Kind},
 };
 use crate::{
-    Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalId,
-    TerminalKind,
-    frontends::Span,
+    Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Span, Symbol, Terminal,
+    TerminalId, TerminalKind,
     regex::parse::restrict::{is_nullable, non_empty},
 };
 

@@ -17,7 +17,7 @@ mod reader;
 mod repeat;
 mod syntax;
 
-use super::Span;
+use crate::Span;
 use crate::{Budget, Grammar, Interrupted};
 
 /// How [`parse`] reads; the default starts at `root`.

@@ -4,7 +4,7 @@ use super::{
     GbnfError,
     syntax::{Definition, Expression, Kind},
 };
-use crate::{Budget, CharClass, frontends::Span};
+use crate::{Budget, CharClass, Span};
 
 /// How deep parentheses may nest.
 const MAX_NESTING: usize = 200;

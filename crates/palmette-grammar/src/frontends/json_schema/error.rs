@@ -1,6 +1,6 @@
 //! What can be wrong with a schema.
 
-use crate::{Interrupted, frontends::Span};
+use crate::{Interrupted, Span};
 
 /// A schema that cannot be compiled: what is wrong, and where.
 #[derive(Clone, Debug, thiserror::Error)]

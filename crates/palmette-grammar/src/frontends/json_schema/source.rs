@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc};
 
 use super::error::{JsonSchemaError, Kind};
-use crate::{Budget, frontends::Span};
+use crate::{Budget, Span};
 
 /// A value's place in [`Source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

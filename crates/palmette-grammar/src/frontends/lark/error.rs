@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range};
 
-use crate::{Budget, Interrupted, frontends::Span};
+use crate::{Budget, Interrupted, Span};
 
 /// Problems past this many are counted, not kept.
 const MAX_PROBLEMS: usize = 20;

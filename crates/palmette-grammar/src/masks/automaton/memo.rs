@@ -12,6 +12,7 @@ use super::restored::Restored;
 use super::rows::{Row, RowId};
 use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
 use crate::glr::StackNode;
+use crate::glr::Stacks;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::masks::chunks::SparseChunks;
@@ -20,7 +21,7 @@ use crate::masks::pieces::{
     Tails, Unread,
 };
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
-use crate::{Budget, Interrupted, Stacks};
+use crate::{Budget, Interrupted};
 
 /// What has been built.
 #[derive(Debug, Default)]

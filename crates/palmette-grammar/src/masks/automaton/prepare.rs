@@ -1,35 +1,11 @@
-//! What is found out for a vocabulary before any grammar asks.
+//! Token effects of a vocabulary along sample texts, computed before any request.
 
 use std::sync::Arc;
 
 use palmette_core::mask;
 
 use super::{MaskAutomaton, VocabularySlices};
-use crate::frontends::json_schema;
 use crate::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
-use crate::{Budget, RecognizerLimits};
-
-/// Schemas with texts of them, between which is much of what other schemas ask.
-const JSON: [(&str, &[&str]); 9] = [
-    ("true", &[r#"{"a": [1, -2.5e3, "b\n\u00e9é", true, false, null], "c": {}}"#]),
-    (
-        r#"{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"type": "number"}, "d": {"type": "boolean"}}}"#,
-        &[r#"{"a": "b", "b": 12, "c": 1.5, "d": true, "e": 1}"#],
-    ),
-    (
-        r#"{"type": "array", "items": {"type": "string", "minLength": 1}}"#,
-        &[r#"["a", "b\n\u00e9", "cd"]"#],
-    ),
-    (
-        r#"{"type": "string", "format": "date-time"}"#,
-        &[r#""2024-02-29T23:59:59.123Z""#, r#""2024-02-29T23:59:59+01:30""#],
-    ),
-    (r#"{"type": "string", "format": "date"}"#, &[r#""2024-02-29""#]),
-    (r#"{"type": "string", "format": "uuid"}"#, &[r#""123e4567-e89b-12d3-a456-426614174000""#]),
-    (r#"{"type": "string", "format": "email"}"#, &[r#""ab.c@de-f.org""#]),
-    (r#"{"type": "string", "format": "uri"}"#, &[r##""https://ab.org:80/cd/e.html?f=g&h=%20#i""##]),
-    (r#"{"type": "string", "format": "ipv4"}"#, &[r#""127.0.0.1""#]),
-];
 
 impl VocabularySlices {
     /// Finds out what masks ask along some texts of a grammar, so that the first visits of other grammars find it known: what
@@ -60,34 +36,6 @@ impl VocabularySlices {
         }
         Ok(())
     }
-
-    /// [`prepare`](Self::prepare) for JSON Schemas: strings, free or of up to so many characters, names, numbers, common
-    /// formats.
-    ///
-    /// Cost: less than a tenth of a second for 200 thousand tokens, and some 21 MB.
-    pub fn prepare_json(self: &Arc<Self>) {
-        for (schema, texts) in JSON {
-            self.prepare_schema(schema, texts.iter().map(|text| text.as_bytes()));
-        }
-        // Counts that no token uses up are all alike.
-        let longest = self.trie().max_depth().min(200);
-        let text = format!("\"{}\"", "a".repeat(longest + 1));
-        let schema = format!(r#"{{"type": "string", "maxLength": {}}}"#, longest + 1);
-        self.prepare_schema(&schema, [text.as_bytes()]);
-    }
-
-    fn prepare_schema<'t>(
-        self: &Arc<Self>,
-        schema: &str,
-        texts: impl IntoIterator<Item = &'t [u8]>,
-    ) {
-        let grammar = json_schema::parse(schema, &json_schema::JsonSchemaOptions::default())
-            .expect("a schema of ours");
-        let limits = RecognizerLimits::default();
-        let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited())
-            .expect("a small grammar");
-        self.prepare(&recognizer, texts).expect("a small grammar");
-    }
 }
 
 #[cfg(test)]
@@ -95,6 +43,8 @@ mod tests {
     use palmette_core::Vocabulary;
 
     use super::*;
+    use crate::frontends::json_schema;
+    use crate::{Budget, RecognizerLimits};
 
     /// Every token of up to two of these characters.
     fn vocabulary() -> Vocabulary {

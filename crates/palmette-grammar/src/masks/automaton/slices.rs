@@ -12,8 +12,7 @@ use crate::byte_set::ByteSet;
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
-use crate::store::BytesBelow;
-use crate::vocabulary::{VocabularyFingerprint, VocabularyTrie};
+use crate::vocabulary::{IndexedVocabulary, VocabularyFingerprint, VocabularyTrie};
 
 /// Slices are kept for at most this many sets of bytes; what has more is walked whole.
 const MAX_SLICES: usize = 256;
@@ -27,13 +26,22 @@ pub(super) const MAX_PIECE_BYTES: usize = 512 << 20;
 /// found once for all grammars, and only the others are walked.
 #[derive(Debug)]
 pub struct VocabularySlices {
-    vocabulary: Arc<Vocabulary>,
-    trie: VocabularyTrie,
+    indexed: IndexedVocabulary,
     slices: Mutex<HashMap<ByteSet, Arc<Slice>>>,
     pieces: OnceLock<RwLock<Arc<Pieces>>>,
-    fingerprint: OnceLock<VocabularyFingerprint>,
-    below: OnceLock<BytesBelow>,
     asking: Asking,
+}
+
+impl From<&Arc<VocabularySlices>> for IndexedVocabulary {
+    fn from(slices: &Arc<VocabularySlices>) -> Self {
+        slices.indexed.clone()
+    }
+}
+
+impl From<Arc<VocabularySlices>> for IndexedVocabulary {
+    fn from(slices: Arc<VocabularySlices>) -> Self {
+        slices.indexed.clone()
+    }
 }
 
 /// The tokens made of certain bytes, and the others.
@@ -58,36 +66,27 @@ impl Slice {
 impl VocabularySlices {
     /// No slice yet, but the trie.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        let trie = VocabularyTrie::new(&vocabulary);
         Self {
-            vocabulary,
-            trie,
+            indexed: IndexedVocabulary::new(vocabulary),
             slices: Mutex::default(),
             pieces: OnceLock::new(),
-            fingerprint: OnceLock::new(),
-            below: OnceLock::new(),
             asking: Asking::default(),
         }
     }
 
     /// The vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
-        &self.vocabulary
+        self.indexed.vocabulary()
     }
 
     /// All tokens with text.
     pub fn trie(&self) -> &VocabularyTrie {
-        &self.trie
+        self.indexed.trie()
     }
 
-    /// What tells the vocabulary from others; computed once.
+    /// A hash that tells the vocabulary from others; computed once.
     pub fn fingerprint(&self) -> VocabularyFingerprint {
-        *self.fingerprint.get_or_init(|| VocabularyFingerprint::of(&self.vocabulary))
-    }
-
-    /// Which bytes come below the nodes of the trie; computed once.
-    pub(crate) fn bytes_below(&self) -> &BytesBelow {
-        self.below.get_or_init(|| BytesBelow::new(&self.trie))
+        self.indexed.fingerprint()
     }
 
     /// How many threads find something out that is asked for now, by any grammar over the vocabulary: they share locks.
@@ -97,7 +96,7 @@ impl VocabularySlices {
 
     /// What grammars over the vocabulary share of pieces. When they take more than their limit, new ones begin.
     pub(super) fn pieces(&self) -> Arc<Pieces> {
-        let pieces = self.pieces.get_or_init(|| RwLock::new(Arc::new(Pieces::new(&self.trie))));
+        let pieces = self.pieces.get_or_init(|| RwLock::new(Arc::new(Pieces::new(self.trie()))));
         let current = pieces.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if current.memory_bytes() <= MAX_PIECE_BYTES {
             return Arc::clone(&current);
@@ -105,19 +104,19 @@ impl VocabularySlices {
         drop(current);
         let mut current = pieces.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         if current.memory_bytes() > MAX_PIECE_BYTES {
-            *current = Arc::new(Pieces::new(&self.trie));
+            *current = Arc::new(Pieces::new(self.trie()));
         }
         Arc::clone(&current)
     }
 
     /// Words of a mask row.
     pub(super) fn num_words(&self) -> usize {
-        mask::num_words(self.vocabulary.num_tokens())
+        self.indexed.num_words()
     }
 
     /// A trie of these tokens.
     pub(super) fn trie_of(&self, tokens: &[TokenId]) -> VocabularyTrie {
-        VocabularyTrie::of(&self.vocabulary, tokens.iter().copied())
+        VocabularyTrie::of(self.vocabulary(), tokens.iter().copied())
     }
 
     /// The tokens that leave `lexer` as it is and may follow on every stack with `state` on top; `None` where there are
@@ -155,7 +154,7 @@ impl VocabularySlices {
         }
         let mut mask = vec![0; self.num_words()];
         let mut rest = Vec::new();
-        for (token, text) in self.vocabulary.texts() {
+        for (token, text) in self.vocabulary().texts() {
             if text.iter().all(|&byte| bytes.contains(byte)) {
                 mask::insert(&mut mask, token);
             } else {

@@ -18,10 +18,10 @@ use palmette_bench::grammar::{
     read_cases, read_schemas, walk,
 };
 use palmette_core::{TokenId, mask};
-use palmette_grammar::masks::VocabularySlices;
-use palmette_grammar::store::{MaskStore, Steps};
 use palmette_grammar::{
-    BackgroundCompletion, Budget, CompletionLimits, GrammarConstraint, Recognizer, RecognizerLimits,
+    BackgroundCompletion, Budget, CompletionLimits, GrammarConstraint, Recognizer,
+    RecognizerLimits, VocabularySlices,
+    engine::store::{MaskStore, Steps},
 };
 use palmette_vocabulary::LoadedVocabulary;
 use peers::{PeerArgs, PeerReport};

@@ -1,6 +1,10 @@
 //! The one grammar type: what every front end makes and every later pass reads.
 
-use crate::{Regex, frontends::Span};
+mod terminal_set;
+
+pub use terminal_set::{TerminalSet, ignored_terminals};
+
+use crate::{Regex, Span};
 
 /// A context-free grammar over terminals.
 ///

@@ -1,6 +1,6 @@
 //! Which bytes come below the nodes of a vocabulary's trie.
 
-use crate::vocabulary::VocabularyTrie;
+use super::VocabularyTrie;
 
 /// For each node of a trie, the kinds of the bytes that come below it, so that a walk can leave out a subtree whose bytes all
 /// lead nowhere new: after the third letter of a name, most subtrees are letters.
@@ -26,13 +26,13 @@ impl BytesBelow {
     }
 
     /// The kinds of the bytes below a node, bit `k` for kind `k`.
-    pub(super) fn kinds(&self, node: usize) -> u64 {
+    pub(crate) fn kinds(&self, node: usize) -> u64 {
         self.kinds[node]
     }
 }
 
 /// The bytes of a kind.
-pub(super) fn of_kind(asked: u32) -> impl Iterator<Item = u8> {
+pub(crate) fn of_kind(asked: u32) -> impl Iterator<Item = u8> {
     (0..=u8::MAX).filter(move |&byte| kind(byte) == asked)
 }
 

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use palmette_core::mask;
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Letter, Line};
+use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
 use crate::recognizer::{Position, Recognizer, RecognizerError};
-use crate::store::{Letter, Line};
 use crate::vocabulary::VocabularyTrie;
-use crate::{Budget, ParserScratch, Stacks, TerminalSet};
+use crate::{Budget, TerminalSet};
 
 /// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read
 /// once and one that is dead takes its whole subtree with it. Nothing is kept from mask to mask but what the lexer learns.

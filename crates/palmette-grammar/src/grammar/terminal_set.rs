@@ -1,6 +1,6 @@
 //! Sets of terminals.
 
-use crate::TerminalId;
+use super::{Grammar, TerminalId};
 
 const WORD_BITS: usize = u64::BITS as usize;
 
@@ -119,6 +119,15 @@ impl std::fmt::Debug for TerminalSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.iter().map(|terminal| terminal.0)).finish()
     }
+}
+
+/// The set of a grammar's ignored terminals.
+pub fn ignored_terminals(grammar: &Grammar) -> TerminalSet {
+    let mut ignored = TerminalSet::new(grammar.terminals().len());
+    for &terminal in grammar.ignored() {
+        ignored.insert(terminal);
+    }
+    ignored
 }
 
 #[cfg(test)]

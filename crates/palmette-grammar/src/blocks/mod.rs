@@ -17,12 +17,14 @@
 //! it and begin a line of whatever depth. Grammars whose line's ends cannot go on so, or whose rules mark blocks
 //! without need, may allow a token after which no depth helps.
 
+mod letter;
+
 use std::sync::Arc;
 
-use crate::store::{Letter, Line};
-use crate::{
-    Grammar, Indentation, LimitError, Parser, ParserScratch, Stacks, TerminalId, TerminalSet,
-};
+pub use letter::{Letter, Line};
+
+use crate::glr::{Parser, ParserScratch, Stacks};
+use crate::{Grammar, Indentation, LimitError, TerminalId, TerminalSet};
 
 /// The layer of one grammar.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ pub struct Blocks {
 impl Layer {
     pub(crate) fn new(grammar: &Grammar) -> Self {
         Self {
-            ignored: crate::store::ignored_terminals(grammar),
+            ignored: crate::grammar::ignored_terminals(grammar),
             indentation: grammar.indentation().cloned(),
         }
     }
