@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use palmette_catalog::readers::{Format, ItemSink, read_into};
+use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildError, BuildOptions, CatalogBuilder, FileError, FilterError};
 use palmette_live::{Applied, CatalogSource, CatalogView, LiveError, LiveOptions};
 
@@ -102,7 +102,8 @@ impl LiveCatalog {
     /// When there is one already, or the directory cannot be written to.
     pub fn create(dir: impl AsRef<Path>, items: &Catalog) -> Result<Self, LiveError> {
         let (dir, options) = (dir.as_ref(), LiveOptions::default());
-        let live = palmette_live::LiveCatalog::create(dir, Some(&items.0), None, options)?;
+        let live =
+            palmette_live::LiveCatalog::create(dir, Some((*items.0).clone()), None, options)?;
         Ok(Self(Arc::new(live)))
     }
 

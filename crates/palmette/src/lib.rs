@@ -67,6 +67,6 @@ pub use palmette_decode::{
     SamplerOptions,
 };
 pub use palmette_live::Update;
-pub use recommender::{Answer, RecommendError, Recommendation, RecommendRequest, Recommender};
+pub use recommender::{Answer, RecommendError, RecommendRequest, Recommendation, Recommender};
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use write::{WriteOptions, Written};

@@ -1,12 +1,12 @@
 //! The vocabulary of a model, prepared for grammars.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use palmette_core::TokenId;
-use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
+use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
 use palmette_vocabulary::{TokenizeError, Tokenizer, VocabularyLoadError};
 
@@ -24,7 +24,7 @@ pub struct Vocabulary {
 #[derive(Debug)]
 struct Shared {
     slices: Arc<VocabularySlices>,
-    tokenizer: Option<Tokenizer>,
+    tokenizer: Option<Arc<Tokenizer>>,
     cache: GrammarCache,
 }
 
@@ -82,13 +82,21 @@ impl Vocabulary {
         Ok(Self::of(Arc::new(vocabulary), None))
     }
 
+    /// The same tokens with no grammars yet, which are compiled and kept within these limits.
+    #[must_use]
+    pub fn with_limits(&self, limits: CacheLimits) -> Self {
+        let (slices, tokenizer) = (Arc::clone(&self.shared.slices), self.shared.tokenizer.clone());
+        let cache = GrammarCache::new(limits);
+        Self { shared: Arc::new(Shared { slices, tokenizer, cache }) }
+    }
+
     fn load(name: &str) -> Result<Self, VocabularyError> {
         let loaded = palmette_vocabulary::load(name);
         let loaded = loaded.map_err(|error| VocabularyError(error.into()))?;
-        Ok(Self::of(loaded.vocabulary, loaded.tokenizer))
+        Ok(Self::of(loaded.vocabulary, loaded.tokenizer.map(Arc::new)))
     }
 
-    fn of(vocabulary: Arc<palmette_core::Vocabulary>, tokenizer: Option<Tokenizer>) -> Self {
+    fn of(vocabulary: Arc<palmette_core::Vocabulary>, tokenizer: Option<Arc<Tokenizer>>) -> Self {
         let slices = Arc::new(VocabularySlices::new(vocabulary));
         let cache = GrammarCache::new(CacheLimits::default());
         Self { shared: Arc::new(Shared { slices, tokenizer, cache }) }

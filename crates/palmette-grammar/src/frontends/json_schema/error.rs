@@ -1,5 +1,7 @@
 //! What can be wrong with a schema.
 
+use std::fmt;
+
 use crate::{Interrupted, Span};
 
 /// A schema that cannot be compiled: what is wrong, and where.
@@ -25,6 +27,13 @@ pub struct Warning {
     pub span: Span,
     /// What it is, in words.
     pub message: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() { "the schema" } else { &self.pointer };
+        write!(f, "{place}: {}", self.message)
+    }
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
