@@ -54,7 +54,7 @@ impl LogitsSource for Bigrams {
     }
 }
 
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let tokens = Vocabulary::encoding("o200k_base")?;
     let corpus = r#"{"name": "a red tent", "tags": ["tent", "red"], "price": 12}
 {"name": "a green mat", "tags": ["mat", "green"], "price": 30}"#;

@@ -12,7 +12,7 @@ fn sample(allowed: &Mask, step: u32) -> TokenId {
     allowed.iter().max_by_key(liking).expect("a mask allows something")
 }
 
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let tokens = Vocabulary::encoding("o200k_base")?;
     let order = r#"{
         "type": "object",

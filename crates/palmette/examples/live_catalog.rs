@@ -20,7 +20,7 @@ fn item(id: &str, codes: [u32; 4], brand: &str) -> Item {
     Item { id: id.to_owned(), codes: codes.into(), attributes }
 }
 
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let shop = Catalog::build([
         item("tent", [0, 2, 4, 0], "Fernhollow"),

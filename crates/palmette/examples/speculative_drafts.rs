@@ -6,7 +6,7 @@ use std::error::Error;
 
 use palmette::Vocabulary;
 
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let tokens = Vocabulary::encoding("o200k_base")?;
     let schema = r#"{"properties": {"colour": {"enum": ["red", "green"]}}, "required": ["colour"],
                      "additionalProperties": false, "type": "object"}"#;
