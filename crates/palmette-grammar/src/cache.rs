@@ -376,9 +376,7 @@ impl Build {
 fn is_cancelled(error: &CompileError) -> bool {
     match error {
         CompileError::Interrupted(why) => *why == Interrupted::Cancelled,
-        CompileError::Parser(crate::TableError::Interrupted(why)) => {
-            *why == Interrupted::Cancelled
-        }
+        CompileError::Parser(crate::TableError::Interrupted(why)) => *why == Interrupted::Cancelled,
         CompileError::Start(error) => error.is_cancelled(),
         _ => false,
     }
