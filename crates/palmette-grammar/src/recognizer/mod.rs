@@ -87,11 +87,13 @@ impl Recognizer {
     }
 
     /// Its lexer.
+    #[doc(hidden)]
     pub fn lexer(&self) -> &Lexer {
         &self.lexer
     }
 
     /// Its parser.
+    #[doc(hidden)]
     pub fn parser(&self) -> &Parser {
         &self.parser
     }

@@ -80,6 +80,7 @@ impl VocabularySlices {
     }
 
     /// All tokens with text.
+    #[doc(hidden)]
     pub fn trie(&self) -> &VocabularyTrie {
         self.indexed.trie()
     }
