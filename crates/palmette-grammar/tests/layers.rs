@@ -17,7 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Front ends make grammars and nothing else.
     ("frontends", &["span", "budget", "regex", "grammar"]),
     ("source", &["budget", "regex", "grammar", "frontends"]),
-    // From rules to a recogniser of bytes.
+    // From rules to a recognizer of bytes.
     ("rules", &["grammar"]),
     ("lr", &["budget", "grammar", "rules"]),
     ("analysis", &["span", "budget", "grammar", "rules", "lr"]),

@@ -8,10 +8,10 @@ use crate::regex::parse::{
 };
 use crate::{Budget, Grammar, GrammarBuilder, Lexing, Span, Symbol, Terminal, TerminalKind};
 
-/// How [`parse`] reads; the default is the crate `regex`'s dialect without flags.
+/// Options of [`parse`]; the default is the crate `regex`'s dialect without flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegexOptions {
-    /// How the expression is written.
+    /// Notation of the expression.
     pub dialect: Dialect,
     /// Switches for all of it.
     pub flags: Flags,

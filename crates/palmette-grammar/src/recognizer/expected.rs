@@ -7,9 +7,9 @@ use crate::lexer::LexerState;
 /// The terminals that a text may go on with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// What the lexeme in progress may become; none before the first byte.
+    /// Terminals that the lexeme in progress may become; none before the first byte.
     pub in_progress: TerminalSet,
-    /// What may begin here, where the lexeme in progress may end.
+    /// Terminals that may begin here, where the lexeme in progress may end.
     pub next: TerminalSet,
 }
 

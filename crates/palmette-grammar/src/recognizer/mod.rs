@@ -44,7 +44,7 @@ pub struct Recognizer {
     mark: Arc<()>,
 }
 
-/// What bounds a [`Recognizer`]. Exceeding one is an error that names it.
+/// Limits of a [`Recognizer`]. Exceeding one is an error that names it.
 #[derive(Clone, Debug, Default)]
 pub struct RecognizerLimits {
     /// The lexer.

@@ -1,4 +1,4 @@
-//! What a text so far may be.
+//! Positions: all readings of a text so far.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-//! What rows of different lexer states have in common.
+//! Parts of rows that lexer states share, by the first byte of a token.
 //!
 //! What a token spells from a lexer state depends on where its first byte leads: on with the lexeme in progress, or into the next
 //! one, where that has ended. After a name as after a bracket, the next lexeme is any of the grammar's, and after most beginnings

@@ -41,7 +41,7 @@ const MAX_DEPTH: usize = (1 << 24) - 1;
 pub struct Node {
     /// Its number in depth-first order.
     pub index: usize,
-    /// How many bytes lead to it: 1 below the root.
+    /// Number of bytes that lead to it: 1 below the root.
     pub depth: usize,
     /// The last of these bytes.
     pub byte: u8,
@@ -100,12 +100,12 @@ impl VocabularyTrie {
         Self { nodes, tokens, max_depth, first }
     }
 
-    /// How many nodes there are, the root included.
+    /// Number of nodes, the root included.
     pub fn num_nodes(&self) -> usize {
         self.nodes.len() - 1
     }
 
-    /// How many tokens have text: ranks are below it.
+    /// Number of tokens with text: ranks are below it.
     pub fn num_ranks(&self) -> usize {
         self.tokens.len()
     }

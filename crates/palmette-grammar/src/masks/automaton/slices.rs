@@ -1,4 +1,4 @@
-//! What all grammars over a vocabulary share: the tokens made of certain bytes only.
+//! A vocabulary prepared for masks: its trie, slices of tokens made of certain bytes only, and shared pieces.
 
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
