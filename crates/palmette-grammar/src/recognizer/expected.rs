@@ -49,8 +49,8 @@ impl Recognizer {
     }
 
     /// Names of what may follow, for the message about a text that does not: characters and ranges of them where these
-    /// are at most six, else the six terminals with the shortest names, and then how many more there are. Blanks and
-    /// ignored terminals are left out where something else may follow.
+    /// are at most six, else the six terminals with the shortest names, and then how many more there are. Blanks, control
+    /// characters and ignored terminals are left out where something else may follow.
     ///
     /// Cost: a step for each byte.
     ///
@@ -67,7 +67,7 @@ impl Recognizer {
                 bytes.push(byte);
             }
         }
-        let is_blank = |byte: &u8| b" \t\n\r".contains(byte);
+        let is_blank = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
         if !bytes.iter().all(is_blank) {
             bytes.retain(|byte| !is_blank(byte));
         }
