@@ -84,8 +84,8 @@ fn check_says_where_a_text_is_refused() {
     let refused =
         r"bad: not in the language: unexpected `\n` at line 1, column 4; expected `0` to `9`";
     assert!(shown.contains(refused), "{shown}");
-    let short = "short: not in the language: unexpected end of the text; expected `0` to `9`";
-    assert!(shown.contains(short), "{shown}");
+    let ended = "short: not in the language: unexpected end of the text; expected `0` to `9`";
+    assert!(shown.contains(ended), "{shown}");
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("2 of 3 texts are not in the language"), "{errors}");
 
