@@ -1,4 +1,4 @@
-//! How much work a compilation or a mask may do, and whether it was called off.
+//! Budgets: bounds on the work of a compilation or a mask, and flags that call it off.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Drop for Asked<'_> {
     }
 }
 
-/// Why work stopped before its end.
+/// The reason for which work stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Interrupted {
     /// The budget is used up.
@@ -91,7 +91,7 @@ impl Interrupted {
 }
 
 impl Budget<'static> {
-    /// As much as it takes.
+    /// A budget without end.
     pub fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
@@ -168,7 +168,7 @@ impl<'a> Budget<'a> {
         Self { left: half, until_look: 0, ..*self }
     }
 
-    /// How many units are left.
+    /// Units left.
     pub fn left(&self) -> u64 {
         self.left
     }

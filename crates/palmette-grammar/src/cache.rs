@@ -26,14 +26,14 @@ pub struct GrammarCache {
     kept: Mutex<Kept>,
 }
 
-/// What bounds a [`GrammarCache`] and what is compiled in it.
+/// Limits of a [`GrammarCache`] and of the grammars compiled in it.
 #[derive(Clone, Debug)]
 pub struct CacheLimits {
     /// Memory of all grammars together, without what vocabularies take.
     pub max_bytes: usize,
     /// The [work](Budget) that compiling one grammar may take.
     pub steps: u64,
-    /// What bounds each grammar.
+    /// Limits of each grammar.
     pub recognizer: RecognizerLimits,
 }
 
@@ -49,7 +49,7 @@ impl Default for CacheLimits {
 pub struct CompiledGrammar {
     /// The grammar over its vocabulary.
     pub constraint: GrammarConstraint,
-    /// What in the source has no effect.
+    /// Parts of the source without effect.
     pub warnings: Vec<Warning>,
     /// Of the source, and about that of the grammar.
     source_bytes: usize,
@@ -67,11 +67,11 @@ impl CompiledGrammar {
 pub struct Cached {
     /// The grammar.
     pub grammar: Arc<CompiledGrammar>,
-    /// How it came.
+    /// The way it came.
     pub outcome: CacheOutcome,
 }
 
-/// How a [`GrammarCache`] came by a grammar.
+/// The way a [`GrammarCache`] came by a grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
     /// It was there.
@@ -88,7 +88,7 @@ pub enum CacheOutcome {
     },
 }
 
-/// Why there is no grammar. Everyone who waited for it gets the same error.
+/// Error of a grammar that was not compiled. Everyone who waited for it gets the same error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CacheError {
     /// The front end refuses it.
@@ -102,7 +102,7 @@ pub enum CacheError {
     Cancelled,
 }
 
-/// What a [`GrammarCache`] did so far, and holds now.
+/// Counters of a [`GrammarCache`]: its work so far and its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
     /// Grammars held.
@@ -207,7 +207,7 @@ impl GrammarCache {
         kept.evict(self.limits.max_bytes);
     }
 
-    /// What it did so far, and holds now.
+    /// Its work so far and its contents.
     pub fn statistics(&self) -> CacheStatistics {
         let kept = self.lock();
         CacheStatistics { grammars: kept.ready().count(), bytes: kept.bytes(), ..kept.statistics }
@@ -376,9 +376,7 @@ impl Build {
 fn is_cancelled(error: &CompileError) -> bool {
     match error {
         CompileError::Interrupted(why) => *why == Interrupted::Cancelled,
-        CompileError::Parser(crate::lr::TableError::Interrupted(why)) => {
-            *why == Interrupted::Cancelled
-        }
+        CompileError::Parser(crate::TableError::Interrupted(why)) => *why == Interrupted::Cancelled,
         CompileError::Start(error) => error.is_cancelled(),
         _ => false,
     }

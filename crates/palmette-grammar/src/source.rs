@@ -58,7 +58,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// Why reading stopped before its end, where it was not the text's fault.
+    /// The reason for which reading stopped before its end, where it was not the text's fault.
     pub fn interrupted(&self) -> Option<Interrupted> {
         match self {
             Self::Lark(error) => error.interrupted(),

@@ -81,10 +81,11 @@ fn check_says_where_a_text_is_refused() {
     let output = palmette(&args);
     assert_eq!(output.status.code(), Some(1));
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        shown.contains("bad: not in the language: nothing goes on with line 1, column 4 (byte 3)")
-    );
-    assert!(shown.contains("short: not in the language: more has to follow"), "{shown}");
+    let refused =
+        r"bad: not in the language: unexpected `\n` at line 1, column 4; expected `0` to `9`";
+    assert!(shown.contains(refused), "{shown}");
+    let ended = "short: not in the language: unexpected end of the text; expected `0` to `9`";
+    assert!(shown.contains(ended), "{shown}");
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("2 of 3 texts are not in the language"), "{errors}");
 
@@ -92,8 +93,11 @@ fn check_says_where_a_text_is_refused() {
     assert_eq!(output.status.code(), Some(1));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let place = json!({"offset": 3, "line": 1, "column": 4});
-    assert_eq!(report["texts"][1], json!({"file": bad, "accepted": false, "refused_at": place}));
-    assert_eq!(report["texts"][2], json!({"file": short, "accepted": false}));
+    let expected = ["`0` to `9`"];
+    let refused =
+        json!({"file": bad, "accepted": false, "refused_at": place, "expected": expected});
+    assert_eq!(report["texts"][1], refused);
+    assert_eq!(report["texts"][2], json!({"file": short, "accepted": false, "expected": expected}));
 }
 
 #[test]

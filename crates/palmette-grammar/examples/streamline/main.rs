@@ -10,6 +10,7 @@
 //! token from a position already found.
 #![expect(clippy::print_stdout, reason = "this is what the program is for")]
 
+mod long_steps;
 mod terminal_states;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
+use long_steps::LongSteps;
 use palmette_core::TokenId;
 use palmette_grammar::{
     LexerLimits, TerminalSet,
@@ -116,7 +118,11 @@ fn main() -> Result<()> {
     for step in 0..=4 {
         let begun = Instant::now();
         let streamliner = Streamliner::new(&grammar, Steps::first(step));
-        let streamlined = stored.rows.iter().map(|rows| streamliner.streamline(rows.clone()));
+        let long = (step > 2).then(|| LongSteps::new(&grammar, true, step > 3));
+        let streamlined = stored.rows.iter().map(|rows| {
+            let rows = streamliner.streamline(rows.clone());
+            long.as_ref().map_or_else(|| rows.clone(), |long| long.streamline(rows.clone()))
+        });
         let streamlined: Vec<Spellings> = streamlined.collect();
         let seconds = begun.elapsed().as_secs_f64();
         steps.push(report(step, &streamlined, seconds));

@@ -1,4 +1,4 @@
-//! Where an LALR(1) parser has a choice.
+//! Conflicts of LALR(1) tables, each with a shortest example.
 
 use std::collections::VecDeque;
 

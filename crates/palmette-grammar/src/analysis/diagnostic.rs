@@ -11,15 +11,15 @@ use crate::{Grammar, NonterminalId, Symbol, TerminalId};
 /// Something to tell a grammar's author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// What it is.
+    /// The finding in words.
     pub message: String,
-    /// Where.
+    /// The place in the source.
     pub span: Option<Span>,
 }
 
-/// How bad something is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Hardly what was meant.

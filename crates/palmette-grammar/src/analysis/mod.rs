@@ -1,4 +1,4 @@
-//! What can be told of a grammar without parsing.
+//! Static analysis of a grammar: reachability, productivity, recursion, conflicts.
 //!
 //! [`analyse`] finds what its author would want to know; [`reduce`] drops what no sentence uses. Terminals are taken to
 //! match something.
@@ -16,7 +16,7 @@ use crate::rules::{RuleList, nonterminals};
 use crate::{Grammar, NonterminalId};
 use recursion::Recursion;
 
-/// What [`analyse`] found. Lists of nonterminals ascend.
+/// Report of [`analyse`]. Lists of nonterminals ascend.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// Nonterminals without a rule that a rule, or the start, mentions.
@@ -33,7 +33,7 @@ pub struct Analysis {
     pub hidden_left_recursive: Vec<NonterminalId>,
     /// Nonterminals `A` that derive `A` alone, `A ⇒⁺ A`: their texts have infinitely many parses.
     pub cyclic: Vec<NonterminalId>,
-    /// Where an LALR(1) parser has a choice, by state. Empty where the tables could not be built, which a diagnostic
+    /// Conflicts of an LALR(1) parser, by state. Empty where the tables could not be built, which a diagnostic
     /// says.
     pub conflicts: Vec<Conflict>,
     /// All of this in words, errors first, then in the order of the fields above.

@@ -1,4 +1,4 @@
-//! Which nonterminals lead back to themselves.
+//! Recursion of nonterminals: left, hidden left, and cycles.
 
 use crate::Symbol;
 use crate::rules::{Graph, LeftCorners, RuleList, is};

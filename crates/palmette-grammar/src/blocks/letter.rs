@@ -1,11 +1,11 @@
-//! What rows are made of: a terminal, and for a line's end how deep the next line begins.
+//! Letters: lexemes as the parser is told of them, a line's end with the depth of the next line.
 
 use crate::{Indentation, TerminalId};
 
-/// A lexeme as rows tell them apart.
+/// A lexeme as the parser is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Letter {
-    /// What the lexeme is.
+    /// The lexeme's terminal.
     pub terminal: TerminalId,
     /// Only of a line's end that ends inside the token; else [`Line::OTHER`].
     pub line: Line,

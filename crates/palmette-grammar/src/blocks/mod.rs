@@ -1,4 +1,4 @@
-//! What stands between lexer and parser: ignored terminals are left out, and blocks by indentation are marked.
+//! The layer between lexer and parser: leaves out ignored terminals, and marks blocks by indentation.
 //!
 //! # Indentation
 //! The rules see *marks* ([`Indentation::indent`], [`Indentation::dedent`]) that no text stands for. With the depths of the

@@ -13,7 +13,7 @@ use crate::masks::{LexemeAhead, MaskAutomaton};
 use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
 
-/// How far a [completion](GrammarConstraint::complete) goes.
+/// Limits of a [completion](GrammarConstraint::complete).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletionLimits {
     /// Work: a unit for each node of the vocabulary's trie that is walked, each of its branches, and each byte read; some tens
@@ -38,7 +38,7 @@ impl Default for CompletionLimits {
     }
 }
 
-/// What a [completion](GrammarConstraint::complete) came to.
+/// Result of a [completion](GrammarConstraint::complete).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Lexemes in progress and positions that were visited. Their masks are known now, but for those that are found by walking and those that
@@ -46,11 +46,11 @@ pub struct Completion {
     pub visited: usize,
     /// Those that were found and not visited; none where it got to its end.
     pub open: usize,
-    /// Why it stopped before its end.
+    /// The reason for which it stopped before its end.
     pub stopped: Option<CompletionStop>,
 }
 
-/// Why a completion stopped before its end.
+/// The reason for which a completion stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionStop {
     /// It took all its steps.
@@ -371,7 +371,7 @@ const AT_THE_END: usize = 16;
 const BETWEEN_LOOKS: usize = 16;
 
 impl BackgroundCompletion {
-    /// How many lexemes and positions were visited, and how many were found and not visited, by now.
+    /// Numbers of lexemes and positions visited, and found but not visited, by now.
     pub fn progress(&self) -> (usize, usize) {
         let [visited, open] = [&self.shared.visited, &self.shared.open];
         (visited.load(Ordering::Relaxed), open.load(Ordering::Relaxed))

@@ -16,7 +16,7 @@ use crate::recognizer::RecognizerError;
 /// ```
 /// # use std::{num::NonZeroUsize, sync::Arc};
 /// # use palmette_core::{Constraint, TokenId, Vocabulary};
-/// # use palmette_grammar::{frontends::regex, masks::VocabularySlices, *};
+/// # use palmette_grammar::{frontends::regex, *};
 /// # let vocabulary = Vocabulary::new([Some("a"), Some("b"), None], [TokenId(2)])?;
 /// # let vocabulary = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
 /// # let compile = |source: &str| {

@@ -70,14 +70,14 @@ impl fmt::Debug for MaskRef {
     }
 }
 
-/// What a dictionary holds.
+/// Contents of a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DictionaryStatistics {
     /// Different masks.
     pub masks: usize,
     /// Their memory, and that of what leads to them.
     pub bytes: usize,
-    /// How often everything was dropped.
+    /// Number of times that everything was dropped.
     pub generation: u32,
 }
 
@@ -164,7 +164,7 @@ impl GrammarConstraint {
         .collect()
     }
 
-    /// What the dictionary holds.
+    /// Contents of the dictionary.
     pub fn dictionary(&self) -> DictionaryStatistics {
         self.dictionary.statistics()
     }

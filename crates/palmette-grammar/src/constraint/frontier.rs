@@ -1,4 +1,4 @@
-//! Which positions to visit next, when masks are found out ahead of time.
+//! Worklist of positions to visit, when masks are computed ahead of time.
 //!
 //! The [likeliest](super::likely) go first; none is left out.
 

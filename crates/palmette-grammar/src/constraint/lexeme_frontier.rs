@@ -1,4 +1,4 @@
-//! Which lexemes in progress to visit next, when masks are found out ahead of time and lexemes do not depend on each other.
+//! Worklist of lexemes in progress, when masks are computed ahead of time and lexemes do not depend on each other.
 //!
 //! A mask then depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So lexemes are followed
 //! byte by byte once for each topmost state, and stacks terminal by terminal: where a lexeme may end on a state, so may

@@ -1,4 +1,4 @@
-//! How likely texts are to go on with some bytes rather than others, when masks are found out ahead of time.
+//! Costs that order the worklists: estimates of how likely texts go on with some bytes.
 //!
 //! Texts are likely to go on with names that the grammar spells, and with common characters where it leaves a choice; tokens
 //! are mostly cut between letters and other characters, and are as long as the vocabulary has them. These are guesses, which

@@ -91,6 +91,7 @@ impl GrammarConstraint {
     }
 
     /// The same whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
+    #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
         Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }
     }
@@ -99,6 +100,7 @@ impl GrammarConstraint {
     ///
     /// # Panics
     /// When the store is of another recognizer or vocabulary.
+    #[doc(hidden)]
     pub fn with_store(self, store: Arc<MaskStore>) -> Self {
         let same = store.is_of(&self.recognizer, &self.vocabulary);
         assert!(same, "the store is of another recognizer or vocabulary");

@@ -7,7 +7,7 @@ use palmette_core::RollbackError;
 use super::history::History;
 use crate::recognizer::Position;
 
-/// What has been committed so far: where that leads, and the positions on the way there, which forks share. A clone is
+/// The commits so far: the position that they lead to, and the positions on the way there, which forks share. A clone is
 /// two counts more; taking commits back is a look-up.
 ///
 /// Equal when the positions are, whatever led to them.
@@ -32,7 +32,7 @@ impl GrammarState {
         Self { now: Place { position, ended: false }, before: History::new() }
     }
 
-    /// Where lexer and parser are; `None` when the language is empty.
+    /// The position of lexer and parser; `None` when the language is empty.
     pub fn position(&self) -> Option<&Position> {
         self.now.position.as_ref()
     }
@@ -42,7 +42,7 @@ impl GrammarState {
         self.now.ended
     }
 
-    /// How many commits can be taken back.
+    /// Number of commits that can be taken back.
     pub fn num_commits(&self) -> usize {
         self.before.len()
     }

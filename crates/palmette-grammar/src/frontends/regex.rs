@@ -1,18 +1,17 @@
 //! A regular expression as a grammar: its texts are those that it matches from beginning to end.
 
-use crate::Span;
-use crate::{
-    Budget, Grammar, GrammarBuilder, Lexing, Symbol, Terminal, TerminalKind,
-    regex::parse::{
-        Dialect, Flags, Reading, RegexError, parse_with_budget as text_with_budget,
-        restrict::{is_nullable, non_empty},
-    },
-};
+pub use crate::regex::parse::{Dialect, Flags, RegexError};
 
-/// How [`parse`] reads; the default is the crate `regex`'s dialect without flags.
+use crate::regex::parse::{
+    Reading, parse_with_budget as text_with_budget,
+    restrict::{is_nullable, non_empty},
+};
+use crate::{Budget, Grammar, GrammarBuilder, Lexing, Span, Symbol, Terminal, TerminalKind};
+
+/// Options of [`parse`]; the default is the crate `regex`'s dialect without flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegexOptions {
-    /// How the expression is written.
+    /// Notation of the expression.
     pub dialect: Dialect,
     /// Switches for all of it.
     pub flags: Flags,
@@ -28,14 +27,14 @@ impl Default for RegexOptions {
 /// is matched.
 ///
 /// # Errors
-/// As [`parse_text`](crate::regex::parse::parse_text).
+/// When the expression cannot be read in its dialect.
 ///
 /// ```
 /// use palmette_grammar::frontends::regex::{RegexOptions, parse};
 ///
 /// let grammar = parse("[0-9]{4}-[0-9]{2}", &RegexOptions::default())?;
 /// assert_eq!(grammar.terminals().len(), 1);
-/// # Ok::<_, palmette_grammar::regex::parse::RegexError>(())
+/// # Ok::<_, palmette_grammar::frontends::regex::RegexError>(())
 /// ```
 pub fn parse(source: &str, options: &RegexOptions) -> Result<Grammar, RegexError> {
     parse_with_budget(source, options, &mut Budget::unlimited())

@@ -32,7 +32,7 @@ pub struct TerminalId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NonterminalId(pub u32);
 
-/// What a rule's body is made of.
+/// A symbol of a rule's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Symbol {
     /// A lexeme of this terminal.
@@ -44,19 +44,19 @@ pub enum Symbol {
 /// A grammar symbol that stands for text.
 #[derive(Clone, Debug)]
 pub struct Terminal {
-    /// As the author calls it, or the literal in quotes.
+    /// The author's name for it, or the literal in quotes.
     pub name: String,
     /// The texts it matches.
     pub regex: Regex,
     /// Decides between terminals that match the same lexeme; higher goes first.
     pub priority: i32,
-    /// How it is written.
+    /// Its notation.
     pub kind: TerminalKind,
-    /// Where it is defined.
+    /// The place of its definition.
     pub span: Option<Span>,
 }
 
-/// How a terminal is written.
+/// Notation of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TerminalKind {
     /// One text, such as a keyword: goes before patterns of the same priority.
@@ -70,9 +70,9 @@ pub enum TerminalKind {
 /// A grammar symbol that stands for one of its rules.
 #[derive(Clone, Debug)]
 pub struct Nonterminal {
-    /// As the author calls it, or a name made up for a part of a rule.
+    /// The author's name for it, or a name made up for a part of a rule.
     pub name: String,
-    /// Where it is defined.
+    /// The place of its definition.
     pub span: Option<Span>,
 }
 
@@ -81,11 +81,11 @@ pub struct Nonterminal {
 pub struct Rule {
     /// The nonterminal that is defined.
     pub head: NonterminalId,
-    /// What it may be; empty for the empty text.
+    /// The symbols that it may be; none for the empty text.
     pub body: Vec<Symbol>,
 }
 
-/// How a text may be cut into lexemes; see the [crate's documentation](crate).
+/// The ways in which a text may be cut into lexemes; see the [crate's documentation](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lexing {
     /// In any way.
@@ -108,7 +108,7 @@ pub struct Indentation {
     pub open: Vec<TerminalId>,
     /// Closing brackets.
     pub close: Vec<TerminalId>,
-    /// How many blanks a tab counts for.
+    /// Blanks that a tab counts for.
     pub tab_width: u32,
 }
 
@@ -138,7 +138,7 @@ impl Grammar {
         &self.ignored
     }
 
-    /// How a text may be cut into lexemes.
+    /// The ways in which a text may be cut into lexemes.
     pub fn lexing(&self) -> Lexing {
         self.lexing
     }

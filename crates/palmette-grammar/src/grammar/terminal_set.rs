@@ -67,7 +67,7 @@ impl TerminalSet {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// How many terminals are in.
+    /// Number of terminals in the set.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }

@@ -1,4 +1,4 @@
-//! How states are found.
+//! Subset construction of lexer states, a step at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

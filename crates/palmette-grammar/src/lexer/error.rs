@@ -1,4 +1,4 @@
-//! What can go wrong when a lexer is made or used.
+//! Errors of a lexer's construction and of its steps.
 
 use crate::{
     Interrupted,

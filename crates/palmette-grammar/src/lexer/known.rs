@@ -1,4 +1,4 @@
-//! What a lexer has built so far.
+//! A lexer's states as built so far.
 
 use std::sync::atomic::Ordering;
 

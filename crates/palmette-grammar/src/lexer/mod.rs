@@ -13,7 +13,7 @@
 //! `None`. Conditions that are still open when the text ends are judged by [`Lexer::may_end`].
 //!
 //! ```
-//! use palmette_grammar::{lexer::{Lexer, LexerLimits}, *};
+//! use palmette_grammar::{engine::lexer::Lexer, *};
 //! let mut grammar = GrammarBuilder::new();
 //! let terminal = |name: &str, regex, kind| Terminal { name: name.into(), regex, priority: 0, kind, span: None };
 //! let letters = Regex::Class(CharClass::new([('a', 'z')])).repeat(1, None);
@@ -31,7 +31,7 @@
 //! // The keyword ended, so no letter can follow it.
 //! let after = &lexer.ends(if_)?[0];
 //! assert!(lexer.advance(after.next, b'f')?.is_none());
-//! # Ok::<(), palmette_grammar::lexer::LexerError>(())
+//! # Ok::<(), palmette_grammar::LexerError>(())
 //! ```
 
 mod append_only;

@@ -1,4 +1,4 @@
-//! What a parser does in each state.
+//! LALR(1) tables: the actions of each state.
 
 use super::automaton::{Automaton, Rows, StateId};
 use super::lookaheads::{LookaheadId, Lookaheads};

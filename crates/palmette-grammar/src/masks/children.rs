@@ -1,4 +1,4 @@
-//! What comes after a node that reads states of a stack.
+//! Children of a stack-automaton node, by the state that is read next.
 
 use crate::lr::StateId;
 

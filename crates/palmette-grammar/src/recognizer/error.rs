@@ -1,10 +1,10 @@
-//! What can go wrong when a recognizer is made or used.
+//! Errors of a recognizer's construction and of its steps.
 
 use crate::lexer::LexerError;
 use crate::lr::TableError;
 use crate::{Interrupted, LimitError};
 
-/// Why a grammar cannot be made ready.
+/// Error of a grammar that cannot be made ready.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// Its lexer cannot be made.
@@ -36,7 +36,7 @@ impl From<TableError> for CompileError {
     }
 }
 
-/// Why a text cannot be read on, or its mask is not known: a limit is exceeded.
+/// Error of a text that cannot be read on, or of a mask: a limit is exceeded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecognizerError {
     /// A limit of the lexer.

@@ -1,4 +1,4 @@
-//! What may come at a position, in terminals.
+//! Viable terminals and bytes at a position.
 
 use super::{Branch, Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::TerminalSet;
@@ -7,9 +7,9 @@ use crate::lexer::LexerState;
 /// The terminals that a text may go on with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// What the lexeme in progress may become; none before the first byte.
+    /// Terminals that the lexeme in progress may become; none before the first byte.
     pub in_progress: TerminalSet,
-    /// What may begin here, where the lexeme in progress may end.
+    /// Terminals that may begin here, where the lexeme in progress may end.
     pub next: TerminalSet,
 }
 
@@ -23,8 +23,11 @@ pub(crate) struct Lexeme {
     pub(crate) terminals: TerminalSet,
 }
 
+/// A message names at most so many things.
+const MAX_NAMES: usize = 6;
+
 impl Recognizer {
-    /// What a reader may be told to expect: the terminals in progress and those that may come next, ignored ones included.
+    /// The viable terminals: those in progress and those that may come next, ignored ones included.
     ///
     /// Cost: a question to the parser for each stack, and a look-up for each terminal that the lexer finds possible.
     ///
@@ -43,6 +46,52 @@ impl Recognizer {
             found.union_with(&lexeme.terminals);
         }
         Ok(expected)
+    }
+
+    /// Names of what may follow, for the message about a text that does not: characters and ranges of them where these
+    /// are at most six, else the six terminals with the shortest names, and then how many more there are. Blanks, control
+    /// characters and ignored terminals are left out where something else may follow.
+    ///
+    /// Cost: a step for each byte.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn expected_names(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Vec<String>, RecognizerError> {
+        let mut bytes = Vec::new();
+        for byte in 0..=u8::MAX {
+            if self.advance(position, byte, scratch)?.is_some() {
+                bytes.push(byte);
+            }
+        }
+        let is_blank = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
+        if !bytes.iter().all(is_blank) {
+            bytes.retain(|byte| !is_blank(byte));
+        }
+        let characters = names_of_bytes(&bytes);
+        if characters.len() <= MAX_NAMES {
+            return Ok(characters);
+        }
+        let Expected { in_progress: mut terminals, next } = self.expected(position, scratch)?;
+        terminals.union_with(&next);
+        let seen = terminals.iter().filter(|&terminal| !self.ignored().contains(terminal));
+        let name =
+            |terminal: crate::TerminalId| self.grammar.terminals()[terminal.index()].name.clone();
+        let mut names: Vec<String> = seen.map(name).collect();
+        names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        names.dedup();
+        if names.is_empty() {
+            return Ok(characters);
+        }
+        if names.len() > MAX_NAMES {
+            let more = names.len() - MAX_NAMES;
+            names.truncate(MAX_NAMES);
+            names.push(format!("{more} more"));
+        }
+        Ok(names)
     }
 
     /// The lexemes that a text may go on with: those in progress, and those that may begin where they may end.
@@ -105,6 +154,27 @@ impl Recognizer {
     }
 }
 
+/// Bytes, ascending, as characters in backticks; three or more in a row as a range.
+fn names_of_bytes(bytes: &[u8]) -> Vec<String> {
+    let (ascii, others) = bytes.split_at(bytes.partition_point(u8::is_ascii));
+    let quoted = |byte: u8| match byte {
+        b'`' => "a backtick".to_owned(),
+        b'"' | b'\'' | b'\\' => format!("`{}`", char::from(byte)),
+        _ => format!("`{}`", byte.escape_ascii()),
+    };
+    let mut names = Vec::new();
+    for run in ascii.chunk_by(|a, b| a + 1 == *b) {
+        match run {
+            [first, _, .., last] => names.push(format!("{} to {}", quoted(*first), quoted(*last))),
+            few => names.extend(few.iter().map(|&byte| quoted(byte))),
+        }
+    }
+    if !others.is_empty() {
+        names.push("a character beyond ASCII".to_owned());
+    }
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -148,6 +218,40 @@ mod tests {
     #[test]
     fn a_lexeme_that_cannot_go_on_is_in_progress_still() {
         check("ab=1;", &["SEMICOLON"], &["NAME"]);
+    }
+
+    #[test]
+    fn names_are_characters_where_these_are_few() {
+        let schema = r#"{"type": "object", "properties": {"at": {"enum": ["10:00", "1\"", "2"]}, "n": {"type": "integer"},
+            "s": {"type": "string"}}, "required": ["at", "n", "s"]}"#;
+        let options = json_schema::JsonSchemaOptions::default();
+        let grammar = Arc::new(json_schema::parse(schema, &options).unwrap());
+        let check = |prefix: &str, expected: &[&str]| check_names(&grammar, prefix, expected);
+        check("", &["`{`"]);
+        check(r#"{"at": ""#, &["`1`", "`2`"]);
+        check(r#"{"at": "1"#, &["`0`", r"`\`"]);
+        check(r#"{"at": "2", "n": "#, &["`-`", "`0` to `9`"]);
+        check(r#"{"at": "2", "n": 1, "s": "é"#, &["`!` to `~`", "a character beyond ASCII"]);
+    }
+
+    #[test]
+    fn names_are_those_of_terminals_where_characters_are_many() {
+        let source = "start: (A | B | CC | DD | PLUS | STAR | HASH | AT) DOT\nA: \"a\"\nB: \"c\"\nCC: \"e\"\n\
+            DD: \"g\"\nPLUS: \"+\"\nSTAR: \"*\"\nHASH: \"#\"\nAT: \"@\"\nDOT: \".\"";
+        let grammar = Arc::new(lark::parse(source, &lark::LarkOptions::default()).unwrap());
+        check_names(&grammar, "", &["A", "B", "AT", "CC", "DD", "HASH", "2 more"]);
+        check_names(&grammar, "a", &["`.`"]);
+    }
+
+    #[track_caller]
+    fn check_names(grammar: &Arc<crate::Grammar>, prefix: &str, expected: &[&str]) {
+        let (grammar, limits) = (Arc::clone(grammar), RecognizerLimits::default());
+        let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited()).unwrap();
+        let mut scratch = RecognizerScratch::default();
+        let start = recognizer.start().unwrap();
+        let position = recognizer.advance_all(start, prefix.as_bytes(), &mut scratch).unwrap();
+        let names = recognizer.expected_names(&position.unwrap(), &mut scratch).unwrap();
+        assert_eq!(names, expected, "after {prefix:?}");
     }
 
     /// Names of one object are nothing to another, nor to the values.

@@ -44,7 +44,7 @@ pub struct Recognizer {
     mark: Arc<()>,
 }
 
-/// What bounds a [`Recognizer`]. Exceeding one is an error that names it.
+/// Limits of a [`Recognizer`]. Exceeding one is an error that names it.
 #[derive(Clone, Debug, Default)]
 pub struct RecognizerLimits {
     /// The lexer.
@@ -87,11 +87,13 @@ impl Recognizer {
     }
 
     /// Its lexer.
+    #[doc(hidden)]
     pub fn lexer(&self) -> &Lexer {
         &self.lexer
     }
 
     /// Its parser.
+    #[doc(hidden)]
     pub fn parser(&self) -> &Parser {
         &self.parser
     }

@@ -1,4 +1,4 @@
-//! What a text so far may be.
+//! Positions: all readings of a text so far.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -63,6 +63,7 @@ impl Position {
     }
 
     /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation.
+    #[doc(hidden)]
     pub fn branches(&self) -> &[Branch] {
         match &self.shared.branches {
             Branches::One(branch) => std::slice::from_ref(branch),

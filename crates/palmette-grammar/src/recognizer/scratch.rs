@@ -1,4 +1,4 @@
-//! What a thread remembers from step to step.
+//! A thread's memory of recognizer steps.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which nonterminals may begin which.
+//! Left corners: the relation "may begin with" between nonterminals.
 
 use super::graph::{Components, Graph};
 use super::rule_list::{RuleList, is};

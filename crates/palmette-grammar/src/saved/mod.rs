@@ -87,12 +87,12 @@ pub struct SavedGrammar {
 pub struct Reopened {
     /// The grammar over its vocabulary.
     pub constraint: GrammarConstraint,
-    /// How many nodes of the mask automaton it has from its file; `None` where they are of another version of the program
+    /// Number of nodes that the mask automaton has from its file; `None` where they are of another version of the program
     /// and were left out.
     pub nodes: Option<usize>,
 }
 
-/// Why a compiled grammar is not written.
+/// Error of a compiled grammar that is not written.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// The system refused.
@@ -106,7 +106,7 @@ pub enum SaveError {
     Recognizer(#[from] RecognizerError),
 }
 
-/// Why a file gives no compiled grammar.
+/// Error of a file that gives no compiled grammar.
 #[derive(Debug, thiserror::Error)]
 pub enum ReopenError {
     /// It cannot be opened, is no such file, or is damaged.

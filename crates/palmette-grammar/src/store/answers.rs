@@ -1,4 +1,4 @@
-//! What rows have answered, for stacks that begin alike.
+//! Memo of the store's masks, by the states read from the top of a stack.
 
 use std::collections::HashMap;
 

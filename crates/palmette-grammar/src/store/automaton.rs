@@ -1,4 +1,4 @@
-//! What the store asks of a lexer.
+//! The interface of a lexer that the store spells tokens with.
 
 use std::hash::Hash;
 

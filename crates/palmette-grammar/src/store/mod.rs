@@ -5,8 +5,6 @@
 //!
 //! 1. [`Interchange`]: terminals that the rules cannot tell apart share their rows.
 //! 2. [`Successors`]: rows go in which a terminal follows one that it cannot follow.
-//! 3. [`Legality`] of pairs: rows go that are never legal, and what is always legal need not be asked.
-//! 4. [`Legality`] of whole rows.
 //!
 //! What the rows answer for a stack is kept for all stacks that begin with what was read of it (`answers.rs`).
 //!
@@ -15,14 +13,12 @@
 //!
 //! Source: V. Tran-Thien, "Accelerating LLM Code Generation Through Mask Store Streamlining" (2025). We differ: rows
 //! are kept per position of a lexer that knows about longest lexemes, a row's sequence begins with the lexeme in
-//! progress rather than after it, and always-legal ends are dropped wherever they stand in a row.
+//! progress rather than after it. Its steps 3 and 4, of whole sequences, stand in `examples/streamline`.
 
 mod answers;
 mod automaton;
 mod interchange;
-mod legality;
 mod parts;
-mod reading;
 mod rows;
 mod rules;
 mod spelling;
@@ -35,7 +31,7 @@ mod tokens;
 
 pub use automaton::LexemeAutomaton;
 pub use interchange::Interchange;
-pub use legality::Legality;
+pub use rules::Rules;
 pub use spelling::{Speller, Spellings};
 pub use store::{MaskStore, StoreStatistics};
 pub use streamline::{Steps, Streamliner};

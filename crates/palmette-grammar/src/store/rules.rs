@@ -8,7 +8,7 @@ use crate::{Grammar, Rule, Symbol, TerminalId};
 /// A rule is left out when a symbol of its body derives no sequence of terminals, or when the start does not reach its
 /// head. Every sequence of terminals that the analyses speak of is one *without* ignored terminals.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub struct Rules {
     num_terminals: usize,
     num_nonterminals: usize,
     start: usize,
@@ -18,7 +18,8 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn new(grammar: &Grammar) -> Self {
+    /// Those of a grammar. Linear.
+    pub fn new(grammar: &Grammar) -> Self {
         let rules = productive(grammar);
         let rules = reachable(grammar, rules);
         let mut reduced = Self {
@@ -38,40 +39,43 @@ impl Rules {
         reduced
     }
 
-    pub(super) fn rules(&self) -> &[Rule] {
+    /// The rules, in a fixed order.
+    pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    pub(super) fn num_terminals(&self) -> usize {
+    /// Terminals of the grammar, used or not.
+    pub fn num_terminals(&self) -> usize {
         self.num_terminals
     }
 
-    pub(super) fn num_nonterminals(&self) -> usize {
+    /// Nonterminals of the grammar, used or not.
+    pub fn num_nonterminals(&self) -> usize {
         self.num_nonterminals
     }
 
     /// Terminals and nonterminals.
-    pub(super) fn num_symbols(&self) -> usize {
+    pub fn num_symbols(&self) -> usize {
         self.num_terminals + self.num_nonterminals
     }
 
     /// The start as an index of a nonterminal.
-    pub(super) fn start(&self) -> usize {
+    pub fn start(&self) -> usize {
         self.start
     }
 
     /// A symbol as an index: terminals first, then nonterminals.
-    pub(super) fn index(&self, symbol: Symbol) -> usize {
+    pub fn index(&self, symbol: Symbol) -> usize {
         index(self.num_terminals, symbol)
     }
 
     /// Where the symbol of this index stands: rules with an index into their bodies.
-    pub(super) fn places(&self, symbol: usize) -> &[(usize, usize)] {
+    pub fn places(&self, symbol: usize) -> &[(usize, usize)] {
         &self.places[symbol]
     }
 
     /// Whether some sentence has the terminal.
-    pub(super) fn is_used(&self, terminal: TerminalId) -> bool {
+    pub fn is_used(&self, terminal: TerminalId) -> bool {
         !self.places[terminal.index()].is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! Which sequences of terminals each token spells from a position of the lexer.
+//! Spellings: the sequences of terminals that each token spells from a position of the lexer.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;

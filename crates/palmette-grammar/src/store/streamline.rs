@@ -1,14 +1,8 @@
-//! Fewer rows, the same masks (steps 1 to 4).
-
-use std::collections::HashMap;
-use std::sync::RwLock;
+//! Streamlining: fewer rows, the same masks.
 
 use palmette_core::TokenId;
 
-use super::{
-    interchange::Interchange, legality::Legality, rules::Rules, spelling::Spellings,
-    successors::Successors,
-};
+use super::{interchange::Interchange, rules::Rules, spelling::Spellings, successors::Successors};
 use crate::blocks::Letter;
 use crate::{Grammar, TerminalId};
 
@@ -19,51 +13,33 @@ pub struct Steps {
     pub interchange: bool,
     /// 2: rows with a terminal that the graph of successors does not have after the one before it go.
     pub successors: bool,
-    /// 3: rows with two neighbours that are never legal go; a last terminal that is always legal after the one before it
-    /// is dropped.
-    pub pairs: bool,
-    /// 4: rows that are never legal as a whole go; an end that is always legal after what is before it is dropped.
-    pub sequences: bool,
 }
 
 impl Steps {
     /// Rows as the tokens spell them.
-    pub const NONE: Self =
-        Self { interchange: false, successors: false, pairs: false, sequences: false };
-    /// All four.
-    pub const ALL: Self =
-        Self { interchange: true, successors: true, pairs: true, sequences: true };
+    pub const NONE: Self = Self { interchange: false, successors: false };
+    /// Both.
+    pub const ALL: Self = Self { interchange: true, successors: true };
 
     /// The first `count` steps.
     pub fn first(count: usize) -> Self {
-        Self {
-            interchange: count >= 1,
-            successors: count >= 2,
-            pairs: count >= 3,
-            sequences: count >= 4,
-        }
+        Self { interchange: count >= 1, successors: count >= 2 }
     }
 }
 
-/// Takes the steps, remembering what it found out. Threads may share it.
+/// Takes the steps. Threads may share it.
 ///
 /// Sound: for every position of the parser in which a sentence can be, the union of the token sets of the rows
 /// that it accepts is the same before and after.
 ///
 /// - A dropped row is accepted by no position.
-/// - A row `x₁…xₙ` that loses its end `xᵢ₊₁…xₙ` is accepted wherever `x₁…xᵢ` is, which holds the tokens from then on.
 /// - A row takes the first of a set for an interchangeable terminal, whose row is accepted by the same positions.
 #[derive(Debug)]
 pub struct Streamliner {
     steps: Steps,
     interchange: Interchange,
     successors: Successors,
-    legality: Legality,
     newline: Option<TerminalId>,
-    /// For sequences that were looked at: how much of them is kept, if any.
-    fates: RwLock<HashMap<Box<[TerminalId]>, Option<usize>>>,
-    /// Two terminals; 0 for never legal, 1 for always legal.
-    pairs: RwLock<HashMap<(TerminalId, TerminalId, u8), bool>>,
 }
 
 impl Streamliner {
@@ -81,14 +57,11 @@ impl Streamliner {
             steps,
             interchange,
             successors: Successors::of_rules(&rules, &marks),
-            legality: Legality::of_rules(grammar, rules),
             newline: blocks.map(|blocks| blocks.newline),
-            fates: RwLock::default(),
-            pairs: RwLock::default(),
         }
     }
 
-    /// The rows that are left; their number is what the steps are for. Cost: that of the questions about sequences that were not asked before.
+    /// The rows that are left; their number is what the steps are for.
     pub fn streamline(&self, rows: Spellings) -> Spellings {
         let mut streamlined = Spellings::new();
         let mut merged = Vec::new();
@@ -113,16 +86,7 @@ impl Streamliner {
     }
 
     /// Streamlines one row's sequence; `false` when the row goes.
-    pub(super) fn streamline_row(&self, letters: &mut Vec<Letter>) -> bool {
-        self.represent(letters);
-        let terminals: Vec<_> = letters.iter().map(|letter| letter.terminal).collect();
-        let kept = self.kept(&terminals);
-        letters.truncate(kept.unwrap_or(0));
-        kept.is_some()
-    }
-
-    /// The first two steps for a sequence that others may end with: what goes here goes there too.
-    pub(super) fn streamline_end(&self, letters: &mut [Letter]) -> bool {
+    pub(super) fn streamline_row(&self, letters: &mut [Letter]) -> bool {
         self.represent(letters);
         !self.steps.successors || self.can_be_neighbours(letters.iter().map(|one| one.terminal))
     }
@@ -132,25 +96,6 @@ impl Streamliner {
         for letter in letters {
             letter.terminal = self.interchange.representative(letter.terminal);
         }
-    }
-
-    /// How many terminals of a sequence its row keeps; `None` when it goes.
-    fn kept(&self, terminals: &[TerminalId]) -> Option<usize> {
-        if terminals.is_empty() {
-            return Some(0);
-        }
-        if self.steps.successors && !self.can_be_neighbours(terminals.iter().copied()) {
-            return None;
-        }
-        if !self.steps.pairs && !self.steps.sequences {
-            return Some(terminals.len());
-        }
-        let known = self.fates.read().expect("no panic while held").get(terminals).copied();
-        known.unwrap_or_else(|| {
-            let fate = self.decide(terminals);
-            self.fates.write().expect("no panic while held").insert(terminals.into(), fate);
-            fate
-        })
     }
 
     /// Step 2. A line's end may be one inside brackets, which the rules do not see.
@@ -170,51 +115,5 @@ impl Streamliner {
             }
         }
         true
-    }
-
-    fn decide(&self, terminals: &[TerminalId]) -> Option<usize> {
-        let mut kept = terminals.len();
-        if self.steps.pairs {
-            if terminals.windows(2).any(|pair| self.is_never_legal(pair)) {
-                return None;
-            }
-            while kept >= 2 && self.is_always_legal(&terminals[kept - 2..kept]) {
-                kept -= 1;
-            }
-        }
-        if self.steps.sequences {
-            // A shorter row is judged by the same rule, so its fate may be known.
-            if kept < terminals.len() {
-                return self.kept(&terminals[..kept]);
-            }
-            if self.legality.is_never_legal(terminals) {
-                return None;
-            }
-            let end = (1..kept).find(|&begin| self.is_always_legal(&terminals[begin - 1..kept]));
-            if let Some(begin) = end {
-                return self.kept(&terminals[..begin]);
-            }
-        }
-        Some(kept)
-    }
-
-    fn is_never_legal(&self, pair: &[TerminalId]) -> bool {
-        self.pair(pair, 0, || self.legality.is_never_legal(pair))
-    }
-
-    fn is_always_legal(&self, terminals: &[TerminalId]) -> bool {
-        let ask = || self.legality.is_always_legal(terminals[0], &terminals[1..]);
-        if terminals.len() == 2 { self.pair(terminals, 1, ask) } else { ask() }
-    }
-
-    /// Answers about pairs are remembered: they come up again and again.
-    fn pair(&self, pair: &[TerminalId], question: u8, ask: impl FnOnce() -> bool) -> bool {
-        let key = (pair[0], pair[1], question);
-        let known = self.pairs.read().expect("no panic while held").get(&key).copied();
-        known.unwrap_or_else(|| {
-            let answer = ask();
-            self.pairs.write().expect("no panic while held").insert(key, answer);
-            answer
-        })
     }
 }

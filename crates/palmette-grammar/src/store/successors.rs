@@ -1,4 +1,4 @@
-//! Which terminal can stand right after which (step 2).
+//! The successor relation between terminals (step 2).
 
 use super::rules::Rules;
 use crate::{Grammar, Symbol, TerminalId};

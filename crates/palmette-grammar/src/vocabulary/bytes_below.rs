@@ -1,4 +1,4 @@
-//! Which bytes come below the nodes of a vocabulary's trie.
+//! Kinds of the bytes below each node of the vocabulary trie.
 
 use super::VocabularyTrie;
 

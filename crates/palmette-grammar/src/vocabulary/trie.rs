@@ -41,21 +41,12 @@ const MAX_DEPTH: usize = (1 << 24) - 1;
 pub struct Node {
     /// Its number in depth-first order.
     pub index: usize,
-    /// How many bytes lead to it: 1 below the root.
+    /// Number of bytes that lead to it: 1 below the root.
     pub depth: usize,
     /// The last of these bytes.
     pub byte: u8,
     /// The first rank of its subtree, and of its own tokens.
     pub rank: u32,
-}
-
-/// Where a walk goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Descend {
-    /// To the children.
-    Into,
-    /// Past the subtree.
-    Past,
 }
 
 impl VocabularyTrie {
@@ -109,12 +100,12 @@ impl VocabularyTrie {
         Self { nodes, tokens, max_depth, first }
     }
 
-    /// How many nodes there are, the root included.
+    /// Number of nodes, the root included.
     pub fn num_nodes(&self) -> usize {
         self.nodes.len() - 1
     }
 
-    /// How many tokens have text: ranks are below it.
+    /// Number of tokens with text: ranks are below it.
     pub fn num_ranks(&self) -> usize {
         self.tokens.len()
     }
@@ -187,50 +178,6 @@ impl VocabularyTrie {
     /// The node of `text`: `None` when no token begins with it.
     pub fn find(&self, text: &[u8]) -> Option<usize> {
         text.iter().try_fold(0, |node, &byte| self.child(node, byte))
-    }
-
-    /// Shows the subtree below `node` to `visit` in depth-first order; `node` itself is not shown. `visit` says of each node
-    /// whether to go on to its children. What it knows of a node's ancestors it may keep in a stack: at a node of depth d
-    /// the entries for depths below d are those of the ancestors.
-    pub fn walk(&self, node: usize, mut visit: impl FnMut(Node) -> Descend) {
-        let end = self.end(node);
-        let mut next = node + 1;
-        while next < end {
-            next = match visit(self.at(next)) {
-                Descend::Into => next + 1,
-                Descend::Past => self.end(next),
-            };
-        }
-    }
-
-    /// Runs an automaton over all tokens: `step` gives the state after a byte, or `None` where it dies, and `visit` sees each
-    /// node that is reached together with its state. `state` is the one before the first byte.
-    ///
-    /// # Errors
-    /// Those of `step`, at once.
-    pub fn run<S, E>(
-        &self,
-        state: S,
-        mut step: impl FnMut(&S, u8) -> Result<Option<S>, E>,
-        mut visit: impl FnMut(Node, &S),
-    ) -> Result<(), E> {
-        let mut states = Vec::with_capacity(self.max_depth + 1);
-        states.push(state);
-        let mut next = 1;
-        while next < self.num_nodes() {
-            let node = self.at(next);
-            // The states of the ancestors, the root's first.
-            states.truncate(node.depth);
-            match step(&states[node.depth - 1], node.byte)? {
-                Some(state) => {
-                    visit(node, &state);
-                    states.push(state);
-                    next += 1;
-                }
-                None => next = self.end(next),
-            }
-        }
-        Ok(())
     }
 
     /// Memory, in bytes.
@@ -307,46 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_may_leave_out_subtrees() {
-        let trie = drawn();
-        let seen = |past: usize| {
-            let mut seen = vec![];
-            trie.walk(0, |node| {
-                seen.push(node.index);
-                if node.index == past { Descend::Past } else { Descend::Into }
-            });
-            seen
-        };
-        assert_eq!(seen(0), [1, 2, 3, 4, 5]);
-        assert_eq!(seen(2), [1, 2, 4, 5]);
-        assert_eq!(seen(1), [1, 5]);
-        let mut below = vec![];
-        trie.walk(1, |node| {
-            below.push((node.index, node.depth, node.byte));
-            Descend::Into
-        });
-        assert_eq!(below, [(2, 2, b'b'), (3, 3, b'c'), (4, 2, b'c')]);
-    }
-
-    #[test]
-    fn a_run_stops_at_its_first_error() {
-        let mut steps = 0;
-        let run = drawn().run(
-            (),
-            |_, byte| {
-                steps += 1;
-                if byte == b'c' { Err("c") } else { Ok(Some(())) }
-            },
-            |_, _| {},
-        );
-        assert_eq!((run, steps), (Err("c"), 3));
-    }
-
-    #[test]
     fn no_tokens_make_a_root() {
         let trie = VocabularyTrie::new(&vocabulary(&[b""]));
         assert_eq!((trie.num_nodes(), trie.ranks(0), trie.children(0).count()), (1, 0..0, 0));
-        trie.walk(0, |node| panic!("{node:?}"));
     }
 
     proptest! {
@@ -369,15 +279,19 @@ mod tests {
             prefixes.dedup();
             prop_assert_eq!(trie.num_nodes(), prefixes.len());
 
-            // Bytes collected along a run are the prefixes, in order, and the questions about a node agree.
-            let mut reached = vec![(trie.node(0), vec![])];
-            let read = |text: &Vec<u8>, byte| Ok::<_, ()>(Some([text.as_slice(), &[byte]].concat()));
-            trie.run(vec![], read, |node, text| reached.push((node, text.clone()))).unwrap();
-            for ((node, text), prefix) in reached.iter().zip(&prefixes) {
-                prop_assert_eq!(text, prefix);
+            // Bytes collected along the array are the prefixes, in order, and the questions about a node agree.
+            let mut text = Vec::new();
+            for (index, prefix) in prefixes.iter().enumerate() {
+                let node = trie.node(index);
+                if node.depth > 0 {
+                    text.truncate(node.depth - 1);
+                    text.push(node.byte);
+                }
+                prop_assert_eq!(&text, prefix);
+                prop_assert_eq!(node.index, index);
+                prop_assert_eq!(node.rank, trie.ranks(index).start);
                 prop_assert_eq!(node.depth, text.len());
-                prop_assert_eq!(trie.node(node.index), *node);
-                prop_assert_eq!(trie.find(text), Some(node.index));
+                prop_assert_eq!(trie.find(&text), Some(node.index));
                 let own: Vec<_> = tokens.iter().filter(|(t, _)| t == prefix).map(|(_, token)| *token).collect();
                 prop_assert_eq!(trie.tokens_in(trie.own_ranks(node.index)), own);
                 let all: Vec<_> = tokens.iter().filter(|(t, _)| t.starts_with(prefix)).map(|(_, token)| *token).collect();
@@ -387,7 +301,6 @@ mod tests {
                     .map(|p| p[prefix.len()]).collect();
                 prop_assert_eq!(trie.children(node.index).map(|child| child.byte).collect::<Vec<_>>(), below);
             }
-            prop_assert_eq!(reached.len(), prefixes.len());
         }
     }
 }

@@ -1,11 +1,23 @@
-//! What terminals alone decide, against the definitions executed on small random grammars.
+//! Relations between terminals against their definitions, executed on small random grammars.
 
-use palmette_grammar::{
-    Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, Symbol, Terminal, TerminalId,
-    TerminalKind,
-    engine::store::{Interchange, Legality, Successors},
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use palmette_core::{TokenId, Vocabulary};
+use palmette_grammar::engine::glr::ParserScratch;
+use palmette_grammar::engine::recognizer::Branch;
+use palmette_grammar::engine::store::{
+    Interchange, Speller, Spellings, Steps, Streamliner, Successors,
 };
+use palmette_grammar::engine::vocabulary::{BytesBelow, VocabularyTrie};
+use palmette_grammar::{
+    Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Recognizer, RecognizerLimits,
+    RecognizerScratch, Regex, Rule, Symbol, Terminal, TerminalId, TerminalKind,
+};
+use palmette_testkit::grammar::generate::{text_grammar, vocabulary};
 use proptest::prelude::*;
+
+use crate::long_steps::{Legality, LongSteps};
 
 const TERMINALS: u32 = 3;
 const NONTERMINALS: u32 = 4;
@@ -104,6 +116,81 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Rows of texts so far, after the first two steps and after the long ones.
+    #[test]
+    fn long_steps_change_no_token(
+        grammar in text_grammar(),
+        tokens in vocabulary(),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 5),
+    ) {
+        let limits = RecognizerLimits::default();
+        let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
+        // A terminal may match the empty text.
+        let Ok(recognizer) = made else { return Ok(()) };
+        let rules = recognizer.grammar();
+        let texts = Vocabulary::new(tokens.iter().map(Some), []).expect("no end");
+        let trie = VocabularyTrie::new(&texts);
+        let speller = Speller {
+            tokens: &trie,
+            below: &BytesBelow::new(&trie),
+            ignored: recognizer.ignored(),
+            indentation: None,
+        };
+        let two = Streamliner::new(rules, Steps::ALL);
+        let long = [(true, false), (false, true), (true, true)]
+            .map(|(pairs, sequences)| LongSteps::new(rules, pairs, sequences));
+        let mut scratch = RecognizerScratch::default();
+        let mut position = recognizer.start().cloned();
+        for choice in choices {
+            let Some(at) = &position else { break };
+            let mut allowed = BTreeSet::new();
+            for branch in at.branches() {
+                let (rows, _) = speller.spell(recognizer.lexer(), branch.lexer).expect("small");
+                let rows = two.streamline(rows);
+                let expected = tokens_of(&recognizer, branch, &rows);
+                for long in &long {
+                    let fewer = long.streamline(rows.clone());
+                    prop_assert!(fewer.len() <= rows.len());
+                    prop_assert_eq!(&tokens_of(&recognizer, branch, &fewer), &expected, "{:?}", branch);
+                }
+                allowed.extend(expected);
+            }
+            if allowed.is_empty() {
+                break;
+            }
+            let token = *allowed.iter().nth(choice.index(allowed.len())).expect("below the count");
+            position = recognizer.advance_all(at, texts.text(token), &mut scratch).expect("small");
+        }
+    }
+}
+
+/// The tokens of those rows that the parser accepts.
+fn tokens_of(recognizer: &Recognizer, branch: &Branch, rows: &Spellings) -> BTreeSet<TokenId> {
+    let (parser, mut scratch) = (recognizer.parser(), ParserScratch::default());
+    let mut accepts = |letters: &[TerminalId]| {
+        let Some((&last, before)) = letters.split_last() else { return true };
+        let mut stacks = branch.stacks.clone();
+        for &terminal in before {
+            match parser.shift(&stacks, terminal, &mut scratch).expect("few stacks") {
+                Some(next) => stacks = next,
+                None => return false,
+            }
+        }
+        parser.accepts(&stacks, last, &mut scratch).expect("few stacks")
+    };
+    let mut tokens = BTreeSet::new();
+    for (letters, row) in rows {
+        let terminals: Vec<_> = letters.iter().map(|letter| letter.terminal).collect();
+        if accepts(&terminals) {
+            tokens.extend(row);
+        }
+    }
+    tokens
 }
 
 /// Bar-Hillel as in the textbook: the nonterminals of the product are triples (position, symbol, position).

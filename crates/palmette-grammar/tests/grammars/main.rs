@@ -8,6 +8,8 @@ mod lark_dialect;
 mod lark_grammars;
 mod legality;
 mod lexing;
+#[path = "../../examples/streamline/long_steps/mod.rs"]
+mod long_steps;
 mod naive;
 mod parser;
 mod peer_regex;

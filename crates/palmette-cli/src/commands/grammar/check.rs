@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use palmette_grammar::{Recognizer, RecognizerScratch, Severity, analyse};
+use palmette_grammar::{Position, Recognizer, RecognizerScratch, Severity, analyse};
 use serde::Serialize;
 
 use super::loading::GrammarFileArgs;
@@ -49,9 +49,15 @@ struct Diagnostic {
 struct Text {
     file: String,
     accepted: bool,
-    /// Where the first byte stands that no text of the language goes on with; none where the text only stops too early.
+    /// The first byte that no text of the language goes on with; none where the text only stops too early.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused_at: Option<Place>,
+    /// The character that begins there, or the byte.
+    #[serde(skip)]
+    unexpected: String,
+    /// Characters or terminals that could have followed instead.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    expected: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,18 +116,63 @@ fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Te
     let mut scratch = RecognizerScratch::default();
     let mut position = recognizer.start().cloned();
     for (offset, &byte) in text.iter().enumerate() {
-        let next = position.map(|at| recognizer.advance(&at, byte, &mut scratch)).transpose()?;
-        position = next.flatten();
-        if position.is_none() {
-            let place = place(text, offset);
-            return Ok(Text { file, accepted: false, refused_at: Some(place) });
+        let next = match &position {
+            Some(at) => recognizer.advance(at, byte, &mut scratch)?,
+            None => None,
+        };
+        if next.is_none() {
+            let expected = expected(recognizer, position.as_ref(), &mut scratch)?;
+            let (unexpected, refused_at) = (unexpected(&text[offset..]), Some(place(text, offset)));
+            return Ok(Text { file, accepted: false, refused_at, unexpected, expected });
         }
+        position = next;
     }
-    let accepted = match position {
-        Some(position) => recognizer.is_accepting(&position, &mut scratch)?,
+    let accepted = match &position {
+        Some(position) => recognizer.is_accepting(position, &mut scratch)?,
         None => false,
     };
-    Ok(Text { file, accepted, refused_at: None })
+    let expected = match accepted {
+        true => Vec::new(),
+        false => expected(recognizer, position.as_ref(), &mut scratch)?,
+    };
+    Ok(Text {
+        file,
+        accepted,
+        refused_at: None,
+        unexpected: "end of the text".to_owned(),
+        expected,
+    })
+}
+
+fn expected(
+    recognizer: &Recognizer,
+    position: Option<&Position>,
+    scratch: &mut RecognizerScratch,
+) -> anyhow::Result<Vec<String>> {
+    Ok(match position {
+        Some(position) => recognizer.expected_names(position, scratch)?,
+        // The language is empty.
+        None => Vec::new(),
+    })
+}
+
+/// The character that a text begins with, or its first byte where that begins none.
+fn unexpected(text: &[u8]) -> String {
+    let begin = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    match begin.chars().next() {
+        Some(character) if character.is_control() => format!("`{}`", character.escape_default()),
+        Some(character) => format!("`{character}`"),
+        None => format!("byte {:#04x}", text[0]),
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn alternatives(names: &[String]) -> String {
+    match names {
+        [] => "nothing: no text is in the language".to_owned(),
+        [only] => only.clone(),
+        [names @ .., last] => format!("{} or {last}", names.join(", ")),
+    }
 }
 
 fn place(text: &[u8], offset: usize) -> Place {
@@ -148,13 +199,18 @@ fn text(report: &Report) -> String {
     for read in &report.texts {
         let verdict = match &read.refused_at {
             _ if read.accepted => "in the language".to_owned(),
-            None => "not in the language: more has to follow".to_owned(),
-            Some(place) => format!(
-                "not in the language: nothing goes on with line {}, column {} (byte {})",
-                place.line, place.column, place.offset
-            ),
+            place => {
+                let place = place.as_ref().map_or_else(String::new, |place| {
+                    format!(" at line {}, column {}", place.line, place.column)
+                });
+                let expected = alternatives(&read.expected);
+                format!(
+                    "not in the language: unexpected {}{place}; expected {expected}",
+                    read.unexpected
+                )
+            }
         };
-        text += &format!("{}: {verdict}\n", visible(&read.file));
+        text += &format!("{}: {}\n", visible(&read.file), visible(&verdict));
     }
     text.trim_end().to_owned()
 }

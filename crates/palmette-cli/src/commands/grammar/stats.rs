@@ -31,8 +31,8 @@ pub(crate) struct StatsArgs {
     /// Count the rows of a mask store over this vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE")]
     vocab: Option<String>,
-    /// Streamlining steps of the store, 0 to 4
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=4), requires = "vocab")]
+    /// Streamlining steps of the store, 0 to 2
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2), requires = "vocab")]
     steps: u8,
     #[command(flatten)]
     ahead: AheadArgs,

@@ -1,4 +1,4 @@
-//! Which rules are regular, and as which expressions.
+//! Regular rules, collapsed into expressions.
 
 use std::{
     cell::{Cell, RefCell},

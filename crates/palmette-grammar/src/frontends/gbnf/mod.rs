@@ -20,7 +20,7 @@ mod syntax;
 use crate::Span;
 use crate::{Budget, Grammar, Interrupted};
 
-/// How [`parse`] reads; the default starts at `root`.
+/// Options of [`parse`]; the default starts at `root`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GbnfOptions {
     /// The rule whose texts are the language.
@@ -33,15 +33,16 @@ impl Default for GbnfOptions {
     }
 }
 
-/// Why a text is no grammar that can be used.
+/// Error of a text that is no grammar that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{span}: {message}")]
 pub struct GbnfError {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What is wrong there, the rule and the way out.
+    /// The problem there, the rule and the way out.
     pub message: String,
-    /// Why the work stopped, if the budget ran out or it was called off: then nothing need be wrong with the grammar.
+    /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
+    /// with the grammar.
     pub interrupted: Option<Interrupted>,
 }
 

@@ -1,4 +1,4 @@
-//! Which schemas dynamic references mean: that depends on how the schema that holds them is reached.
+//! Dynamic scopes: the schema that a dynamic reference means depends on the way to it.
 //!
 //! On the way to a schema, resources are entered one after another. Of those that have a dynamic anchor of a name, the
 //! first gives the name its meaning. A grammar is made from one schema, so all ways are known, and there are finitely

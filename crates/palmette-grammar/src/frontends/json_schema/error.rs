@@ -1,4 +1,4 @@
-//! What can be wrong with a schema.
+//! Errors and warnings about a schema.
 
 use std::fmt;
 
@@ -21,11 +21,11 @@ struct Inner {
 /// Something that a schema says and that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Where it is said, as a JSON pointer.
+    /// The place as a JSON pointer.
     pub pointer: String,
     /// Its place in the source text.
     pub span: Span,
-    /// What it is, in words.
+    /// The warning in words.
     pub message: String,
 }
 
@@ -102,7 +102,7 @@ impl JsonSchemaError {
         matches!(self.0.kind, Kind::Empty)
     }
 
-    /// Why the work stopped, if the budget ran out or it was called off.
+    /// The reason for which the work stopped, if the budget ran out or it was called off.
     pub fn interrupted(&self) -> Option<Interrupted> {
         match self.0.kind {
             Kind::Interrupted(interrupted) => Some(interrupted),

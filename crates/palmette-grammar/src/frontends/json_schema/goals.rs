@@ -1,4 +1,4 @@
-//! What is asked of a value: sets of claims, each made once.
+//! Goals: interned sets of claims on a value.
 
 use std::rc::Rc;
 

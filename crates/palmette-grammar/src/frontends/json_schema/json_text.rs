@@ -1,4 +1,4 @@
-//! How strings, whitespace and punctuation are spelled in JSON.
+//! Spellings of strings, whitespace and punctuation in JSON.
 
 use std::{cell::RefCell, sync::Arc};
 

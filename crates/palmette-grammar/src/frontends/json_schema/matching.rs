@@ -1,4 +1,4 @@
-//! Whether one text is in a set of texts.
+//! A matcher of one text against an expression, by the definition.
 
 use std::collections::BTreeSet;
 

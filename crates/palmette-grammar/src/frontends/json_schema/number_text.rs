@@ -1,4 +1,4 @@
-//! How numbers are spelled, as regular expressions. A set without conditions has every spelling of JSON.
+//! Spellings of numbers as regular expressions. A set without conditions has every spelling of JSON.
 
 use std::collections::BTreeSet;
 

@@ -1,22 +1,22 @@
-//! What a caller may choose.
+//! Options and limits of the JSON Schema front end.
 
 use std::collections::BTreeMap;
 
-/// How a JSON Schema becomes a grammar.
+/// Options under which a JSON Schema becomes a grammar.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JsonSchemaOptions {
     /// In which order the members of an object may come.
     pub order: PropertyOrder,
-    /// What may stand between the tokens of the JSON text.
+    /// Whitespace between the tokens of the JSON text.
     pub whitespace: Whitespace,
-    /// Which escapes a string may be written with.
+    /// Escapes with which a string may be written.
     pub escapes: Escapes,
     /// Whether `1.0` spells an integer, as it does for the standard since draft 6.
     pub integer_fractions: bool,
     /// Whether `format` is enforced (for the formats that are known) or only an annotation. The drafts leave that to the
     /// caller; a metaschema among the resources that lists the vocabulary `format-assertion` asks for it in any case.
     pub formats: bool,
-    /// What becomes of what no grammar can express.
+    /// Treatment of what no grammar can express.
     pub inexpressible: Inexpressible,
     /// The draft of schemas that do not name theirs in `$schema`.
     pub draft: Draft,
@@ -44,7 +44,7 @@ pub enum PropertyOrder {
     Schema,
 }
 
-/// What may stand between the tokens of the JSON text.
+/// Whitespace between the tokens of the JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Whitespace {
     /// Any JSON whitespace, any amount, before each token and at the end.
@@ -55,7 +55,7 @@ pub enum Whitespace {
     Spaced,
 }
 
-/// Which escapes a string may be written with.
+/// Escapes with which a string may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Escapes {
     /// Printable ASCII characters stand for themselves (quote and backslash excepted, and `\/` spells a slash, too);
@@ -65,7 +65,7 @@ pub enum Escapes {
     Any,
 }
 
-/// What becomes of what no grammar can express: `uniqueItems` over infinitely many values, the formats `idn-hostname`,
+/// Treatment of what no grammar can express: `uniqueItems` over infinitely many values, the formats `idn-hostname`,
 /// `hostname` (what a label in Punycode encodes) and `regex` (groups nested without bound), and in draft 7 what
 /// `contentEncoding` and `contentMediaType` say of a string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -99,17 +99,17 @@ pub enum Draft {
 /// Bounds on the work and on the result; beyond one, compilation is an error that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JsonSchemaLimits {
-    /// How deeply the source may be nested.
+    /// Greatest nesting of the source.
     pub max_depth: usize,
-    /// How many schemas may be nested in one another on the same value, by references or combinators.
+    /// Greatest number of schemas nested in one another on the same value, by references or combinators.
     pub max_nesting: usize,
-    /// How many alternatives one combination of schemas may have.
+    /// Most alternatives of one combination of schemas.
     pub max_cases: usize,
-    /// How many states an automaton or a counter within one array, object or number may have.
+    /// Most states of an automaton or a counter within one array, object or number.
     pub max_states: usize,
-    /// How many rules the grammar may have.
+    /// Most rules of the grammar.
     pub max_rules: usize,
-    /// How many steps of combining schemas may be taken.
+    /// Most steps of combining schemas.
     pub max_work: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Which schema a reference means: `$id`, anchors, JSON pointers.
+//! Resolution of references: `$id`, anchors, JSON pointers.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! What the keywords of one schema say of each type.
+//! Keywords of one schema, sorted by the type that they constrain.
 
 use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 

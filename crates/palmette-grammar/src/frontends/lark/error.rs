@@ -1,4 +1,4 @@
-//! What is wrong with a grammar, and where.
+//! Problems of a grammar, with their places.
 
 use std::{fmt, ops::Range};
 
@@ -23,21 +23,22 @@ pub struct LarkError {
 /// One thing wrong with a grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LarkProblem {
-    /// What is wrong and what to do about it.
+    /// The problem and the way out.
     pub message: String,
-    /// Where, unless it is about the whole grammar.
+    /// The place, unless it is about the whole grammar.
     pub span: Option<Span>,
     /// The line at `span`, shortened when it is very long; empty without one.
     pub line: String,
 }
 
 impl LarkError {
-    /// What was found, in the order of the source; never empty. After the first 20 the rest is only counted.
+    /// The problems, in the order of the source; never empty. After the first 20 the rest is only counted.
     pub fn problems(&self) -> &[LarkProblem] {
         &self.problems
     }
 
-    /// Why the work stopped, if the budget ran out or it was called off: then nothing need be wrong with the grammar.
+    /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
+    /// with the grammar.
     pub fn interrupted(&self) -> Option<Interrupted> {
         self.interrupted
     }

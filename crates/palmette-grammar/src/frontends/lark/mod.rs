@@ -43,21 +43,21 @@ use error::Problems;
 use lower::Lowering;
 use terminals::Terminals;
 
-/// How a grammar is to be read. The default: from rule `start`, lexemes as long as they go, blocks by indentation where
+/// Options under which a grammar is read. The default: from rule `start`, lexemes as long as they go, blocks by indentation where
 /// the grammar declares them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LarkOptions {
     /// The rule whose texts are the language.
     pub start: String,
-    /// How texts may be cut into lexemes.
+    /// The ways in which texts may be cut into lexemes.
     pub lexing: Lexing,
     /// Blocks by indentation.
     pub indentation: LarkIndentation,
-    /// How large a grammar may become.
+    /// Bounds on the grammar's size.
     pub limits: LarkLimits,
 }
 
-/// Whether a grammar has blocks by indentation.
+/// Blocks by indentation: detected, none, or of named terminals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LarkIndentation {
     /// Python's, if the grammar declares `_INDENT` and `_DEDENT` and defines `_NEWLINE`; otherwise none.
@@ -81,11 +81,11 @@ pub struct IndentationNames {
     /// Pairs of texts between which lines do not end, such as `("(", ")")`. Those that the grammar does not mention
     /// are passed over.
     pub brackets: Vec<(String, String)>,
-    /// How many blanks a tab counts for.
+    /// Blanks that a tab counts for.
     pub tab_width: u32,
 }
 
-/// How large a grammar may become before it is refused: grammars may come from anyone.
+/// Bounds on a grammar's size; a larger one is refused, since grammars may come from anyone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LarkLimits {
     /// Nodes of all terminals' regular expressions, terminals within terminals written out.

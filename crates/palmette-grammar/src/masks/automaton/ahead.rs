@@ -1,4 +1,4 @@
-//! What masks need, found out before they are asked for.
+//! Nodes of the stack automaton, built before masks ask for them.
 
 use std::sync::{PoisonError, RwLockWriteGuard};
 

@@ -1,4 +1,4 @@
-//! What a look at some states of a stack tells about every token.
+//! Exploration: all tokens through lexer and parser over a stack of which only the top is known.
 
 use hashbrown::HashMap;
 use palmette_core::{TokenId, mask};

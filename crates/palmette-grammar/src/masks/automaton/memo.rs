@@ -1,4 +1,4 @@
-//! What has been found out: nodes that read a stack from the top, and masks.
+//! The stack automaton's memo: nodes that read a stack from the top, and masks.
 
 use hashbrown::{HashMap, HashSet};
 use palmette_core::mask;

@@ -1,4 +1,4 @@
-//! What is known of stacks, by the lexeme in progress.
+//! Stack-automaton states that tokens were walked for, by the lexeme in progress.
 
 use palmette_core::TokenId;
 

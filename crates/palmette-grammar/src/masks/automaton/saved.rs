@@ -1,4 +1,4 @@
-//! What an automaton has found out, to be taken over by another of the same grammar.
+//! Nodes and masks of a stack automaton as plain data, for another of the same grammar.
 
 use std::sync::PoisonError;
 

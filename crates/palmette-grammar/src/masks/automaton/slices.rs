@@ -1,4 +1,4 @@
-//! What all grammars over a vocabulary share: the tokens made of certain bytes only.
+//! A vocabulary prepared for masks: its trie, slices of tokens made of certain bytes only, and shared pieces.
 
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
@@ -80,6 +80,7 @@ impl VocabularySlices {
     }
 
     /// All tokens with text.
+    #[doc(hidden)]
     pub fn trie(&self) -> &VocabularyTrie {
         self.indexed.trie()
     }

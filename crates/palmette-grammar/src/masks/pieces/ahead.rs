@@ -1,4 +1,4 @@
-//! What tokens do to all that may be left of a grammar's terminals, found out before it is asked for.
+//! Token effects of all residuals of a grammar's terminals, computed ahead of time.
 //!
 //! Terminals have far fewer remainders than texts have positions, and a new one is what takes most of the time of a mask that takes
 //! long.

@@ -1,4 +1,4 @@
-//! Where two pieces cannot be told apart, unless by certain bytes.
+//! Bounded equivalence of two pieces: equal unless certain bytes are read.
 //!
 //! A string in which a date is found somewhere takes what any string takes until it ends: only a quote can tell the two
 //! apart, and few tokens have one. So the states of both are gone through together, leaving out the bytes that tell them apart

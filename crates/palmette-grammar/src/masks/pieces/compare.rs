@@ -1,4 +1,4 @@
-//! What tokens do to a piece, given what they do to another that it is mostly like.
+//! Token effect of a piece as a difference from that of another that it is mostly like.
 
 use std::ops::Range;
 

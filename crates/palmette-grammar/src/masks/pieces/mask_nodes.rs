@@ -1,4 +1,4 @@
-//! What masks are made of, read along a stack.
+//! Stack-automaton nodes that yield the components of masks.
 
 use super::Unread;
 use super::level::{Component, Fixed, Growing, Level};

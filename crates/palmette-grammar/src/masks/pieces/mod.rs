@@ -1,7 +1,7 @@
-//! What tokens do to lexemes, found out once for all grammars over a vocabulary.
+//! Token effects, memoised per residual and shared by all grammars over a vocabulary.
 //!
-//! A *piece* is what is left of a terminal while its lexeme is in progress: the inside of a string, a string of at most
-//! so many more characters, a date after its fourth digit. Pieces are expressions, and equal ones are one, whatever
+//! A *piece* is a residual, what is left of a terminal while its lexeme is in progress: the inside of a string, a
+//! string of at most so many more characters, a date after its fourth digit. Pieces are expressions, and equal ones are one, whatever
 //! grammar they come from. For a piece, two things are found out by one walk over the vocabulary ([`Analysis`]):
 //!
 //! - the tokens that *stay*: the lexeme goes on to the token's end, or ends just there;

@@ -1,4 +1,4 @@
-//! Which known piece a piece is mostly like.
+//! Choice of the reference piece from which a piece's token effect is a difference.
 
 use super::alike::Alike;
 use super::analysis::Analysing;

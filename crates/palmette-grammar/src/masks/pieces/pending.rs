@@ -1,4 +1,4 @@
-//! What is pending until more of a stack is read.
+//! Deferred reductions: they pop below what was read of a stack, and resume when more is read.
 //!
 //! On a stack of which only the top is known, tokens go on as far as the parser shifts their lexemes. Where it would reduce by a rule that
 //! pops more than is known, what comes then is *pending*: where the tokens are, the head of the rule, and how many states are

@@ -1,4 +1,4 @@
-//! What walks ask of a vocabulary's trie again and again.
+//! Measures of the vocabulary trie that walks ask for: bytes, heights and counts of subtrees.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

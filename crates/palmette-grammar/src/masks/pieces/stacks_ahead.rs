@@ -1,4 +1,4 @@
-//! What stacks say of masks, found out before it is asked for.
+//! Worklist over stack-automaton nodes, visited before masks ask for them.
 //!
 //! Positions of texts are many; what decides a mask is little: the [lexeme in progress](super::mask_nodes) and some states from the top of the
 //! stack. Any way through the parser's states back to the first is a stack, so all that may come is found by going back.

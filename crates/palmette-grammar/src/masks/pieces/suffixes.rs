@@ -1,4 +1,4 @@
-//! What may be left of a token when a lexeme has ended within it.
+//! Suffix tries: the rests of tokens within which a lexeme has ended.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

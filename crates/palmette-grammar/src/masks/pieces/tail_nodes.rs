@@ -1,4 +1,4 @@
-//! How tokens go on at a place, read along a stack.
+//! Stack-automaton nodes that yield the suffixes accepted at a place in tokens.
 
 use hashbrown::HashMap;
 

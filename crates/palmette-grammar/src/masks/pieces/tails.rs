@@ -1,4 +1,4 @@
-//! How tokens go on at a place within them, by the parser's stack.
+//! Sets of suffixes accepted at a place within tokens, by the parser's stack.
 //!
 //! Whatever lexeme it is, it ends at the same few places of tokens: any string, however many of its characters are left, ends at a quote.
 //! What may come there depends on the parser's stack, and of that mostly on a few states. So it is kept by place and these states, and a

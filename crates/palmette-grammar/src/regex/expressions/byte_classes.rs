@@ -1,4 +1,4 @@
-//! Which bytes an expression does not tell apart.
+//! Byte classes: partitions of the bytes by the derivatives of an expression.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What each class of bytes of an expression leads to.
+//! Memo of derivatives, a row of byte classes an expression.
 
 use super::ExprId;
 

@@ -1,4 +1,4 @@
-//! Whether anything is left to match: a search through the derivatives.
+//! Emptiness of an expression: a search through its derivatives.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

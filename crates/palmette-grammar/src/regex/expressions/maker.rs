@@ -1,4 +1,4 @@
-//! Where expressions come from: interning, and what is known of each from the start.
+//! Interning of expressions, with the properties that each has from the start.
 
 use std::{
     hash::BuildHasher,

@@ -1,4 +1,4 @@
-//! What a backtracking matcher picks: for terminals with reluctant quantifiers.
+//! Ordered alternatives as a backtracking matcher picks them, for terminals with reluctant quantifiers.
 //!
 //! A [`Node::First`] lists the ways to go on in the order in which such a matcher tries them. Where a way matches,
 //! those after it are given up; a way before it may still match later, and if it does, it is the one that is picked.

@@ -26,7 +26,7 @@ mod syntax;
 use crate::{Budget, Interrupted, Regex};
 use places::resolve;
 
-/// How a regular expression is written.
+/// Notation of a regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// As module `re` of Python 3 takes it.
@@ -52,15 +52,16 @@ pub struct Flags {
     pub ascii: bool,
 }
 
-/// Why a text is no regular expression that can be used here.
+/// Error of a text that is no regular expression that can be used here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset} of the regular expression: {message}")]
 pub struct RegexError {
-    /// Where in the text, in bytes.
+    /// The place in the text, in bytes.
     pub offset: usize,
     /// The construct, the rule and the way out.
     pub message: String,
-    /// Why the work stopped, if the budget ran out or it was called off: then nothing need be wrong with the text.
+    /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
+    /// with the text.
     pub interrupted: Option<Interrupted>,
 }
 
@@ -76,7 +77,7 @@ impl From<Interrupted> for RegexError {
     }
 }
 
-/// Which question is asked of a regular expression; see the [module](self).
+/// Question asked of a regular expression; see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
     /// The lexemes of a terminal: [`parse`].

@@ -1,7 +1,6 @@
 //! What each symbol can read of a sequence of terminals: the rules intersected with a small automaton.
 
-use super::rules::Rules;
-use crate::TerminalId;
+use palmette_grammar::{TerminalId, engine::store::Rules};
 
 /// For each symbol a relation between the positions of a sequence: from which to which it can lead.
 ///

@@ -1,15 +1,16 @@
 //! Sequences of terminals that can never, or can always, stand after a terminal (steps 3 and 4).
 
-use super::{reading::Reading, rules::Rules};
-use crate::{Grammar, TerminalId};
+use palmette_grammar::{Grammar, TerminalId, engine::store::Rules};
+
+use super::reading::Reading;
 
 /// Answers for one grammar whether what follows a terminal is decided by that terminal alone.
 ///
 /// Sequences are without ignored terminals, which may stand anywhere between. With
-/// [`Indentation`](crate::Indentation) they are sequences of *lexemes*: the marks of blocks, which have no text, are not
+/// [`Indentation`](palmette_grammar::Indentation) they are sequences of *lexemes*: the marks of blocks, which have no text, are not
 /// in them, and a line's end may be one inside brackets, which the rules do not see.
 #[derive(Clone, Debug)]
-pub struct Legality {
+pub(crate) struct Legality {
     rules: Rules,
     newline: Option<TerminalId>,
     /// Terminals without text.
@@ -18,14 +19,10 @@ pub struct Legality {
 
 impl Legality {
     /// Cost: the size of the rules.
-    pub fn new(grammar: &Grammar) -> Self {
-        Self::of_rules(grammar, Rules::new(grammar))
-    }
-
-    pub(super) fn of_rules(grammar: &Grammar, rules: Rules) -> Self {
+    pub(crate) fn new(grammar: &Grammar) -> Self {
         let blocks = grammar.indentation();
         Self {
-            rules,
+            rules: Rules::new(grammar),
             newline: blocks.map(|blocks| blocks.newline),
             marks: blocks.map_or_else(Vec::new, |blocks| vec![blocks.indent, blocks.dedent]),
         }
@@ -41,7 +38,7 @@ impl Legality {
     /// for one that is ignored as well as for one that is not.
     ///
     /// Cost: (number of terminals)² times the size of the rules.
-    pub fn is_never_legal(&self, terminals: &[TerminalId]) -> bool {
+    pub(crate) fn is_never_legal(&self, terminals: &[TerminalId]) -> bool {
         if terminals.is_empty() {
             return false;
         }
@@ -64,7 +61,7 @@ impl Legality {
     /// relation between positions of `next`, found once for all. So there is no greatest stack, and nothing is lost to one.
     ///
     /// Cost: (length of `next`)² times the size of the rules.
-    pub fn is_always_legal(&self, terminal: TerminalId, next: &[TerminalId]) -> bool {
+    pub(crate) fn is_always_legal(&self, terminal: TerminalId, next: &[TerminalId]) -> bool {
         let layered = |terminal: &TerminalId| {
             self.newline == Some(*terminal) || self.marks.contains(terminal)
         };
@@ -87,7 +84,7 @@ impl Legality {
     }
 
     /// The longest sequence that is looked at as a whole.
-    pub const MAX_TERMINALS: usize = 63;
+    pub(crate) const MAX_TERMINALS: usize = 63;
 }
 
 /// Unlimited credit exploration of one sequence.
