@@ -79,22 +79,12 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, tokens, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        Self {
-            recognizer,
-            vocabulary,
-            engine,
-            dictionary: Arc::default(),
-        }
+        Self { recognizer, vocabulary, engine, dictionary: Arc::default() }
     }
 
     /// The same whose masks come from a [`TrieWalk`](crate::masks::TrieWalk): slow, and without memory of what was asked.
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        Self {
-            recognizer,
-            vocabulary,
-            engine: Engine::Walk,
-            dictionary: Arc::default(),
-        }
+        Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }
     }
 
     /// The same masks, looked up in `store`.
