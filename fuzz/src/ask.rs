@@ -84,15 +84,15 @@ fn ask_tokens(catalog: Catalog) {
     let (mut open, mut num_states) = (vec![constraint.start()], 0);
     while let Some(state) = open.pop() {
         num_states += 1;
-        constraint.successors(&state, &mut (), |token, next| {
+        let Ok(()) = constraint.successors(&state, &mut (), |token, next| {
             assert!(token.index() < num_tokens, "token {token} of {num_tokens}");
             if open.len() + num_states < MAX_STATES {
                 open.push(next);
             }
         });
         let mut next = state;
-        _ = constraint.commit(&mut next, TokenId(3));
+        _ = constraint.commit(&mut next, TokenId(3), &mut ());
         _ = constraint.rollback(&mut next, 1);
-        constraint.is_accepting(&state);
+        _ = constraint.is_accepting(&state, &mut ());
     }
 }

@@ -65,7 +65,7 @@ fn walk(constraint: &GrammarConstraint, random: &mut Random) {
         let allowed: Vec<TokenId> = mask::iter(&row).collect();
         let moved = (0..4).any(|_| {
             let token = allowed.get(random.below(allowed.len()));
-            token.is_some_and(|&token| constraint.commit(&mut state, token).is_ok())
+            token.is_some_and(|&token| constraint.commit(&mut state, token, &mut scratch).is_ok())
         });
         if !moved {
             return;

@@ -21,6 +21,7 @@
 //! held to the same masks before anything is timed.
 
 use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -57,7 +58,7 @@ fn fill_mask<C: Case, const N: usize>(bencher: Bencher, level: usize) {
     let mut scratch = C::Scratch::default();
     bencher.with_inputs(in_turn(&sets)).bench_local_values(|states| {
         for (state, words) in states.iter().zip(masks.chunks_mut(words_per_row)) {
-            constraint.fill_mask(state, &mut scratch, words);
+            constraint.fill_mask(state, &mut scratch, words).expect("no limits");
         }
         black_box(&mut masks);
     });
@@ -70,9 +71,8 @@ fn successors<C: Case, const N: usize>(bencher: Bencher, level: usize) {
     let mut scratch = C::Scratch::default();
     bencher.with_inputs(in_turn(&sets)).bench_local_values(|states| {
         for state in states {
-            constraint.successors(state, &mut scratch, |token, next| {
-                black_box((token, next));
-            });
+            let visit = |token, next| _ = black_box((token, next));
+            constraint.successors(state, &mut scratch, visit).expect("no limits");
         }
     });
 }
@@ -86,9 +86,10 @@ fn commit<C: Case, const N: usize>(bencher: Bencher, level: usize) {
     let tokens = fixture(N).beam_sets.iter().map(tokens_of);
     let sets: Vec<_> = states::<C>(fixture(N), level).into_iter().zip(tokens).collect();
     let mut next_set = in_turn(&sets);
+    let mut scratch = C::Scratch::default();
     bencher.with_inputs(|| next_set().clone()).bench_local_refs(|(states, tokens)| {
         for (state, &mut token) in states.iter_mut().zip(tokens) {
-            constraint.commit(state, token).expect("a code of an item");
+            constraint.commit(state, token, &mut scratch).expect("a code of an item");
         }
     });
 }
@@ -114,9 +115,11 @@ fn in_turn<'a, T>(sets: &'a [T]) -> impl FnMut() -> &'a T {
 fn states<C: Case>(fixture: &Fixture, level: usize) -> Vec<Vec<C::State>> {
     let constraint = C::of(fixture);
     let walk = |codes: &Codes| {
-        let mut state = constraint.start();
+        let (mut state, mut scratch) = (constraint.start(), C::Scratch::default());
         for (at, &code) in codes.iter().enumerate().take(level) {
-            constraint.commit(&mut state, token(at, code)).expect("a prefix of an item");
+            constraint
+                .commit(&mut state, token(at, code), &mut scratch)
+                .expect("a prefix of an item");
         }
         state
     };
@@ -209,7 +212,8 @@ impl Fixture {
 fn masks<C: Case>(fixture: &Fixture, level: usize) -> Vec<Vec<u32>> {
     let fill = |state: &C::State| {
         let mut words = vec![u32::MAX; mask::num_words(NUM_TOKENS)];
-        C::of(fixture).fill_mask(state, &mut C::Scratch::default(), &mut words);
+        let filled = C::of(fixture).fill_mask(state, &mut C::Scratch::default(), &mut words);
+        filled.expect("no limits");
         words
     };
     states::<C>(fixture, level).iter().flatten().map(fill).collect()
@@ -298,6 +302,7 @@ impl PrefixTrie {
 impl Constraint for PrefixTrie {
     type State = Prefix;
     type Scratch = ();
+    type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
         NUM_TOKENS
@@ -307,16 +312,23 @@ impl Constraint for PrefixTrie {
         Prefix { codes: [0; NUM_LEVELS], len: 0 }
     }
 
-    fn fill_mask(&self, state: &Prefix, (): &mut (), words: &mut [u32]) {
+    fn fill_mask(&self, state: &Prefix, (): &mut (), words: &mut [u32]) -> Result<(), Infallible> {
         words.fill(0);
         self.codes(state).for_each(|code| mask::insert(words, token(state.len, code)));
+        Ok(())
     }
 
-    fn successors(&self, state: &Prefix, (): &mut (), mut visit: impl FnMut(TokenId, Prefix)) {
+    fn successors(
+        &self,
+        state: &Prefix,
+        (): &mut (),
+        mut visit: impl FnMut(TokenId, Prefix),
+    ) -> Result<(), Infallible> {
         self.codes(state).for_each(|code| visit(token(state.len, code), state.then(code)));
+        Ok(())
     }
 
-    fn commit(&self, state: &mut Prefix, token: TokenId) -> Result<(), CommitError> {
+    fn commit(&self, state: &mut Prefix, token: TokenId, (): &mut ()) -> Result<(), CommitError> {
         let num_tokens = NUM_TOKENS;
         if token.index() >= num_tokens {
             return Err(CommitError::UnknownToken { token, num_tokens });
@@ -339,8 +351,8 @@ impl Constraint for PrefixTrie {
         Ok(())
     }
 
-    fn is_accepting(&self, state: &Prefix) -> bool {
-        state.len == NUM_LEVELS
+    fn is_accepting(&self, state: &Prefix, (): &mut ()) -> Result<bool, Infallible> {
+        Ok(state.len == NUM_LEVELS)
     }
 }
 

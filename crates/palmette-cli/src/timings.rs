@@ -1,9 +1,11 @@
 //! How long the stages of a recommendation take.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use anyhow::ensure;
-use palmette_recommend::{RecommendError, Recommendations, Request, Stage, Worker};
+use palmette_decode::Stage;
+use palmette_recommend::{RecommendError, Recommendations, Request, Worker};
 use serde::Serialize;
 
 /// Milliseconds of each stage, medians over the counted runs.
@@ -27,7 +29,7 @@ const MAX_REPEAT: usize = 100_000;
 /// Answers a request `repeat` times and times it; with more than one, one more run goes first and
 /// is not counted.
 pub(crate) fn timed(
-    worker: &mut Worker<'_>,
+    worker: &mut Worker,
     request: &Request<'_>,
     repeat: usize,
 ) -> anyhow::Result<(Recommendations, Timings)> {
@@ -35,6 +37,8 @@ pub(crate) fn timed(
         (1..=MAX_REPEAT).contains(&repeat),
         "--repeat is {repeat}; it must be from 1 to {MAX_REPEAT}"
     );
+    // Buffers are no part of a request.
+    worker.prepare(request)?;
     let mut answer = None;
     let mut runs = Vec::with_capacity(repeat);
     let warm_up = usize::from(repeat > 1);
@@ -61,13 +65,13 @@ pub(crate) fn timed(
 }
 
 fn once(
-    worker: &mut Worker<'_>,
+    worker: &mut Worker,
     request: &Request<'_>,
 ) -> Result<(Recommendations, Timings), RecommendError> {
     let mut timings = Timings { prefill: 0.0, decode: 0.0, mask: 0.0, top_k: 0.0, total: 0.0 };
     let start = Instant::now();
     let mut last = start;
-    let answer = worker.recommend(request, |stage| {
+    let answer = worker.recommend(request, &mut |stage| {
         let now = Instant::now();
         let part = match stage {
             Stage::Prefill => &mut timings.prefill,
@@ -77,6 +81,7 @@ fn once(
         };
         *part += (now - last).as_secs_f64() * 1e3;
         last = now;
+        ControlFlow::Continue(())
     })?;
     timings.total = start.elapsed().as_secs_f64() * 1e3;
     Ok((answer, timings))

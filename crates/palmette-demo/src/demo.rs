@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_model::{LoadError, Model, ModelConfig};
-use palmette_recommend::{PromptFormat, RecommendError, Recommender};
+use palmette_recommend::{PromptFormat, RecommendError, Recommender, SpelledView};
 
 use crate::shop::Shop;
 
@@ -16,7 +16,8 @@ const GENERATION: &[u8] = include_bytes!("../checkpoint/generation_config.json")
 #[derive(Debug)]
 pub struct Demo {
     shop: Shop,
-    recommender: Recommender,
+    recommender: Arc<Recommender>,
+    view: Arc<SpelledView>,
 }
 
 /// The built-in model does not fit the built-in shop: a defect of this program.
@@ -49,8 +50,9 @@ impl Demo {
         let model = Model::from_bytes(config, WEIGHTS.to_vec())?;
         let format = std::str::from_utf8(FORMAT).map_err(|e| e.to_string());
         let format = format.and_then(PromptFormat::from_json).map_err(DemoErrorKind::Format)?;
-        let recommender = Recommender::new(model, Arc::new(shop.catalog()), format)?;
-        Ok(Self { shop, recommender })
+        let recommender = Arc::new(Recommender::new(model, shop.catalog(), format)?);
+        let view = recommender.view()?;
+        Ok(Self { shop, recommender, view })
     }
 
     /// The shop.
@@ -59,18 +61,23 @@ impl Demo {
     }
 
     /// The recommender.
-    pub fn recommender(&self) -> &Recommender {
+    pub fn recommender(&self) -> &Arc<Recommender> {
         &self.recommender
     }
 
-    /// A few coherent histories, as ranks of the catalog, oldest item first.
+    /// The shop's catalog, which never changes.
+    pub fn view(&self) -> &Arc<SpelledView> {
+        &self.view
+    }
+
+    /// A few coherent histories, as numbers of the view, oldest item first.
     pub fn sample_histories(&self) -> Vec<Vec<u64>> {
-        let catalog = self.recommender.catalog();
-        let rank = |item: usize| {
-            catalog.rank_of(&self.shop.items[item].id).expect("the catalog holds the whole shop")
+        let number = |item: usize| {
+            let found = self.view.view().find(&self.shop.items[item].id);
+            found.expect("the catalog holds the whole shop")
         };
         let histories = self.shop.sample_histories();
-        histories.into_iter().map(|history| history.into_iter().map(rank).collect()).collect()
+        histories.into_iter().map(|history| history.into_iter().map(number).collect()).collect()
     }
 
     /// The files of the model's directory: names and contents.

@@ -14,7 +14,7 @@ use crate::split::{Question, Split};
 /// counted, since nothing could be asked about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColdStart {
-    /// Per rank of the catalog.
+    /// Per number of the view.
     is_cold: Vec<bool>,
     num_items: usize,
     num_appearing: usize,
@@ -31,20 +31,20 @@ pub struct ColdStartError {
 impl ColdStart {
     /// Holds out the newest `share` of the items of `histories`, rounded to whole items.
     ///
-    /// `num_items` is the catalog's.
+    /// `num_numbers` is that of the histories' view: one past the largest number of an item.
     ///
     /// # Errors
     /// When the share is not between 0 and 1, or comes to no item or to all of them.
     pub fn newest(
         histories: &UserHistories,
-        num_items: u64,
+        num_numbers: u64,
         share: f64,
     ) -> Result<Self, ColdStartError> {
         let error = |reason: &str| ColdStartError { share, reason: reason.to_owned() };
         if !(share > 0.0 && share < 1.0) {
             return Err(error("it must lie between 0 and 1, such as 0.05"));
         }
-        let mut has_appeared = vec![false; num_items as usize];
+        let mut has_appeared = vec![false; num_numbers as usize];
         let mut by_appearance = Vec::new();
         for &item in histories.items.iter().flatten() {
             if !std::mem::replace(&mut has_appeared[item as usize], true) {
@@ -60,7 +60,7 @@ impl ColdStart {
             );
             return Err(error(&reason));
         }
-        let mut is_cold = vec![false; num_items as usize];
+        let mut is_cold = vec![false; num_numbers as usize];
         by_appearance[appearing - cold..].iter().for_each(|&item| is_cold[item as usize] = true);
         Ok(Self { is_cold, num_items: cold, num_appearing: appearing })
     }
@@ -75,17 +75,17 @@ impl ColdStart {
         self.num_appearing
     }
 
-    /// Whether the item of this rank is held out.
+    /// Whether the item of this number is held out.
     ///
     /// # Panics
-    /// When the catalog has no such rank.
-    pub fn contains(&self, rank: u64) -> bool {
-        self.is_cold[rank as usize]
+    /// When the view has no such number.
+    pub fn contains(&self, number: u64) -> bool {
+        self.is_cold[number as usize]
     }
 
-    /// The ranks of the items that are held out, ascending.
+    /// The numbers of the items that are held out, ascending.
     pub fn items(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..).zip(&self.is_cold).filter(|&(_, &is_cold)| is_cold).map(|(rank, _)| rank)
+        (0..).zip(&self.is_cold).filter(|&(_, &is_cold)| is_cold).map(|(number, _)| number)
     }
 
     /// Whether none of `items` is held out: what may be trained on or chosen a model by.

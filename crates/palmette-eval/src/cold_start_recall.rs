@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use palmette_catalog::index::ItemSet;
-use palmette_catalog::{Catalog, RankSet};
 use palmette_core::TokenId;
-use palmette_recommend::{Recommender, Request, Worker, WorkerOptions};
+use palmette_decode::run_on;
+use palmette_live::ViewItems;
+use palmette_recommend::{Candidates, History, Recommender, Request, SpelledView, Worker};
 
 use crate::cold_start::ColdStart;
 use crate::evaluate::{EvalError, EvalOptions, check_k, in_shares};
@@ -52,7 +52,8 @@ impl RandomGuesses {
     }
 }
 
-/// Asks for the held-out items: `questions` are those of [`ColdStart::questions`], or some of them.
+/// Asks for the held-out items: `questions` are those of [`ColdStart::questions`], or some of them; their items are
+/// numbers of `view`, which answers them all.
 ///
 /// Items of the history are neither recommended nor guessed unless the options include them; the
 /// model alone knows nothing of that. `answered` is told how many questions have been, from several
@@ -61,25 +62,24 @@ impl RandomGuesses {
 /// # Errors
 /// When the options are unusable or the model fails.
 pub fn cold_start_recall(
-    recommender: &Recommender,
+    recommender: &Arc<Recommender>,
+    view: &Arc<SpelledView>,
     cold: &ColdStart,
     questions: &[Question<'_>],
     options: &EvalOptions,
     answered: impl Fn(usize) + Sync,
 ) -> Result<ColdStartRecall, EvalError> {
     check_k(options.k)?;
-    let catalog = recommender.catalog();
-    let levels = catalog.num_levels();
-    let is_uniform = (0..catalog.num_items()).all(|rank| catalog.codes(rank).len() == levels);
+    let levels = view.view().num_levels();
+    let is_uniform = view.view().numbers().all(|item| view.view().codes(item).len() == levels);
     let options = &EvalOptions {
         beam_width: options.beam_width.max(options.k),
         unconstrained: options.unconstrained && is_uniform,
         ..*options
     };
-    let ranks = RankSet::from_ranks(catalog.num_items(), cold.items());
-    let items = Arc::new(catalog.index().item_set(ranks));
+    let items = view.view().choose(cold.items());
     let parts = in_shares(questions, options.threads, answered, |questions, answered| {
-        let mut asker = Asker::new(recommender, &items, options)?;
+        let mut asker = Asker::new(recommender, view, &items, options)?;
         let mut sum = ColdStartRecall::empty(options);
         for question in questions {
             sum.random.add(choices(cold, question, options.include_seen));
@@ -129,41 +129,44 @@ impl ColdStartRecall {
 }
 
 /// The buffers of one thread.
-struct Asker<'r> {
-    recommender: &'r Recommender,
-    items: &'r Arc<ItemSet>,
+struct Asker<'a> {
+    view: &'a Arc<SpelledView>,
+    items: &'a ViewItems,
     options: EvalOptions,
-    worker: Worker<'r>,
-    free: Option<FreeRunning<'r>>,
+    worker: Worker,
+    free: Option<FreeRunning>,
 }
 
-impl<'r> Asker<'r> {
+impl<'a> Asker<'a> {
     fn new(
-        recommender: &'r Recommender,
-        items: &'r Arc<ItemSet>,
+        recommender: &Arc<Recommender>,
+        view: &'a Arc<SpelledView>,
+        items: &'a ViewItems,
         options: &EvalOptions,
     ) -> Result<Self, EvalError> {
-        let worker =
-            recommender.worker(WorkerOptions { beam_width: options.beam_width, threads: 1 })?;
+        let worker = Worker::new(Arc::clone(recommender), 1);
         let free = match options.unconstrained {
-            true => Some(FreeRunning::new(recommender, options)?),
+            true => Some(FreeRunning::new(recommender, view, options)?),
             false => None,
         };
-        Ok(Self { recommender, items, options: *options, worker, free })
+        Ok(Self { view, items, options: *options, worker, free })
     }
 
     fn ask(&mut self, question: &Question<'_>, sum: &mut ColdStartRecall) -> Result<(), EvalError> {
-        let EvalOptions { k, include_seen, .. } = self.options;
+        let EvalOptions { k, beam_width, include_seen, .. } = self.options;
+        let history = History::Numbers(question.history);
         let mut place = |items| -> Result<Option<usize>, EvalError> {
-            let request = Request { history: question.history, k, include_seen, items };
-            let answer = self.worker.recommend(&request, |_| {})?;
-            Ok(answer.items.iter().position(|item| item.rank == question.target))
+            let view = Some(self.view);
+            let request =
+                Request { beam_width, include_seen, items, view, ..Request::new(history, k) };
+            let answer = self.worker.recommend(&request, &mut run_on)?;
+            Ok(answer.items.iter().position(|item| item.number == question.target))
         };
-        sum.catalog.add(place(None)?);
-        sum.constrained.add(place(Some(self.items))?);
+        sum.catalog.add(place(Candidates::All)?);
+        sum.constrained.add(place(Candidates::Set(self.items))?);
         if let (Some(free), Some(found)) = (&mut self.free, &mut sum.unconstrained) {
-            let generated = free.generate(self.recommender, question.history)?;
-            found.add(place_of(self.recommender, generated, question.target));
+            let generated = free.generate(question.history)?;
+            found.add(place_of(self.view, generated, question.target));
         }
         Ok(())
     }
@@ -172,18 +175,18 @@ impl<'r> Asker<'r> {
 /// The place of an item among generated sequences. One that spells no item takes a place; one that
 /// several items share takes a place for each, in catalog order.
 fn place_of<'a>(
-    recommender: &Recommender,
+    view: &SpelledView,
     generated: impl Iterator<Item = &'a [TokenId]>,
     target: u64,
 ) -> Option<usize> {
-    let catalog: &Catalog = recommender.catalog();
     let mut place = 0;
     for tokens in generated {
-        let ranks = spelled(recommender, tokens).map_or(0..0, |codes| catalog.find(&codes));
-        if ranks.contains(&target) {
-            return Some(place + (target - ranks.start) as usize);
+        let codes = spelled(view, tokens);
+        let numbers = codes.map_or_else(Vec::new, |codes| view.view().find_codes(&codes));
+        if let Some(among) = numbers.iter().position(|&number| number == target) {
+            return Some(place + among);
         }
-        place += ranks.count().max(1);
+        place += numbers.len().max(1);
     }
     None
 }

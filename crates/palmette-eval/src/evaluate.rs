@@ -1,12 +1,15 @@
 //! Asking a recommender every user's question.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use palmette_core::TokenId;
+use palmette_decode::run_on;
 use palmette_model::SessionError;
 use palmette_recommend::{
-    MAX_BEAM_WIDTH, Mode, RecommendError, Recommender, Request, Verification, Worker, WorkerOptions,
+    History, MAX_BEAM_WIDTH, Mode, RecommendError, Recommender, Request, SpelledView, Verification,
+    Worker,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -126,19 +129,21 @@ impl Evaluation {
 
 /// Asks every question; `answered` is told how many have been, from several threads.
 ///
-/// The result does not depend on the number of threads.
+/// The questions' items are numbers of `view`, and it answers them all: whatever comes into a live catalog meanwhile, an
+/// evaluation is of one moment. The result does not depend on the number of threads.
 ///
 /// # Errors
 /// When the options are unusable or the model fails.
 pub fn evaluate(
-    recommender: &Recommender,
+    recommender: &Arc<Recommender>,
+    view: &Arc<SpelledView>,
     questions: &[Question<'_>],
     options: &EvalOptions,
     answered: impl Fn(usize) + Sync,
 ) -> Result<Evaluation, EvalError> {
     check_k(options.k)?;
-    let catalog = recommender.catalog();
-    let every_id: HashSet<Vec<u32>> = (0..catalog.num_items()).map(|r| catalog.codes(r)).collect();
+    let catalog = view.view();
+    let every_id: HashSet<Vec<u32>> = catalog.numbers().map(|item| catalog.codes(item)).collect();
     let is_uniform = every_id.iter().all(|id| id.len() == catalog.num_levels());
     let options = &EvalOptions {
         beam_width: options.beam_width.max(options.k),
@@ -146,7 +151,7 @@ pub fn evaluate(
         ..*options
     };
     let parts = in_shares(questions, options.threads, answered, |questions, answered| {
-        let mut examiner = Examiner::new(recommender, &every_id, options)?;
+        let mut examiner = Examiner::new(recommender, view, &every_id, options)?;
         let mut sum = Evaluation::empty(options);
         for question in questions {
             examiner.ask(question, &mut sum)?;
@@ -210,55 +215,60 @@ fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// The buffers of one thread.
-struct Examiner<'r> {
-    recommender: &'r Recommender,
-    every_id: &'r HashSet<Vec<u32>>,
+struct Examiner<'a> {
+    view: &'a Arc<SpelledView>,
+    every_id: &'a HashSet<Vec<u32>>,
     options: EvalOptions,
-    worker: Worker<'r>,
-    free: Option<Free<'r>>,
+    worker: Worker,
+    free: Option<Free>,
 }
 
 /// Generation without the constraint, by the decoder or the draft head.
-enum Free<'r> {
-    Decoder(Box<FreeRunning<'r>>),
-    Draft(Box<Worker<'r>>),
+enum Free {
+    Decoder(Box<FreeRunning>),
+    Draft(Box<Worker>),
 }
 
-impl<'r> Examiner<'r> {
+impl<'a> Examiner<'a> {
     fn new(
-        recommender: &'r Recommender,
-        every_id: &'r HashSet<Vec<u32>>,
+        recommender: &Arc<Recommender>,
+        view: &'a Arc<SpelledView>,
+        every_id: &'a HashSet<Vec<u32>>,
         options: &EvalOptions,
     ) -> Result<Self, EvalError> {
-        let beam = WorkerOptions { beam_width: options.beam_width, threads: 1 };
-        let worker = recommender.worker_in(options.mode, beam)?;
+        let worker = || Worker::new(Arc::clone(recommender), 1);
         let free = match (options.unconstrained, options.mode) {
             (false, _) => None,
             (true, Mode::Beam | Mode::Probed(_)) => {
-                Some(Free::Decoder(Box::new(FreeRunning::new(recommender, options)?)))
+                Some(Free::Decoder(Box::new(FreeRunning::new(recommender, view, options)?)))
             }
-            (true, Mode::Draft(_)) => {
-                let free = Mode::Draft(Verification::None);
-                Some(Free::Draft(Box::new(recommender.worker_in(free, beam)?)))
-            }
+            (true, Mode::Draft(_)) => Some(Free::Draft(Box::new(worker()))),
         };
-        Ok(Self { recommender, every_id, options: *options, worker, free })
+        Ok(Self { view, every_id, options: *options, worker: worker(), free })
     }
 
     fn ask(&mut self, question: &Question<'_>, sum: &mut Evaluation) -> Result<(), EvalError> {
-        let EvalOptions { k, include_seen, .. } = self.options;
-        let request = Request { history: question.history, k, include_seen, items: None };
-        let answer = self.worker.recommend(&request, |_| {})?;
-        sum.metrics.add(answer.items.iter().position(|item| item.rank == question.target));
+        let EvalOptions { mode, k, beam_width, include_seen, .. } = self.options;
+        let request = Request {
+            beam_width,
+            mode,
+            include_seen,
+            view: Some(self.view),
+            ..Request::new(History::Numbers(question.history), k)
+        };
+        let answer = self.worker.recommend(&request, &mut run_on)?;
+        sum.metrics.add(answer.items.iter().position(|item| item.number == question.target));
 
-        let is_item = |tokens: &[TokenId]| is_item(self.recommender, self.every_id, tokens);
+        let is_item = |tokens: &[TokenId]| is_item(self.view, self.every_id, tokens);
         let found: Vec<bool> = self.worker.generated().take(k).map(is_item).collect();
         sum.constrained.add(ValidShare::of(&found));
         let Some(free) = &mut self.free else { return Ok(()) };
         let sequences: Vec<&[TokenId]> = match free {
-            Free::Decoder(free) => free.generate(self.recommender, question.history)?.collect(),
+            Free::Decoder(free) => free.generate(question.history)?.collect(),
             Free::Draft(worker) => {
-                worker.recommend(&Request { include_seen: true, ..request }, |_| {})?;
+                let mode = Mode::Draft(Verification::None);
+                let free = Request { mode, include_seen: true, ..request };
+                worker.recommend(&free, &mut run_on)?;
                 worker.generated().collect()
             }
         };
@@ -271,7 +281,7 @@ impl<'r> Examiner<'r> {
         }
         if let Some(metrics) = &mut sum.unconstrained_metrics {
             let seen = if include_seen { &[] } else { question.history };
-            metrics.add(place_of(self.recommender, &sequences, question.target, seen));
+            metrics.add(place_of(self.view, &sequences, question.target, seen));
         }
         Ok(())
     }
@@ -279,21 +289,19 @@ impl<'r> Examiner<'r> {
 
 /// The place of an item among generated sequences, those that are an item of `seen` left out.
 fn place_of(
-    recommender: &Recommender,
+    view: &SpelledView,
     sequences: &[&[TokenId]],
     target: u64,
     seen: &[u64],
 ) -> Option<usize> {
-    let (catalog, tokens) = (recommender.catalog(), recommender.constraint().tokens());
     let mut place = 0;
     for sequence in sequences {
-        let codes = sequence.iter().enumerate().map(|(level, &token)| tokens.code(level, token));
-        let ranks = codes.collect::<Option<Vec<u32>>>().map(|codes| catalog.find(&codes));
-        if ranks.as_ref().is_some_and(|ranks| ranks.contains(&target)) {
+        let codes = spelled(view, sequence);
+        let numbers = codes.map_or_else(Vec::new, |codes| view.view().find_codes(&codes));
+        if numbers.contains(&target) {
             return Some(place);
         }
-        let is_seen = ranks
-            .is_some_and(|mut ranks| !ranks.is_empty() && ranks.all(|rank| seen.contains(&rank)));
+        let is_seen = !numbers.is_empty() && numbers.iter().all(|number| seen.contains(number));
         place += usize::from(!is_seen);
     }
     None
@@ -301,6 +309,6 @@ fn place_of(
 
 /// Whether generated tokens spell a semantic ID of the catalog: decoded code by code and looked up
 /// in a plain set, apart from the index that the constraint reads.
-fn is_item(recommender: &Recommender, every_id: &HashSet<Vec<u32>>, generated: &[TokenId]) -> bool {
-    spelled(recommender, generated).is_some_and(|codes| every_id.contains(&codes))
+fn is_item(view: &SpelledView, every_id: &HashSet<Vec<u32>>, generated: &[TokenId]) -> bool {
+    spelled(view, generated).is_some_and(|codes| every_id.contains(&codes))
 }

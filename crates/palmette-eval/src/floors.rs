@@ -1,5 +1,6 @@
 //! Recommenders without a model: what a trained one has to beat.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// A recommender that needs no training beyond counting.
@@ -15,19 +16,23 @@ pub trait Floor {
 /// The most bought items, the same for everybody.
 #[derive(Clone, Debug)]
 pub struct Popularity {
-    /// All items, most bought first; ties by rank.
+    /// All items, most bought first; ties by number.
     by_count: Vec<u64>,
 }
 
 impl Popularity {
-    /// Counts histories over a catalog of `num_items`.
-    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u64]>, num_items: u64) -> Self {
-        let mut counts = vec![0_u32; num_items as usize];
+    /// Counts histories; `numbers` are those of all items of their view, and no others are ever recommended.
+    pub fn fit<'a>(
+        histories: impl Iterator<Item = &'a [u64]>,
+        numbers: impl Iterator<Item = u64>,
+    ) -> Self {
+        let mut counts: HashMap<u64, u32> = HashMap::new();
         for &item in histories.flatten() {
-            counts[item as usize] += 1;
+            *counts.entry(item).or_insert(0) += 1;
         }
-        let mut by_count: Vec<u64> = (0..num_items).collect();
-        by_count.sort_by_key(|&item| std::cmp::Reverse(counts[item as usize]));
+        let mut by_count: Vec<u64> = numbers.collect();
+        by_count
+            .sort_by_cached_key(|item| (Reverse(counts.get(item).copied().unwrap_or(0)), *item));
         Self { by_count }
     }
 }
@@ -48,7 +53,7 @@ impl Floor for Popularity {
 ///
 /// `similarity(a, b) = users with both / sqrt(users with a · users with b)`; an item's score is the
 /// sum of its similarities to the history's items, each times [`DECAY`](Self::DECAY) to the power of
-/// its age in items. Ties by rank.
+/// its age in items. Ties by number.
 #[derive(Clone, Debug)]
 pub struct ItemItem {
     /// Per item: similar items and their similarity.
@@ -63,11 +68,11 @@ impl ItemItem {
     /// square, and a history of tens of thousands of items says little about any two.
     pub const MAX_PAIRED: usize = 1000;
 
-    /// Counts users and pairs over a catalog of `num_items`. Cost: the sum of the squares of the
-    /// histories' lengths, up to `MAX_PAIRED`.
-    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u64]> + Clone, num_items: u64) -> Self {
-        let mut counts = vec![0_u32; num_items as usize];
-        let mut pairs: Vec<HashMap<u64, u32>> = vec![HashMap::new(); num_items as usize];
+    /// Counts users and pairs over a view whose item numbers are less than `num_numbers`; only items that some history
+    /// has are ever recommended. Cost: the sum of the squares of the histories' lengths, up to `MAX_PAIRED`.
+    pub fn fit<'a>(histories: impl Iterator<Item = &'a [u64]> + Clone, num_numbers: u64) -> Self {
+        let mut counts = vec![0_u32; num_numbers as usize];
+        let mut pairs: Vec<HashMap<u64, u32>> = vec![HashMap::new(); num_numbers as usize];
         for history in histories {
             let mut seen = HashSet::new();
             let distinct = history.iter().rev().filter(|&&item| seen.insert(item));
@@ -124,10 +129,13 @@ mod tests {
 
     #[test]
     fn the_most_bought_unseen_items() {
-        let popularity = Popularity::fit(HISTORIES.into_iter(), 6);
+        let popularity = Popularity::fit(HISTORIES.into_iter(), 0..6);
         assert_eq!(popularity.recommend(&[], 10, false), [0, 1, 2, 3, 4, 5]);
         assert_eq!(popularity.recommend(&[1, 3], 3, false), [0, 2, 4]);
         assert_eq!(popularity.recommend(&[1, 3], 3, true), [0, 1, 2]);
+        // Numbers of items that are gone are skipped, and the others need not come in order.
+        let sparse = Popularity::fit(HISTORIES.into_iter(), [9, 3, 1, 7].into_iter());
+        assert_eq!(sparse.recommend(&[], 10, false), [1, 3, 7, 9]);
     }
 
     #[test]

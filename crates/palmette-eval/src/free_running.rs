@@ -1,25 +1,29 @@
 //! Generation by the model alone.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use palmette_core::{TokenId, Unconstrained};
-use palmette_decode::BeamSearch;
+use palmette_decode::{BeamSearch, HostBackend};
 use palmette_model::{Session, SessionError};
-use palmette_recommend::Recommender;
+use palmette_recommend::{PromptFormat, Recommender, SpelledView};
 
 use crate::evaluate::EvalOptions;
 
 /// Generation without the constraint: the buffers of one thread.
-pub(crate) struct FreeRunning<'r> {
-    session: Session<'r>,
+pub(crate) struct FreeRunning {
+    backend: HostBackend<Session>,
     search: BeamSearch<Unconstrained>,
     every: Unconstrained,
+    format: PromptFormat,
+    view: Arc<SpelledView>,
     prompt: Vec<TokenId>,
 }
 
-impl<'r> FreeRunning<'r> {
+impl FreeRunning {
     pub(crate) fn new(
-        recommender: &'r Recommender,
+        recommender: &Recommender,
+        view: &Arc<SpelledView>,
         options: &EvalOptions,
     ) -> Result<Self, SessionError> {
         let widths: Vec<NonZeroUsize> = recommender
@@ -29,13 +33,16 @@ impl<'r> FreeRunning<'r> {
             .collect();
         let beams: Vec<usize> =
             widths[..widths.len() - 1].iter().map(|width| width.get()).collect();
-        let max_prompt_tokens = recommender.format().max_prompt_tokens();
+        let format = recommender.format().clone();
         let vocab = recommender.model().config().vocab_size;
-        let levels = recommender.catalog().num_levels();
+        let session =
+            Session::of_passes(recommender.model(), format.max_prompt_tokens(), &beams, 1)?;
         Ok(Self {
-            session: Session::of_passes(recommender.model(), max_prompt_tokens, &beams, 1)?,
+            backend: HostBackend::new(session),
             search: BeamSearch::with_widths(&widths),
-            every: Unconstrained::new(vocab, levels),
+            every: Unconstrained::new(vocab, view.view().num_levels()),
+            format,
+            view: Arc::clone(view),
             prompt: Vec::new(),
         })
     }
@@ -43,20 +50,19 @@ impl<'r> FreeRunning<'r> {
     /// Runs the model after `history`, and returns the tokens it generated, best first.
     pub(crate) fn generate(
         &mut self,
-        recommender: &Recommender,
         history: &[u64],
     ) -> Result<impl ExactSizeIterator<Item = &[TokenId]>, SessionError> {
-        let catalog = recommender.catalog();
-        let codes: Vec<Vec<u32>> = history.iter().map(|&rank| catalog.codes(rank)).collect();
-        recommender.format().write_prompt(&codes, &mut self.prompt);
-        self.session.set_prompt(&self.prompt)?;
-        self.search.run(&self.every, &mut self.session)?;
+        let codes: Vec<Vec<u32>> =
+            history.iter().map(|&number| self.view.view().codes(number)).collect();
+        self.format.write_prompt(&codes, &mut self.prompt);
+        self.backend.source_mut().set_prompt(&self.prompt)?;
+        self.search.run(&self.every, &mut self.backend)?;
         Ok(self.search.results().map(|found| found.tokens))
     }
 }
 
 /// The codes that tokens spell; `None` where one is no code of its level.
-pub(crate) fn spelled(recommender: &Recommender, generated: &[TokenId]) -> Option<Vec<u32>> {
-    let tokens = recommender.constraint().tokens();
-    generated.iter().enumerate().map(|(level, &token)| tokens.code(level, token)).collect()
+pub(crate) fn spelled(view: &SpelledView, generated: &[TokenId]) -> Option<Vec<u32>> {
+    let codes = generated.iter().enumerate();
+    codes.map(|(level, &token)| view.tokens().code(level, token)).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use palmette_catalog::Catalog;
+use palmette_live::CatalogView;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
@@ -15,7 +15,7 @@ pub struct Histories {
     pub users: Vec<(String, Vec<String>)>,
 }
 
-/// Histories whose items are ranks of a catalog.
+/// Histories whose items are numbers of one view of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserHistories {
     /// Each user's id.
@@ -56,20 +56,20 @@ impl Histories {
         Ok(Self { users })
     }
 
-    /// Finds every item in a catalog.
+    /// Finds every item in a view of a catalog.
     ///
     /// # Errors
-    /// For the first item that the catalog does not have.
-    pub fn bind(self, path: &Path, catalog: &Catalog) -> Result<UserHistories, HistoryError> {
+    /// For the first item that the view does not have.
+    pub fn bind(self, path: &Path, view: &CatalogView) -> Result<UserHistories, HistoryError> {
         let mut bound = UserHistories { users: Vec::new(), items: Vec::new() };
         for (user, ids) in self.users {
-            let rank = |id: &String| {
-                catalog.rank_of(id).ok_or_else(|| HistoryError {
+            let number = |id: &String| {
+                view.find(id).ok_or_else(|| HistoryError {
                     path: path.to_owned(),
                     reason: format!("user {user:?} has item {id:?}, which the catalog lacks: build the catalog from all items that histories name"),
                 })
             };
-            bound.items.push(ids.iter().map(rank).collect::<Result<_, _>>()?);
+            bound.items.push(ids.iter().map(number).collect::<Result<_, _>>()?);
             bound.users.push(user);
         }
         Ok(bound)

@@ -1,7 +1,8 @@
 //! How good are the recommendations? Histories, the leave-one-out split, ranking metrics, and the
 //! floors that a recommender has to beat.
 //!
-//! [`Histories`] are read from a file and bound to a catalog as [`UserHistories`]; [`Split`] says
+//! [`Histories`] are read from a file and bound to a view of a catalog as [`UserHistories`]: items are numbers of that
+//! one view throughout an evaluation, so that a live catalog may change beside it. [`Split`] says
 //! which items of a history train and which is asked for; [`evaluate`] asks a
 //! [`Recommender`](palmette_recommend::Recommender) for every user and counts; [`Popularity`] and
 //! [`ItemItem`] answer the same questions without a model. [`ColdStart`]

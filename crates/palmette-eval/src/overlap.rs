@@ -1,8 +1,10 @@
 //! How much of what one recommender answers does another answer too?
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use palmette_recommend::{Recommendations, Recommender, Request, WorkerOptions};
+use palmette_decode::run_on;
+use palmette_recommend::{History, Recommendations, Recommender, Request, SpelledView, Worker};
 use serde::Serialize;
 
 use crate::evaluate::{EvalError, EvalOptions, check_k, in_shares};
@@ -22,7 +24,7 @@ pub struct Overlap {
     answers: Vec<Answers>,
 }
 
-/// What both answered to a question: ranks, best first.
+/// What both answered to a question: numbers of the view, best first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answers {
     reference: Vec<u64>,
@@ -43,36 +45,43 @@ pub struct OverlapAt {
 
 /// Asks both recommenders every question; `answered` is told how many have been, from several threads.
 ///
-/// Both recommend from one catalog, whose ranks are compared. The result does not depend on the number of threads.
+/// Both recommend from one view, whose numbers are compared and are those of the questions' items. The result does not
+/// depend on the number of threads.
 ///
 /// # Errors
 /// When the options are unusable or a model fails.
 ///
 /// # Panics
-/// When the two have different catalogs.
+/// When the two spell semantic IDs by different formats.
 pub fn overlap(
-    reference: &Recommender,
-    changed: &Recommender,
+    reference: &Arc<Recommender>,
+    changed: &Arc<Recommender>,
+    view: &Arc<SpelledView>,
     questions: &[Question<'_>],
     options: &EvalOptions,
     answered: impl Fn(usize) + Sync,
 ) -> Result<Overlap, EvalError> {
-    let catalogs = [reference.catalog(), changed.catalog()];
-    assert!(std::ptr::eq(&**catalogs[0], &**catalogs[1]), "ranks of different catalogs");
+    assert_eq!(reference.format(), changed.format(), "semantic IDs are spelled alike");
     check_k(options.k)?;
     let EvalOptions { mode, k, include_seen, .. } = *options;
-    let beam = WorkerOptions { beam_width: options.beam_width.max(k), threads: 1 };
+    let beam_width = options.beam_width.max(k);
     let parts = in_shares(questions, options.threads, answered, |questions, answered| {
-        let mut reference = reference.worker_in(mode, beam)?;
-        let mut changed = changed.worker_in(mode, beam)?;
+        let mut reference = Worker::new(Arc::clone(reference), 1);
+        let mut changed = Worker::new(Arc::clone(changed), 1);
         let mut answers = Vec::with_capacity(questions.len());
         for question in questions {
-            let request = Request { history: question.history, k, include_seen, items: None };
-            let ranks =
-                |answer: Recommendations| answer.items.iter().map(|item| item.rank).collect();
+            let request = Request {
+                beam_width,
+                mode,
+                include_seen,
+                view: Some(view),
+                ..Request::new(History::Numbers(question.history), k)
+            };
+            let numbers =
+                |answer: Recommendations| answer.items.iter().map(|item| item.number).collect();
             answers.push(Answers {
-                reference: ranks(reference.recommend(&request, |_| {})?),
-                changed: ranks(changed.recommend(&request, |_| {})?),
+                reference: numbers(reference.recommend(&request, &mut run_on)?),
+                changed: numbers(changed.recommend(&request, &mut run_on)?),
             });
             answered();
         }
@@ -82,14 +91,14 @@ pub fn overlap(
     let metrics = |of: fn(&Answers) -> &[u64]| {
         let mut metrics = RankingMetrics::new(k);
         for (answers, question) in answers.iter().zip(questions) {
-            metrics.add(of(answers).iter().position(|&rank| rank == question.target));
+            metrics.add(of(answers).iter().position(|&number| number == question.target));
         }
         metrics
     };
     Ok(Overlap {
         reference: metrics(|answers| &answers.reference),
         changed: metrics(|answers| &answers.changed),
-        beam_width: beam.beam_width,
+        beam_width,
         answers,
     })
 }
@@ -109,7 +118,7 @@ impl Overlap {
             let (reference, changed) = answers.first(k);
             same += usize::from(reference == changed);
             let changed: HashSet<u64> = changed.iter().copied().collect();
-            let found = reference.iter().filter(|rank| changed.contains(rank)).count();
+            let found = reference.iter().filter(|number| changed.contains(number)).count();
             shared += match reference.len() {
                 0 => 1.0,
                 all => found as f64 / all as f64,
@@ -123,7 +132,7 @@ impl Overlap {
 impl Answers {
     /// The first `k` of both, or as many as there are.
     fn first(&self, k: usize) -> (&[u64], &[u64]) {
-        let first = |ranks: &'_ [u64]| k.min(ranks.len());
+        let first = |numbers: &'_ [u64]| k.min(numbers.len());
         (&self.reference[..first(&self.reference)], &self.changed[..first(&self.changed)])
     }
 }

@@ -79,7 +79,9 @@ fn main() {
             let prefix = |codes| {
                 let mut state = constraint.start();
                 for at in 0..code - 1 {
-                    constraint.commit(&mut state, token(codes, at)).expect("an item has it");
+                    constraint
+                        .commit(&mut state, token(codes, at), &mut scratch)
+                        .expect("an item has it");
                 }
                 state
             };
@@ -87,7 +89,7 @@ fn main() {
             let last: Vec<_> = drawn.iter().map(|codes| token(codes, code - 1)).collect();
             let begun = Instant::now();
             constraint.commit_all(&mut states, &last, &mut scratch).expect("an item has it");
-            constraint.fill_masks(&states, &mut scratch, &mut masks);
+            let Ok(()) = constraint.fill_masks(&states, &mut scratch, &mut masks);
             let took = begun.elapsed();
             std::hint::black_box(&mut masks);
             times[at][code].push((took, own_core::compute(round)));

@@ -240,14 +240,15 @@ fn decode(
             let codes = codes(item);
             let token = |at: usize| TokenId(at as u32 * NUM_CODES + codes[at]);
             let mut state = constraint.start();
-            (0..level - 1)
-                .for_each(|at| constraint.commit(&mut state, token(at)).expect("it is there"));
+            (0..level - 1).for_each(|at| {
+                constraint.commit(&mut state, token(at), &mut scratch).expect("it is there")
+            });
             states.push(state);
             last_tokens.push(token(level - 1));
         }
         let step = Instant::now();
         constraint.commit_all(&mut states, &last_tokens, &mut scratch).expect("they are allowed");
-        constraint.fill_masks(&states, &mut scratch, &mut masks);
+        let Ok(()) = constraint.fill_masks(&states, &mut scratch, &mut masks);
         let (took, after) = (step.elapsed(), number - swapped_at);
         std::hint::black_box(&mut masks);
         let computing = own_core::compute(number);

@@ -16,6 +16,8 @@ pub enum CatalogSource {
     Frozen(Arc<FilterCache>),
     /// One that changes: every view is of its newest generation.
     Live(Arc<LiveCatalog>),
+    /// One generation of a live catalog, whatever comes after it. The directory need not stay open for it.
+    Snapshot(Arc<Snapshot>),
 }
 
 /// Filters of a frozen catalog take at most this much memory.
@@ -27,6 +29,7 @@ impl CatalogSource {
         match self {
             Self::Frozen(filters) => CatalogView::Frozen(Arc::clone(filters)),
             Self::Live(live) => CatalogView::Snapshot(live.snapshot()),
+            Self::Snapshot(snapshot) => CatalogView::Snapshot(Arc::clone(snapshot)),
         }
     }
 }
@@ -52,6 +55,12 @@ impl From<Arc<LiveCatalog>> for CatalogSource {
 impl From<LiveCatalog> for CatalogSource {
     fn from(live: LiveCatalog) -> Self {
         Arc::new(live).into()
+    }
+}
+
+impl From<Arc<Snapshot>> for CatalogSource {
+    fn from(snapshot: Arc<Snapshot>) -> Self {
+        Self::Snapshot(snapshot)
     }
 }
 

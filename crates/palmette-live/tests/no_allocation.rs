@@ -41,14 +41,15 @@ fn walk<C: Constraint>(constraint: &C, scratch: &mut C::Scratch, buffers: &mut B
     buffers.states.push(constraint.start());
     for _ in 0..=LEVELS {
         let masks = &mut buffers.masks[..buffers.states.len() * words];
-        constraint.fill_masks(&buffers.states, scratch, masks);
+        constraint.fill_masks(&buffers.states, scratch, masks).expect("no limits");
         buffers.next.clear();
         for (state, row) in buffers.states.iter().zip(masks.chunks_exact(words)) {
             let mut last = None;
-            constraint.successors(state, scratch, |token, _| last = Some(token));
+            let visit = |token, _| last = Some(token);
+            constraint.successors(state, scratch, visit).expect("no limits");
             for token in mask::iter(row).take(4) {
                 let mut next = state.clone();
-                constraint.commit(&mut next, token).expect("the mask allows it");
+                constraint.commit(&mut next, token, scratch).expect("the mask allows it");
                 buffers.next.push(next);
             }
             assert_eq!(last.is_some(), !mask::is_empty(row));

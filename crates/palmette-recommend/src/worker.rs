@@ -328,7 +328,10 @@ impl Buffers {
         shape: Shape,
         threads: usize,
     ) -> Result<Self, RecommendError> {
-        let wide = |width: usize| checked("beam width", width.max(shape.least), MAX_BEAM_WIDTH);
+        let wide = |width: usize| {
+            checked("beam width", width, MAX_BEAM_WIDTH)?;
+            checked("beam width", width.max(shape.least), MAX_BEAM_WIDTH)
+        };
         let widths = recommender.level_widths(shape.beam_width);
         let widths: Vec<NonZeroUsize> = widths.into_iter().map(wide).collect::<Result<_, _>>()?;
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);

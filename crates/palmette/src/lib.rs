@@ -5,10 +5,12 @@
 //! sequence. [`Matcher::mask`] is the set of tokens that may follow:
 //!
 //! ```
-//! # fn sample(allowed: palmette::Mask) -> palmette::TokenId { allowed.iter().next().unwrap() }
 //! let tokens = palmette::Vocabulary::encoding("o200k_base")?; // once per model
 //! let grammar = tokens.json_schema(r#"{"enum": ["red", "green"]}"#)?; // once per schema, cached
 //! let mut matcher = grammar.matcher(); // once per sequence; Clone is a fork
+//! # let end = tokens.ends().first().copied();
+//! # let mut answer = tokens.encode("\"green\"")?.into_iter().chain(end);
+//! # let mut sample = |allowed: palmette::Mask| answer.next().filter(|t| allowed.contains(*t)).unwrap();
 //! while let Some(allowed) = matcher.mask()? {
 //!     matcher.commit(sample(allowed))?;
 //! }

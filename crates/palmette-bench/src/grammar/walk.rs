@@ -57,7 +57,7 @@ pub struct CaseOutcome {
     pub name: String,
     /// Whether the grammar could be made ready.
     pub compiled: bool,
-    /// Why it could not.
+    /// Why it could not, or which limit a text exceeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How long that took; the fastest of all times.
@@ -123,6 +123,8 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
     let mut scratch = Default::default();
     // Written before, as a server's rows are: its first pages are no part of a mask.
     let mut row = vec![u32::MAX; mask::num_words(constraint.num_tokens())];
+    // A limit that a text exceeds: the text is refused, and the case says why.
+    let mut failed = None;
     for text in &case.texts {
         let first = outcome.mask_us.len();
         let mut accepted = true;
@@ -135,11 +137,15 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
                     std::thread::sleep(walks.pace);
                 }
                 let began = Instant::now();
-                constraint.fill_mask(&state, &mut scratch, &mut row);
+                let filled = constraint.fill_mask(&state, &mut scratch, &mut row);
                 let mask_us = began.elapsed().as_secs_f64() * 1e6;
-                accepted = mask::contains(&row, token);
+                if let Err(error) = &filled {
+                    failed.get_or_insert_with(|| error.to_string());
+                }
+                accepted = filled.is_ok() && mask::contains(&row, token);
                 let began = Instant::now();
-                let committed = accepted && constraint.commit(&mut state, token).is_ok();
+                let committed =
+                    accepted && constraint.commit(&mut state, token, &mut scratch).is_ok();
                 let commit_us = began.elapsed().as_secs_f64() * 1e6;
                 outcome.record(nth, first + step, mask_us, commit_us);
                 if !committed {
@@ -151,7 +157,7 @@ pub fn walk<C: Compile>(compile: &C, case: &GrammarCase, walks: Walks) -> CaseOu
         let steps = outcome.mask_us.len() - first;
         outcome.texts.push(TextOutcome { valid: text.valid, accepted, steps });
     }
-    outcome.error = compile.stop(running).err();
+    outcome.error = compile.stop(running).err().or(failed);
     outcome.bytes = compile.bytes(&constraint);
     outcome
 }

@@ -1,14 +1,14 @@
 //! The measurement: a random model and catalog, and requests timed by stage.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_decode::Stage;
 use palmette_model::draft::{DraftForm, DraftHead};
 use palmette_model::{Model, ModelConfig, Session, WeightFormat};
-use palmette_recommend::{
-    Mode, Normaliser, PromptFormat, Recommender, Request, Stage, Worker, WorkerOptions,
-};
+use palmette_recommend::{History, Mode, Normaliser, PromptFormat, Recommender, Request, Worker};
 use serde::Serialize;
 
 use super::ceiling::gemm_gflops;
@@ -149,15 +149,19 @@ impl RecommendBench {
     }
 
     fn measure(&self) -> Result<RecommendReport, String> {
-        let recommender = self.recommender()?;
-        let options = WorkerOptions { beam_width: self.beam(), threads: self.threads };
-        let mut worker = recommender.worker_in(self.mode, options).map_err(|e| e.to_string())?;
+        let recommender = Arc::new(self.recommender()?);
+        let mut worker = Worker::new(Arc::clone(&recommender), self.threads);
         let mut random = Random::new(self.seed ^ 1);
-        let num_items = recommender.catalog().num_items();
+        let num_items = self.items as u64;
         let history: Vec<u64> =
             (0..recommender.format().max_history_items).map(|_| random.below(num_items)).collect();
         let k = self.widths.iter().copied().min().unwrap_or(1).min(10);
-        let request = Request { history: &history, k, include_seen: true, items: None };
+        let request = Request {
+            beam_width: self.beam(),
+            mode: self.mode,
+            include_seen: true,
+            ..Request::new(History::Numbers(&history), k)
+        };
 
         time_request(&mut worker, &request)?;
         let mut runs = Vec::with_capacity(self.repeat);
@@ -171,7 +175,7 @@ impl RecommendBench {
     fn report(
         &self,
         recommender: &Recommender,
-        worker: &Worker<'_>,
+        worker: &Worker,
         runs: &[Stages],
         gemm_gflops: f64,
     ) -> RecommendReport {
@@ -190,7 +194,7 @@ impl RecommendBench {
         let (flops, prefill_flops) = (operations.total(), operations.prefill);
         let bound_ms = flops as f64 / gemm_gflops / 1e6;
         let head = recommender.draft_head().filter(|_| drafting);
-        let placeholders = head.map_or(0, DraftHead::num_placeholders);
+        let placeholders = head.map_or(0, |head| head.num_placeholders());
         let beams = if drafting { &[] } else { &self.widths[..self.levels - 1] };
         let planned = Session::planned_bytes_of_passes(
             &model,
@@ -234,7 +238,7 @@ impl RecommendBench {
             items: self.items,
             threads: self.threads,
             logits,
-            draft_params: head.map_or(0, DraftHead::num_parameters),
+            draft_params: head.map_or(0, |head| head.num_parameters()),
             repeat: self.repeat,
             min_total_ms: runs.iter().map(|run| run.total).fold(f64::INFINITY, f64::min),
             machine: Machine::here(),
@@ -301,11 +305,11 @@ struct Stages {
     total: f64,
 }
 
-fn time_request(worker: &mut Worker<'_>, request: &Request<'_>) -> Result<Stages, String> {
+fn time_request(worker: &mut Worker, request: &Request<'_>) -> Result<Stages, String> {
     let mut stages = Stages::default();
     let start = Instant::now();
     let mut last = start;
-    let answer = worker.recommend(request, |stage| {
+    let answer = worker.recommend(request, &mut |stage| {
         let now = Instant::now();
         let part = match stage {
             Stage::Prefill => &mut stages.prefill,
@@ -315,6 +319,7 @@ fn time_request(worker: &mut Worker<'_>, request: &Request<'_>) -> Result<Stages
         };
         *part += (now - last).as_secs_f64() * 1e3;
         last = now;
+        ControlFlow::Continue(())
     });
     stages.total = start.elapsed().as_secs_f64() * 1e3;
     answer.map(|_| stages).map_err(|e| e.to_string())

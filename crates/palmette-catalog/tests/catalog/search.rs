@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, CatalogConstraint, CodeTokens, Item, LevelTokens};
-use palmette_decode::{BeamOptions, BeamSearch};
+use palmette_decode::{BeamOptions, BeamSearch, HostBackend};
 use palmette_testkit::SequenceSet;
 use palmette_testkit::logits::TableLogits;
 use palmette_testkit::search::{Scored, exhaustive, naive_beam_search};
@@ -39,7 +39,8 @@ fn plain(ids: &[Vec<u32>]) -> SequenceSet {
 fn beam_search(constraint: &CatalogConstraint, logits: &TableLogits, width: usize) -> Vec<Scored> {
     let width = NonZeroUsize::new(width).expect("positive");
     let mut search = BeamSearch::new(BeamOptions { width, max_tokens: LEVELS as usize });
-    search.run(constraint, &mut logits.source()).expect("tables have distributions");
+    let mut backend = HostBackend::new(logits.source());
+    search.run(constraint, &mut backend).expect("tables have distributions");
     search.results().map(|h| Scored { tokens: h.tokens.to_vec(), score: h.score }).collect()
 }
 

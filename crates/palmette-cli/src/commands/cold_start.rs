@@ -1,9 +1,10 @@
 //! `palmette eval --cold-start`: how often items that a model has never seen are found.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use palmette_eval::{ColdStart, ColdStartRecall, EvalOptions, Question, Split, cold_start_recall};
-use palmette_recommend::Recommender;
+use palmette_recommend::{Recommender, SpelledView};
 use serde_json::{Map, Value, json};
 
 use crate::output::{grouped, print, print_json, progress_bar, table};
@@ -20,7 +21,8 @@ pub(crate) struct ColdStartArgs<'a> {
 }
 
 pub(crate) fn run(
-    recommender: &Recommender,
+    recommender: &Arc<Recommender>,
+    view: &Arc<SpelledView>,
     cold: &ColdStart,
     share: f64,
     questions: &[Question<'_>],
@@ -29,7 +31,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let bar = progress_bar(questions.len(), "users", args.json);
-    let recall = cold_start_recall(recommender, cold, questions, options, |done| {
+    let recall = cold_start_recall(recommender, view, cold, questions, options, |done| {
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();

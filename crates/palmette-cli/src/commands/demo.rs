@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use palmette_catalog::{Catalog, Filter};
+use palmette_catalog::Filter;
 use palmette_demo::{Demo, Shop};
-use palmette_recommend::{Recommendations, Request, WorkerOptions};
+use palmette_live::CatalogView;
+use palmette_recommend::{Candidates, History, Recommendations, Request, Worker};
 use serde_json::{Value, json};
 
-use super::items::{codes_text, name, name_text};
+use super::items::{codes_text_of, name, name_text};
 use super::loading::set_threads;
 use super::mode;
 use super::recommend::{items_json, timings_text};
@@ -55,37 +56,46 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     }
     let threads = set_threads(args.threads)?;
     let demo = Demo::load().context("the built-in model")?;
-    let catalog = demo.recommender().catalog();
-    let options = WorkerOptions { beam_width: args.beam_width, threads };
+    let view = demo.view().view();
     let mode = mode::beam(&[args.beam_width], args.k);
-    let mut worker = demo.recommender().worker_in(mode, options)?;
+    let mut worker = Worker::new(Arc::clone(demo.recommender()), threads);
     // Nobody wants to be shown what is sold out.
     let in_stock = Filter::parse(r#"{"must": {"range": {"stock": {"gt": 0}}}}"#)?;
-    let items = Arc::new(catalog.item_set(&in_stock)?);
+    let items = view.filter(&in_stock)?;
     let mut shown = Vec::new();
     for history in demo.sample_histories() {
-        let request =
-            Request { history: &history, k: args.k, include_seen: false, items: Some(&items) };
+        let request = Request {
+            beam_width: args.beam_width,
+            mode,
+            items: Candidates::Set(&items),
+            view: Some(demo.view()),
+            ..Request::new(History::Numbers(&history), args.k)
+        };
         // The second of two runs: the first touches memory for the first time.
         let (answer, timings) =
             timed(&mut worker, &request, 1).and_then(|_| timed(&mut worker, &request, 1))?;
         shown.push(Shown { history, answer, timings });
     }
     if args.json {
-        return print_json(&document(catalog, &shown));
+        return print_json(&document(view, &shown));
     }
     print(&text(&demo, &shown, args.beam_width, threads))
 }
 
-fn document(catalog: &Catalog, shown: &[Shown]) -> Value {
+fn document(view: &CatalogView, shown: &[Shown]) -> Value {
     let recommendations: Vec<Value> = shown
         .iter()
         .map(|one| {
-            let titles: Vec<String> = one.history.iter().map(|&r| name(catalog, r)).collect();
-            json!({"history": titles, "items": items_json(catalog, &one.answer)})
+            let titles: Vec<String> = one.history.iter().map(|&n| name_in(view, n)).collect();
+            json!({"history": titles, "items": items_json(&one.answer)})
         })
         .collect();
     json!({"recommendations": recommendations, "timings_ms": mean(shown)})
+}
+
+fn name_in(view: &CatalogView, number: u64) -> String {
+    let (catalog, rank) = view.place(number);
+    name(catalog, rank)
 }
 
 /// The mean over the histories.
@@ -103,17 +113,17 @@ fn mean(shown: &[Shown]) -> Timings {
 }
 
 fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> String {
-    let catalog = demo.recommender().catalog();
+    let view = demo.view().view();
     let model = demo.recommender().model();
     let mut text = format!(
         "A shop of {} items, a model of {} parameters, beam width {beam_width}, threads {threads}\n",
-        grouped(catalog.num_items()),
+        grouped(view.num_items()),
         grouped(model.num_parameters() as u64),
     );
     for one in shown {
         text += "\nBought, oldest first\n";
-        for &rank in &one.history {
-            text += &format!("  {}\n", visible(&name(catalog, rank)));
+        for &number in &one.history {
+            text += &format!("  {}\n", visible(&name_in(view, number)));
         }
         text += &format!("Recommended in {:.1} ms\n", one.timings.total);
         let rows: Vec<Vec<String>> = one
@@ -121,14 +131,15 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
             .items
             .iter()
             .map(|item| {
-                let attributes = catalog.attributes(item.rank);
+                let (catalog, rank) = view.place(item.number);
+                let attributes = catalog.attributes(rank);
                 let number = |key: &str| attributes.get(key).and_then(Value::as_f64).unwrap_or(0.0);
                 vec![
                     format!("{:.2}", item.score),
                     format!("{:.2}", number("price")),
                     format!("{}", number("stock")),
-                    codes_text(catalog, &catalog.codes(item.rank)),
-                    name_text(catalog, item.rank, 72),
+                    codes_text_of(view, item.number),
+                    name_text(catalog, rank, 72),
                 ]
             })
             .collect();

@@ -105,8 +105,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
     let mode = args.mode.mode(widths, max_k)?;
     let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
-    let histories =
-        Histories::read(&args.histories)?.bind(&args.histories, recommender.catalog())?;
+    let (view, recommender) = (recommender.view()?, Arc::new(recommender));
+    let items = view.view();
+    let histories = Histories::read(&args.histories)?.bind(&args.histories, items)?;
     let all: Vec<Question<'_>> =
         histories.items.iter().filter_map(|history| args.split.question(history)).collect();
     ensure!(
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         threads,
     };
     if let Some(share) = args.cold_start {
-        let cold = ColdStart::newest(&histories, recommender.catalog().num_items(), share)
+        let cold = ColdStart::newest(&histories, items.num_numbers(), share)
             .with_context(|| format!("--cold-start with {}", args.histories.display()))?;
         let all = cold.questions(&histories, args.split);
         ensure!(
@@ -145,33 +146,32 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             ks: &ks,
             json: args.json,
         };
-        return cold_start::run(&recommender, &cold, share, &questions, &options, &of);
+        return cold_start::run(&recommender, &view, &cold, share, &questions, &options, &of);
     }
 
     let asked = evenly_spread(&all, args.users.unwrap_or(all.len()));
     if args.overlap {
-        let catalog = Arc::clone(recommender.catalog());
-        let unrounded = args.recommender.load_over(catalog, mode, WeightsArg::F32)?;
-        let unrounded = with_widths(unrounded, args.widths.as_deref())?;
+        let source = recommender.source().clone();
+        let unrounded = args.recommender.load_over(source, mode, WeightsArg::F32)?;
+        let unrounded = Arc::new(with_widths(unrounded, args.widths.as_deref())?);
         let of = OverlapArgs {
             split: args.split,
             widths: args.widths.as_deref(),
             ks: &ks,
             json: args.json,
         };
-        return overlap::run(&unrounded, &recommender, &asked, &options, &of);
+        return overlap::run(&unrounded, &recommender, &view, &asked, &options, &of);
     }
     let start = Instant::now();
     let bar = progress_bar(asked.len(), "users", args.json);
     let evaluation =
-        evaluate(&recommender, &asked, &options, |done| bar.set_position(done as u64))?;
+        evaluate(&recommender, &view, &asked, &options, |done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
 
-    let num_items = recommender.catalog().num_items();
     let known = all.iter().map(|question| question.history);
-    let popularity = Popularity::fit(known.clone(), num_items);
-    let item_item = ItemItem::fit(known, num_items);
+    let popularity = Popularity::fit(known.clone(), items.numbers());
+    let item_item = ItemItem::fit(known, items.num_numbers());
     let mut rows = vec![
         ("model", evaluation.metrics.clone()),
         (popularity.name(), evaluate_floor(&popularity, &asked, max_k, args.include_seen, threads)),

@@ -1,6 +1,7 @@
 //! How commands show items: exactly to programs, safely to people.
 
 use palmette_catalog::Catalog;
+use palmette_live::CatalogView;
 use serde_json::{Value, json};
 
 use crate::output::visible;
@@ -26,7 +27,16 @@ pub(crate) fn scored_item_json(catalog: &Catalog, rank: u64, score: f32) -> Valu
 
 /// A semantic ID as people read it: `<a_12><b_3>` where the source spelled it so, else `12-3`.
 pub(crate) fn codes_text(catalog: &Catalog, codes: &[u32]) -> String {
-    match catalog.level_prefixes() {
+    spelled(catalog.level_prefixes(), codes)
+}
+
+/// The semantic ID of an item of a view as people read it.
+pub(crate) fn codes_text_of(view: &CatalogView, number: u64) -> String {
+    spelled(view.level_prefixes(), &view.codes(number))
+}
+
+fn spelled(prefixes: Option<&[String]>, codes: &[u32]) -> String {
+    match prefixes {
         Some(prefixes) if prefixes.len() >= codes.len() => {
             let tag = |(code, prefix): (&u32, &String)| format!("<{}_{code}>", visible(prefix));
             codes.iter().zip(prefixes).map(tag).collect()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_catalog::{Catalog, Filter};
-use palmette_live::{LiveCatalog, LiveOptions, MergePolicy};
+use palmette_live::{CatalogSource, CatalogView, LiveCatalog, LiveOptions, MergePolicy, Snapshot};
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::{Mode, PromptFormat, Recommender};
@@ -47,13 +47,13 @@ impl WeightsArg {
 impl RecommenderArgs {
     /// With the model's draft head where the mode asks for one.
     pub(crate) fn load(&self, mode: Mode) -> anyhow::Result<Recommender> {
-        self.load_over(Arc::new(open_catalog(&self.catalog)?), mode, self.weights)
+        self.load_over(open_source(&self.catalog)?, mode, self.weights)
     }
 
     /// As [`load`](Self::load), over a catalog that is open already, and with weights kept otherwise than was asked for.
     pub(crate) fn load_over(
         &self,
-        catalog: Arc<Catalog>,
+        catalog: CatalogSource,
         mode: Mode,
         weights: WeightsArg,
     ) -> anyhow::Result<Recommender> {
@@ -85,20 +85,33 @@ pub(crate) fn with_widths(
     recommender.with_widths(widths.to_vec()).with_context(|| format!("--widths {}", text()))
 }
 
-/// Opens a catalog file, or what the directory of a live catalog holds at its newest generation.
-///
-/// The items of several segments are put together first, which takes some microseconds an item; `palmette
-/// catalog live merge` does it once and for all. The directory is left as it is.
-pub(crate) fn open_catalog(path: &Path) -> anyhow::Result<Catalog> {
+/// Opens a catalog file, or the newest generation of a live one, as it is.
+pub(crate) fn open_source(path: &Path) -> anyhow::Result<CatalogSource> {
     if !path.is_dir() {
-        return Ok(Catalog::open(path)?);
+        return Ok(Catalog::open(path)?.into());
     }
+    Ok(newest(path)?.into())
+}
+
+/// The newest generation in the directory of a live catalog, which is left as it is and free for others again.
+fn newest(dir: &Path) -> anyhow::Result<Arc<Snapshot>> {
     let options = LiveOptions {
         merging: MergePolicy::Never,
         checkpoint_bytes: u64::MAX,
         ..LiveOptions::default()
     };
-    let snapshot = LiveCatalog::open(path, options)?.snapshot();
+    Ok(LiveCatalog::open(dir, options)?.snapshot())
+}
+
+/// Opens a catalog file, or what the directory of a live catalog holds at its newest generation as one catalog.
+///
+/// The items of several segments are put together first, which takes some microseconds an item; `palmette
+/// catalog live merge` does it once and for all.
+pub(crate) fn open_catalog(path: &Path) -> anyhow::Result<Catalog> {
+    if !path.is_dir() {
+        return Ok(Catalog::open(path)?);
+    }
+    let snapshot = newest(path)?;
     let schema = snapshot.schema();
     if let [only] = snapshot.segments()
         && let catalog = only.segment().catalog()
@@ -128,10 +141,10 @@ fn rayon_pool(threads: usize) -> Result<(), rayon::ThreadPoolBuildError> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()
 }
 
-/// The ranks of items named on the command line: `12,7,99`, or `["12", "a,b"]` as JSON where an id
+/// The numbers of items named on the command line: `12,7,99`, or `["12", "a,b"]` as JSON where an id
 /// holds commas or blanks at its ends; none for an empty text.
-pub(crate) fn ranks(catalog: &Catalog, ids: &str) -> anyhow::Result<Vec<u64>> {
-    split_ids(ids)?.iter().map(|id| rank(catalog, id)).collect()
+pub(crate) fn numbers(view: &CatalogView, ids: &str) -> anyhow::Result<Vec<u64>> {
+    split_ids(ids)?.iter().map(|id| number(view, id)).collect()
 }
 
 fn split_ids(ids: &str) -> anyhow::Result<Vec<String>> {
@@ -162,19 +175,19 @@ pub(crate) fn filter(text: &str) -> anyhow::Result<Filter> {
     Filter::parse(&text).with_context(|| path.to_owned())
 }
 
-/// The rank of one item.
-pub(crate) fn rank(catalog: &Catalog, id: &str) -> anyhow::Result<u64> {
+/// The number of one item; in a frozen catalog it is its rank.
+pub(crate) fn number(view: &CatalogView, id: &str) -> anyhow::Result<u64> {
     ensure!(!id.is_empty(), "an item id is empty: separate ids by single commas, as in 12,7,99");
-    if let Some(rank) = catalog.rank_of(id) {
-        return Ok(rank);
+    if let Some(number) = view.find(id) {
+        return Ok(number);
     }
     let examples: Vec<String> =
-        (0..catalog.num_items().min(3)).map(|rank| visible(catalog.id(rank))).collect();
+        view.numbers().take(3).map(|number| visible(view.id(number))).collect();
     match examples.as_slice() {
         [] => bail!("item {id:?} is not in the catalog, which is empty"),
         _ => bail!(
             "item {id:?} is not in the catalog of {} items; its ids look like {}",
-            grouped(catalog.num_items()),
+            grouped(view.num_items()),
             examples.join(", ")
         ),
     }

@@ -1,9 +1,10 @@
 //! `palmette eval --overlap`: what rounding a model's weights changes in its answers.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use palmette_eval::{EvalOptions, Overlap, Question, Split, overlap};
-use palmette_recommend::Recommender;
+use palmette_recommend::{Recommender, SpelledView};
 use serde_json::{Map, Value, json};
 
 use super::eval::{metrics_document, metrics_table};
@@ -22,15 +23,16 @@ pub(crate) struct OverlapArgs<'a> {
 }
 
 pub(crate) fn run(
-    unrounded: &Recommender,
-    rounded: &Recommender,
+    unrounded: &Arc<Recommender>,
+    rounded: &Arc<Recommender>,
+    view: &Arc<SpelledView>,
     questions: &[Question<'_>],
     options: &EvalOptions,
     args: &OverlapArgs<'_>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let bar = progress_bar(questions.len(), "users", args.json);
-    let overlap = overlap(unrounded, rounded, questions, options, |done| {
+    let overlap = overlap(unrounded, rounded, view, questions, options, |done| {
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();

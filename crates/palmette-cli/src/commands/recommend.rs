@@ -4,12 +4,13 @@ use std::slice;
 use std::sync::Arc;
 
 use clap::Args;
-use palmette_catalog::Catalog;
-use palmette_recommend::{Mode, Recommendations, Request, Verification, WorkerOptions};
+use palmette_recommend::{
+    Candidates, History, Mode, Recommendations, Recommended, Request, Verification, Worker,
+};
 use serde_json::{Value, json};
 
-use super::items::{codes_text, item_json, name_text, scored_item_json};
-use super::loading::{RecommenderArgs, filter, ranks, set_threads, with_widths};
+use super::items::{codes_text_of, item_json, name_text, scored_item_json};
+use super::loading::{RecommenderArgs, filter, numbers, set_threads, with_widths};
 use super::mode::{self, ModeArgs};
 use crate::output::{print, print_json, table};
 use crate::timings::{Timings, timed};
@@ -67,34 +68,43 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
     let mode = args.mode.mode(widths, args.k)?;
     let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
-    let catalog = recommender.catalog();
-    let history = ranks(catalog, &args.history)?;
-    let options = WorkerOptions { beam_width: args.beam_width, threads };
-    let mut worker = recommender.worker_in(mode, options)?;
+    // All of one moment: what the history names, what the filter keeps, and the answer.
+    let spelled = recommender.view()?;
+    let view = spelled.view();
+    let history = numbers(view, &args.history)?;
     let items = match &args.filter {
-        Some(text) => Some(Arc::new(catalog.item_set(&filter(text)?)?)),
+        Some(text) => Some(view.filter(&filter(text)?)?),
         None => None,
     };
     let request = Request {
-        history: &history,
-        k: args.k,
+        beam_width: args.beam_width,
+        mode,
+        items: items.as_ref().map_or(Candidates::All, Candidates::Set),
         include_seen: args.include_seen,
-        items: items.as_ref(),
+        view: Some(&spelled),
+        ..Request::new(History::Numbers(&history), args.k)
     };
+    let mut worker = Worker::new(Arc::new(recommender), threads);
     let (answer, timings) = timed(&mut worker, &request, args.repeat)?;
 
     let unread = history.len() - answer.history_used;
     if args.json {
-        let of_history: Vec<Value> = history.iter().map(|&r| item_json(catalog, r)).collect();
+        let of_history = history.iter().map(|&number| {
+            let (catalog, rank) = view.place(number);
+            item_json(catalog, rank)
+        });
         let mut document = json!({
-            "history": of_history,
+            "history": of_history.collect::<Vec<Value>>(),
             "history_used": answer.history_used,
             "mode": mode::name(mode),
             "beam_width": answer.beam_width,
             "probe_width": mode::probe_width(mode),
             "widths": args.widths,
-            "items": items_json(catalog, &answer),
+            "items": items_json(&answer),
         });
+        if let Some(generation) = view.generation() {
+            document["generation"] = generation.into();
+        }
         if args.timings {
             document["timings_ms"] = serde_json::to_value(timings)?;
         }
@@ -107,11 +117,12 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let mut text = String::new();
     if !history.is_empty() {
         text += "after\n";
-        for &rank in &history[unread..] {
+        for &number in &history[unread..] {
+            let (catalog, rank) = view.place(number);
             text += &format!("  {}\n", name_text(catalog, rank, 76));
         }
     }
-    text += &items_text(catalog, &answer);
+    text += &items_text(&answer);
     if answer.items.len() < args.k {
         let why = match mode {
             Mode::Draft(Verification::Keys | Verification::None) => {
@@ -127,20 +138,24 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     print(&text)
 }
 
-pub(crate) fn items_json(catalog: &Catalog, answer: &Recommendations) -> Vec<Value> {
-    let item =
-        |item: &palmette_recommend::Recommended| scored_item_json(catalog, item.rank, item.score);
+pub(crate) fn items_json(answer: &Recommendations) -> Vec<Value> {
+    let item = |item: &Recommended| {
+        let (catalog, rank) = answer.view.view().place(item.number);
+        scored_item_json(catalog, rank, item.score)
+    };
     answer.items.iter().map(item).collect()
 }
 
-fn items_text(catalog: &Catalog, answer: &Recommendations) -> String {
-    let row = |(place, item): (usize, &palmette_recommend::Recommended)| {
+fn items_text(answer: &Recommendations) -> String {
+    let view = answer.view.view();
+    let row = |(place, item): (usize, &Recommended)| {
+        let (catalog, rank) = view.place(item.number);
         vec![
             (place + 1).to_string(),
             format!("{:.3}", item.score),
-            catalog.id(item.rank).to_owned(),
-            codes_text(catalog, &catalog.codes(item.rank)),
-            name_text(catalog, item.rank, 60),
+            catalog.id(rank).to_owned(),
+            codes_text_of(view, item.number),
+            name_text(catalog, rank, 60),
         ]
     };
     let rows: Vec<Vec<String>> = answer.items.iter().enumerate().map(row).collect();

@@ -6,19 +6,21 @@ use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::{TokenId, Unconstrained};
-use palmette_decode::{BeamOptions, BeamSearch};
+use palmette_decode::{BeamOptions, BeamSearch, HostBackend, run_on};
 use palmette_eval::{
     ColdStart, EvalOptions, Question, RandomGuesses, RankingMetrics, Split, UserHistories,
     cold_start_recall,
 };
 use palmette_model::{Model, Session, SessionOptions};
-use palmette_recommend::{LevelFormat, Mode, PromptFormat, Recommender, Request, WorkerOptions};
+use palmette_recommend::{
+    History, LevelFormat, Mode, PromptFormat, Recommender, Request, SpelledView, Worker,
+};
 
 /// All tokens of the model but the first two: at every level the same ones.
 const NUM_CODES: u32 = 95;
 const LEVELS: usize = 3;
 
-fn recommender(ids: &[Vec<u32>]) -> Recommender {
+fn recommender(ids: &[Vec<u32>]) -> (Arc<Recommender>, Arc<SpelledView>) {
     let fixture = "../palmette-model/tests/fixtures/tied_f32";
     let model = Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).unwrap();
     let level = LevelFormat { prefix: "x".into(), first_token: 2, num_codes: NUM_CODES };
@@ -35,7 +37,9 @@ fn recommender(ids: &[Vec<u32>]) -> Recommender {
     };
     let items: Vec<Item> = ids.iter().enumerate().map(item).collect();
     let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
-    Recommender::new(model, Arc::new(catalog), format).unwrap()
+    let recommender = Arc::new(Recommender::new(model, catalog, format).unwrap());
+    let view = recommender.view().unwrap();
+    (recommender, view)
 }
 
 fn base_ids() -> Vec<Vec<u32>> {
@@ -57,7 +61,7 @@ fn generated(recommender: &Recommender, history: &[Vec<u32>], width: usize) -> V
     let width = NonZeroUsize::new(width).unwrap();
     let mut search = BeamSearch::new(BeamOptions { width, max_tokens: LEVELS });
     let vocab = recommender.model().config().vocab_size;
-    search.run(&Unconstrained::new(vocab, LEVELS), &mut session).unwrap();
+    search.run(&Unconstrained::new(vocab, LEVELS), &mut HostBackend::new(session)).unwrap();
     // A token below the codes becomes a number above them.
     let code = |&TokenId(token): &TokenId| token.wrapping_sub(2);
     search.results().map(|found| found.tokens.iter().map(code).collect()).collect()
@@ -80,7 +84,7 @@ fn histories(items: Vec<Vec<u64>>) -> UserHistories {
 
 #[test]
 fn held_out_items_stand_where_a_search_of_everything_has_them_among_their_own() {
-    let recommender = recommender(&base_ids());
+    let (recommender, view) = recommender(&base_ids());
     // Users in an order that makes the ranks 3, 10, 17, … the last to appear.
     let mut items: Vec<Vec<u64>> = (0..60).map(|n| vec![n, (n + 7) % 60, (n * 11) % 60]).collect();
     items.retain(|history| history[0] % 7 != 3);
@@ -94,20 +98,21 @@ fn held_out_items_stand_where_a_search_of_everything_has_them_among_their_own() 
 
     let (mut everywhere, mut among_own) = (RankingMetrics::new(5), RankingMetrics::new(5));
     let mut guesses = RandomGuesses::default();
-    let mut worker = recommender.worker(WorkerOptions { beam_width: 60, threads: 1 }).unwrap();
+    let mut worker = Worker::new(Arc::clone(&recommender), 1);
     for Question { history, target } in &questions {
-        let request = Request { history, k: 60, include_seen: false, items: None };
-        let all = worker.recommend(&request, |_| {}).unwrap().items;
-        everywhere.add(all.iter().position(|item| item.rank == *target));
-        let mut own = all.iter().filter(|item| cold.contains(item.rank));
-        among_own.add(own.position(|item| item.rank == *target));
-        guesses.add(all.iter().filter(|item| cold.contains(item.rank)).count() as u64);
+        let request = Request { beam_width: 60, ..Request::new(History::Numbers(history), 60) };
+        let all = worker.recommend(&request, &mut run_on).unwrap().items;
+        everywhere.add(all.iter().position(|item| item.number == *target));
+        let mut own = all.iter().filter(|item| cold.contains(item.number));
+        among_own.add(own.position(|item| item.number == *target));
+        guesses.add(all.iter().filter(|item| cold.contains(item.number)).count() as u64);
     }
     assert!(among_own.at(5).hit_rate > everywhere.at(5).hit_rate);
 
     for threads in [1, 3] {
         let options = EvalOptions { threads, ..options(60, 5) };
-        let recall = cold_start_recall(&recommender, &cold, &questions, &options, |_| {}).unwrap();
+        let recall =
+            cold_start_recall(&recommender, &view, &cold, &questions, &options, |_| {}).unwrap();
         assert_eq!(recall.catalog, everywhere);
         assert_eq!(recall.constrained, among_own);
         assert_eq!(recall.random, guesses);
@@ -119,22 +124,23 @@ fn held_out_items_stand_where_a_search_of_everything_has_them_among_their_own() 
 fn generated_sequences_take_a_place_each_and_shared_ones_several() {
     let base = base_ids();
     let history = [base[0].clone(), base[1].clone()];
-    let wild = generated(&recommender(&base), &history, 6);
+    let wild = generated(&recommender(&base).0, &history, 6);
     let is_spelled = |codes: &[u32]| codes.iter().all(|&code| code < NUM_CODES);
     assert!(wild.iter().all(|codes| is_spelled(codes) && !base.contains(codes)), "{wild:?}");
     // In the catalog: the second, twice, and the fifth. The others spell no item.
     let mut ids = base.clone();
     ids.extend([wild[1].clone(), wild[1].clone(), wild[4].clone()]);
-    let recommender = recommender(&ids);
-    let catalog = recommender.catalog();
-    let rank = |id: usize| catalog.rank_of(&id.to_string()).unwrap();
+    let (recommender, view) = recommender(&ids);
+    let catalog = view.view();
+    let rank = |id: usize| catalog.find(&id.to_string()).unwrap();
     let users = [60, 61, 62, 2].map(|target| vec![rank(0), rank(1), rank(target)]);
     let histories = histories(users.to_vec());
-    let cold = ColdStart::newest(&histories, catalog.num_items(), 0.7).unwrap();
+    let cold = ColdStart::newest(&histories, catalog.num_numbers(), 0.7).unwrap();
     for (target, place) in [(60, Some(1)), (61, Some(2)), (62, Some(5)), (2, None)] {
         let questions = [Question { history: &[rank(0), rank(1)], target: rank(target) }];
         let recall =
-            cold_start_recall(&recommender, &cold, &questions, &options(6, 6), |_| {}).unwrap();
+            cold_start_recall(&recommender, &view, &cold, &questions, &options(6, 6), |_| {})
+                .unwrap();
         let mut expected = RankingMetrics::new(6);
         expected.add(place);
         assert_eq!(recall.unconstrained, Some(expected), "item {target}");
@@ -154,7 +160,7 @@ fn guesses_by_hand() {
 
 #[test]
 fn seen_items_are_neither_guessed_nor_right() {
-    let recommender = recommender(&base_ids());
+    let (recommender, view) = recommender(&base_ids());
     let histories = histories(vec![vec![0, 1, 2, 3, 4], vec![3, 4, 3]]);
     let cold = ColdStart::newest(&histories, 60, 0.6).unwrap();
     assert_eq!(cold.items().collect::<Vec<_>>(), [2, 3, 4]);
@@ -162,7 +168,7 @@ fn seen_items_are_neither_guessed_nor_right() {
     assert_eq!(questions.len(), 2);
     let recall = |include_seen: bool| {
         let options = EvalOptions { include_seen, unconstrained: false, ..options(6, 5) };
-        cold_start_recall(&recommender, &cold, &questions, &options, |_| {}).unwrap()
+        cold_start_recall(&recommender, &view, &cold, &questions, &options, |_| {}).unwrap()
     };
     // The first user has seen 2 and 3, so 4 is the only guess; the second has seen the right one.
     let excluded = recall(false);

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_decode::run_on;
 use palmette_eval::{EvalOptions, Question, RankingMetrics, evaluate, overlap};
 use palmette_model::{Model, WeightFormat};
-use palmette_recommend::{LevelFormat, Mode, PromptFormat, Recommender, Request, WorkerOptions};
+use palmette_recommend::{
+    History, LevelFormat, Mode, PromptFormat, Recommender, Request, SpelledView, Worker,
+};
 
 const NUM_CODES: u32 = 30;
 
@@ -29,15 +32,31 @@ fn format() -> PromptFormat {
     }
 }
 
-fn recommender(ids: &[Vec<u32>]) -> Recommender {
+fn catalog(ids: &[Vec<u32>]) -> Arc<Catalog> {
     let item = |(n, codes): (usize, &Vec<u32>)| Item {
         id: n.to_string(),
         codes: codes.clone(),
         attributes: Default::default(),
     };
     let items: Vec<Item> = ids.iter().enumerate().map(item).collect();
-    let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
-    Recommender::new(model(), Arc::new(catalog), format()).unwrap()
+    Arc::new(Catalog::build(items.into(), &BuildOptions::default()).unwrap())
+}
+
+fn recommender(ids: &[Vec<u32>]) -> (Arc<Recommender>, Arc<SpelledView>) {
+    let recommender = Arc::new(Recommender::new(model(), catalog(ids), format()).unwrap());
+    let view = recommender.view().unwrap();
+    (recommender, view)
+}
+
+/// The numbers of what a worker of its own recommends.
+fn recommend(recommender: &Arc<Recommender>, request: &Request<'_>) -> Vec<u64> {
+    let mut worker = Worker::new(Arc::clone(recommender), 1);
+    let answer = worker.recommend(request, &mut run_on).unwrap();
+    answer.items.iter().map(|item| item.number).collect()
+}
+
+fn request(history: &[u64], k: usize, beam_width: usize) -> Request<'_> {
+    Request { beam_width, ..Request::new(History::Numbers(history), k) }
 }
 
 fn uniform_ids() -> Vec<Vec<u32>> {
@@ -56,15 +75,13 @@ fn options() -> EvalOptions {
 }
 
 /// The best items of an empty history: leaving them out makes a narrow search widen.
-fn best(recommender: &Recommender, k: usize) -> Vec<u64> {
-    let mut worker = recommender.worker(WorkerOptions { beam_width: 60, threads: 1 }).unwrap();
-    let request = Request { history: &[], k, include_seen: true, items: None };
-    worker.recommend(&request, |_| {}).unwrap().items.iter().map(|item| item.rank).collect()
+fn best(recommender: &Arc<Recommender>, k: usize) -> Vec<u64> {
+    recommend(recommender, &request(&[], k, 60))
 }
 
 #[test]
 fn equals_asking_one_by_one_whatever_the_threads() {
-    let recommender = recommender(&uniform_ids());
+    let (recommender, view) = recommender(&uniform_ids());
     let seen = best(&recommender, 9);
     // The first history makes its search widen; those after it must not profit.
     let mut histories = vec![seen];
@@ -77,16 +94,14 @@ fn equals_asking_one_by_one_whatever_the_threads() {
 
     let mut metrics = RankingMetrics::new(5);
     for question in &questions {
-        let mut worker = recommender.worker(WorkerOptions { beam_width: 6, threads: 1 }).unwrap();
-        let request = Request { history: question.history, k: 5, include_seen: false, items: None };
-        let answer = worker.recommend(&request, |_| {}).unwrap();
-        metrics.add(answer.items.iter().position(|item| item.rank == question.target));
+        let answer = recommend(&recommender, &request(question.history, 5, 6));
+        metrics.add(answer.iter().position(|&item| item == question.target));
     }
     assert!(metrics.at(5).hit_rate > 0.0, "a comparison of zeros shows nothing");
 
     for threads in [1, 2, 5] {
         let options = EvalOptions { threads, ..options() };
-        let evaluation = evaluate(&recommender, &questions, &options, |_| {}).unwrap();
+        let evaluation = evaluate(&recommender, &view, &questions, &options, |_| {}).unwrap();
         assert_eq!(evaluation.metrics, metrics, "{threads} threads");
         let constrained = evaluation.constrained;
         assert_eq!((constrained.valid, constrained.generated), (31 * 5, 31 * 5));
@@ -100,10 +115,10 @@ fn equals_asking_one_by_one_whatever_the_threads() {
 
 #[test]
 fn both_searches_are_at_least_as_wide_as_k() {
-    let recommender = recommender(&uniform_ids());
+    let (recommender, view) = recommender(&uniform_ids());
     let questions = [Question { history: &[1], target: 2 }];
     let options = EvalOptions { beam_width: 2, k: 8, ..options() };
-    let evaluation = evaluate(&recommender, &questions, &options, |_| {}).unwrap();
+    let evaluation = evaluate(&recommender, &view, &questions, &options, |_| {}).unwrap();
     assert_eq!(evaluation.beam_width, 8);
     assert_eq!(evaluation.unconstrained.unwrap().generated, 8);
 }
@@ -112,27 +127,27 @@ fn both_searches_are_at_least_as_wide_as_k() {
 fn ragged_ids_have_no_unconstrained_share() {
     let mut ids = uniform_ids();
     ids.push(vec![6]);
-    let recommender = recommender(&ids);
+    let (recommender, view) = recommender(&ids);
     let questions = [Question { history: &[1], target: 2 }];
-    let evaluation = evaluate(&recommender, &questions, &options(), |_| {}).unwrap();
+    let evaluation = evaluate(&recommender, &view, &questions, &options(), |_| {}).unwrap();
     assert_eq!(evaluation.unconstrained, None);
     assert_eq!(evaluation.constrained.share(), 1.0);
 }
 
 #[test]
 fn an_absurd_k_is_refused_before_anything_is_planned() {
-    let recommender = recommender(&uniform_ids());
+    let (recommender, view) = recommender(&uniform_ids());
     let options = EvalOptions { k: usize::MAX, ..options() };
-    let error = evaluate(&recommender, &[], &options, |_| {}).unwrap_err();
+    let error = evaluate(&recommender, &view, &[], &options, |_| {}).unwrap_err();
     assert!(error.to_string().contains("at most 65536"), "{error}");
 }
 
 /// Asked one by one, each of a new worker, and compared place by place.
 #[test]
 fn an_overlap_is_what_counting_by_hand_gives() {
-    let plain = recommender(&uniform_ids());
+    let (plain, view) = recommender(&uniform_ids());
     let rounded = model().with_weights(WeightFormat::Int8);
-    let rounded = Recommender::new(rounded, Arc::clone(plain.catalog()), format()).unwrap();
+    let rounded = Arc::new(Recommender::new(rounded, catalog(&uniform_ids()), format()).unwrap());
     let histories: Vec<Vec<u64>> = (0..40).map(|n| vec![n, n + 1, n * 7 % 60]).collect();
     let questions: Vec<Question<'_>> = histories
         .iter()
@@ -140,15 +155,9 @@ fn an_overlap_is_what_counting_by_hand_gives() {
         .map(|(history, n)| Question { history, target: (n * 7 + 3) % 60 })
         .collect();
 
-    let answers = |recommender: &Recommender| -> Vec<Vec<u64>> {
-        let ask = |question: &Question<'_>| {
-            let options = WorkerOptions { beam_width: 6, threads: 1 };
-            let mut worker = recommender.worker(options).unwrap();
-            let history = question.history;
-            let request = Request { history, k: 5, include_seen: false, items: None };
-            let answer = worker.recommend(&request, |_| {}).unwrap();
-            answer.items.iter().map(|item| item.rank).collect()
-        };
+    let answers = |recommender: &Arc<Recommender>| -> Vec<Vec<u64>> {
+        let ask =
+            |question: &Question<'_>| recommend(recommender, &request(question.history, 5, 6));
         questions.iter().map(ask).collect()
     };
     let (before, after) = (answers(&plain), answers(&rounded));
@@ -161,7 +170,7 @@ fn an_overlap_is_what_counting_by_hand_gives() {
 
     for threads in [1, 2, 5] {
         let options = EvalOptions { threads, ..options() };
-        let overlap = overlap(&plain, &rounded, &questions, &options, |_| {}).unwrap();
+        let overlap = overlap(&plain, &rounded, &view, &questions, &options, |_| {}).unwrap();
         for k in 1..=5 {
             let (mut shared, mut same) = (0.0, 0.0);
             for (before, after) in before.iter().zip(&after) {
@@ -189,9 +198,10 @@ fn an_overlap_is_what_counting_by_hand_gives() {
 
 #[test]
 fn a_recommender_overlaps_with_itself() {
-    let recommender = recommender(&uniform_ids());
+    let (recommender, view) = recommender(&uniform_ids());
     let questions = [Question { history: &[1], target: 2 }, Question { history: &[], target: 4 }];
-    let overlap = overlap(&recommender, &recommender, &questions, &options(), |_| {}).unwrap();
+    let overlap =
+        overlap(&recommender, &recommender, &view, &questions, &options(), |_| {}).unwrap();
     let at = overlap.at(5);
     assert_eq!((at.shared, at.same_order), (1.0, 1.0));
     assert_eq!(overlap.reference, overlap.changed);

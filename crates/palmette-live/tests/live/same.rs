@@ -7,7 +7,7 @@ use palmette_catalog::{
     BuildOptions, Catalog, CatalogConstraint, CatalogState, CodeTokens, Filter, Item, LevelTokens,
 };
 use palmette_core::{Constraint, TokenId, TokenMask};
-use palmette_decode::{BeamOptions, BeamSearch};
+use palmette_decode::{BeamOptions, BeamSearch, HostBackend};
 use palmette_live::{Snapshot, SnapshotConstraint, SnapshotState, Update};
 use palmette_testkit::laws;
 use palmette_testkit::logits::TableLogits;
@@ -104,9 +104,11 @@ fn check_constraint(found: &SnapshotConstraint, expected: &CatalogConstraint, se
         for (state, wanted) in open {
             check_state(found, expected, &state, &wanted);
             let mut wanted_next = Vec::new();
-            expected.successors(&wanted, &mut (), |token, state| wanted_next.push((token, state)));
+            let Ok(()) = expected
+                .successors(&wanted, &mut (), |token, state| wanted_next.push((token, state)));
             let mut found_next = Vec::new();
-            found.successors(&state, &mut scratch, |token, state| found_next.push((token, state)));
+            let Ok(()) = found
+                .successors(&state, &mut scratch, |token, state| found_next.push((token, state)));
             let tokens = |next: &[(TokenId, CatalogState)]| -> Vec<TokenId> {
                 next.iter().map(|(token, _)| *token).collect()
             };
@@ -140,10 +142,10 @@ fn check_masks(
     let words = NUM_TOKENS.div_ceil(32);
     let states: Vec<SnapshotState> = states.iter().map(|(state, _)| *state).collect();
     let mut masks = vec![u32::MAX; states.len() * words];
-    found.fill_masks(&states, scratch, &mut masks);
+    let Ok(()) = found.fill_masks(&states, scratch, &mut masks);
     for (state, row) in states.iter().zip(masks.chunks(words)) {
         let mut mask = TokenMask::new(NUM_TOKENS);
-        found.successors(state, scratch, |token, _| mask.insert(token));
+        let Ok(()) = found.successors(state, scratch, |token, _| mask.insert(token));
         assert_eq!(row, mask.as_words());
     }
 }
@@ -159,7 +161,10 @@ fn check_state(
     let found_items: Vec<String> = found.items_at(state).map(ids).collect();
     let items = expected.items_at(wanted).map(|rank| expected.catalog().id(rank).to_owned());
     assert_eq!(found_items, items.collect::<Vec<_>>());
-    assert_eq!(found.is_accepting(state), expected.is_accepting(wanted));
+    assert_eq!(
+        found.is_accepting(state, &mut Default::default()),
+        expected.is_accepting(wanted, &mut ())
+    );
     assert_eq!(state.level(), wanted.level());
 }
 
@@ -172,6 +177,7 @@ fn search<C: Constraint>(
 ) -> Vec<Found<C::State>> {
     let width = NonZeroUsize::new(width).expect("positive");
     let mut search = BeamSearch::new(BeamOptions { width, max_tokens: MAX_LEVELS });
-    search.run(constraint, &mut logits.source()).expect("tables have distributions");
+    let mut backend = HostBackend::new(logits.source());
+    search.run(constraint, &mut backend).expect("tables have distributions");
     search.results().map(|h| (h.tokens.to_vec(), h.score, h.state.clone())).collect()
 }

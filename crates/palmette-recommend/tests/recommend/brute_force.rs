@@ -1,55 +1,51 @@
 //! The whole path against scoring every item with the model, one prompt at a time.
 
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use palmette_attributes::RankSet;
 use palmette_catalog::readers::SourceItems;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::TokenId;
-use palmette_decode::{LogitsSource, log_sum_exp};
+use palmette_decode::{LogitsSource, Stage, log_sum_exp, run_on};
 use palmette_model::{Session, SessionOptions};
 use palmette_recommend::{
-    Mode, Normaliser, PromptFormat, RecommendError, Recommendations, Recommended, Recommender,
-    Request, Stage, Worker, WorkerOptions, recommend_all,
+    Candidates, Mode, Normaliser, PromptFormat, RecommendError, Recommended, Recommender, Request,
+    Worker, recommend_all,
 };
 
-use crate::shop::{self, NUM_CODES, format, model};
+use crate::shop::{self, NUM_CODES, format, model, named, parts, recommend, request, worker};
 
 const NUM_ITEMS: u32 = 60;
 /// Scores nearer than this may come in either order: the two paths round differently.
 const TOLERANCE: f32 = 1e-4;
 
-fn recommender() -> Recommender {
-    Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), format())
-        .expect("they fit together")
+fn unshared() -> Recommender {
+    Recommender::new(model(), shop::catalog(NUM_ITEMS), format()).expect("they fit together")
 }
 
-fn recommend(
-    recommender: &Recommender,
-    beam_width: usize,
-    request: &Request<'_>,
-) -> Recommendations {
-    let mut worker = recommender.worker(WorkerOptions { beam_width, threads: 1 }).unwrap();
-    worker.recommend(request, |_| {}).unwrap()
+fn recommender() -> Arc<Recommender> {
+    Arc::new(unshared())
 }
 
 /// Scores every item by prompts that end in each prefix of its ID; no cache, no beams.
 fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommended> {
-    let (catalog, format) = (recommender.catalog(), recommender.format());
+    let (view, format) = (recommender.view().unwrap(), recommender.format());
+    let catalog = view.view();
     let options =
         SessionOptions { max_prompt_tokens: 20, max_beams: 1, max_decode_passes: 0, threads: 1 };
     let mut session = Session::new(recommender.model(), options).unwrap();
     let mut prompt = vec![TokenId(format.bos_token)];
     let token = |level: usize, code: u32| TokenId(format.levels[level].first_token + code);
-    for &rank in history {
-        prompt.extend(catalog.codes(rank).iter().enumerate().map(|(l, &c)| token(l, c)));
+    for &number in history {
+        prompt.extend(catalog.codes(number).iter().enumerate().map(|(l, &c)| token(l, c)));
     }
-    let mut scored: Vec<Recommended> = (0..catalog.num_items())
-        .map(|rank| {
+    let mut scored: Vec<Recommended> = catalog
+        .numbers()
+        .map(|number| {
             let mut score = 0.0;
             let mut extended = prompt.clone();
-            for (level, &code) in catalog.codes(rank).iter().enumerate() {
+            for (level, &code) in catalog.codes(number).iter().enumerate() {
                 session.set_prompt(&extended).unwrap();
                 let logits = session.prompt_logits().unwrap();
                 let first = format.levels[level].first_token as usize;
@@ -60,10 +56,10 @@ fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommend
                 score += logits[token(level, code).index()] - log_sum_exp(whole);
                 extended.push(token(level, code));
             }
-            Recommended { rank, score }
+            Recommended { number, score }
         })
         .collect();
-    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.rank.cmp(&b.rank)));
+    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)));
     scored
 }
 
@@ -75,13 +71,13 @@ fn check_same(got: &[Recommended], want: &[Recommended]) {
             (got.score - want_here.score).abs() < TOLERANCE,
             "place {place}: {got:?} {want_here:?}"
         );
-        let same = want.iter().find(|item| item.rank == got.rank).expect("the same items");
+        let same = want.iter().find(|item| item.number == got.number).expect("the same items");
         assert!((same.score - got.score).abs() < TOLERANCE, "place {place}: {got:?} {same:?}");
     }
     let pairs = got.windows(2);
     assert!(pairs.clone().all(|pair| pair[0].score >= pair[1].score), "best first");
     // Items that share a semantic ID share a score exactly and come in catalog order.
-    assert!(pairs.filter(|p| p[0].score == p[1].score).all(|p| p[0].rank < p[1].rank));
+    assert!(pairs.filter(|p| p[0].score == p[1].score).all(|p| p[0].number < p[1].number));
 }
 
 #[test]
@@ -89,14 +85,13 @@ fn a_wide_beam_equals_scoring_every_item() {
     let recommender = recommender();
     for history in [&[][..], &[3], &[59, 0, 17], &[5, 6, 7, 8]] {
         let want = score_every_item(&recommender, history);
-        let request = Request { history, k: 60, include_seen: true, items: None };
-        let got = recommend(&recommender, 60, &request);
+        let all = Request { include_seen: true, ..request(history, 60, 60) };
+        let got = recommend(&recommender, &all);
         check_same(&got.items, &want);
 
         let unseen: Vec<Recommended> =
-            want.into_iter().filter(|item| !history.contains(&item.rank)).take(10).collect();
-        let request = Request { history, k: 10, include_seen: false, items: None };
-        let got = recommend(&recommender, 60, &request);
+            want.into_iter().filter(|item| !history.contains(&item.number)).take(10).collect();
+        let got = recommend(&recommender, &request(history, 10, 60));
         check_same(&got.items, &unseen);
     }
 }
@@ -105,11 +100,9 @@ fn a_wide_beam_equals_scoring_every_item() {
 fn never_fewer_than_k_while_there_are_more() {
     let recommender = recommender();
     // The beam is as wide as k, and what was seen takes no place in it.
-    let request = Request { history: &[1, 2], k: 58, include_seen: false, items: None };
-    let answer = recommend(&recommender, 1, &request);
+    let answer = recommend(&recommender, &request(&[1, 2], 58, 1));
     assert_eq!(answer.items.len(), 58);
-    let request = Request { history: &[1, 2], k: 1000, include_seen: false, items: None };
-    let answer = recommend(&recommender, 1, &request);
+    let answer = recommend(&recommender, &request(&[1, 2], 1000, 1));
     assert_eq!(answer.items.len(), 58, "all that may be recommended");
 }
 
@@ -117,30 +110,21 @@ fn never_fewer_than_k_while_there_are_more() {
 #[test]
 fn a_set_of_items_equals_a_catalog_of_those_items() {
     let recommender = recommender();
-    let catalog = recommender.catalog();
-    for keep in [|rank: u64| rank % 3 == 1, |rank| rank == 17, |_| false] {
-        let kept: Vec<u64> = (0..catalog.num_items()).filter(|&rank| keep(rank)).collect();
-        let items = |rank: &u64| Item {
-            id: catalog.id(*rank).to_owned(),
-            codes: catalog.codes(*rank),
-            attributes: Default::default(),
-        };
-        let own: Vec<Item> = kept.iter().map(items).collect();
+    let view = recommender.view().unwrap();
+    let catalog = view.view();
+    for keep in [|number: u64| number % 3 == 1, |number| number == 17, |_| false] {
+        let kept: Vec<u64> = catalog.numbers().filter(|&number| keep(number)).collect();
+        let own: Vec<Item> = kept.iter().map(|&number| catalog.item(number)).collect();
         let own = Catalog::build(own.into(), &BuildOptions::default()).unwrap();
-        let own = Recommender::new(model(), Arc::new(own), format()).unwrap();
-        let ranks = RankSet::from_ranks(catalog.num_items(), kept.iter().copied());
-        let set = Arc::new(catalog.index().item_set(ranks));
+        let own = Arc::new(Recommender::new(model(), own, format()).unwrap());
+        let set = catalog.choose(kept.iter().copied());
         for width in [1, 4, 60] {
             // Nothing of the history is in the smaller catalog, so both read none.
-            let request = Request { history: &[], k: 5, include_seen: false, items: Some(&set) };
-            let got = recommend(&recommender, width, &request);
-            let request = Request { history: &[], k: 5, include_seen: false, items: None };
-            let want = recommend(&own, width, &request);
-            let named = |of: &Recommender, answer: &Recommendations| -> Vec<(String, f32)> {
-                let items = answer.items.iter();
-                items.map(|item| (of.catalog().id(item.rank).to_owned(), item.score)).collect()
-            };
-            assert_eq!(named(&recommender, &got), named(&own, &want), "width {width}");
+            let of_all = request(&[], 5, width);
+            let of_set = Request { items: Candidates::Set(&set), view: Some(&view), ..of_all };
+            let got = recommend(&recommender, &of_set);
+            let want = recommend(&own, &of_all);
+            assert_eq!(named(&got), named(&want), "width {width}");
             assert_eq!(got.items.len(), kept.len().min(5));
         }
     }
@@ -149,43 +133,42 @@ fn a_set_of_items_equals_a_catalog_of_those_items() {
 #[test]
 fn a_widened_request_does_not_change_the_next() {
     let recommender = recommender();
-    let mut worker = recommender.worker(WorkerOptions { beam_width: 2, threads: 1 }).unwrap();
-    let small = Request { history: &[5], k: 2, include_seen: true, items: None };
-    let before = worker.recommend(&small, |_| {}).unwrap();
-    let large = Request { history: &[5], k: 40, include_seen: true, items: None };
-    assert_eq!(worker.recommend(&large, |_| {}).unwrap().beam_width, 40);
-    let after = worker.recommend(&small, |_| {}).unwrap();
-    assert_eq!((after.beam_width, after), (2, before));
+    let mut worker = worker(&recommender);
+    let small = Request { include_seen: true, ..request(&[5], 2, 2) };
+    let before = worker.recommend(&small, &mut run_on).unwrap();
+    let large = Request { include_seen: true, ..request(&[5], 40, 2) };
+    assert_eq!(worker.recommend(&large, &mut run_on).unwrap().beam_width, 40);
+    let after = worker.recommend(&small, &mut run_on).unwrap();
+    assert_eq!((after.beam_width, parts(&after)), (2, parts(&before)));
 }
 
 #[test]
 fn long_histories_are_read_from_the_end_and_said_so() {
     let recommender = recommender();
-    let long = Request { history: &[9, 8, 7, 1, 2, 3, 4], k: 5, include_seen: true, items: None };
-    let short = Request { history: &[1, 2, 3, 4], k: 5, include_seen: true, items: None };
-    let (long, short) = (recommend(&recommender, 8, &long), recommend(&recommender, 8, &short));
-    assert_eq!(long, short);
+    let long = Request { include_seen: true, ..request(&[9, 8, 7, 1, 2, 3, 4], 5, 8) };
+    let short = Request { include_seen: true, ..request(&[1, 2, 3, 4], 5, 8) };
+    let (long, short) = (recommend(&recommender, &long), recommend(&recommender, &short));
+    assert_eq!(parts(&long), parts(&short));
     assert_eq!(long.history_used, 4);
 }
 
 #[test]
 fn a_reused_worker_gives_what_a_new_one_gives() {
     let recommender = recommender();
-    let mut worker = recommender.worker(WorkerOptions { beam_width: 8, threads: 1 }).unwrap();
+    let mut worker = worker(&recommender);
     for history in [&[1, 2, 3][..], &[], &[40], &[1, 2, 3]] {
-        let request = Request { history, k: 5, include_seen: false, items: None };
-        let reused = worker.recommend(&request, |_| {}).unwrap();
-        assert_eq!(reused, recommend(&recommender, 8, &request));
+        let asked = request(history, 5, 8);
+        let reused = worker.recommend(&asked, &mut run_on).unwrap();
+        assert_eq!(parts(&reused), parts(&recommend(&recommender, &asked)));
     }
 }
 
 #[test]
 fn threads_change_nothing() {
     let recommender = recommender();
-    let request = Request { history: &[1, 2, 3], k: 20, include_seen: false, items: None };
     let run = |threads| {
-        let mut worker = recommender.worker(WorkerOptions { beam_width: 32, threads }).unwrap();
-        worker.recommend(&request, |_| {}).unwrap()
+        let mut worker = Worker::new(Arc::clone(&recommender), threads);
+        parts(&worker.recommend(&request(&[1, 2, 3], 20, 32), &mut run_on).unwrap())
     };
     assert_eq!(run(1), run(2));
     assert_eq!(run(1), run(4));
@@ -194,22 +177,20 @@ fn threads_change_nothing() {
 #[test]
 fn a_probe_changes_no_recommendation() {
     let recommender = recommender();
-    let set = recommender.catalog().index();
-    let odd = Arc::new(set.item_set(RankSet::from_ranks(60, (0..60).filter(|rank| rank % 2 == 1))));
+    let odd = recommender.view().unwrap().view().choose((0..60).filter(|number| number % 2 == 1));
     let mut rows = (0, 0);
     for (width, probe) in [(60, 5), (40, 16), (9, 2), (3, 2), (2, 2), (2, 30)] {
-        let options = WorkerOptions { beam_width: width, threads: 1 };
         let mode = Mode::Probed(NonZeroUsize::new(probe).unwrap());
-        let mut probed = recommender.worker_in(mode, options).unwrap();
-        let mut plain = recommender.worker(options).unwrap();
+        let (mut probed, mut plain) = (worker(&recommender), worker(&recommender));
         for (k, include_seen) in [(1, false), (2, true), (5, false), (50, false)] {
             for history in [&[][..], &[3], &[5, 6, 7, 8]] {
-                for items in [None, Some(&odd)] {
-                    let request = Request { history, k, include_seen, items };
-                    let want = plain.recommend(&request, |_| {}).unwrap();
-                    let got = probed.recommend(&request, |_| {}).unwrap();
-                    assert_eq!(got, want, "{width} after {probe}, {request:?}");
-                    let sum = |worker: &Worker<'_>| worker.rows_of_passes().iter().sum::<usize>();
+                for items in [Candidates::All, Candidates::Set(&odd)] {
+                    let asked = Request { include_seen, items, ..request(history, k, width) };
+                    let want = plain.recommend(&asked, &mut run_on).unwrap();
+                    let asked = Request { mode, ..asked };
+                    let got = probed.recommend(&asked, &mut run_on).unwrap();
+                    assert_eq!(parts(&got), parts(&want), "{width} after {probe}, {asked:?}");
+                    let sum = |worker: &Worker| worker.rows_of_passes().iter().sum::<usize>();
                     if k > probe || probe >= width {
                         assert_eq!(probed.rows_of_passes(), plain.rows_of_passes());
                     } else if width == 60 && k == 1 {
@@ -225,10 +206,12 @@ fn a_probe_changes_no_recommendation() {
 #[test]
 fn every_stage_is_reported() {
     let recommender = recommender();
-    let mut worker = recommender.worker(WorkerOptions { beam_width: 8, threads: 1 }).unwrap();
     let mut stages = Vec::new();
-    let request = Request { history: &[1], k: 3, include_seen: true, items: None };
-    worker.recommend(&request, |stage| stages.push(stage)).unwrap();
+    let mut push = |stage| {
+        stages.push(stage);
+        ControlFlow::Continue(())
+    };
+    worker(&recommender).recommend(&request(&[1], 3, 8), &mut push).unwrap();
     use Stage::{Decode, Mask, Prefill, TopK};
     assert_eq!(stages, [Mask, Prefill, TopK, Mask, Decode, TopK, Mask, Decode, TopK, Mask]);
 }
@@ -238,18 +221,18 @@ fn parts_that_do_not_fit_are_refused() {
     let items =
         vec![Item { id: "far".into(), codes: vec![1, 30, 2], attributes: Default::default() }];
     let far = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
-    let error = Recommender::new(model(), Arc::new(far), format()).unwrap_err();
+    let error = Recommender::new(model(), far, format()).unwrap_err();
     assert!(error.to_string().contains("code 30 at level 1 (item \"far\")"), "{error}");
 
     let long = PromptFormat { max_history_items: 42, ..format() };
-    let error = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), long).unwrap_err();
+    let error = Recommender::new(model(), shop::catalog(NUM_ITEMS), long).unwrap_err();
     assert!(
         matches!(error, RecommendError::HistoryTooLong { needed: 130, max: 128, .. }),
         "{error}"
     );
 
     let small = PromptFormat { bos_token: 97, ..format() };
-    let error = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), small).unwrap_err();
+    let error = Recommender::new(model(), shop::catalog(NUM_ITEMS), small).unwrap_err();
     assert!(
         matches!(error, RecommendError::SmallVocabulary { needed: 98, vocab_size: 97 }),
         "{error}"
@@ -262,25 +245,26 @@ fn parts_that_do_not_fit_are_refused() {
         level_prefixes: Some(vec!["x".into(), "other".into()]),
     };
     let spelled = Catalog::build(spelled, &BuildOptions::default()).unwrap();
-    let error = Recommender::new(model(), Arc::new(spelled), format()).unwrap_err();
+    let error = Recommender::new(model(), spelled, format()).unwrap_err();
     assert!(error.to_string().contains("level 1 as <other_…>, the model as <x_…>"), "{error}");
 
+    // A request that is refused leaves the worker fit for the next.
     let recommender = recommender();
-    let error = recommender.worker(WorkerOptions { beam_width: 0, threads: 1 }).unwrap_err();
-    assert_eq!(error.to_string(), "beam width is 0; at least 1 is needed");
-    let error = recommender.worker(WorkerOptions { beam_width: 1 << 20, threads: 1 }).unwrap_err();
-    assert!(matches!(error, RecommendError::TooLarge { max: 65536, .. }), "{error}");
-    let mut worker = recommender.worker(WorkerOptions { beam_width: 2, threads: 1 }).unwrap();
-    let nothing = Request { history: &[], k: 0, include_seen: false, items: None };
-    assert!(matches!(worker.recommend(&nothing, |_| {}), Err(RecommendError::Zero { what: "k" })));
+    let mut worker = worker(&recommender);
+    let mut error = |k, width| worker.recommend(&request(&[], k, width), &mut run_on).unwrap_err();
+    assert_eq!(error(1, 0).to_string(), "beam width is 0; at least 1 is needed");
+    assert!(matches!(error(1, 1 << 20), RecommendError::TooLarge { max: 65536, .. }));
+    assert!(matches!(error(1 << 20, 1), RecommendError::TooLarge { what: "k", .. }));
+    assert!(matches!(error(0, 2), RecommendError::Zero { what: "k" }));
+    let after = worker.recommend(&request(&[], 3, 2), &mut run_on).unwrap();
+    assert_eq!(parts(&after), parts(&recommend(&recommender, &request(&[], 3, 2))));
 }
 
 #[test]
 fn an_empty_catalog_recommends_nothing() {
     let empty = Catalog::build(Vec::new().into(), &BuildOptions::default()).unwrap();
-    let recommender = Recommender::new(model(), Arc::new(empty), format()).unwrap();
-    let request = Request { history: &[], k: 5, include_seen: false, items: None };
-    assert!(recommend(&recommender, 4, &request).items.is_empty());
+    let recommender = Arc::new(Recommender::new(model(), empty, format()).unwrap());
+    assert!(recommend(&recommender, &request(&[], 5, 4)).items.is_empty());
 }
 
 #[test]
@@ -288,15 +272,14 @@ fn requests_side_by_side_have_the_bits_they_have_alone() {
     let recommender = recommender();
     let histories: Vec<Vec<u64>> =
         (0..9).map(|n| (0..n % 5).map(|i| (n * 7 + i) % 60).collect()).collect();
-    let request = |history| Request { history, k: 12, include_seen: false, items: None };
-    let requests: Vec<Request<'_>> = histories.iter().map(|history| request(history)).collect();
-    let want: Vec<_> = requests.iter().map(|r| recommend(&recommender, 20, r)).collect();
+    let requests: Vec<Request<'_>> =
+        histories.iter().map(|history| request(history, 12, 20)).collect();
+    let want: Vec<_> = requests.iter().map(|r| parts(&recommend(&recommender, r))).collect();
     for (num_workers, threads) in [(1, 1), (3, 1), (2, 2)] {
-        let options = WorkerOptions { beam_width: 20, threads };
-        let mut workers: Vec<Worker<'_>> =
-            (0..num_workers).map(|_| recommender.worker(options).unwrap()).collect();
-        let got: Vec<_> =
-            recommend_all(&mut workers, &requests).into_iter().map(Result::unwrap).collect();
+        let mut workers: Vec<Worker> =
+            (0..num_workers).map(|_| Worker::new(Arc::clone(&recommender), threads)).collect();
+        let got = recommend_all(&mut workers, &requests).into_iter();
+        let got: Vec<_> = got.map(|answer| parts(&answer.unwrap())).collect();
         assert_eq!(got, want, "{num_workers} workers");
     }
     assert!(recommend_all(&mut [], &[]).is_empty());
@@ -305,25 +288,24 @@ fn requests_side_by_side_have_the_bits_they_have_alone() {
 /// Over a level's codes, as the definition says: the softmax of those logits only.
 #[test]
 fn scores_may_be_shares_of_a_level() {
-    let level = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), format())
-        .unwrap()
-        .with_normaliser(Normaliser::Level);
+    let level = Arc::new(unshared().with_normaliser(Normaliser::Level));
     assert_eq!(level.normaliser(), Normaliser::Level);
-    let request = Request { history: &[3, 14], k: 60, include_seen: true, items: None };
-    let got = recommend(&level, 60, &request);
+    let asked = Request { include_seen: true, ..request(&[3, 14], 60, 60) };
+    let got = recommend(&level, &asked);
     check_same(&got.items, &score_every_item(&level, &[3, 14]));
-    let whole = recommend(&recommender(), 60, &request);
+    let whole = recommend(&recommender(), &asked);
     assert_ne!(got.items, whole.items);
 }
 
 /// What a schedule means: all prefixes of items one code longer, scored by prompts and sorted, and as many kept as the
 /// level's width.
 fn search_by_sorting(recommender: &Recommender, history: &[u64], widths: &[usize]) -> Vec<u64> {
-    let (catalog, format) = (recommender.catalog(), recommender.format());
+    let (view, format) = (recommender.view().unwrap(), recommender.format());
+    let catalog = view.view();
     let options =
         SessionOptions { max_prompt_tokens: 20, max_beams: 1, max_decode_passes: 0, threads: 1 };
     let mut session = Session::new(recommender.model(), options).unwrap();
-    let history: Vec<Vec<u32>> = history.iter().map(|&rank| catalog.codes(rank)).collect();
+    let history: Vec<Vec<u32>> = history.iter().map(|&number| catalog.codes(number)).collect();
     let mut prompt = Vec::new();
     format.write_prompt(&history, &mut prompt);
     let mut kept: Vec<(Vec<u32>, f32)> = vec![(Vec::new(), 0.0)];
@@ -337,7 +319,7 @@ fn search_by_sorting(recommender: &Recommender, history: &[u64], widths: &[usize
             let logits = session.prompt_logits().unwrap().to_vec();
             for code in 0..NUM_CODES {
                 let codes = [&prefix[..], &[code]].concat();
-                if (0..catalog.num_items()).any(|rank| catalog.codes(rank).starts_with(&codes)) {
+                if catalog.numbers().any(|number| catalog.codes(number).starts_with(&codes)) {
                     let token = (format.levels[level].first_token + code) as usize;
                     longer.push((codes, score + logits[token] - log_sum_exp(&logits)));
                 }
@@ -347,18 +329,18 @@ fn search_by_sorting(recommender: &Recommender, history: &[u64], widths: &[usize
         longer.truncate(width);
         kept = longer;
     }
-    kept.iter().flat_map(|(codes, _)| catalog.find(codes)).collect()
+    kept.iter().flat_map(|(codes, _)| catalog.find_codes(codes)).collect()
 }
 
 #[test]
 fn a_schedule_of_widths_equals_its_definition() {
     for widths in [[1, 1, 1], [5, 2, 9], [2, 40, 3], [7, 7, 7], [60, 4, 60]] {
-        let scheduled = recommender().with_widths(widths.to_vec()).unwrap();
-        // The worker's own width has nothing to say then.
-        let mut worker = scheduled.worker(WorkerOptions { beam_width: 3, threads: 1 }).unwrap();
+        let scheduled = Arc::new(unshared().with_widths(widths.to_vec()).unwrap());
+        let mut worker = worker(&scheduled);
         for history in [&[][..], &[3], &[59, 0, 17]] {
-            let request = Request { history, k: 1, include_seen: true, items: None };
-            let answer = worker.recommend(&request, |_| {}).unwrap();
+            // The request's own width has nothing to say then.
+            let asked = Request { include_seen: true, ..request(history, 1, 3) };
+            let answer = worker.recommend(&asked, &mut run_on).unwrap();
             assert_eq!(answer.beam_width, widths[2]);
             let rows = worker.rows_of_passes();
             assert!(rows[1] <= widths[0] && rows[2] <= widths[1], "{rows:?}");
@@ -368,7 +350,7 @@ fn a_schedule_of_widths_equals_its_definition() {
                     let levels = tokens.iter().zip(&scheduled.format().levels);
                     levels.map(|(token, level)| token.0 - level.first_token).collect::<Vec<u32>>()
                 })
-                .flat_map(|codes| scheduled.catalog().find(&codes))
+                .flat_map(|codes| answer.view.view().find_codes(&codes))
                 .collect();
             assert_eq!(generated, search_by_sorting(&scheduled, history, &widths), "{widths:?}");
         }
@@ -383,23 +365,22 @@ fn a_schedule_of_widths_equals_its_definition() {
 
 #[test]
 fn a_schedule_finds_k_items_while_there_are_as_many() {
-    let scheduled = recommender().with_widths(vec![2, 1, 3]).unwrap();
-    let mut worker = scheduled.worker(WorkerOptions { beam_width: 9, threads: 1 }).unwrap();
+    let scheduled = Arc::new(unshared().with_widths(vec![2, 1, 3]).unwrap());
+    let mut worker = worker(&scheduled);
     for k in [1, 20, 58, 2] {
-        let request = Request { history: &[1, 2], k, include_seen: false, items: None };
-        let answer = worker.recommend(&request, |_| {}).unwrap();
+        let asked = request(&[1, 2], k, 9);
+        let answer = worker.recommend(&asked, &mut run_on).unwrap();
         assert_eq!(answer.items.len(), k);
         // As wide at each level as `k`, where that is more.
         let widths = [2, 1, 3].map(|width: usize| width.max(k));
-        let same = recommender().with_widths(widths.to_vec()).unwrap();
-        assert_eq!(answer, recommend(&same, 9, &request));
+        let same = Arc::new(unshared().with_widths(widths.to_vec()).unwrap());
+        assert_eq!(parts(&answer), parts(&recommend(&same, &asked)));
     }
 }
 
 #[test]
 fn schedules_that_cannot_be_are_refused() {
-    let says =
-        |widths: &[usize]| recommender().with_widths(widths.to_vec()).unwrap_err().to_string();
+    let says = |widths: &[usize]| unshared().with_widths(widths.to_vec()).unwrap_err().to_string();
     assert_eq!(
         says(&[4, 4]),
         "2 beam widths were given for 3 levels of semantic IDs: give one width a level"

@@ -4,24 +4,23 @@ use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::TokenId;
-use palmette_decode::log_sum_exp;
+use palmette_decode::{log_sum_exp, run_on};
+use palmette_live::CatalogView;
 use palmette_model::draft::{DraftForm, DraftHead, DraftInput, DraftRun, DraftTransition};
 use palmette_model::{Session, SessionOptions};
 use palmette_recommend::{
-    Mode, PromptFormat, RecommendError, Recommended, Recommender, Request, Verification,
-    WorkerOptions,
+    Mode, PromptFormat, RecommendError, Recommended, Recommender, Request, Verification, Worker,
 };
 
-use crate::shop::{self, format, model};
+use crate::shop::{self, format, model, request, worker};
 
 const NUM_ITEMS: u32 = 400;
 
-fn recommender(form: DraftForm) -> Recommender {
+fn recommender(form: DraftForm) -> Arc<Recommender> {
     let model = model();
     let head = DraftHead::random(form, &model, format().draft_shape(), 9).unwrap();
-    let recommender =
-        Recommender::new(model, Arc::new(shop::catalog(NUM_ITEMS)), format()).unwrap();
-    recommender.with_draft_head(head).unwrap()
+    let recommender = Recommender::new(model, shop::catalog(NUM_ITEMS), format()).unwrap();
+    Arc::new(recommender.with_draft_head(head).unwrap())
 }
 
 /// A beam of the plain algorithm.
@@ -37,8 +36,8 @@ fn logits(recommender: &Recommender, history: &[u64], tokens: &[TokenId]) -> Vec
     let options =
         SessionOptions { max_prompt_tokens: 20, max_beams: 0, max_decode_passes: 0, threads: 1 };
     let mut session = Session::new(recommender.model(), options).unwrap();
-    let codes: Vec<Vec<u32>> =
-        history.iter().map(|&rank| recommender.catalog().codes(rank)).collect();
+    let view = recommender.view().unwrap();
+    let codes: Vec<Vec<u32>> = history.iter().map(|&number| view.view().codes(number)).collect();
     let mut prompt = Vec::new();
     format.write_prompt(&codes, &mut prompt);
     session.set_prompt(&prompt).unwrap();
@@ -86,23 +85,29 @@ fn codes(format: &PromptFormat, tokens: &[TokenId]) -> Vec<u32> {
 }
 
 /// The items of found IDs, but for those in `seen`.
-fn items(catalog: &Catalog, found: &[(Vec<u32>, f32)], seen: &[u64], k: usize) -> Vec<Recommended> {
-    let ranks = |(codes, score): &(Vec<u32>, f32)| {
+fn items(
+    view: &CatalogView,
+    found: &[(Vec<u32>, f32)],
+    seen: &[u64],
+    k: usize,
+) -> Vec<Recommended> {
+    let numbers = |(codes, score): &(Vec<u32>, f32)| {
         let score = *score;
-        catalog.find(codes).map(move |rank| Recommended { rank, score }).collect::<Vec<_>>()
+        view.find_codes(codes).into_iter().map(move |number| Recommended { number, score })
     };
-    let all = found.iter().flat_map(ranks);
-    all.filter(|item| !seen.contains(&item.rank)).take(k).collect()
+    let all = found.iter().flat_map(numbers);
+    all.filter(|item| !seen.contains(&item.number)).take(k).collect()
 }
 
 #[track_caller]
 fn check(form: DraftForm, verification: Verification, width: usize, history: &[u64]) -> usize {
     let recommender = recommender(form);
-    let catalog = recommender.catalog();
-    let k = width;
+    let view = recommender.view().unwrap();
+    let (catalog, k) = (view.view(), width);
     let open = |codes: &[u32]| {
-        (0..catalog.num_items())
-            .any(|rank| !history.contains(&rank) && catalog.codes(rank).starts_with(codes))
+        catalog
+            .numbers()
+            .any(|number| !history.contains(&number) && catalog.codes(number).starts_with(codes))
     };
     let found = plain_search(&recommender, history, width, |codes| match verification {
         Verification::Masks => open(codes),
@@ -110,13 +115,13 @@ fn check(form: DraftForm, verification: Verification, width: usize, history: &[u
         Verification::None => true,
     });
     let want = items(catalog, &found, history, k);
-    let request = Request { history, k, include_seen: false, items: None };
+    let mode = Mode::Draft(verification);
     for threads in [1, 3] {
-        let options = WorkerOptions { beam_width: width, threads };
-        let mut worker = recommender.worker_in(Mode::Draft(verification), options).unwrap();
+        let mut worker = Worker::new(Arc::clone(&recommender), threads);
         // The second request must not see the first.
-        worker.recommend(&Request { history: &[1], ..request }, |_| {}).unwrap();
-        let got = worker.recommend(&request, |_| {}).unwrap();
+        worker.recommend(&Request { mode, ..request(&[1], k, width) }, &mut run_on).unwrap();
+        let asked = Request { mode, ..request(history, k, width) };
+        let got = worker.recommend(&asked, &mut run_on).unwrap();
         assert_eq!(got.items, want, "{form:?}, {verification:?}, width {width}");
         let generated: Vec<Vec<u32>> =
             worker.generated().map(|tokens| codes(recommender.format(), tokens)).collect();
@@ -150,14 +155,15 @@ fn masks_find_as_many_as_there_are_and_keys_fewer() {
 
 #[test]
 fn what_cannot_be_drafted_is_an_error() {
-    let options = WorkerOptions { beam_width: 3, threads: 1 };
-    let plain = Recommender::new(model(), Arc::new(shop::catalog(NUM_ITEMS)), format()).unwrap();
-    let error = plain.worker_in(Mode::Draft(Verification::Masks), options).unwrap_err();
+    let by = |verification| Request { mode: Mode::Draft(verification), ..request(&[], 3, 3) };
+    let new = || Recommender::new(model(), shop::catalog(NUM_ITEMS), format()).unwrap();
+    let plain = Arc::new(new());
+    let error = worker(&plain).recommend(&by(Verification::Masks), &mut run_on).unwrap_err();
     assert!(matches!(error, RecommendError::NoDraftHead), "{error}");
     let mut shape = format().draft_shape();
     shape.levels[1].1 -= 1;
     let head = DraftHead::random(DraftForm::default(), plain.model(), shape, 1).unwrap();
-    let error = plain.with_draft_head(head).unwrap_err();
+    let error = new().with_draft_head(head).unwrap_err();
     assert!(error.to_string().contains("(32, 29)"), "{error}");
     let item =
         |id: &str, codes: Vec<u32>| Item { id: id.into(), codes, attributes: Default::default() };
@@ -165,9 +171,11 @@ fn what_cannot_be_drafted_is_an_error() {
     let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
     let head =
         DraftHead::random(DraftForm::default(), &model(), format().draft_shape(), 1).unwrap();
-    let uneven = Recommender::new(model(), Arc::new(catalog), format()).unwrap();
-    let uneven = uneven.with_draft_head(head).unwrap();
-    let error = uneven.worker_in(Mode::Draft(Verification::Keys), options).unwrap_err();
+    let uneven = Recommender::new(model(), catalog, format()).unwrap();
+    let uneven = Arc::new(uneven.with_draft_head(head).unwrap());
+    let mut worker = worker(&uneven);
+    let error = worker.recommend(&by(Verification::Keys), &mut run_on).unwrap_err();
     assert!(error.to_string().contains("\"short\" has 2"), "{error}");
-    uneven.worker_in(Mode::Draft(Verification::Masks), options).unwrap();
+    let found = worker.recommend(&by(Verification::Masks), &mut run_on).unwrap();
+    assert_eq!(found.items.len(), 2);
 }

@@ -1,10 +1,14 @@
 //! A small model and catalogs of made-up items that it has tokens for.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_decode::run_on;
 use palmette_model::Model;
-use palmette_recommend::{LevelFormat, PromptFormat};
+use palmette_recommend::{
+    History, LevelFormat, PromptFormat, Recommendations, Recommended, Recommender, Request, Worker,
+};
 
 /// Codes of each level.
 pub(crate) const NUM_CODES: u32 = 30;
@@ -40,4 +44,30 @@ pub(crate) fn catalog(num_items: u32) -> Catalog {
     let codes_per_level = Some(vec![NUM_CODES; 3]);
     let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
     Catalog::build(items.into(), &options).expect("sound items")
+}
+
+/// `k` items after a history, from a beam of this width.
+pub(crate) fn request(history: &[u64], k: usize, beam_width: usize) -> Request<'_> {
+    Request { beam_width, ..Request::new(History::Numbers(history), k) }
+}
+
+/// A worker of one thread.
+pub(crate) fn worker(recommender: &Arc<Recommender>) -> Worker {
+    Worker::new(Arc::clone(recommender), 1)
+}
+
+/// The answer of a worker that has answered nothing before.
+pub(crate) fn recommend(recommender: &Arc<Recommender>, request: &Request<'_>) -> Recommendations {
+    worker(recommender).recommend(request, &mut run_on).expect("a sound request")
+}
+
+/// All of an answer but its view.
+pub(crate) fn parts(answer: &Recommendations) -> (Vec<Recommended>, usize, Vec<usize>, usize) {
+    (answer.items.clone(), answer.history_used, answer.unknown.clone(), answer.beam_width)
+}
+
+/// Ids and scores, the latter to the bit.
+pub(crate) fn named(answer: &Recommendations) -> Vec<(String, u32)> {
+    let items = answer.items.iter();
+    items.map(|item| (answer.id(item).to_owned(), item.score.to_bits())).collect()
 }

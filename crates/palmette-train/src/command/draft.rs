@@ -63,7 +63,8 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     args.run.check()?;
     let run_args = &args.run;
     let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
-    let histories = Histories::read(&run_args.histories)?.bind(&run_args.histories, &catalog)?;
+    let histories = Histories::read(&run_args.histories)?
+        .bind(&run_args.histories, &Arc::clone(&catalog).into())?;
     let format = PromptFormat::read(&args.model)?;
     // Finds out whether model and catalog fit together.
     Recommender::new(Model::load(&args.model)?, Arc::clone(&catalog), format.clone())

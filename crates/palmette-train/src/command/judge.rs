@@ -67,6 +67,7 @@ impl<'a> Judge<'a> {
         if let Some(head) = head {
             recommender = recommender.with_draft_head(head)?;
         }
+        let (view, recommender) = (recommender.view()?, Arc::new(recommender));
         let options = EvalOptions {
             mode: self.mode,
             beam_width: self.beam_width,
@@ -75,7 +76,7 @@ impl<'a> Judge<'a> {
             unconstrained: false,
             threads: self.threads,
         };
-        let metrics = evaluate(&recommender, &self.questions, &options, |_| {})?.metrics;
+        let metrics = evaluate(&recommender, &view, &self.questions, &options, |_| {})?.metrics;
         let at = metrics.at(VALIDATION_K);
         let (hit_rate_at_10, ndcg_at_10) = (at.hit_rate, at.ndcg);
         Ok(Some(Validation { epoch, users: metrics.questions(), hit_rate_at_10, ndcg_at_10 }))

@@ -64,7 +64,8 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
     args.check()?;
     let TrainArgs { run: run_args, dtype, patience, .. } = args;
     let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
-    let histories = Histories::read(&run_args.histories)?.bind(&run_args.histories, &catalog)?;
+    let histories = Histories::read(&run_args.histories)?
+        .bind(&run_args.histories, &Arc::clone(&catalog).into())?;
     let cold = data::cold_start(run_args, &catalog, &histories)?;
     let hold_out = run_args.hold_out();
     let training = data::training_histories(&catalog, &histories, hold_out, cold.as_ref());

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_decode::run_on;
 use palmette_model::Model;
-use palmette_recommend::{PromptFormat, Recommender, Request, WorkerOptions};
+use palmette_recommend::{History, PromptFormat, Recommender, Request, Worker};
 use palmette_train::{Params, Trainer, VecDataset};
 use serde_json::{Map, Value, json};
 
@@ -179,19 +180,17 @@ fn a_trained_model_recommends_the_obvious_item() {
     assert_eq!(shop.names("new/model"), names);
 
     let recommender = shop.recommender("new/model");
-    let options = WorkerOptions { beam_width: NUM_ITEMS, threads: 1 };
-    let mut worker = recommender.worker(options).unwrap();
+    let mut worker = Worker::new(Arc::new(recommender), 1);
     for first in 0..NUM_ITEMS {
-        let rank = |at| {
-            let id = format!("item-{}", (first + at) % NUM_ITEMS);
-            recommender.catalog().rank_of(&id).unwrap()
-        };
-        let history: Vec<u64> = (0..7).map(rank).collect();
-        let request = Request { history: &history, k: 1, include_seen: false, items: None };
-        let best = worker.recommend(&request, |_| {}).unwrap().items[0];
+        let id = |at| format!("item-{}", (first + at) % NUM_ITEMS);
+        let ids: Vec<String> = (0..7).map(id).collect();
+        let history: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let request = Request { beam_width: NUM_ITEMS, ..Request::new(History::Ids(&history), 1) };
+        let answer = worker.recommend(&request, &mut run_on).unwrap();
+        assert!(answer.unknown.is_empty());
         assert_eq!(
-            best.rank,
-            rank(7),
+            answer.id(&answer.items[0]),
+            id(7),
             "after item {first} and the six that follow; {}",
             text(&output.stderr)
         );

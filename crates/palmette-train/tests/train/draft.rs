@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_decode::run_on;
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
-use palmette_recommend::{Mode, PromptFormat, Recommender, Request, Verification, WorkerOptions};
+use palmette_recommend::{History, Mode, PromptFormat, Recommender, Request, Verification, Worker};
 use serde_json::{Map, Value, json};
 
 const NUM_ITEMS: usize = 20;
@@ -116,16 +117,18 @@ impl Shop {
     /// The share of walks whose next item is the first that is drafted.
     fn hits(&self, out: &str, verification: Verification) -> f64 {
         let catalog = Arc::new(Catalog::open(&self.path("shop.palm")).unwrap());
-        let recommender = load(&self.path(out), catalog);
-        let catalog = recommender.catalog();
+        let recommender = load(&self.path(out), Arc::clone(&catalog));
         let rank = |item: usize| catalog.rank_of(&format!("item-{}", item % NUM_ITEMS)).unwrap();
-        let options = WorkerOptions { beam_width: 4, threads: 1 };
-        let mut worker = recommender.worker_in(Mode::Draft(verification), options).unwrap();
+        let mut worker = Worker::new(Arc::new(recommender), 1);
         let mut is_hit = |first: usize| {
             let history: Vec<u64> = (first..first + 4).map(rank).collect();
-            let request = Request { history: &history, k: 1, include_seen: false, items: None };
-            let answer = worker.recommend(&request, |_| {}).unwrap();
-            answer.items.first().is_some_and(|item| item.rank == rank(first + 4))
+            let request = Request {
+                beam_width: 4,
+                mode: Mode::Draft(verification),
+                ..Request::new(History::Numbers(&history), 1)
+            };
+            let answer = worker.recommend(&request, &mut run_on).unwrap();
+            answer.items.first().is_some_and(|item| item.number == rank(first + 4))
         };
         (0..NUM_ITEMS).filter(|&first| is_hit(first)).count() as f64 / NUM_ITEMS as f64
     }

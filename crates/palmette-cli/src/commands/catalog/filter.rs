@@ -22,7 +22,7 @@ text or seconds since 1970.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct FilterArgs {
-    /// Catalog, made by `palmette catalog build`, or directory of a live one
+    /// Catalog, made by `palmette catalog build`, or directory of a live one, whose segments are put together first
     catalog: PathBuf,
     /// The filter as JSON in quotes, or @FILE for a file that holds it
     #[arg(value_name = "FILTER")]

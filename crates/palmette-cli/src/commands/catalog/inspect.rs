@@ -1,6 +1,7 @@
 //! `palmette catalog inspect`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::stats::stats_text;
 use crate::commands::items::{codes_text, item_json, name_text, shortened};
-use crate::commands::loading::{open_catalog, rank};
+use crate::commands::loading::{number, open_catalog};
 use crate::output::{grouped, print, print_json, table, visible};
 
 /// Most items listed for a prefix or a semantic ID.
@@ -28,7 +29,7 @@ The table has a line for each level, the place of a code in a semantic ID:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct InspectArgs {
-    /// Catalog, made by `palmette catalog build`, or directory of a live one
+    /// Catalog, made by `palmette catalog build`, or directory of a live one, whose segments are put together first
     catalog: PathBuf,
     /// Show this item
     #[arg(long, value_name = "ID", conflicts_with = "prefix")]
@@ -52,7 +53,7 @@ pub(super) fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
 }
 
 fn inspect_item(catalog: &Catalog, id: &str, as_json: bool) -> anyhow::Result<()> {
-    let rank = rank(catalog, id)?;
+    let rank = number(&Arc::new(catalog.clone()).into(), id)?;
     let codes = catalog.codes(rank);
     let sharing: Vec<u64> = catalog.find(&codes).filter(|&other| other != rank).collect();
     let attributes = catalog.attributes(rank);

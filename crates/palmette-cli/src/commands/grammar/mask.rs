@@ -74,12 +74,12 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
 
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
     let began = Instant::now();
-    constraint.try_fill_mask(&state, &mut scratch, &mut row)?;
+    constraint.fill_mask(&state, &mut scratch, &mut row)?;
     let mask_us = began.elapsed().as_secs_f64() * 1e6;
     let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
     let [in_progress, next] = terminals(&constraint, &state)?;
     let report = Report {
-        accepting: constraint.is_accepting(&state),
+        accepting: constraint.is_accepting(&state, &mut scratch)?,
         allowed: mask::count(&row),
         num_tokens: constraint.num_tokens(),
         in_progress,

@@ -138,12 +138,12 @@ fn store(
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
     for text in texts.iter().map(Vec::as_slice).chain([&[][..]]) {
         let mut state = constraint.start();
-        constraint.try_fill_mask(&state, &mut scratch, &mut row)?;
+        constraint.fill_mask(&state, &mut scratch, &mut row)?;
         for byte in text {
             if constraint.commit_bytes(&mut state, &[*byte], &mut scratch).is_err() {
                 break;
             }
-            constraint.try_fill_mask(&state, &mut scratch, &mut row)?;
+            constraint.fill_mask(&state, &mut scratch, &mut row)?;
         }
     }
     let found = store.statistics();
