@@ -20,7 +20,7 @@ DISTRIBUTIONS=${DISTRIBUTIONS-"power clustered"}                      # the tabl
 SAMPLES=${SAMPLES:-200}
 PEER_SAMPLES=${PEER_SAMPLES:-20}
 
-cargo build --release --locked -p palmette
+cargo build --release --locked -p palmette-cli
 palmette=${CARGO_TARGET_DIR:-target}/release/palmette
 mkdir -p "$out"
 
