@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a draft head costs in quality and saves in time, next to beam search with the same model: the tables of
-# benches/results/2026-11-21-draft/README.md. Give the data set's directory (of CollisionGenRec) and name, and a directory
+# docs/benchmarks.md, "Draft heads". Give the data set's directory (of CollisionGenRec) and name, and a directory
 # for what is made; what is there already is kept, so an interrupted run goes on.
 #
 #   benches/draft.sh ~/data/Scientific Scientific work/scientific

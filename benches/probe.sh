@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a narrow search saves that goes before a wide one: the table of benches/results/2026-11-22-probe/README.md. Give a
+# What a narrow search saves that goes before a wide one: the table of docs/benchmarks.md, "Probe". Give a
 # trained model's directory, its catalog and its histories, and a directory for the evaluations.
 #
 #   benches/probe.sh scientific scientific.palm Scientific.inter.json work

@@ -17,7 +17,7 @@ pub enum WeightFormat {
     F32,
     /// The layers' matrices in integers of 8 bits with a scale for each column, and what is multiplied with them rounded
     /// to 8 bits, with a scale for each row, as it comes; embeddings, head, norms and attention as in f32. A quarter of
-    /// the layers' memory; with AVX-512 VNNI a request takes half the time (benches/results/2026-11-21-recommend). Scores
+    /// the layers' memory; with AVX-512 VNNI a request takes half the time (docs/benchmarks.md). Scores
     /// change a little, and with them now and then the order of two items (docs/quality.md).
     Int8,
 }

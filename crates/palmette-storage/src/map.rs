@@ -14,8 +14,8 @@ pub(crate) fn map(file: &File) -> io::Result<Bytes> {
     // everything written here is written to a new file and renamed, never changed in place. A foreign
     // program that cuts the file short ends this process with a bus error; one that writes into it
     // changes numbers, which readers take as they would those of a damaged file.
-    // PERF: opening the 587 MB of a catalog of 20 million items by map takes 0.013 ms; see `production`
-    // in benches/results/2026-11-21-catalog.
+    // PERF: opening the 587 MB of a catalog of 20 million items by map takes 0.013 ms
+    // (`cargo bench -p palmette-catalog --bench production`, docs/benchmarks.md).
     let map = unsafe { Mmap::map(file) }?;
     Ok(Bytes::from_owner(map))
 }
