@@ -20,8 +20,8 @@ DISTRIBUTIONS=${DISTRIBUTIONS-"power clustered"}                      # the tabl
 SAMPLES=${SAMPLES:-200}
 PEER_SAMPLES=${PEER_SAMPLES:-20}
 
-cargo build --release --locked -p palmette-cli
-palmette=${CARGO_TARGET_DIR:-target}/release/palmette
+cargo build --locked -p palmette-cli --features bench --profile dist
+palmette=${CARGO_TARGET_DIR:-target}/dist/palmette
 mkdir -p "$out"
 
 run() { # name, then arguments

@@ -1,4 +1,4 @@
-//! `palmette grammar` and `palmette bench grammar` as a user types them.
+//! `palmette grammar` as a user types it.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::command::{check_refused, palmette, run, run_json, write};
 
-const SCHEMA: &str = r#"{
+pub(crate) const SCHEMA: &str = r#"{
   "type": "object",
   "properties": {"size": {"enum": ["S", "M"]}, "count": {"type": "integer", "minimum": 1, "maximum": 20}},
   "required": ["size", "count"],
   "additionalProperties": false
 }"#;
 
-const LARK: &str = "start: NAME \"=\" sum\nsum: NUMBER (\"+\" NUMBER)*\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore \" \"\n";
+pub(crate) const LARK: &str = "start: NAME \"=\" sum\nsum: NUMBER (\"+\" NUMBER)*\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore \" \"\n";
 
 const GBNF: &str = "root ::= \"(\" root \")\" | [0-9]+\n";
 
@@ -26,7 +26,7 @@ fn vocabulary(dir: &Path) -> String {
 }
 
 /// The ids of these characters and pieces in [`vocabulary`].
-fn tokens(pieces: &[&str]) -> Vec<usize> {
+pub(crate) fn tokens(pieces: &[&str]) -> Vec<usize> {
     let longer = ["\": ", "{\"", "size", "count", "\", \"", "12", "<|endoftext|>"];
     let id = |piece: &&str| match longer.iter().position(|known| known == piece) {
         Some(place) => 95 + place,
@@ -36,18 +36,18 @@ fn tokens(pieces: &[&str]) -> Vec<usize> {
 }
 
 /// Files of a test, in a folder that goes away with it.
-struct Files(tempfile::TempDir);
+pub(crate) struct Files(pub(crate) tempfile::TempDir);
 
 impl Files {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn write(&self, name: &str, text: &str) -> String {
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
         write(self.0.path(), name, text)
     }
 
-    fn vocabulary(&self) -> String {
+    pub(crate) fn vocabulary(&self) -> String {
         vocabulary(self.0.path())
     }
 }
@@ -212,50 +212,6 @@ fn stats_count_what_texts_take() {
         assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
     }
 }
-
-/// Two cases: a schema with a text that is valid, one that is not and one that is said to be valid wrongly, and a
-/// grammar that cannot be read.
-fn cases(files: &Files) -> String {
-    let texts = [
-        (true, tokens(&["{\"", "size", "\": ", "\"", "S", "\", \"", "count", "\": ", "12", "}"])),
-        (false, tokens(&["{\"", "size", "\": ", "1", "2"])),
-        (true, tokens(&["{\"", "count", "\": ", "\""])),
-    ];
-    let texts: Vec<_> =
-        texts.iter().map(|(valid, tokens)| json!({"valid": valid, "tokens": tokens})).collect();
-    let good = json!({"name": "order", "kind": "json_schema", "grammar": SCHEMA, "texts": texts});
-    let bad = json!({"name": "broken", "kind": "gbnf", "grammar": "root ::= (", "texts": []});
-    files.write("cases.jsonl", &format!("{good}\n{bad}\n"))
-}
-
-#[test]
-fn bench_counts_right_and_wrong() {
-    let files = Files::new();
-    let (cases, vocab) = (cases(&files), files.vocabulary());
-    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab];
-    let report = run_json(&[&args[..], &["--walks", "2"]].concat());
-    assert_eq!([&report["schemas"], &report["compiled"]], [2, 1], "{report}");
-    assert_eq!([&report["valid"], &report["valid_rejected"]], [2, 1], "{report}");
-    assert_eq!([&report["invalid"], &report["invalid_accepted"]], [1, 0], "{report}");
-    assert_eq!(report["walks"], 2);
-    let shown = run(&args);
-    for words in
-        ["1 of 2 grammars compiled", "1 of 2 valid texts rejected", "mask us", "not compiled"]
-    {
-        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
-    }
-    let first = run_json(&[&args[..], &["--limit", "1"]].concat());
-    assert_eq!([&first["schemas"], &first["compiled"]], [1, 1]);
-    let ahead = run_json(&[&args[..], &["--ahead", "10000"]].concat());
-    assert!(ahead["ahead_ms"]["max"].as_f64() > Some(0.0), "{ahead}");
-    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
-    {
-        assert_eq!(ahead[counted], report[counted], "{counted}");
-    }
-    check_refused(&[&args[..], &["--skip", "2"]].concat(), &["no cases"]);
-    check_refused(&[&args[..], &["--walks", "0"]].concat(), &["--walks"]);
-}
-
 #[test]
 fn a_compiled_grammar_is_asked_like_its_source() {
     let files = Files::new();
@@ -293,108 +249,4 @@ fn a_compiled_grammar_is_asked_like_its_source() {
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&compiled, bytes).unwrap();
     check_refused(&["grammar", "mask", &compiled, "--vocab", &vocab], &["order.pmg", "damaged"]);
-}
-
-#[test]
-fn bench_prints_a_line_a_case() {
-    let files = Files::new();
-    let (cases, vocab) = (cases(&files), files.vocabulary());
-    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--lines"];
-    let lines: Vec<Value> =
-        run(&args).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 2);
-    assert_eq!([&lines[0]["name"], &lines[1]["name"]], ["order", "broken"]);
-    assert_eq!([&lines[0]["compiled"], &lines[1]["compiled"]], [true, false]);
-    let accepted = |text: &Value| text["accepted"].as_bool().unwrap();
-    let texts = lines[0]["texts"].as_array().unwrap();
-    assert_eq!(texts.iter().map(accepted).collect::<Vec<_>>(), [true, false, false]);
-    assert!(lines[1]["error"].as_str().unwrap().contains("line 1"), "{}", lines[1]);
-}
-
-#[test]
-fn bench_runs_other_engines_over_the_same_cases() {
-    let files = Files::new();
-    let (cases, vocab) = (cases(&files), files.vocabulary());
-    let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--walks", "1"];
-    let program = env!("CARGO_BIN_EXE_palmette");
-    let store = format!("store='{program}' bench grammar --vocab '{vocab}' --engine store --lines");
-    let lines = files.0.path().display().to_string();
-    let peers = ["--peer", &store, "--peer", "fails=false", "--keep-lines", &lines];
-    let report = run_json(&[&args[..], &peers].concat());
-    let [same, fails] = report["peers"].as_array().unwrap().as_slice() else { panic!("{report}") };
-    assert_eq!([&same["engine"], &fails["engine"]], ["store", "fails"]);
-    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
-    {
-        assert_eq!(same[counted], report[counted], "{counted}");
-    }
-    assert_eq!([&fails["schemas"], &fails["compiled"]], [2, 0]);
-    let reason = fails["unsupported_reasons"][0]["reason"].as_str().unwrap();
-    assert!(reason.starts_with("fails ended"), "{reason}");
-    for engine in ["palmette", "store", "fails"] {
-        let kept = files.0.path().join(format!("{engine}.jsonl"));
-        assert_eq!(std::fs::read_to_string(kept).unwrap().lines().count(), 2, "{engine}");
-    }
-    let shown = run(&[&args[..], &peers].concat());
-    for words in ["compile ms p50", "store", "1 of 2"] {
-        assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
-    }
-
-    let as_store = run_json(&[&args[..], &peers, &["--ahead-as", "store"]].concat());
-    for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
-    {
-        assert_eq!(as_store[counted], report[counted], "{counted}");
-    }
-    assert!(as_store["ahead_ms"]["max"].is_number(), "{as_store}");
-
-    let refused = |more: &[&str], words: &[&str]| check_refused(&[&args[..], more].concat(), words);
-    refused(&["--peer", "x=false", "--ahead-as", "y"], &["--ahead-as y", "[\"x\"]"]);
-    refused(&["--peer", "x=false", "--ahead-as", "x", "--pace", "1"], &["--ahead-as", "--pace"]);
-    refused(&["--peer", "x=no such program"], &["--peer x", "no"]);
-    refused(&["--peer", "x=echo nonsense"], &["--peer x", "nonsense"]);
-    refused(&["--peer", "false"], &["NAME=COMMAND"]);
-    refused(&["--peer", "x='"], &["quotation mark"]);
-    refused(&["--peer", "x="], &["no command"]);
-    refused(&["--peer", "a/b=false"], &["`a/b`"]);
-    refused(&["--peer", "palmette=false"], &["two engines are called palmette"]);
-    refused(&["--peer", "x=false", "--peer-seconds", "0"], &["--peer-seconds is 0"]);
-    refused(&["--peers", &lines], &["o200k_base", "--vocab"]);
-    check_refused(
-        &["bench", "grammar", "--cases", &cases, "--peers", &lines],
-        &["none of the programs"],
-    );
-}
-
-#[test]
-fn bench_cuts_instances_into_tokens() {
-    let files = Files::new();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let tests = json!([
-        {"valid": true, "data": {"size": "M", "count": 3}},
-        {"valid": false, "data": {"size": "M", "count": 21}},
-    ]);
-    let line = json!({"name": "order", "schema": schema, "tests": tests}).to_string();
-    let schemas = files.write("schemas.jsonl", &line);
-    let vocab = files.vocabulary();
-    let args = ["bench", "grammar", "--schemas", &schemas, "--vocab", &vocab];
-    let report = run_json(&[&args[..], &["--walks", "1"]].concat());
-    assert_eq!([&report["valid"], &report["valid_rejected"]], [1, 0], "{report}");
-    assert_eq!([&report["invalid"], &report["invalid_accepted"]], [1, 0], "{report}");
-
-    let broken = files.write("broken.jsonl", &format!("{line}\n{{\"name\": 1}}\n"));
-    let args = ["bench", "grammar", "--schemas", &broken, "--vocab", &vocab];
-    check_refused(&args, &["broken.jsonl", "line 2"]);
-}
-
-#[test]
-fn bench_follows_the_texts_of_a_grammar() {
-    let files = Files::new();
-    let (grammar, vocab) = (files.write("sum.lark", LARK), files.vocabulary());
-    let (good, bad) = (files.write("good", "x = 1 + 12"), files.write("bad", "x = y"));
-    let args = ["bench", "grammar", "--vocab", &vocab, "--grammar", &grammar, "--text", &good];
-    let report = run_json(&[&args[..], &["--text", &bad]].concat());
-    assert_eq!([&report["schemas"], &report["compiled"]], [1, 1], "{report}");
-    assert_eq!([&report["valid"], &report["valid_rejected"]], [2, 1], "{report}");
-    check_refused(&args[..6], &["--text"]);
-    let missing = ["bench", "grammar", "--grammar", &grammar, "--text", "no such text"];
-    check_refused(&[&missing[..], &["--vocab", &vocab]].concat(), &["no such text"]);
 }

@@ -1,11 +1,20 @@
-//! The commands as a user types them.
+//! The commands as a user types them; those that need a feature where the build has it.
 
+#[cfg(feature = "bench")]
 mod bench;
+#[cfg(feature = "bench")]
+mod bench_grammar;
+#[cfg(feature = "bench")]
 mod bench_recommend;
+#[cfg(feature = "tables")]
 mod catalog_build;
 mod catalog_plan;
+#[cfg(feature = "demo")]
 mod cli;
 mod command;
+#[cfg(feature = "demo")]
 mod filters;
 mod grammar;
+mod left_out;
+#[cfg(feature = "demo")]
 mod shop;
