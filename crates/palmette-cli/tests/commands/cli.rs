@@ -92,7 +92,14 @@ fn a_live_directory_is_read_where_a_catalog_file_is() {
         run_json(&[command, &rest].concat())
     };
     run(&["catalog", "live", "init", &live, "--from", &shop.path("shop.palm")]);
-    let before = of_catalog(&live, &["recommend"]);
+    // Alike but for the generation, which a file has none of.
+    let of_live = |generation: u64| {
+        let mut document = of_catalog(&live, &["recommend"]);
+        let fields = document.as_object_mut().expect("an object");
+        assert_eq!(fields.shift_remove("generation"), Some(json!(generation)));
+        document
+    };
+    let before = of_live(0);
     assert_eq!(before, of_catalog(&shop.path("shop.palm"), &["recommend"]));
 
     let first = before["items"][0].clone();
@@ -103,8 +110,23 @@ fn a_live_directory_is_read_where_a_catalog_file_is() {
     std::fs::write(&updates, changes.map(|change| format!("{change}\n")).concat()).unwrap();
     run(&["catalog", "live", "apply", &live, &updates]);
     run(&["catalog", "live", "export", &live, "--out", &exported]);
-    let after = of_catalog(&live, &["recommend"]);
+    let after = of_live(1);
     assert_eq!(after, of_catalog(&exported, &["recommend"]));
+    let (model, histories) = (shop.path("model"), path("histories.json"));
+    std::fs::write(
+        &histories,
+        r#"{"a": ["P0001", "new", "P0060"], "b": ["P0074", "P0086", "P0090", "P0076"]}"#,
+    )
+    .unwrap();
+    let judged = |catalog: &str| {
+        let rest =
+            ["--model", &model, "--catalog", catalog, "--histories", &histories, "--threads", "1"];
+        let mut document = run_json(&[&["eval"], &rest[..]].concat());
+        let fields = document.as_object_mut().expect("an object");
+        fields.retain(|name, _| !name.contains("second") && name != "generation");
+        document
+    };
+    assert_eq!(judged(&live), judged(&exported), "of a file and of two segments");
     assert_eq!(after["items"][0]["id"], "new", "it has the deleted one's semantic ID");
     for command in [&["catalog", "inspect"][..], &["catalog", "inspect", "--item", "new"]] {
         let of = |catalog: &str| run_json(&[command, &[catalog]].concat());
