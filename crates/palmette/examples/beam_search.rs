@@ -1,6 +1,7 @@
 //! Beam search with logits of your own, over a catalog and over a grammar alike.
 //!
 //! `cargo run --release -p palmette --example beam_search`
+#![allow(clippy::print_stdout)] // It shows what it does.
 
 use std::error::Error;
 use std::num::NonZeroUsize;

@@ -1,6 +1,7 @@
 //! Text from a model of your own under a grammar: sampling, streaming, stop strings, forced tokens.
 //!
 //! `cargo run --release -p palmette --example generate_text`
+#![allow(clippy::print_stdout)] // It shows what it does.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,6 +1,7 @@
 //! The mask loop of structured output: mask, sample, commit; and going back.
 //!
 //! `cargo run --release -p palmette --example json_mask_loop`
+#![allow(clippy::print_stdout)] // It shows what it does.
 
 use std::error::Error;
 

@@ -1,6 +1,7 @@
 //! A catalog from items to updates: build, save, filter, recommend, and change while requests are answered.
 //!
 //! `cargo run --release -p palmette --example live_catalog`
+#![allow(clippy::print_stdout)] // It shows what it does.
 
 use std::error::Error;
 
