@@ -110,6 +110,7 @@ fn check_reports_what_is_remarkable() {
 }
 
 #[test]
+#[cfg(feature = "encodings")]
 fn grammars_that_cannot_be_read_are_errors_with_a_place() {
     let files = Files::new();
     let cases = [
