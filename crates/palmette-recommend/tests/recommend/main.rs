@@ -2,4 +2,5 @@
 
 mod brute_force;
 mod draft;
+mod live;
 mod shop;
