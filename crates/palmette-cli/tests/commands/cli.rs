@@ -1,5 +1,6 @@
 //! The commands as a user types them, good input and bad.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Output;
 
@@ -92,14 +93,8 @@ fn a_live_directory_is_read_where_a_catalog_file_is() {
         run_json(&[command, &rest].concat())
     };
     run(&["catalog", "live", "init", &live, "--from", &shop.path("shop.palm")]);
-    // Alike but for the generation, which a file has none of.
-    let of_live = |generation: u64| {
-        let mut document = of_catalog(&live, &["recommend"]);
-        let fields = document.as_object_mut().expect("an object");
-        assert_eq!(fields.shift_remove("generation"), Some(json!(generation)));
-        document
-    };
-    let before = of_live(0);
+    let mut before = of_catalog(&live, &["recommend"]);
+    assert_eq!(take(&mut before, "generation"), 0);
     assert_eq!(before, of_catalog(&shop.path("shop.palm"), &["recommend"]));
 
     let first = before["items"][0].clone();
@@ -110,23 +105,9 @@ fn a_live_directory_is_read_where_a_catalog_file_is() {
     std::fs::write(&updates, changes.map(|change| format!("{change}\n")).concat()).unwrap();
     run(&["catalog", "live", "apply", &live, &updates]);
     run(&["catalog", "live", "export", &live, "--out", &exported]);
-    let after = of_live(1);
+    let mut after = of_catalog(&live, &["recommend"]);
+    assert_eq!(take(&mut after, "generation"), 1);
     assert_eq!(after, of_catalog(&exported, &["recommend"]));
-    let (model, histories) = (shop.path("model"), path("histories.json"));
-    std::fs::write(
-        &histories,
-        r#"{"a": ["P0001", "new", "P0060"], "b": ["P0074", "P0086", "P0090", "P0076"]}"#,
-    )
-    .unwrap();
-    let judged = |catalog: &str| {
-        let rest =
-            ["--model", &model, "--catalog", catalog, "--histories", &histories, "--threads", "1"];
-        let mut document = run_json(&[&["eval"], &rest[..]].concat());
-        let fields = document.as_object_mut().expect("an object");
-        fields.retain(|name, _| !name.contains("second") && name != "generation");
-        document
-    };
-    assert_eq!(judged(&live), judged(&exported), "of a file and of two segments");
     assert_eq!(after["items"][0]["id"], "new", "it has the deleted one's semantic ID");
     for command in [&["catalog", "inspect"][..], &["catalog", "inspect", "--item", "new"]] {
         let of = |catalog: &str| run_json(&[command, &[catalog]].concat());
@@ -135,6 +116,97 @@ fn a_live_directory_is_read_where_a_catalog_file_is() {
     check_refused(
         &["catalog", "inspect", dir.path().to_str().unwrap()],
         &["no live catalog", dir.path().to_str().unwrap()],
+    );
+}
+
+/// Takes one value out of a document.
+#[track_caller]
+fn take(document: &mut Value, name: &str) -> Value {
+    document.as_object_mut().and_then(|all| all.remove(name)).expect("the document has it")
+}
+
+/// The answers and measures of a live directory of several segments are those of the file that it is exported to.
+#[test]
+fn several_segments_answer_as_one_file() {
+    let shop = Shop::get();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (live, exported, updates) = (path("live"), path("exported.palm"), path("updates.jsonl"));
+    run(&["catalog", "live", "init", &live, "--from", &shop.path("shop.palm")]);
+
+    // Items that no history has go, and others come: floors, too, then see the same items in the same order.
+    let read = |name: &str| std::fs::read_to_string(shop.path(name)).unwrap();
+    let histories: Value = serde_json::from_str(&read("histories.json")).unwrap();
+    let bought = histories.as_object().unwrap().values().flat_map(|ids| ids.as_array().unwrap());
+    let bought = bought.map(|id| id.as_str().unwrap());
+    let bought: HashSet<&str> = bought.chain(["P0001", "P0060"]).collect();
+    let items = read("items.jsonl");
+    let items: Vec<Value> = items.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let unbought: Vec<&Value> =
+        items.iter().filter(|item| !bought.contains(item["item_id"].as_str().unwrap())).collect();
+    assert!(unbought.len() > 20, "{} items were never bought", unbought.len());
+    for (number, gone) in unbought.chunks(10).take(2).enumerate() {
+        let deletes = gone.iter().map(|item| json!({"delete": item["item_id"]}));
+        let inserts = gone.iter().step_by(2).map(|item| {
+            let mut item = (*item).clone();
+            item["item_id"] = format!("new-{number}-{}", item["item_id"].as_str().unwrap()).into();
+            item["title"] = "A new one".into();
+            item
+        });
+        let lines = deletes.chain(inserts).map(|update| format!("{update}\n"));
+        std::fs::write(&updates, lines.collect::<String>()).unwrap();
+        run(&["catalog", "live", "apply", &live, &updates]);
+    }
+    run(&["catalog", "live", "export", &live, "--out", &exported]);
+
+    let model = shop.path("model");
+    let ask = |command: &str, catalog: &str, rest: &[&str]| {
+        let args = [&[command, "--model", &model, "--catalog", catalog], rest].concat();
+        let output = palmette(&args);
+        let says = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && says.is_empty(), "{args:?}: {says}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let titled = r#"{"must": {"match": {"title": "A new one"}}}"#;
+    let in_stock = r#"{"must": {"range": {"stock": {"gt": 0}}}}"#;
+    for rest in [
+        &["--history", "P0001,P0060"][..],
+        &["--history", "", "-k", "500", "--filter", in_stock],
+        &["--history", "P0001", "--filter", titled],
+        &["--history", "P0001,P0060", "--include-seen", "--widths", "16,64,32,32"],
+    ] {
+        assert_eq!(ask("recommend", &live, rest), ask("recommend", &exported, rest), "{rest:?}");
+        let as_json = [rest, &["--json"]].concat();
+        let document = |catalog: &str| -> Value {
+            serde_json::from_str(&ask("recommend", catalog, &as_json)).unwrap()
+        };
+        let mut of_live = document(&live);
+        assert_eq!(take(&mut of_live, "generation"), 2);
+        assert_eq!(of_live, document(&exported), "{rest:?}");
+    }
+    let found = ask("recommend", &live, &["--history", "P0001", "--filter", titled]);
+    assert!(found.contains("new-0-") && found.contains("A new one"), "{found}");
+
+    let histories = shop.path("histories.json");
+    for rest in [
+        &["--users", "40"][..],
+        &["--users", "20", "--cold-start", "0.05", "-k", "1,5"],
+        &["--users", "10", "--weights", "int8", "--overlap"],
+    ] {
+        let rest = [&["--json", "--histories", &histories], rest].concat();
+        let measured = |catalog: &str| {
+            let mut document: Value = serde_json::from_str(&ask("eval", catalog, &rest)).unwrap();
+            assert!(take(&mut document, "seconds").as_f64() > Some(0.0));
+            document
+        };
+        assert_eq!(measured(&live), measured(&exported), "{rest:?}");
+    }
+
+    // What is gone is no item any more, and the message is that of a file.
+    let gone = unbought[0]["item_id"].as_str().unwrap();
+    check_refused(
+        &["recommend", "--model", &model, "--catalog", &live, "--history", gone],
+        &[&format!("{gone:?} is not in the catalog of"), "its ids look like"],
     );
 }
 

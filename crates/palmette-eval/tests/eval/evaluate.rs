@@ -13,12 +13,12 @@ use palmette_recommend::{
 
 const NUM_CODES: u32 = 30;
 
-fn model() -> Model {
+pub(crate) fn model() -> Model {
     let fixture = "../palmette-model/tests/fixtures/tied_f32";
     Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).unwrap()
 }
 
-fn format() -> PromptFormat {
+pub(crate) fn format() -> PromptFormat {
     let level = |l: u32| LevelFormat {
         prefix: "x".into(),
         first_token: 2 + l * NUM_CODES,
@@ -59,11 +59,11 @@ fn request(history: &[u64], k: usize, beam_width: usize) -> Request<'_> {
     Request { beam_width, ..Request::new(History::Numbers(history), k) }
 }
 
-fn uniform_ids() -> Vec<Vec<u32>> {
+pub(crate) fn uniform_ids() -> Vec<Vec<u32>> {
     (0..60).map(|n| vec![n % 7, n * 13 % NUM_CODES, n * 29 % NUM_CODES]).collect()
 }
 
-fn options() -> EvalOptions {
+pub(crate) fn options() -> EvalOptions {
     EvalOptions {
         mode: Mode::Beam,
         beam_width: 6,

@@ -2,3 +2,4 @@
 
 mod cold_start;
 mod evaluate;
+mod live;
