@@ -343,10 +343,7 @@ impl Constraint for PrefixTrie {
     }
 
     fn rollback(&self, state: &mut Prefix, num_tokens: usize) -> Result<(), RollbackError> {
-        let committed = state.len;
-        state.len = committed
-            .checked_sub(num_tokens)
-            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        state.len = RollbackError::remaining(state.len, num_tokens)?;
         state.codes[state.len..].fill(0);
         Ok(())
     }

@@ -295,10 +295,7 @@ impl Constraint for CatalogConstraint {
     }
 
     fn rollback(&self, state: &mut CatalogState, num_tokens: usize) -> Result<(), RollbackError> {
-        let committed = state.level();
-        let level = committed
-            .checked_sub(num_tokens)
-            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        let level = RollbackError::remaining(state.level(), num_tokens)?;
         *state = self.catalog.index().prefix_of(state.ranks().start, level, |_| {});
         Ok(())
     }

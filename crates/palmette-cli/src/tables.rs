@@ -26,7 +26,7 @@ mod left_out {
     }
 
     impl TableFormat {
-        /// None that this build reads.
+        /// The formats that this build reads: none.
         pub(crate) const ALL: [Self; 0] = [];
 
         pub(crate) fn from_path(path: &Path) -> Option<Self> {

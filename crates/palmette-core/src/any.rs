@@ -70,7 +70,7 @@ pub trait AnyConstraint: Send + Sync {
 
 /// A position in an erased constraint: a box around the constraint's own state.
 ///
-/// It belongs to constraints of the kind it came from; another kind panics.
+/// Valid for constraints of the kind it came from; another kind panics.
 pub struct AnyState(Box<dyn StateObject>);
 
 /// Scratch for erased constraints of any kind: made for the first kind that it is lent to, and anew when that changes.

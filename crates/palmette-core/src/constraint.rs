@@ -210,7 +210,7 @@ pub enum CommitError<E = Infallible> {
 }
 
 impl<E> CommitError<E> {
-    /// The same with the constraint's own error mapped to another type.
+    /// Maps the constraint's own error to another type.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> CommitError<F> {
         match self {
             Self::NotAllowed { token, position } => CommitError::NotAllowed { token, position },
@@ -248,7 +248,7 @@ pub enum CommitAllError<E = Infallible> {
 }
 
 impl<E> CommitAllError<E> {
-    /// The same with the constraint's own error mapped to another type.
+    /// Maps the constraint's own error to another type.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> CommitAllError<F> {
         match self {
             Self::NotAllowed { place, token } => CommitAllError::NotAllowed { place, token },
@@ -267,4 +267,14 @@ pub struct RollbackError {
     pub asked: usize,
     /// How many there were.
     pub committed: usize,
+}
+
+impl RollbackError {
+    /// Commits that are left when `asked` of `committed` are taken back.
+    ///
+    /// # Errors
+    /// When fewer were committed.
+    pub fn remaining(committed: usize, asked: usize) -> Result<usize, Self> {
+        committed.checked_sub(asked).ok_or(Self { asked, committed })
+    }
 }

@@ -259,7 +259,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         Ok(())
     }
 
-    /// What a backend must give: no more than the width, of live rows, in descending order and above the floor.
+    /// Postcondition of a backend: no more extensions than the width, of live rows, in descending order and above the floor.
     fn check_extensions(&self, best: &[Extension]) -> Result<(), DecodeError> {
         let (rows, width) = (self.live.scores.len(), self.schedule.width_of(self.step));
         let reason = if best.len() > width {

@@ -21,7 +21,7 @@ pub enum Stage {
     TopK,
 }
 
-/// What a caller hears of a search while it runs: it is called when a stage ends, and ends the search by
+/// Callback of a running search: it is called when a stage ends, and ends the search by
 /// [`ControlFlow::Break`]. A flag, a deadline by the caller's own clock and timings all fit here.
 pub type Control<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
 

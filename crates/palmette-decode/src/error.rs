@@ -73,7 +73,7 @@ pub enum DecodeError {
     Sample {
         /// Tokens generated before.
         step: usize,
-        /// Why.
+        /// The fault of the row.
         error: SampleError,
     },
     /// The backend gave extensions that the step did not ask for.

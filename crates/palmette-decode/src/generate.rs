@@ -9,7 +9,7 @@ use crate::error::DecodeError;
 use crate::logits_source::LogitsSource;
 use crate::sampler::Sampler;
 
-/// Where a generation ends at the latest.
+/// Limits of a generation: a length and stop tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GenerateOptions {
     /// The most tokens that are generated.
@@ -32,7 +32,7 @@ impl GenerateOptions {
 pub struct NewToken {
     /// The token.
     pub token: TokenId,
-    /// Whether it was the only one allowed, so that no logits were asked for.
+    /// True for the only allowed token, for which no logits were asked.
     pub is_forced: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum Finish {
     Complete,
     /// A stop token was generated.
     StopToken(TokenId),
-    /// As many tokens as there may be. The sequence may go on.
+    /// The limit of tokens is reached. The sequence may go on.
     MaxTokens,
     /// The caller broke off.
     Stopped,
@@ -52,9 +52,9 @@ pub enum Finish {
 /// A generated sequence, in numbers; its tokens are [`Generator::tokens`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// Why it ended.
+    /// Reason of its end.
     pub finish: Finish,
-    /// Whether the sequence is in the constraint's set as it is.
+    /// Membership of the sequence in the constraint's set.
     pub is_accepting: bool,
     /// Tokens that were the only allowed ones.
     pub forced: usize,
@@ -72,7 +72,7 @@ pub struct Generator<C: Constraint + ?Sized> {
     mask: Vec<u32>,
     /// Context, then what was generated.
     tokens: Vec<TokenId>,
-    /// How many of `tokens` the source has not read.
+    /// Number of last `tokens` that the source has not read.
     unread: usize,
 }
 
@@ -139,13 +139,12 @@ impl<C: Constraint + ?Sized> Generator<C> {
                 true => only,
                 false => {
                     let read = self.tokens.len() - self.unread;
-                    let logits = match (passes, self.unread) {
-                        (0, 0) => source.prompt_logits()?,
-                        (0, _) => {
-                            source.prompt_logits()?;
-                            passes += 1;
-                            source.append(&self.tokens[read..])?
-                        }
+                    if passes == 0 && self.unread > 0 {
+                        source.prompt_logits()?;
+                        passes = 1;
+                    }
+                    let logits = match self.unread {
+                        0 => source.prompt_logits()?,
                         _ => source.append(&self.tokens[read..])?,
                     };
                     passes += 1;

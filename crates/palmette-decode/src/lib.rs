@@ -43,7 +43,7 @@ pub use exp::exp;
 pub use generate::{Finish, GenerateOptions, Generated, Generator, NewToken};
 pub use host::HostBackend;
 pub use log_softmax::log_sum_exp;
-pub use logits_source::LogitsSource;
+pub use logits_source::{LogitsSource, append_one_by_one};
 pub use sampler::{SampleError, Sampler, SamplerOptionError, SamplerOptions};
 pub use step::{Extension, Step, StepBackend};
 pub use top_k::TopK;

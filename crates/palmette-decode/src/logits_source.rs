@@ -38,12 +38,26 @@ pub trait LogitsSource {
     /// # Panics
     /// When there are no tokens.
     fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], Self::Error> {
-        let (&last, before) = tokens.split_last().expect("at least one token");
-        for &token in before {
-            self.next_logits(&[0], &[token])?;
-        }
-        self.next_logits(&[0], &[last])
+        append_one_by_one(self, tokens)
     }
+}
+
+/// [`append`](LogitsSource::append) by a pass for each token.
+///
+/// # Errors
+/// As [`next_logits`](LogitsSource::next_logits).
+///
+/// # Panics
+/// When there are no tokens.
+pub fn append_one_by_one<'s, L: LogitsSource + ?Sized>(
+    source: &'s mut L,
+    tokens: &[TokenId],
+) -> Result<&'s [f32], L::Error> {
+    let (&last, before) = tokens.split_last().expect("at least one token");
+    for &token in before {
+        source.next_logits(&[0], &[token])?;
+    }
+    source.next_logits(&[0], &[last])
 }
 
 impl<L: LogitsSource + ?Sized> LogitsSource for &mut L {

@@ -8,7 +8,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::exp::exp;
 
-/// How a [`Sampler`] chooses. The default is greedy.
+/// Penalty, temperature and cuts of a [`Sampler`]. The default is greedy.
 ///
 /// Steps are applied in the order of the fields, each to what the one before left, after the mask: probabilities are
 /// those of the allowed tokens, as engines have it that mask logits before they sample.

@@ -34,7 +34,7 @@ impl PartialOrd for Extension {
     }
 }
 
-/// What a search asks of one step: its rows, their masks and how many extensions to keep.
+/// Request for one step of a search: its rows, their masks and the number of extensions to keep.
 ///
 /// Rows are live hypotheses, best first. At step 0 there is one, the prompt's, and its parent and token mean nothing.
 #[derive(Clone, Copy, Debug)]

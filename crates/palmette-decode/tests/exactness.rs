@@ -500,7 +500,7 @@ fn a_control_ends_a_search_after_any_stage() {
     assert_eq!(run(&mut search, &set, &logits), beam_search(&set, &logits, 2));
 }
 
-/// The same search over the erased constraint.
+/// Search over the erased constraint equals search over the typed one.
 #[test]
 fn any_constraint_is_searched_alike() {
     let set = SequenceSet::new(40, [vec![1, 2], vec![3], vec![3, 4, 1], vec![5, 6]]);

@@ -136,10 +136,7 @@ impl Constraint for EveryPrefix {
     }
 
     fn rollback(&self, state: &mut Prefix, num_tokens: usize) -> Result<(), RollbackError> {
-        let committed = state.len;
-        state.len = committed
-            .checked_sub(num_tokens)
-            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        state.len = RollbackError::remaining(state.len, num_tokens)?;
         state.tokens[state.len..].fill(TokenId(0));
         Ok(())
     }

@@ -30,7 +30,7 @@ fn options() -> impl Strategy<Value = SamplerOptions> {
     })
 }
 
-/// What may be drawn, with probabilities, by the words of [`SamplerOptions`]: sort, cut, divide.
+/// Distribution of the drawn token by the words of [`SamplerOptions`]: sort, cut, divide.
 ///
 /// Tokens whose place in a cut rounding decides are told apart from those that are surely in or out: `None` then.
 fn definition(

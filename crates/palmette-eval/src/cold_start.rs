@@ -75,7 +75,7 @@ impl ColdStart {
         self.num_appearing
     }
 
-    /// Whether the item of this number is held out.
+    /// True for the number of a held-out item.
     ///
     /// # Panics
     /// When the view has no such number.

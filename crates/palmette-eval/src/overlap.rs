@@ -24,7 +24,7 @@ pub struct Overlap {
     answers: Vec<Answers>,
 }
 
-/// What both answered to a question: numbers of the view, best first.
+/// Answers of both to one question: numbers of the view, best first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answers {
     reference: Vec<u64>,

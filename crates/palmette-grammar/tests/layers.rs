@@ -194,7 +194,7 @@ fn module_of(path: &Path) -> String {
     first.trim_end_matches(".rs").to_owned()
 }
 
-/// How many modules above a file's own the one at the root is.
+/// Depth of a file's module below the root.
 fn depth_of(path: &Path) -> usize {
     path.iter().count() - 1 - usize::from(path.file_name().is_some_and(|name| name == "mod.rs"))
 }
@@ -236,7 +236,7 @@ fn names_from_the_root(source: &str, depth: usize) -> Vec<(usize, String)> {
     names
 }
 
-/// The same lines without comments.
+/// Lines of a source without comments.
 fn without_comments(source: &str) -> String {
     let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
     source.lines().map(code).collect::<Vec<_>>().join("\n")

@@ -326,10 +326,7 @@ impl Constraint for SnapshotConstraint {
     }
 
     fn rollback(&self, state: &mut SnapshotState, num_tokens: usize) -> Result<(), RollbackError> {
-        let committed = state.level();
-        let level = committed
-            .checked_sub(num_tokens)
-            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        let level = RollbackError::remaining(state.level(), num_tokens)?;
         let codes = self.codes(state, level);
         *state = codes.iter().fold(self.start(), |state, &code| self.child(&state, code));
         Ok(())

@@ -112,4 +112,4 @@ pub use segment::{Segment, SegmentView};
 pub use snapshot::{ItemRef, MAX_SEGMENTS, Snapshot, SnapshotItems};
 pub use status::{KeptGeneration, LiveStatus, SegmentStatus};
 pub use update::{Applied, Update};
-pub use view::{CatalogSource, CatalogView, ViewItems};
+pub use view::{CatalogSource, CatalogView, FILTER_BYTES, ViewItems};

@@ -20,8 +20,8 @@ pub enum CatalogSource {
     Snapshot(Arc<Snapshot>),
 }
 
-/// Filters of a frozen catalog take at most this much memory.
-const FILTER_BYTES: usize = 64 << 20;
+/// Memory for the compiled filters of a frozen catalog, at most.
+pub const FILTER_BYTES: usize = 64 << 20;
 
 impl CatalogSource {
     /// The items as they are now. Cost: a reference count, and for a live catalog a load.
@@ -323,7 +323,7 @@ impl ViewItems {
         }
     }
 
-    /// Whether nothing may be returned.
+    /// True when no item may be returned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
-use palmette_decode::{DecodeError, LogitsSource};
+use palmette_decode::{DecodeError, LogitsSource, append_one_by_one};
 
 use crate::attention::{HeadShape, QUERY_ROWS};
 use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block, worthwhile_threads};
@@ -413,7 +413,7 @@ impl Session {
         &self.logits[..self.num_logits]
     }
 
-    /// Whether the prompt has been read, so that its logits can be had [again](Self::prompt_logits_again).
+    /// True once the prompt has been read, so that its logits can be had [again](Self::prompt_logits_again).
     pub fn has_read_prompt(&self) -> bool {
         self.prompt_read
     }
@@ -607,11 +607,7 @@ impl LogitsSource for Session {
             self.extend_prompt(tokens)?;
             return self.prompt_logits_again(0..self.model.config.vocab_size);
         }
-        let (last, before) = tokens.split_last().expect("at least one token");
-        for token in before {
-            self.next_logits(&[0], &[*token])?;
-        }
-        self.next_logits(&[0], &[*last])
+        append_one_by_one(self, tokens)
     }
 }
 

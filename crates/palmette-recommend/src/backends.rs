@@ -64,7 +64,7 @@ pub(crate) struct Verifier<'a, C: Constraint> {
     pub(crate) tokens: &'a CodeTokens,
     /// The catalog's IDs by key, where they have been made: a look-up that spares most walks.
     pub(crate) keys: Option<&'a CatalogKeys>,
-    /// Whether every item of the keys may be recommended.
+    /// True when every item of the keys may be recommended.
     pub(crate) all_items: bool,
     pub(crate) num_levels: usize,
     /// The codes of one ID.

@@ -106,10 +106,7 @@ impl Constraint for EveryCode {
     }
 
     fn rollback(&self, state: &mut usize, num_tokens: usize) -> Result<(), RollbackError> {
-        let committed = *state;
-        *state = committed
-            .checked_sub(num_tokens)
-            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        *state = RollbackError::remaining(*state, num_tokens)?;
         Ok(())
     }
 

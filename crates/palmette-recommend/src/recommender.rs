@@ -71,7 +71,7 @@ impl Recommender {
         Ok(Self { model, source, format, tokens, normaliser, widths, draft_head, latest })
     }
 
-    /// The same with a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
+    /// Adds a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
     ///
     /// # Errors
     /// When the head spells other codes, or the model's positions do not hold its placeholders after the longest prompt.
@@ -97,26 +97,27 @@ impl Recommender {
     /// # Errors
     /// When an item has come whose codes have no token.
     pub fn view(&self) -> Result<Arc<SpelledView>, RecommendError> {
-        let now = self.source.view();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, so that no older view takes the place of a newer one.
+        let now = self.source.view();
         if latest.view().generation() != now.generation() {
             *latest = Arc::new(SpelledView::new(now, &self.tokens, &self.format)?);
         }
         Ok(Arc::clone(&latest))
     }
 
-    /// Where views come from.
+    /// Source of its views.
     pub fn source(&self) -> &CatalogSource {
         &self.source
     }
 
-    /// The same with scores over another whole.
+    /// Sets the scope over which scores are normalised.
     #[must_use]
     pub fn with_normaliser(self, normaliser: Normaliser) -> Self {
         Self { normaliser, ..self }
     }
 
-    /// The same with a beam width for each level, which takes the place of
+    /// Sets a beam width for each level, which takes the place of
     /// [`beam_width`](crate::Request::beam_width): after level `l` a search keeps `widths[l]` hypotheses, and it finds as
     /// many semantic IDs as the last says.
     ///

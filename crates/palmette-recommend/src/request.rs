@@ -11,12 +11,12 @@ use crate::view::SpelledView;
 /// Widest beam, and most recommendations of one request: caches and logits grow with it.
 pub const MAX_BEAM_WIDTH: usize = 1 << 16;
 
-/// What is asked for.
+/// Question to a recommender.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The items of the user's history, oldest first. May be empty.
     pub history: History<'a>,
-    /// How many items to recommend.
+    /// Number of items to recommend.
     pub k: usize,
     /// Hypotheses kept at each level, unless the recommender has [widths](crate::Recommender::with_widths) of its own.
     pub beam_width: usize,
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub items: Candidates<'a>,
     /// Ids of items that may not be recommended. Ids that the catalog does not have exclude nothing.
     pub exclude: &'a [&'a str],
-    /// Whether items of the history may be recommended again.
+    /// Permission to recommend items of the history again.
     pub include_seen: bool,
     /// The moment to answer for; `None` for now.
     pub view: Option<&'a Arc<SpelledView>>,
@@ -45,10 +45,10 @@ pub enum History<'a> {
 /// The items that may be recommended.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Candidates<'a> {
-    /// All of the view.
+    /// Every item of the view.
     #[default]
     All,
-    /// Those that match a filter.
+    /// Items that match a filter.
     Filter(&'a Filter),
     /// A set of the request's view.
     Set(&'a ViewItems),
@@ -88,7 +88,7 @@ pub struct Recommendations {
     /// Best first; among items that share a semantic ID, in catalog order. Fewer than asked for only
     /// if no more items may be recommended.
     pub items: Vec<Recommended>,
-    /// How many of the most recent items of the history the model read.
+    /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
     /// Places in the history of ids that the view does not have.
     pub unknown: Vec<usize>,

@@ -31,7 +31,7 @@ pub struct Worker {
     rows: Vec<usize>,
 }
 
-/// What a request's buffers are planned from.
+/// Key of a plan: buffers serve requests of an equal shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     mode: Mode,
@@ -75,7 +75,7 @@ trait ItemConstraint: Constraint {
     /// The numbers of the items at a state that may be recommended, in the order in which they are.
     fn numbers_at(&self, view: &SpelledView, state: &Self::State) -> impl Iterator<Item = u64>;
 
-    /// Whether every item of the view may be recommended.
+    /// True when every item of the view may be recommended.
     fn has_all_items(&self) -> bool;
 
     fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>>
@@ -133,7 +133,7 @@ impl Worker {
         &self.recommender
     }
 
-    /// Whether its buffers are those that a request needs: of the same mode and widths.
+    /// True when its buffers serve the request: they are of its mode and widths.
     pub fn is_made_for(&self, request: &Request<'_>) -> bool {
         self.buffers.as_ref().is_some_and(|made| made.shape == self.shape_of(request))
     }
@@ -145,7 +145,7 @@ impl Worker {
     pub fn prepare(&mut self, request: &Request<'_>) -> Result<(), RecommendError> {
         checked("k", request.k, MAX_BEAM_WIDTH)?;
         let shape = self.shape_of(request);
-        if !self.is_made_for(request) {
+        if self.buffers.as_ref().is_none_or(|made| made.shape != shape) {
             // Given back first: both together may be more than there is.
             self.buffers = None;
             self.buffers = Some(Buffers::new(&self.recommender, shape, self.threads)?);
@@ -174,7 +174,7 @@ impl Worker {
     /// for the mode, the model fails, or the request was cancelled.
     ///
     /// # Panics
-    /// When the history holds a number that the view does not have.
+    /// When the history holds a number that the view does not have, or the items are a set of another kind of view.
     pub fn recommend(
         &mut self,
         request: &Request<'_>,

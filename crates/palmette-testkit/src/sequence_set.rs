@@ -101,10 +101,7 @@ impl Constraint for SequenceSet {
     }
 
     fn rollback(&self, state: &mut Vec<TokenId>, num_tokens: usize) -> Result<(), RollbackError> {
-        let committed = state.len();
-        let kept = committed
-            .checked_sub(num_tokens)
-            .ok_or(RollbackError { asked: num_tokens, committed })?;
+        let kept = RollbackError::remaining(state.len(), num_tokens)?;
         state.truncate(kept);
         Ok(())
     }

@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_catalog::readers::ItemSink;
-use palmette_catalog::{BuildError, BuildOptions, CatalogBuilder, FileError, FilterError};
-use palmette_live::{Applied, CatalogSource, CatalogView, LiveError, LiveOptions};
+use palmette_catalog::{
+    BuildError, BuildOptions, CatalogBuilder, FileError, FilterCache, FilterError,
+};
+use palmette_live::{Applied, CatalogSource, CatalogView, FILTER_BYTES, LiveError, LiveOptions};
 
 use crate::{Filter, Item, Update};
 
-/// A frozen set of items, each with a semantic ID. Cheap to clone; threads share it.
+/// A frozen set of items, each with a semantic ID. Cheap to clone; threads share it, and the filters compiled over it.
 #[derive(Clone, Debug)]
-pub struct Catalog(Arc<palmette_catalog::Catalog>);
+pub struct Catalog(Arc<FilterCache>);
 
 impl Catalog {
     /// Opens a file that [`save`](Self::save) or `palmette catalog build` wrote. Everything in it is checked.
@@ -19,7 +21,7 @@ impl Catalog {
     /// # Errors
     /// When it cannot be read, is of another version, or damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        palmette_catalog::Catalog::open(path.as_ref()).map(|catalog| Self(Arc::new(catalog)))
+        palmette_catalog::Catalog::open(path.as_ref()).map(Self::of)
     }
 
     /// Builds a catalog of items. Items that share a semantic ID keep this order.
@@ -32,7 +34,11 @@ impl Catalog {
         for (number, Item { id, codes, attributes }) in (1..).zip(items) {
             builder.push(number, id, &codes, attributes)?;
         }
-        builder.finish(None, |_| {}).map(|catalog| Self(Arc::new(catalog)))
+        builder.finish(None, |_| {}).map(Self::of)
+    }
+
+    fn of(catalog: palmette_catalog::Catalog) -> Self {
+        Self(Arc::new(FilterCache::new(Arc::new(catalog), FILTER_BYTES)))
     }
 
     /// Writes it to a file that [`open`](Self::open) reads; one of that name is replaced, and kept if writing fails.
@@ -40,18 +46,17 @@ impl Catalog {
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
-        self.0.write(path.as_ref())
+        self.inner().write(path.as_ref())
     }
 
     /// Items in all.
     pub fn num_items(&self) -> u64 {
-        self.0.num_items()
+        self.inner().num_items()
     }
 
     /// The item with this id.
     pub fn item(&self, id: &str) -> Option<Item> {
-        let view = self.view();
-        view.find(id).map(|number| view.item(number))
+        item_of(&self.view(), id)
     }
 
     /// The ids of the items that match a filter, in the order of their semantic IDs.
@@ -59,24 +64,23 @@ impl Catalog {
     /// # Errors
     /// When the filter asks for what the catalog does not have.
     pub fn filter(&self, filter: &Filter) -> Result<Vec<String>, FilterError> {
-        let ranks = self.0.select(filter)?;
-        Ok(ranks.iter().map(|rank| self.0.id(rank).to_owned()).collect())
+        filtered(&self.view(), filter)
     }
 
     /// The items as a request sees them, for the engine crates.
     pub fn view(&self) -> CatalogView {
-        CatalogView::from(Arc::clone(&self.0))
+        CatalogView::Frozen(Arc::clone(&self.0))
     }
 
     /// The catalog itself, for the engine crates.
     pub fn inner(&self) -> &Arc<palmette_catalog::Catalog> {
-        &self.0
+        self.0.catalog()
     }
 }
 
 impl From<Catalog> for CatalogSource {
     fn from(catalog: Catalog) -> Self {
-        catalog.0.into()
+        Self::Frozen(catalog.0)
     }
 }
 
@@ -102,8 +106,12 @@ impl LiveCatalog {
     /// When there is one already, or the directory cannot be written to.
     pub fn create(dir: impl AsRef<Path>, items: &Catalog) -> Result<Self, LiveError> {
         let (dir, options) = (dir.as_ref(), LiveOptions::default());
-        let live =
-            palmette_live::LiveCatalog::create(dir, Some((*items.0).clone()), None, options)?;
+        let live = palmette_live::LiveCatalog::create(
+            dir,
+            Some((**items.inner()).clone()),
+            None,
+            options,
+        )?;
         Ok(Self(Arc::new(live)))
     }
 
@@ -132,8 +140,7 @@ impl LiveCatalog {
 
     /// The item with this id, now.
     pub fn item(&self, id: &str) -> Option<Item> {
-        let view = self.view();
-        view.find(id).map(|number| view.item(number))
+        item_of(&self.view(), id)
     }
 
     /// The ids of the items that match a filter, now.
@@ -141,9 +148,7 @@ impl LiveCatalog {
     /// # Errors
     /// When the filter asks for what no item ever had.
     pub fn filter(&self, filter: &Filter) -> Result<Vec<String>, FilterError> {
-        let view = self.view();
-        let items = view.filter(filter)?;
-        Ok(view.numbers_in(&items).map(|number| view.id(number).to_owned()).collect())
+        filtered(&self.view(), filter)
     }
 
     /// Keeps the present generation under a name, to go back to.
@@ -172,4 +177,14 @@ impl From<LiveCatalog> for CatalogSource {
     fn from(live: LiveCatalog) -> Self {
         live.0.into()
     }
+}
+
+/// The items of a view that match a filter, by id in the order of their numbers.
+fn filtered(view: &CatalogView, filter: &Filter) -> Result<Vec<String>, FilterError> {
+    let items = view.filter(filter)?;
+    Ok(view.numbers_in(&items).map(|number| view.id(number).to_owned()).collect())
+}
+
+fn item_of(view: &CatalogView, id: &str) -> Option<Item> {
+    view.find(id).map(|number| view.item(number))
 }

@@ -20,7 +20,7 @@ pub struct CompiledGrammar {
 pub struct GrammarError(#[from] CacheError);
 
 impl GrammarError {
-    /// Whether compiling was called off, so that the same question may be asked again.
+    /// True when compiling was called off, so that the same question may be asked again.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.0, CacheError::Cancelled)
     }
@@ -39,7 +39,7 @@ impl CompiledGrammar {
         Matcher::new(self.clone())
     }
 
-    /// What in the source has no effect, one sentence each.
+    /// Parts of the source that have no effect, one sentence each.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = String> {
         self.cached.warnings.iter().map(ToString::to_string)
     }

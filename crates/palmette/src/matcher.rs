@@ -41,8 +41,7 @@ enum Kind {
 }
 
 impl MatcherError {
-    /// Whether a token or byte was refused because the grammar does not allow it there, rather than that a limit was
-    /// exceeded or the call was wrong.
+    /// True for a token or byte that the grammar does not allow there, false for an exceeded limit or a wrong call.
     pub fn is_refusal(&self) -> bool {
         let refused = |error: &CommitError<_>| matches!(error, CommitError::NotAllowed { .. });
         match &self.0 {
@@ -130,7 +129,7 @@ impl Matcher {
         self.state.num_commits()
     }
 
-    /// Whether the text is one of the grammar as it is.
+    /// Membership of the text in the language: it may end here.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.
@@ -139,13 +138,13 @@ impl Matcher {
         Ok(accepting.map_err(Kind::from)?)
     }
 
-    /// Whether an end token was committed.
+    /// True once an end token was committed.
     pub fn is_finished(&self) -> bool {
         self.state.ended()
     }
 
-    /// How many of these draft tokens can be committed one after another, from the first: those that speculative decoding
-    /// may keep. Nothing is committed.
+    /// Length of the longest prefix of these draft tokens that can be committed: what speculative decoding may keep.
+    /// Nothing is committed.
     ///
     /// # Errors
     /// When one of them is not in the vocabulary, or a limit is exceeded.
@@ -203,7 +202,7 @@ impl fmt::Debug for Matcher {
 }
 
 impl Mask {
-    /// Whether a token may follow.
+    /// True for a token that may follow.
     pub fn contains(&self, token: TokenId) -> bool {
         mask::contains(self.words(), token)
     }
@@ -213,7 +212,7 @@ impl Mask {
         mask::iter(self.words())
     }
 
-    /// How many may follow.
+    /// Number of tokens that may follow.
     pub fn count(&self) -> usize {
         mask::count(self.words())
     }

@@ -39,7 +39,7 @@ enum Kind {
 }
 
 impl RecommendError {
-    /// Whether the request's own condition ended it.
+    /// True when the request's own condition ended it.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.0, Kind::Recommend(palmette_recommend::RecommendError::Cancelled))
     }
@@ -131,7 +131,7 @@ pub struct RecommendRequest<'a> {
 }
 
 impl<'a> RecommendRequest<'a> {
-    /// How many items.
+    /// Number of items; 10 unless set.
     pub fn k(self, k: usize) -> Self {
         Self { k, ..self }
     }
@@ -146,7 +146,7 @@ impl<'a> RecommendRequest<'a> {
         Self { mode, ..self }
     }
 
-    /// Only items that match a filter, as JSON.
+    /// Restricts the items to those that match a filter, as JSON.
     ///
     /// # Errors
     /// When it is no filter; the message names the place.
@@ -155,18 +155,18 @@ impl<'a> RecommendRequest<'a> {
         Ok(Self { filter: Some(filter), ..self })
     }
 
-    /// None of these items.
+    /// Excludes these items.
     pub fn exclude<I: Into<String>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
         self.exclude.extend(ids.into_iter().map(Into::into));
         self
     }
 
-    /// Items of the history too.
+    /// Permits items of the history too.
     pub fn include_seen(self) -> Self {
         Self { include_seen: true, ..self }
     }
 
-    /// As the catalog was then.
+    /// Pins the answer to the generation of a view.
     pub fn at(self, view: Arc<SpelledView>) -> Self {
         Self { view: Some(view), ..self }
     }
@@ -233,7 +233,7 @@ pub struct Answer {
     pub items: Vec<Recommendation>,
     /// Ids of the history that the catalog does not have, in its order.
     pub unknown: Vec<String>,
-    /// How many of the most recent items of the history the model read.
+    /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.
     pub generation: Option<u64>,
@@ -242,11 +242,11 @@ pub struct Answer {
 /// An item of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recommendation {
-    /// Its id.
+    /// Id of the item.
     pub id: String,
     /// Sum of the log-probabilities of its codes. Items that share a semantic ID share a score, and come in the catalog's
     /// order.
     pub score: f32,
-    /// Its semantic ID.
+    /// Semantic ID of the item.
     pub codes: Vec<u32>,
 }

@@ -82,7 +82,7 @@ impl Vocabulary {
         Ok(Self::of(Arc::new(vocabulary), None))
     }
 
-    /// The same tokens with no grammars yet, which are compiled and kept within these limits.
+    /// A vocabulary of the same tokens whose grammars are compiled and kept within these limits; it begins with none.
     #[must_use]
     pub fn with_limits(&self, limits: CacheLimits) -> Self {
         let (slices, tokenizer) = (Arc::clone(&self.shared.slices), self.shared.tokenizer.clone());
@@ -102,7 +102,7 @@ impl Vocabulary {
         Self { shared: Arc::new(Shared { slices, tokenizer, cache }) }
     }
 
-    /// How many tokens there are: logits rows and masks have as many places.
+    /// Size of the vocabulary: logits rows and masks have as many places.
     pub fn num_tokens(&self) -> usize {
         self.tokens().num_tokens()
     }

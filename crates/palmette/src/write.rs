@@ -1,5 +1,6 @@
 //! Text under a grammar, from logits to bytes: generation with stop strings and streaming.
 
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use palmette_core::TokenId;
@@ -9,7 +10,7 @@ use palmette_decode::{
 
 use crate::grammar::CompiledGrammar;
 
-/// Where a text ends at the latest, besides where the grammar ends it.
+/// Limits of a text besides the grammar: a length, stop tokens and stop strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
     /// The most tokens.
@@ -37,11 +38,11 @@ pub struct Written {
     pub bytes: Vec<u8>,
     /// The tokens that were generated, those of a stop string included.
     pub tokens: Vec<TokenId>,
-    /// Why it ended. [`Finish::Stopped`] is a stop string, or that the caller broke off.
+    /// Reason of its end. [`Finish::Stopped`] is a stop string, or that the caller broke off.
     pub finish: Finish,
     /// The stop string that ended it.
     pub stop_string: Option<String>,
-    /// Whether the generated text is one of the grammar.
+    /// Membership of the generated text in the language.
     pub is_accepting: bool,
     /// Tokens that were the only allowed ones, for which the model was not asked.
     pub forced: usize,
@@ -115,12 +116,12 @@ impl Stream {
         };
         let stops = self.stop_strings.iter().filter(|stop| !stop.is_empty());
         let found = stops.filter_map(|stop| Some((begins(&stop)?, stop.clone())));
-        let (place, stop) = found.min_by_key(|(place, stop)| (*place, usize::MAX - stop.len()))?;
+        let (place, stop) = found.min_by_key(|(place, stop)| (*place, Reverse(stop.len())))?;
         self.bytes.truncate(place);
         Some(stop)
     }
 
-    /// How many of the last bytes may be the beginning of a stop string.
+    /// Number of last bytes that may be the beginning of a stop string.
     fn undecided(&self) -> usize {
         let begin = |stop: &String| {
             let most = stop.len().saturating_sub(1).min(self.bytes.len());

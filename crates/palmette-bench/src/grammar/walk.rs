@@ -57,7 +57,7 @@ pub struct CaseOutcome {
     pub name: String,
     /// Whether the grammar could be made ready.
     pub compiled: bool,
-    /// Why it could not, or which limit a text exceeded.
+    /// The refusal of the grammar, or the limit that a text exceeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How long that took; the fastest of all times.

@@ -24,7 +24,7 @@ fn items() -> Vec<Item> {
     uniform_ids().into_iter().enumerate().map(item).collect()
 }
 
-/// Those of 60 items that no update takes away.
+/// Items of 60 that no update takes away.
 fn is_kept(id: u64) -> bool {
     !id.is_multiple_of(6)
 }
@@ -164,7 +164,7 @@ fn held_out_items_of_a_live_catalog_are_found_as_in_its_rebuild() {
     assert_eq!(found, rebuilt);
 }
 
-/// Where no two items have the same count or score; ties are by number, which differ.
+/// Histories in which no two items tie: ties go by number, and numbers differ.
 #[test]
 fn floors_know_the_items_of_the_view_and_no_others() {
     let dir = tempfile::tempdir().unwrap();

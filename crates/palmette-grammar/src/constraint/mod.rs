@@ -90,7 +90,7 @@ impl GrammarConstraint {
         Self { recognizer, vocabulary, engine, dictionary: Arc::default() }
     }
 
-    /// The same whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
+    /// A constraint whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
     #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
         Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }

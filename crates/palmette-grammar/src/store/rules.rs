@@ -18,7 +18,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Those of a grammar. Linear.
+    /// Rules of a grammar. Linear.
     pub fn new(grammar: &Grammar) -> Self {
         let rules = productive(grammar);
         let rules = reachable(grammar, rules);

@@ -54,7 +54,7 @@ impl IndexedVocabulary {
         mask::num_words(self.shared.vocabulary.num_tokens())
     }
 
-    /// Whether both are clones of one.
+    /// Identity: true for clones of one.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }

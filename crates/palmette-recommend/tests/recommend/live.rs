@@ -186,7 +186,7 @@ fn live(dir: &Path, random: &mut Random, merging: MergePolicy) -> Arc<LiveCatalo
     Arc::new(live.expect("a new folder"))
 }
 
-/// What a program keeps: nothing in it borrows.
+/// A program's own struct: nothing in it borrows.
 struct Server {
     pool: WorkerPool,
     live: Arc<LiveCatalog>,

@@ -56,7 +56,7 @@ impl LongSteps {
         streamlined
     }
 
-    /// How many terminals of a sequence its row keeps; `None` when it goes.
+    /// Length of the part of a sequence that its row keeps; `None` when it goes.
     fn kept(&self, terminals: &[TerminalId]) -> Option<usize> {
         if terminals.is_empty() {
             return Some(0);
