@@ -1,13 +1,14 @@
 //! The plain engine: every token's bytes through lexer and parser, shared prefixes once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use palmette_core::mask;
 
 use crate::blocks::{Blocks, Letter, Line};
 use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
-use crate::recognizer::{Position, Recognizer, RecognizerError};
+use crate::recognizer::{ContextId, ContextualStates, Position, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, TerminalSet};
 
@@ -31,7 +32,9 @@ pub struct WalkScratch {
     /// The stacks that branches refer to.
     stacks: Vec<Known>,
     by_fingerprint: HashMap<u64, Vec<u32>>,
-    shifts: HashMap<(u32, Letter), Option<u32>>,
+    /// By stacks and lexeme, the stacks after it: several where these begin lexemes in different contexts.
+    shifts: HashMap<(u32, Letter), Arc<[u32]>>,
+    contextual: ContextualStates,
     /// The branches of all nodes from the root to the current one.
     branches: Vec<(LexerState, u32, Line)>,
     /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
@@ -42,6 +45,8 @@ pub struct WalkScratch {
 struct Known {
     stacks: Stacks,
     blocks: Blocks,
+    /// Where lexemes begin in contexts, that of all topmost states.
+    context: Option<ContextId>,
     /// What may follow, ignored terminals included.
     allowed: TerminalSet,
 }
@@ -134,11 +139,13 @@ impl TrieWalk<'_> {
                 self.add(depth, (next, stacks, layer.line_after(line, byte)), scratch);
             }
             for end in lexer.ends(state)? {
-                let Some(next) = lexer.advance(end.next, byte)? else { continue };
                 for terminal in end.terminals.iter() {
                     let letter = layer.ended(terminal, line);
-                    if let Some(after) = self.shift(stacks, letter, scratch)? {
-                        self.add(depth, (next, after, fresh), scratch);
+                    for &after in &*self.shift(stacks, letter, scratch)? {
+                        let begin = self.begin(end.next, after, scratch)?;
+                        if let Some(next) = lexer.advance(begin, byte)? {
+                            self.add(depth, (next, after, fresh), scratch);
+                        }
                     }
                 }
             }
@@ -162,24 +169,46 @@ impl TrieWalk<'_> {
         }
     }
 
+    /// The state `next`, in which no byte of a lexeme was read, for lexemes that begin after some stacks.
+    fn begin(
+        &self,
+        next: LexerState,
+        stacks: u32,
+        scratch: &mut WalkScratch,
+    ) -> Result<LexerState, RecognizerError> {
+        let (Some(contexts), Some(context)) =
+            (self.recognizer.contexts(), scratch.stacks[stacks as usize].context)
+        else {
+            return Ok(next);
+        };
+        Ok(scratch.contextual.begin(self.recognizer.lexer(), contexts, next, context)?)
+    }
+
     fn shift(
         &self,
         before: u32,
         letter: Letter,
         scratch: &mut WalkScratch,
-    ) -> Result<Option<u32>, RecognizerError> {
-        if self.recognizer.ignored().contains(letter.terminal) {
-            return Ok(Some(before));
-        }
-        if let Some(&known) = scratch.shifts.get(&(before, letter)) {
-            return Ok(known);
+    ) -> Result<Arc<[u32]>, RecognizerError> {
+        if let Some(known) = scratch.shifts.get(&(before, letter)) {
+            return Ok(Arc::clone(known));
         }
         let Known { stacks, blocks, .. } = &scratch.stacks[before as usize];
         let parser = self.recognizer.parser();
         let layer = self.recognizer.layer();
-        let after = layer.step(parser, (stacks, blocks), letter, &mut scratch.parser)?;
-        let after = after.map(|(stacks, blocks)| self.know(stacks, blocks, scratch)).transpose()?;
-        scratch.shifts.insert((before, letter), after);
+        let mut after = Vec::new();
+        if self.recognizer.ignored().contains(letter.terminal) {
+            after.push(before);
+        } else if let Some((stacks, blocks)) =
+            layer.step(parser, (stacks, blocks), letter, &mut scratch.parser)?
+        {
+            let context = |state| self.recognizer.contexts().map(|contexts| contexts.of(state));
+            for (_, stacks) in stacks.by_top(context) {
+                after.push(self.know(stacks, blocks.clone(), scratch)?);
+            }
+        }
+        let after: Arc<[u32]> = after.into();
+        scratch.shifts.insert((before, letter), Arc::clone(&after));
         Ok(after)
     }
 
@@ -203,7 +232,9 @@ impl TrieWalk<'_> {
         let mut allowed = self.recognizer.ignored().clone();
         self.recognizer.parser().allowed(&stacks, &mut allowed, &mut scratch.parser)?;
         self.recognizer.layer().add_dropped(&blocks, &mut allowed);
-        scratch.stacks.push(Known { stacks, blocks, allowed });
+        let top = stacks.states().next();
+        let context = self.recognizer.contexts().zip(top).map(|(contexts, top)| contexts.of(top));
+        scratch.stacks.push(Known { stacks, blocks, context, allowed });
         Ok(number)
     }
 }
@@ -213,6 +244,7 @@ impl WalkScratch {
         self.stacks.clear();
         self.by_fingerprint.clear();
         self.shifts.clear();
+        self.contextual.clear();
         self.branches.clear();
         self.first.clear();
         self.first.push(0);

@@ -75,12 +75,11 @@ impl GrammarScratch {
 impl GrammarConstraint {
     /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
     ///
-    /// Masks come from a [`MaskAutomaton`]; where lexemes are the longest that any terminal matches, so that what a token
-    /// spells depends on all terminals at once, and where blocks by indentation stand between lexer and parser, from a
-    /// [`MaskStore`].
+    /// Masks come from a [`MaskAutomaton`]; where lexemes are the longest that any terminal matches, wherever the parser is, and where
+    /// blocks by indentation stand between lexer and parser, from a [`MaskStore`].
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
         let grammar = recognizer.grammar();
-        let engine = if grammar.lexing() == Lexing::Any && grammar.indentation().is_none() {
+        let engine = if grammar.lexing() != Lexing::Longest && grammar.indentation().is_none() {
             Engine::Automaton(Arc::new(MaskAutomaton::new(Arc::clone(&vocabulary))))
         } else {
             let (grammar, tokens) = (Arc::clone(&recognizer), Arc::clone(&vocabulary));

@@ -103,6 +103,20 @@ impl Stacks {
         self.heads().iter().fold(0, |sum, head| sum.rotate_left(23) ^ head.hash())
     }
 
+    /// The stacks by a key of their topmost state, in ascending order of keys; what is below is shared.
+    pub(crate) fn by_top<K: Copy + Ord>(&self, key: impl Fn(StateId) -> K) -> Vec<(K, Self)> {
+        if let Heads::One(head) = &self.heads {
+            return vec![(key(head.state), self.clone())];
+        }
+        let mut heads: Vec<_> = self.heads().iter().map(|head| (key(head.state), head)).collect();
+        heads.sort_by_key(|&(key, head)| (key, head.state));
+        let groups = heads.chunk_by(|a, b| a.0 == b.0);
+        let stacks = |group: &[(K, &Arc<Node>)]| {
+            Self::new(group.iter().map(|&(_, head)| Arc::clone(head)).collect())
+        };
+        groups.filter_map(|group| Some((group[0].0, stacks(group)?))).collect()
+    }
+
     /// How many nodes there are, each counted once; O(that many).
     pub fn num_nodes(&self) -> usize {
         self.number_nodes().len()

@@ -92,6 +92,16 @@ pub enum Lexing {
     Any,
     /// Each lexeme is the longest that any terminal matches at its place.
     Longest,
+    /// Each lexeme is the longest that any terminal matches at its place for which the parser's state has an action: lark's
+    /// contextual lexer.
+    Contextual,
+}
+
+impl Lexing {
+    /// Whether terminals compete for lexemes.
+    pub(crate) fn competes(self) -> bool {
+        self != Self::Any
+    }
 }
 
 /// Blocks by indentation, as in Python: between lexemes, `indent` and `dedent` are put after a `newline` whose last

@@ -6,11 +6,11 @@ use hashbrown::HashMap;
 
 use super::{
     AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders, State, UNKNOWN,
-    competes, error::Kind,
+    error::Kind,
 };
 use crate::byte_set::ByteSet;
 use crate::{
-    Budget, Grammar, TerminalId, TerminalKind, TerminalSet,
+    Budget, Grammar, Lexing, TerminalId, TerminalKind, TerminalSet,
     regex::expressions::{ExprId, ExpressionLimits, Expressions},
 };
 
@@ -29,8 +29,7 @@ pub(super) struct Determiniser {
     /// They do not lose to literals of their priority.
     ignored: TerminalSet,
     shadowed: TerminalSet,
-    /// Whether only the longest lexeme counts.
-    longest: bool,
+    lexing: Lexing,
     /// What each terminal matches, where a lexeme begins.
     whole: Box<[Live]>,
     ids: HashMap<Meaning, LexerState>,
@@ -61,6 +60,8 @@ struct Beginning {
 struct Meaning {
     /// Whether no byte of the lexeme was read.
     fresh: bool,
+    /// Whether the live terminals compete: only the longest lexeme counts, and of equals those of the highest rank.
+    competes: bool,
     /// The condition that earlier lexemes put on the text from here.
     pending: ExprId,
     /// What is left of the terminals that can still match, by terminal.
@@ -111,7 +112,7 @@ impl Determiniser {
             ranks: grammar.terminals().iter().map(rank).collect(),
             shadowed: TerminalSet::new(grammar.terminals().len()),
             ignored: crate::grammar::ignored_terminals(grammar),
-            longest: competes(grammar),
+            lexing: grammar.lexing(),
             whole: whole.into(),
             ids: HashMap::new(),
             begun: HashMap::new(),
@@ -120,7 +121,7 @@ impl Determiniser {
             max_states: limits.max_states,
             list_bytes: 0,
         };
-        if made.longest {
+        if made.lexing.competes() {
             made.find_shadowed(grammar, budget)?;
         }
         Ok(made)
@@ -161,13 +162,24 @@ impl Determiniser {
         terminals: &TerminalSet,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
-        if self.longest {
+        if self.lexing == Lexing::Longest {
             return Ok(state);
         }
-        let Meaning { fresh, pending, live } = &self.meanings[state.0 as usize];
+        let Meaning { live, .. } = &self.meanings[state.0 as usize];
         let place = |terminal| live.binary_search_by_key(&terminal, |&(known, _)| known);
-        let some = terminals.iter().filter_map(|one| Some(live[place(one).ok()?])).collect();
-        let meaning = Meaning { fresh: *fresh, pending: *pending, live: some };
+        let live = terminals.iter().filter_map(|one| Some(live[place(one).ok()?])).collect();
+        let meaning = Meaning { live, ..self.meanings[state.0 as usize].clone() };
+        self.find(states, meaning, budget)
+    }
+
+    /// A state in which no byte was read, without competition.
+    pub(super) fn unrivalled(
+        &mut self,
+        states: &AppendOnly<State>,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<LexerState, LexerError> {
+        let meaning = Meaning { competes: false, ..self.meanings[state.0 as usize].clone() };
         self.find(states, meaning, budget)
     }
 
@@ -179,7 +191,7 @@ impl Determiniser {
         byte: u8,
         budget: &mut Budget<'_>,
     ) -> Result<Found, LexerError> {
-        let Meaning { pending, live, .. } = self.meanings[from.0 as usize].clone();
+        let Meaning { competes, pending, live, .. } = self.meanings[from.0 as usize].clone();
         let pending = match pending {
             ExprId::ALL => pending,
             _ => self.expressions.making(budget).derive(pending, byte)?,
@@ -194,7 +206,7 @@ impl Determiniser {
                 left.push((terminal, expr));
             }
         }
-        let to = Meaning { fresh: false, pending, live: left.into() };
+        let to = Meaning { fresh: false, competes, pending, live: left.into() };
         if let Some(&known) = self.ids.get(&to) {
             return Ok(Found::State(known));
         }
@@ -212,7 +224,7 @@ impl Determiniser {
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<Ends, LexerError> {
-        let Meaning { pending, live, .. } = self.meanings[state.0 as usize].clone();
+        let Meaning { competes, pending, live, .. } = self.meanings[state.0 as usize].clone();
         let num_terminals = self.ranks.len();
         let mut found = Ends { matched: TerminalSet::new(num_terminals), ends: [].into() };
         let nulls: Vec<Live> =
@@ -220,11 +232,14 @@ impl Determiniser {
         if nulls.iter().all(|&(_, null)| null == ExprId::NEVER) {
             return Ok(found);
         }
-        let longest = if self.longest { self.no_longer(&live, budget)? } else { ExprId::ALL };
+        let longest = if competes { self.no_longer(&live, budget)? } else { ExprId::ALL };
         let mut by_condition = BTreeMap::<ExprId, TerminalSet>::new();
         let mut losses = Losses::new();
         for &(terminal, null) in &nulls {
-            let lost = self.lost(terminal, &nulls, &mut losses, budget)?;
+            let lost = match competes {
+                true => self.lost(terminal, &nulls, &mut losses, budget)?,
+                false => ExprId::ALL,
+            };
             let condition = self.expressions.making(budget).and([pending, longest, null, lost])?;
             if self.expressions.making(budget).can_hold(condition)? {
                 let group = by_condition.entry(condition);
@@ -249,9 +264,9 @@ impl Determiniser {
         num_bytes: u32,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
-        let Meaning { fresh, pending, live } = self.meanings[state.0 as usize].clone();
+        let Meaning { fresh, competes, pending, live } = self.meanings[state.0 as usize].clone();
         // What else competes, or is asked of what follows, could tell counts apart however far they are.
-        if fresh || pending != ExprId::ALL || self.longest && live.len() > 1 {
+        if fresh || pending != ExprId::ALL || competes && live.len() > 1 {
             return Ok(state);
         }
         let mut alike = Vec::with_capacity(live.len());
@@ -260,7 +275,7 @@ impl Determiniser {
                 return Ok(state);
             };
             // It matches more than `expr`, so if none of its lexemes can grow, none of those can.
-            if self.longest
+            if competes
                 && within != expr
                 && !self.expressions.making(budget).is_prefix_free(within)?
             {
@@ -268,13 +283,15 @@ impl Determiniser {
             }
             alike.push((terminal, within));
         }
-        self.find(states, Meaning { fresh, pending, live: alike.into() }, budget)
+        self.find(states, Meaning { fresh, competes, pending, live: alike.into() }, budget)
     }
 
     /// Other states in which no byte was read, under the same condition, with their terminals.
     pub(super) fn known_among(&self, state: LexerState) -> Vec<(LexerState, Vec<TerminalId>)> {
-        let condition = self.meanings[state.0 as usize].pending;
-        let alike = |meaning: &Meaning| meaning.fresh && meaning.pending == condition;
+        let Meaning { competes, pending, .. } = self.meanings[state.0 as usize];
+        let alike = |meaning: &Meaning| {
+            meaning.fresh && (meaning.competes, meaning.pending) == (competes, pending)
+        };
         let terminals = |of: &Meaning| of.live.iter().map(|&(terminal, _)| terminal).collect();
         let states = (0..).map(LexerState).zip(&self.meanings);
         let others = states.filter(|&(other, meaning)| other != state && alike(meaning));
@@ -283,10 +300,10 @@ impl Determiniser {
 
     /// What is left of a state's terminals.
     pub(super) fn remainders(&mut self, state: LexerState) -> Remainders<'_> {
-        let Meaning { fresh, pending, live } = &self.meanings[state.0 as usize];
+        let Meaning { fresh, competes, pending, live } = &self.meanings[state.0 as usize];
         Remainders {
             fresh: *fresh,
-            independent: !self.longest && *pending == ExprId::ALL,
+            independent: !competes && *pending == ExprId::ALL,
             live,
             expressions: &mut self.expressions,
         }
@@ -303,9 +320,12 @@ impl Determiniser {
         if let Some(&known) = self.begun.get(&pending) {
             return Ok(known);
         }
-        let meaning = Meaning { fresh: true, pending, live: self.whole.clone() };
-        let possible = match pending {
-            ExprId::ALL => self.possible(&meaning, budget)?,
+        let (competes, live) = (self.lexing.competes(), self.whole.clone());
+        let meaning = Meaning { fresh: true, competes, pending, live };
+        let possible = match (pending, self.lexing) {
+            (ExprId::ALL, _) => self.possible(&meaning, budget)?,
+            // Lexemes begin in states for fewer terminals, made of this one.
+            (_, Lexing::Contextual) => self.all_terminals(),
             _ => self.possible_under(pending, budget)?,
         };
         let state = self.add(states, meaning, possible)?;
@@ -360,7 +380,10 @@ impl Determiniser {
         let mut possible = TerminalSet::new(self.ranks.len());
         let mut losses = Losses::new();
         for &(terminal, expr) in &meaning.live {
-            let left = self.winning((terminal, expr), &meaning.live, &mut losses, budget)?;
+            let left = match meaning.competes {
+                true => self.winning((terminal, expr), &meaning.live, &mut losses, budget)?,
+                false => expr,
+            };
             if self.is_something_under(meaning.pending, left, budget)? {
                 possible.insert(terminal);
             }
@@ -381,7 +404,10 @@ impl Determiniser {
         if self.beginnings.is_empty() {
             let (mut losses, mut beginnings) = (Losses::new(), Vec::new());
             for &live in &whole {
-                let left = self.winning(live, &whole, &mut losses, budget)?;
+                let left = match self.lexing.competes() {
+                    true => self.winning(live, &whole, &mut losses, budget)?,
+                    false => live.1,
+                };
                 let (known, leads) = (ByteSet::default(), ByteSet::default());
                 beginnings.push(Beginning { terminal: live.0, left, known, leads });
             }
@@ -440,6 +466,15 @@ impl Determiniser {
         Ok(false)
     }
 
+    /// The terminals that match something.
+    fn all_terminals(&self) -> TerminalSet {
+        let mut all = TerminalSet::new(self.ranks.len());
+        for &(terminal, _) in &self.whole {
+            all.insert(terminal);
+        }
+        all
+    }
+
     /// The lexemes that a live terminal wins.
     fn winning(
         &mut self,
@@ -448,9 +483,6 @@ impl Determiniser {
         losses: &mut Losses,
         budget: &mut Budget<'_>,
     ) -> Result<ExprId, LexerError> {
-        if !self.longest {
-            return Ok(expr);
-        }
         let lost = self.lost(terminal, live, losses, budget)?;
         let mut left = self.expressions.making(budget).and([expr, lost])?;
         if self.expressions.looks_ahead(expr) {
@@ -481,7 +513,7 @@ impl Determiniser {
         losses: &mut Losses,
         budget: &mut Budget<'_>,
     ) -> Result<ExprId, LexerError> {
-        if !self.longest || self.shadowed.contains(terminal) {
+        if self.shadowed.contains(terminal) {
             return Ok(ExprId::ALL);
         }
         let mut rank = self.ranks[terminal.index()];

@@ -9,7 +9,7 @@
 //!   advances from [`LexemeEnd::next`].
 //!
 //! What an end asks of the text that follows, its next state carries along: that no longer lexeme is
-//! found after all ([`Lexing::Longest`]), that lookaheads hold. A branch that breaks this is dead: its `advance` gives
+//! found after all ([`Lexing::Longest`](crate::Lexing::Longest)), that lookaheads hold. A branch that breaks this is dead: its `advance` gives
 //! `None`. Conditions that are still open when the text ends are judged by [`Lexer::may_end`].
 //!
 //! ```
@@ -52,7 +52,7 @@ use determinise::{Determiniser, Found};
 pub use error::LexerError;
 
 use crate::{
-    Budget, Grammar, Lexing, Symbol, TerminalId, TerminalKind, TerminalSet,
+    Budget, Grammar, Symbol, TerminalId, TerminalKind, TerminalSet,
     regex::expressions::{ByteClasses, ExprId, Expressions},
 };
 
@@ -213,7 +213,8 @@ impl Lexer {
     /// `state`, in which no byte of a lexeme was read, for a lexeme that can only become one of these terminals. What is left of others is
     /// not followed, so that a grammar of a thousand names takes the time of those that may come.
     ///
-    /// Where terminals compete, that is `state` itself: a lexeme is what it is whether the parser takes it or not.
+    /// With [`Lexing::Longest`](crate::Lexing::Longest), that is `state` itself: a lexeme is what it is whether the parser takes it or not. With
+    /// [`Lexing::Contextual`](crate::Lexing::Contextual), only these terminals compete.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -227,6 +228,19 @@ impl Lexer {
     ) -> Result<LexerState, LexerError> {
         assert!(self.is_fresh(state), "a byte of the lexeme was read");
         self.step(|determiniser, budget| determiniser.among(&self.states, state, terminals, budget))
+    }
+
+    /// `state`, in which no byte of a lexeme was read, for lexemes of all terminals that do not compete: an upper bound of what
+    /// [`among`](Self::among) gives for any terminals.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    ///
+    /// # Panics
+    /// When a byte of the lexeme was read.
+    pub(crate) fn unrivalled(&self, state: LexerState) -> Result<LexerState, LexerError> {
+        assert!(self.is_fresh(state), "a byte of the lexeme was read");
+        self.step(|determiniser, budget| determiniser.unrivalled(&self.states, state, budget))
     }
 
     /// Whether no byte of the lexeme in progress was read.
@@ -334,7 +348,7 @@ impl Lexer {
     }
 
     /// Terminals that would lose each of their lexemes to terminals ranked higher, and so are
-    /// kept beside these. Empty with [`Lexing::Any`].
+    /// kept beside these. Empty with [`Lexing::Any`](crate::Lexing::Any).
     pub fn shadowed(&self) -> &TerminalSet {
         &self.shadowed
     }
@@ -407,7 +421,7 @@ impl Lexer {
 /// terminals compete, those of which no sentence is made.
 fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
     let mut used: BTreeSet<_> = grammar.ignored().iter().copied().collect();
-    if competes(grammar) {
+    if grammar.lexing().competes() {
         used.extend(crate::rules::used_terminals(grammar).iter());
         used.retain(|id| grammar.terminals()[id.index()].kind != TerminalKind::Declared);
         return used;
@@ -431,9 +445,4 @@ fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
     }
     used.retain(|id| grammar.terminals()[id.index()].kind != TerminalKind::Declared);
     used
-}
-
-/// Whether terminals compete for lexemes.
-fn competes(grammar: &Grammar) -> bool {
-    grammar.lexing() == Lexing::Longest
 }

@@ -113,9 +113,10 @@ impl Recognizer {
                     let shift = |stacks: &_, terminal| scratch.shift(self, stacks, terminal);
                     let after = self.layer.step_by(parsed, letter, shift)?;
                     if let Some((stacks, blocks)) = after {
-                        let start = self.begin(end.next, &stacks, scratch)?;
-                        let after = Branch { stacks, blocks, ..branch.clone() };
-                        lexemes.push(self.lexeme(&after, start, true, scratch)?);
+                        for (start, stacks) in self.begin(end.next, stacks, scratch)? {
+                            let after = Branch { stacks, blocks: blocks.clone(), ..branch.clone() };
+                            lexemes.push(self.lexeme(&after, start, true, scratch)?);
+                        }
                     }
                 }
             }
@@ -140,7 +141,7 @@ impl Recognizer {
         begins: bool,
         scratch: &mut RecognizerScratch,
     ) -> Result<Lexeme, RecognizerError> {
-        if self.is_contextual {
+        if self.knows_viable() {
             return Ok(Lexeme { lexer, begins, terminals: self.lexer.possible(lexer).clone() });
         }
         let allowed = scratch.allowed(self, &branch.stacks)?;

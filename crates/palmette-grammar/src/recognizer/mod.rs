@@ -5,6 +5,7 @@
 //! lexeme in progress goes on, or it ended before the byte and the parser shifts what it was. Branches
 //! that nothing can complete are dropped at once, so a position is live by its existence.
 
+mod contexts;
 mod error;
 mod expected;
 mod position;
@@ -12,6 +13,7 @@ mod scratch;
 
 use std::sync::Arc;
 
+pub(crate) use contexts::{ContextId, Contexts, ContextualStates};
 pub use error::{CompileError, RecognizerError};
 pub use expected::Expected;
 pub(crate) use expected::Lexeme;
@@ -37,11 +39,31 @@ pub struct Recognizer {
     lexer: Lexer,
     parser: Parser,
     layer: Layer,
-    /// Whether states of the lexer know only terminals that the parser takes.
-    is_contextual: bool,
+    beginnings: Beginnings,
     start: Option<Position>,
     /// Tells it from other recognizers.
     mark: Arc<()>,
+}
+
+/// The terminals with which a lexeme begins.
+#[derive(Debug)]
+enum Beginnings {
+    /// Any: how a text is cut does not depend on the parser.
+    All,
+    /// Those that can follow on the stacks at hand.
+    Viable,
+    /// Those of the topmost states' contexts.
+    Contextual(Contexts),
+}
+
+impl Beginnings {
+    fn new(grammar: &Grammar, parser: &Parser, ignored: &TerminalSet) -> Self {
+        match grammar.lexing() {
+            Lexing::Contextual => Self::Contextual(Contexts::new(parser.tables(), ignored)),
+            Lexing::Any if grammar.indentation().is_none() => Self::Viable,
+            Lexing::Any | Lexing::Longest => Self::All,
+        }
+    }
 }
 
 /// Limits of a [`Recognizer`]. Exceeding one is an error that names it.
@@ -69,9 +91,9 @@ impl Recognizer {
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
         let mark = Arc::default();
-        let is_contextual = grammar.lexing() == Lexing::Any && grammar.indentation().is_none();
+        let beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
         let mut recognizer =
-            Self { source, grammar, lexer, parser, layer, is_contextual, start: None, mark };
+            Self { source, grammar, lexer, parser, layer, beginnings, start: None, mark };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
@@ -110,7 +132,8 @@ impl Recognizer {
 
     /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
     pub fn bytes(&self) -> usize {
-        self.lexer.bytes() + self.parser.tables().bytes()
+        let contexts = self.contexts().map_or(0, Contexts::bytes);
+        self.lexer.bytes() + self.parser.tables().bytes() + contexts
     }
 
     /// Before the first byte; `None` when no text is in the language.
@@ -171,16 +194,20 @@ impl Recognizer {
     fn find_start(&self) -> Result<Option<Position>, RecognizerError> {
         let scratch = &mut RecognizerScratch::default();
         let stacks = self.parser.start();
-        let branch = Branch {
-            lexer: self.begin(self.lexer.start(), &stacks, scratch)?,
+        let empty = self.parser.accepts_end(&stacks, &mut scratch.parser)?;
+        let mut first = TerminalSet::new(self.grammar.terminals().len());
+        self.parser.allowed(&stacks, &mut first, &mut scratch.parser)?;
+        if !empty && first.is_empty() {
+            return Ok(None);
+        }
+        let branch = |(lexer, stacks)| Branch {
+            lexer,
             stacks,
             blocks: Blocks::default(),
             line: Line::OTHER,
         };
-        let empty = self.parser.accepts_end(&branch.stacks, &mut scratch.parser)?;
-        let mut first = TerminalSet::new(self.grammar.terminals().len());
-        self.parser.allowed(&branch.stacks, &mut first, &mut scratch.parser)?;
-        Ok((empty || !first.is_empty()).then(|| Position::new(&mut vec![branch])))
+        let begun = self.begin(self.lexer.start(), stacks, scratch)?;
+        Ok(Some(Position::new(&mut begun.map(branch).collect())))
     }
 
     /// Moves the branches in `scratch.now` over `bytes`.
@@ -230,10 +257,12 @@ impl Recognizer {
         for end in self.lexer.ends(branch.lexer)? {
             let line = self.layer.line_after(Line::OTHER, byte);
             for terminal in end.terminals.iter() {
-                if let Some((stacks, blocks)) = self.step(branch, terminal, scratch)? {
-                    let start = self.begin(end.next, &stacks, scratch)?;
+                let Some((stacks, blocks)) = self.step(branch, terminal, scratch)? else {
+                    continue;
+                };
+                for (start, stacks) in self.begin(end.next, stacks, scratch)? {
                     let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
-                    let begun = Branch { lexer, stacks, blocks, line };
+                    let begun = Branch { lexer, stacks, blocks: blocks.clone(), line };
                     if self.is_live(&begun, scratch)? {
                         self.add(begun, scratch);
                     }
@@ -243,24 +272,53 @@ impl Recognizer {
         Ok(())
     }
 
-    /// The state `next`, in which no byte of a lexeme was read, after some stacks: where lexemes do not compete, for those that the
-    /// parser takes there.
+    /// The state `next`, in which no byte of a lexeme was read, for the terminals with which a lexeme begins after some stacks;
+    /// stacks that differ in these are parted.
     fn begin(
         &self,
         next: LexerState,
-        stacks: &Stacks,
+        stacks: Stacks,
         scratch: &mut RecognizerScratch,
-    ) -> Result<LexerState, RecognizerError> {
-        match self.is_contextual {
-            true => scratch.among(self, next, stacks),
-            false => Ok(next),
+    ) -> Result<impl Iterator<Item = (LexerState, Stacks)> + use<>, RecognizerError> {
+        let mut others = Vec::new();
+        let first = match &self.beginnings {
+            Beginnings::All => (next, stacks),
+            Beginnings::Viable => (scratch.among(self, next, &stacks)?, stacks),
+            Beginnings::Contextual(contexts) => {
+                let parts = stacks.by_top(|state| contexts.of(state));
+                let mut begin = |(context, stacks)| {
+                    let state =
+                        scratch.contextual(self).begin(&self.lexer, contexts, next, context)?;
+                    Ok::<_, RecognizerError>((state, stacks))
+                };
+                let mut parts = parts.into_iter();
+                let first = begin(parts.next().expect("stacks are never none"))?;
+                for part in parts {
+                    others.push(begin(part)?);
+                }
+                first
+            }
+        };
+        Ok(std::iter::once(first).chain(others))
+    }
+
+    /// The contexts in which lexemes begin, where these depend on the parser's topmost state.
+    pub(crate) fn contexts(&self) -> Option<&Contexts> {
+        match &self.beginnings {
+            Beginnings::Contextual(contexts) => Some(contexts),
+            Beginnings::All | Beginnings::Viable => None,
         }
+    }
+
+    /// Whether states of the lexer know only terminals that the parser takes.
+    fn knows_viable(&self) -> bool {
+        matches!(self.beginnings, Beginnings::Viable)
     }
 
     /// Whether lexemes do not depend on each other nor on what is around them, and states of the lexer know only terminals that the parser
     /// takes: then what may follow depends on the lexeme in progress and the stacks alone.
     pub(crate) fn is_independent(&self) -> bool {
-        self.is_contextual
+        self.knows_viable()
             && self.lexer.remainders(self.lexer.start(), |left| {
                 let free = |&(_, expr): &(_, _)| left.expressions.is_context_free(expr);
                 left.independent && left.live.iter().all(free)
@@ -279,7 +337,7 @@ impl Recognizer {
             return Ok(None);
         }
         let Some(stacks) = scratch.shift(self, stacks, terminal)? else { return Ok(None) };
-        let lexer = self.begin(self.lexer.start(), &stacks, scratch)?;
+        let lexer = scratch.among(self, self.lexer.start(), &stacks)?;
         Ok(Some((lexer, stacks)))
     }
 
@@ -298,7 +356,7 @@ impl Recognizer {
         branch: &Branch,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
-        if self.is_contextual {
+        if self.knows_viable() {
             return Ok(true);
         }
         let possible = self.lexer.possible(branch.lexer);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::{Branch, Position, Recognizer, RecognizerError};
+use super::{Branch, ContextualStates, Position, Recognizer, RecognizerError};
 use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
 use crate::{LimitError, TerminalId, TerminalSet};
@@ -42,6 +42,7 @@ pub(super) struct Memory {
     allowed: HashMap<u64, (Stacks, Arc<TerminalSet>)>,
     /// By what the stacks are, as a hash.
     among: HashMap<(u64, LexerState), (Stacks, LexerState)>,
+    contextual: ContextualStates,
     positions: HashTable<Position>,
     hasher: DefaultHashBuilder,
     bytes: usize,
@@ -126,6 +127,12 @@ impl RecognizerScratch {
         self.memory.bytes += SHIFT_BYTES;
         self.memory.among.insert(key, (stacks.clone(), found));
         Ok(found)
+    }
+
+    /// The lexer states in which lexemes begin, by context. They are few, each of the lexer's own size, and so not counted.
+    pub(super) fn contextual(&mut self, recognizer: &Recognizer) -> &mut ContextualStates {
+        self.memory.turn_to(recognizer);
+        &mut self.memory.contextual
     }
 
     /// The position of the branches in `now`, which are none afterwards.

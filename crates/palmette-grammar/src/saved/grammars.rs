@@ -53,6 +53,7 @@ pub(super) fn write(grammar: &Grammar) -> Result<Vec<u8>, Malformed> {
     out.u32(match grammar.lexing() {
         Lexing::Any => 0,
         Lexing::Longest => 1,
+        Lexing::Contextual => 2,
     });
     out.u32(grammar.indentation().is_some().into());
     if let Some(blocks) = grammar.indentation() {
@@ -107,7 +108,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Grammar, Malformed> {
     for terminal in read_terminals(from, num_terminals)? {
         grammar.ignore(terminal);
     }
-    let lexing = [Lexing::Any, Lexing::Longest][from.below(2, "kind of lexing")? as usize];
+    let lexing = [Lexing::Any, Lexing::Longest, Lexing::Contextual];
+    let lexing = lexing[from.below(3, "kind of lexing")? as usize];
     if from.below(2, "kind of blocks")? == 1 {
         let marks = read_terminals(from, num_terminals)?;
         let &[newline, indent, dedent] = &*marks else {

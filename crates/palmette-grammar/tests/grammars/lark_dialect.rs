@@ -123,7 +123,7 @@ fn terminals_are_named_as_lark_names_them() {
     assert_eq!(terminal(&grammar, "Y").priority, 3);
     assert_eq!(terminal(&grammar, "SELECT").kind, TerminalKind::Literal);
     assert_eq!(terminal(&grammar, "Y").kind, TerminalKind::Pattern);
-    assert_eq!(grammar.lexing(), Lexing::Longest);
+    assert_eq!(grammar.lexing(), Lexing::Contextual);
 }
 
 #[test]

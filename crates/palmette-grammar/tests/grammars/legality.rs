@@ -14,7 +14,7 @@ use palmette_grammar::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Recognizer, RecognizerLimits,
     RecognizerScratch, Regex, Rule, Symbol, Terminal, TerminalId, TerminalKind,
 };
-use palmette_testkit::grammar::generate::{text_grammar, vocabulary};
+use palmette_testkit::grammar::generate::{text_grammar_of, vocabulary};
 use proptest::prelude::*;
 
 use crate::long_steps::{Legality, LongSteps};
@@ -124,7 +124,7 @@ proptest! {
     /// Rows of texts so far, after the first two steps and after the long ones.
     #[test]
     fn long_steps_change_no_token(
-        grammar in text_grammar(),
+        grammar in text_grammar_of(&[Lexing::Any, Lexing::Longest]),
         tokens in vocabulary(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 5),
     ) {

@@ -416,6 +416,7 @@ proptest! {
                 match lexing {
                     Lexing::Longest => prop_assert_eq!(some, begin),
                     Lexing::Any => check_among(&lexer, begin, some, &among, 4),
+                    Lexing::Contextual => unreachable!("not drawn"),
                 }
             }
         }

@@ -11,7 +11,7 @@ use palmette_grammar::{
 use palmette_testkit::{
     grammar::{
         TextOracle,
-        generate::{ALPHABET, grammar_of, over_alphabet, text_grammar, vocabulary},
+        generate::{ALPHABET, grammar_of, over_alphabet, text_grammar_of, vocabulary},
     },
     laws,
 };
@@ -69,7 +69,7 @@ proptest! {
 
     #[test]
     fn streamlining_changes_no_mask(
-        grammar in text_grammar(),
+        grammar in text_grammar_of(&[Lexing::Any, Lexing::Longest]),
         tokens in vocabulary(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 6),
     ) {
@@ -96,7 +96,7 @@ proptest! {
 
     #[test]
     fn masks_are_those_of_the_definition(
-        grammar in text_grammar(),
+        grammar in text_grammar_of(&[Lexing::Any, Lexing::Longest]),
         tokens in vocabulary(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 4),
     ) {
@@ -113,7 +113,7 @@ proptest! {
                 let ours = allowed.contains(TokenId(number as u32));
                 match grammar.lexing() {
                     // A terminal may be live though its lexemes cannot be told from their neighbours'.
-                    Lexing::Longest => prop_assert!(ours || live != Some(true), "{:?}{:?}", text, token),
+                    Lexing::Longest | Lexing::Contextual => prop_assert!(ours || live != Some(true), "{:?}{:?}", text, token),
                     Lexing::Any => prop_assert!(live.is_none_or(|live| live == ours), "{:?}{:?}", text, token),
                 }
             }
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn the_laws_of_constraints_hold(grammar in text_grammar(), seed in any::<u64>()) {
+    fn the_laws_of_constraints_hold(grammar in text_grammar_of(&[Lexing::Any, Lexing::Longest]), seed in any::<u64>()) {
         // All bytes are tokens, so that no live text is stuck.
         if grammar.lexing() == Lexing::Any {
             let tokens: Vec<Vec<u8>> =

@@ -121,12 +121,14 @@ static GRAMMARS: LazyLock<Vec<Arc<Recognizer>>> = LazyLock::new(|| {
         json_schema::parse(source, &json_schema::JsonSchemaOptions::default()).expect(source)
     };
     let lark = |source: &&str, lexing| {
-        let options = lark::LarkOptions { lexing, ..lark::LarkOptions::default() };
+        let options = lark::LarkOptions::default().with_lexing(lexing);
         lark::parse(source, &options).expect(source)
     };
     let any = LARKS.iter().map(|source| lark(source, Lexing::Any));
     let longest = LARKS.iter().map(|source| lark(source, Lexing::Longest));
-    SCHEMAS.iter().map(schema).chain(any).chain(longest).map(recognizer).collect()
+    let contextual = LARKS.iter().map(|source| lark(source, Lexing::Contextual));
+    let larks = any.chain(longest).chain(contextual);
+    SCHEMAS.iter().map(schema).chain(larks).map(recognizer).collect()
 });
 
 fn recognizer(grammar: Grammar) -> Arc<Recognizer> {

@@ -25,15 +25,20 @@ pub fn abstract_grammar() -> impl Strategy<Value = Grammar> {
 pub const ALPHABET: [char; 3] = ['a', 'b', 'é'];
 
 /// Grammars of one to three nonterminals and two to four terminals that are regular expressions over [`ALPHABET`], with
-/// priorities, some of them ignored, with either lexing. Rules as in [`abstract_grammar`].
+/// priorities, some of them ignored, with every lexing. Rules as in [`abstract_grammar`].
 pub fn text_grammar() -> impl Strategy<Value = Grammar> {
-    (1..4_u32, vec(terminal(), 2..5)).prop_flat_map(|(num_nonterminals, terminals)| {
+    text_grammar_of(&[Lexing::Any, Lexing::Longest, Lexing::Contextual])
+}
+
+/// [`text_grammar`] with one of these lexings.
+pub fn text_grammar_of(lexings: &'static [Lexing]) -> impl Strategy<Value = Grammar> {
+    (1..4_u32, vec(terminal(), 2..5)).prop_flat_map(move |(num_nonterminals, terminals)| {
         let num_terminals = terminals.len() as u32;
         let ignored = prop_oneof![
             2 => Just(Vec::new()),
             1 => (0..num_terminals).prop_map(|id| vec![TerminalId(id)]),
         ];
-        let lexing = prop_oneof![Just(Lexing::Any), Just(Lexing::Longest)];
+        let lexing = prop::sample::select(lexings);
         let rules = rules(num_nonterminals, num_terminals, 1..7);
         (rules, ignored, lexing).prop_map(move |(rules, ignored, lexing)| {
             build(&terminals, num_nonterminals, rules, &ignored, lexing)

@@ -7,6 +7,7 @@
 
 mod earley;
 pub mod generate;
+mod lr_stacks;
 pub mod regex;
 mod text;
 

@@ -1,11 +1,12 @@
 //! The language of a grammar at the level of text, by definition.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use palmette_grammar::{Grammar, Lexing, Regex, TerminalId, TerminalKind};
 
 use super::earley::{EarleyGrammar, Lexeme};
+use super::lr_stacks::LrStacks;
 use super::regex::{ends, has_look, may_begin};
 
 /// Says which texts over a small alphabet are in a language, which begin one that is, and which tokens may follow.
@@ -18,6 +19,8 @@ use super::regex::{ends, has_look, may_begin};
 #[derive(Debug)]
 pub struct TextOracle {
     rules: EarleyGrammar,
+    /// Where lexemes depend on the parser's state.
+    stacks: Option<LrStacks>,
     terminals: Vec<OracleTerminal>,
     lexing: Lexing,
     alphabet: Vec<char>,
@@ -92,8 +95,10 @@ impl TextOracle {
         for at in 0..terminals.len() {
             terminals[at].shadowed = is_shadowed(&terminals, at, &texts);
         }
+        let is_contextual = grammar.lexing() == Lexing::Contextual;
         Self {
             rules,
+            stacks: is_contextual.then(|| LrStacks::new(grammar)),
             terminals,
             lexing: grammar.lexing(),
             alphabet: alphabet.to_vec(),
@@ -160,12 +165,47 @@ impl TextOracle {
         if let Some(&known) = self.known.borrow().get(text) {
             return known;
         }
-        let lexemes: Vec<Vec<Lexeme>> =
-            (0..text.len()).map(|from| self.lexemes(text, from, self.lexing)).collect();
-        let sets = self.rules.read_all(&lexemes, text.len());
-        let contains = self.rules.is_finished(&sets[text.len()]);
+        let contains = match &self.stacks {
+            Some(stacks) => self.is_read_in_contexts(stacks, text),
+            None => {
+                let every = |_: &OracleTerminal| true;
+                let at = |from| self.lexemes(text, from, every);
+                let lexemes: Vec<Vec<Lexeme>> = (0..text.len()).map(at).collect();
+                let sets = self.rules.read_all(&lexemes, text.len());
+                self.rules.is_finished(&sets[text.len()])
+            }
+        };
         self.known.borrow_mut().insert(text.to_vec(), contains);
         contains
+    }
+
+    /// Whether a text is one where each lexeme is the longest that a terminal matches for which the parser's state has an action.
+    fn is_read_in_contexts(&self, stacks: &LrStacks, text: &[char]) -> bool {
+        let mut work: Vec<_> = stacks.start().into_iter().map(|stack| (0, stack)).collect();
+        let mut seen = BTreeSet::new();
+        while let Some((from, stack)) = work.pop() {
+            if !seen.insert((from, stack.clone())) {
+                continue;
+            }
+            if from == text.len() {
+                if stacks.accepts_end(&stack) {
+                    return true;
+                }
+                continue;
+            }
+            let actions = stacks.actions(&stack);
+            let taken =
+                |terminal: &OracleTerminal| terminal.ignored || actions.contains(&terminal.id);
+            for Lexeme { end, terminal, ignored } in self.lexemes(text, from, taken) {
+                if ignored {
+                    work.push((end, stack.clone()));
+                } else {
+                    let after = stacks.shift(&stack, terminal);
+                    work.extend(after.into_iter().map(|stack| (end, stack)));
+                }
+            }
+        }
+        false
     }
 
     /// Whether `text` may begin a text of the language; `true` may be wrong.
@@ -204,20 +244,25 @@ impl TextOracle {
             .iter()
             .flat_map(|terminal| (from + 1..=text.len()).map(move |end| (terminal, end)));
         let possible = all.filter(|&(terminal, end)| {
-            matched(terminal, end) && (self.lexing == Lexing::Any || !beaten(terminal, end))
+            matched(terminal, end) && (self.lexing != Lexing::Longest || !beaten(terminal, end))
         });
         possible.map(|(terminal, end)| terminal.lexeme(end)).collect()
     }
 
-    /// The lexemes that begin at `from`.
-    fn lexemes(&self, text: &[char], from: usize, lexing: Lexing) -> Vec<Lexeme> {
+    /// The lexemes of some terminals that begin at `from`.
+    fn lexemes(
+        &self,
+        text: &[char],
+        from: usize,
+        taken: impl Fn(&OracleTerminal) -> bool,
+    ) -> Vec<Lexeme> {
         let mut matches: Vec<(&OracleTerminal, usize)> = Vec::new();
-        for terminal in &self.terminals {
+        for terminal in self.terminals.iter().filter(|terminal| taken(terminal)) {
             let mut found = terminal.ends(text, from);
             found.truncate(if terminal.first_end_only { 1 } else { found.len() });
             matches.extend(found.into_iter().filter(|&end| end > from).map(|end| (terminal, end)));
         }
-        if lexing == Lexing::Longest {
+        if self.lexing != Lexing::Any {
             let longest = matches.iter().map(|&(_, end)| end).max();
             matches.retain(|&(_, end)| Some(end) == longest);
             let winners = matches.iter().filter(|(terminal, _)| !terminal.shadowed);

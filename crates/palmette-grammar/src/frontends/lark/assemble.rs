@@ -5,8 +5,8 @@ use super::{
     lower::Draft, terminals::Terminals,
 };
 use crate::{
-    Grammar, GrammarBuilder, Indentation, NonterminalId, Regex, Symbol, Terminal, TerminalId,
-    TerminalKind,
+    Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Regex, Symbol, Terminal,
+    TerminalId, TerminalKind,
 };
 
 /// What the passes before have made.
@@ -81,6 +81,7 @@ pub(super) fn grammar(
         kept[index] = terminals.drafts[index].regex != Regex::Never;
     }
     let blocks = blocks(options, terminals, problems)?;
+    let lexing = lexing(options, blocks.is_some(), problems)?;
     if let Some(blocks) = &blocks {
         for index in [blocks.newline, blocks.indent, blocks.dedent] {
             kept[index] = true;
@@ -142,7 +143,23 @@ pub(super) fn grammar(
             tab_width: blocks.tab_width,
         });
     }
-    Some(builder.build(heads[start.index()]?, options.lexing))
+    Some(builder.build(heads[start.index()]?, lexing))
+}
+
+/// The ways to cut texts; `None` where they and blocks by indentation exclude each other.
+fn lexing(options: &LarkOptions, has_blocks: bool, problems: &mut Problems<'_>) -> Option<Lexing> {
+    match (options.lexing, has_blocks) {
+        (Some(Lexing::Contextual), true) => {
+            problems.add_general(
+                "blocks by indentation need a line's end to be one wherever it stands, so lexing cannot be `contextual`: use \
+                 `longest`, which is the default for this grammar",
+            );
+            None
+        }
+        (Some(lexing), _) => Some(lexing),
+        (None, true) => Some(Lexing::Longest),
+        (None, false) => Some(Lexing::Contextual),
+    }
 }
 
 /// Which rules and which terminals `start` reaches.

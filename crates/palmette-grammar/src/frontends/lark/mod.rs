@@ -43,14 +43,15 @@ use error::Problems;
 use lower::Lowering;
 use terminals::Terminals;
 
-/// Options under which a grammar is read. The default: from rule `start`, lexemes as long as they go, blocks by indentation where
-/// the grammar declares them.
+/// Options under which a grammar is read. The default: from rule `start`, lexemes by context, blocks by indentation where the
+/// grammar declares them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LarkOptions {
     /// The rule whose texts are the language.
     pub start: String,
-    /// The ways in which texts may be cut into lexemes.
-    pub lexing: Lexing,
+    /// The ways in which texts may be cut into lexemes. `None`: [`Lexing::Contextual`], as in lark's parsers and llguidance;
+    /// [`Lexing::Longest`] where blocks are made by indentation, since these need a line's end to be one wherever it stands.
+    pub lexing: Option<Lexing>,
     /// Blocks by indentation.
     pub indentation: LarkIndentation,
     /// Bounds on the grammar's size.
@@ -100,7 +101,7 @@ impl Default for LarkOptions {
     fn default() -> Self {
         Self {
             start: "start".to_owned(),
-            lexing: Lexing::Longest,
+            lexing: None,
             indentation: LarkIndentation::Detect,
             limits: LarkLimits::default(),
         }
@@ -111,6 +112,11 @@ impl LarkOptions {
     /// The default from another rule.
     pub fn from_rule(start: impl Into<String>) -> Self {
         Self { start: start.into(), ..Self::default() }
+    }
+
+    /// The same with texts cut in these ways.
+    pub fn with_lexing(self, lexing: Lexing) -> Self {
+        Self { lexing: Some(lexing), ..self }
     }
 
     /// Blocks as in Python, whatever the grammar declares: by `_NEWLINE`, `_INDENT` and `_DEDENT`, lines going on inside

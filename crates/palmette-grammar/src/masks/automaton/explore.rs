@@ -7,7 +7,7 @@ use super::views::{Answer, ViewId, Views};
 use crate::Budget;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
-use crate::recognizer::{Recognizer, RecognizerError};
+use crate::recognizer::{ContextualStates, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyTrie;
 
 /// A stack of which only the top is known, as a walk sees it.
@@ -24,6 +24,9 @@ enum Stack {
 pub(super) struct Explorer {
     views: Views,
     live: HashMap<(LexerState, Stack), Answer>,
+    contextual: ContextualStates,
+    /// By state in which a lexeme begins, the one that holds for all contexts.
+    unrivalled: HashMap<LexerState, LexerState>,
     /// The branches of all nodes from the root to the current one.
     branches: Vec<(LexerState, Stack)>,
     /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
@@ -91,27 +94,58 @@ impl Explorer {
                 self.add(recognizer, depth, next, stack, &mut answer)?;
             }
             for end in lexer.ends(state)? {
-                let Some(next) = lexer.advance(end.next, byte)? else { continue };
                 for terminal in end.terminals.iter() {
+                    let mut add = |explorer: &mut Self, stack| {
+                        let (begin, stack) = explorer.begin(recognizer, end.next, stack)?;
+                        match lexer.advance(begin, byte)? {
+                            Some(next) => explorer.add(recognizer, depth, next, stack, &mut answer),
+                            None => Ok(()),
+                        }
+                    };
                     let view = match stack {
                         Stack::Known(view) if !recognizer.ignored().contains(terminal) => view,
                         _ => {
-                            self.add(recognizer, depth, next, stack, &mut answer)?;
+                            add(self, stack)?;
                             continue;
                         }
                     };
                     let tables = recognizer.parser().tables();
                     let shifted = self.views.shift(tables, view, terminal)?.clone();
                     for &view in &shifted.views {
-                        self.add(recognizer, depth, next, Stack::Known(view), &mut answer)?;
+                        add(self, Stack::Known(view))?;
                     }
                     if shifted.deeper {
-                        self.add(recognizer, depth, next, Stack::Unknown, &mut answer)?;
+                        add(self, Stack::Unknown)?;
                     }
                 }
             }
         }
         Ok(answer)
+    }
+
+    /// The state `next`, in which no byte of a lexeme was read, for lexemes that begin after a stack.
+    fn begin(
+        &mut self,
+        recognizer: &Recognizer,
+        next: LexerState,
+        stack: Stack,
+    ) -> Result<(LexerState, Stack), RecognizerError> {
+        let Some(contexts) = recognizer.contexts() else { return Ok((next, stack)) };
+        let lexer = recognizer.lexer();
+        let reduced = match stack {
+            Stack::Known(view) => self.views.reduced(recognizer.parser().tables(), view),
+            Stack::Unknown => None,
+        };
+        if let Some(view) = reduced {
+            let context = contexts.of(self.views.top(view));
+            let begin = self.contextual.begin(lexer, contexts, next, context)?;
+            return Ok((begin, Stack::Known(view)));
+        }
+        let begin = match self.unrivalled.get(&next) {
+            Some(&known) => known,
+            None => *self.unrivalled.entry(next).or_insert(lexer.unrivalled(next)?),
+        };
+        Ok((begin, Stack::Unknown))
     }
 
     /// Adds a branch unless nothing can complete it or it is there already.

@@ -106,7 +106,7 @@ impl Views {
         seen.push(view);
         let (mut views, mut deeper) = (Vec::new(), false);
         while let Some(view) = work.pop() {
-            let state = self.views[view.0 as usize].0;
+            let state = self.top(view);
             if let Some(target) = tables.shift(state, terminal) {
                 views.push(self.push(target, Some(view)));
             }
@@ -118,7 +118,7 @@ impl Views {
                     deeper = true;
                     continue;
                 };
-                let below = self.views[base.0 as usize].0;
+                let below = self.top(base);
                 let Some(target) = tables.goto(below, tables.rules().head(rule)) else { continue };
                 let next = self.push(target, Some(base));
                 if !seen.contains(&next) {
@@ -134,6 +134,21 @@ impl Views {
         views.dedup();
         (self.work, self.seen) = (work, seen);
         Ok(Shifted { views: views.into(), deeper })
+    }
+
+    /// The view after the reductions that are done whatever follows; `None` where these go below what is known.
+    pub(super) fn reduced(&mut self, tables: &Tables, mut view: ViewId) -> Option<ViewId> {
+        while let Some(rule) = tables.sole_reduction(self.top(view)) {
+            let base = self.pop(view, tables.rules().length(rule))?;
+            let target = tables.goto(self.top(base), tables.rules().head(rule))?;
+            view = self.push(target, Some(base));
+        }
+        Some(view)
+    }
+
+    /// The state on top.
+    pub(super) fn top(&self, view: ViewId) -> StateId {
+        self.views[view.0 as usize].0
     }
 
     /// The view without its `count` topmost states; `None` when that is nothing known.
