@@ -24,7 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("glr", &["budget", "grammar", "lr"]),
     ("lexer", &["budget", "byte_set", "regex", "grammar", "rules"]),
     ("blocks", &["grammar", "glr"]),
-    ("recognizer", &["budget", "grammar", "lr", "glr", "lexer", "blocks"]),
+    ("recognizer", &["budget", "byte_set", "grammar", "lr", "glr", "lexer", "blocks"]),
     // Masks: the definition and two engines, none of which knows another.
     ("walk", &["budget", "vocabulary", "grammar", "glr", "lexer", "blocks", "recognizer"]),
     ("store", &["budget", "vocabulary", "grammar", "lr", "glr", "lexer", "blocks", "recognizer"]),

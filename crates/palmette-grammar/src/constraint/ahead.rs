@@ -254,17 +254,18 @@ impl<F: FnMut(&Completion)> Running<'_, F> {
         let constraint = self.constraint;
         let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
         let stacks = &mut automaton.stacks_ahead(recognizer);
-        while let Some(lexeme) =
+        while let Some(found) =
             frontier.next(recognizer, trie, &mut self.scratch, &mut self.budget)?
         {
+            self.completion.open = frontier.len();
             self.look_at_memory(frontier.bytes() + stacks.bytes())?;
+            let Some(lexeme) = found else { continue };
             match automaton.prepare_lexeme(recognizer, stacks, lexeme, &mut self.budget)? {
                 LexemeAhead::Known => self.completion.visited += 1,
                 LexemeAhead::Left => {}
                 LexemeAhead::Walked => self.some_are_walked = true,
             }
             automaton.prepare_stacks(recognizer, stacks, AFTER_A_VISIT, &mut self.budget)?;
-            self.completion.open = frontier.len();
             (self.report)(&self.completion);
         }
         self.completion.open = frontier.len();

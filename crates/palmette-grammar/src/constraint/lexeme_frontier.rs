@@ -131,37 +131,38 @@ impl LexemeFrontier {
             + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
     }
 
-    /// The next lexeme whose mask is to be found out; takes a unit from the budget for each that is looked at or added.
+    /// Takes one entry off the list, and gives the lexeme in progress whose mask is to be found out with it; `None` where nothing is left.
+    /// Takes a unit from the budget, and one for each entry added.
+    ///
+    /// Invariant: each call takes one entry, so that the caller can look at the memory between any two.
     pub(super) fn next(
         &mut self,
         recognizer: &Recognizer,
         trie: &VocabularyTrie,
         scratch: &mut RecognizerScratch,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeOnTop>, RecognizerError> {
-        while let Some(((cost, _), Open { token, what })) = self.open.pop_first() {
-            let before = self.num_added;
-            let found = match what {
-                What::Begins(lexer, stacks) => {
-                    self.begin(recognizer, lexer, &stacks, cost, token, scratch)?;
-                    None
-                }
-                What::InProgress(lexeme) => {
-                    let is_cut = self.follow(recognizer, trie, lexeme, cost, token, scratch)?;
-                    if !is_cut {
-                        let later = cost.saturating_add(likely::LATER);
-                        self.push(later, token, What::Followed(lexeme));
-                    }
-                    is_cut.then_some(lexeme)
-                }
-                What::Followed(lexeme) => Some(lexeme),
-            };
-            budget.spend_holding_nothing(1 + (self.num_added - before) as u64)?;
-            if found.is_some() {
-                return Ok(found);
+    ) -> Result<Option<Option<LexemeOnTop>>, RecognizerError> {
+        let Some(((cost, _), Open { token, what })) = self.open.pop_first() else {
+            return Ok(None);
+        };
+        let before = self.num_added;
+        let found = match what {
+            What::Begins(lexer, stacks) => {
+                self.begin(recognizer, lexer, &stacks, cost, token, scratch)?;
+                None
             }
-        }
-        Ok(None)
+            What::InProgress(lexeme) => {
+                let is_cut = self.follow(recognizer, trie, lexeme, cost, token, scratch)?;
+                if !is_cut {
+                    let later = cost.saturating_add(likely::LATER);
+                    self.push(later, token, What::Followed(lexeme));
+                }
+                is_cut.then_some(lexeme)
+            }
+            What::Followed(lexeme) => Some(lexeme),
+        };
+        budget.spend_holding_nothing(1 + (self.num_added - before) as u64)?;
+        Ok(Some(found))
     }
 
     /// Begins lexemes after some stacks.

@@ -153,6 +153,11 @@ impl Grammar {
         self.lexing
     }
 
+    /// The same rules over texts that are cut in these ways.
+    pub(crate) fn with_lexing(&self, lexing: Lexing) -> Self {
+        Self { lexing, ..self.clone() }
+    }
+
     /// Blocks by indentation, where the grammar has them.
     pub fn indentation(&self) -> Option<&Indentation> {
         self.indentation.as_ref()

@@ -516,9 +516,7 @@ impl Determiniser {
         if self.shadowed.contains(terminal) {
             return Ok(ExprId::ALL);
         }
-        let mut rank = self.ranks[terminal.index()];
-        // To blanks and comments, a literal within them is no keyword.
-        rank.1 |= self.ignored.contains(terminal);
+        let rank = self.losing_rank(terminal);
         if let Some(&known) = losses.get(&rank) {
             return Ok(known);
         }
@@ -527,6 +525,37 @@ impl Determiniser {
         let lost = self.expressions.making(budget).not(higher)?;
         losses.insert(rank, lost);
         Ok(lost)
+    }
+
+    /// Whether two texts of a terminal in a row are always one of it.
+    pub(super) fn is_closed(
+        &mut self,
+        terminal: TerminalId,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, LexerError> {
+        let Some(&(_, expr)) = self.whole.iter().find(|&&(id, _)| id == terminal) else {
+            return Ok(true);
+        };
+        let mut making = self.expressions.making(budget);
+        let twice = making.concat(expr, expr)?;
+        let others = making.not(expr)?;
+        let beyond = making.and([twice, others])?;
+        Ok(!making.matches_something(beyond)?)
+    }
+
+    /// Whether some of these terminals lose to others of them where all match the same lexeme.
+    pub(super) fn has_losers(&self, terminals: &TerminalSet) -> bool {
+        let loses = |loser| {
+            let rank = self.losing_rank(loser);
+            terminals.iter().any(|other| self.ranks[other.index()] > rank)
+        };
+        terminals.iter().any(|one| !self.shadowed.contains(one) && loses(one))
+    }
+
+    /// The rank that others must pass to beat a terminal: to blanks and comments, a literal within them is no keyword.
+    fn losing_rank(&self, terminal: TerminalId) -> Rank {
+        let (priority, is_literal) = self.ranks[terminal.index()];
+        (priority, is_literal || self.ignored.contains(terminal))
     }
 
     /// The condition that none of the live terminals matches more than what was read.

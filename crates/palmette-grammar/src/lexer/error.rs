@@ -27,7 +27,7 @@ pub(super) enum Kind {
     )]
     Step(u64),
     #[error(transparent)]
-    Interrupted(Interrupted),
+    Interrupted(#[from] Interrupted),
 }
 
 impl LexerError {

@@ -337,6 +337,29 @@ impl Lexer {
         of_some.unwrap_or_else(|| Arc::clone(&self.state(state).classes))
     }
 
+    /// The states after each class of bytes that leads on, with a byte of the class.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn steps(&self, state: LexerState) -> Result<Vec<(u8, LexerState)>, LexerError> {
+        let bytes = self.state(state).classes.representatives().iter();
+        let steps = bytes.map(|&byte| Ok(self.advance(state, byte)?.map(|next| (byte, next))));
+        steps.filter_map(Result::transpose).collect()
+    }
+
+    /// Whether two texts of a terminal in a row are always one of it.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn is_closed(&self, terminal: TerminalId) -> Result<bool, LexerError> {
+        self.step(|determiniser, budget| determiniser.is_closed(terminal, budget))
+    }
+
+    /// Whether some of these terminals lose to others of them where all match the same lexeme.
+    pub(crate) fn has_losers(&self, terminals: &TerminalSet) -> bool {
+        self.determiniser().has_losers(terminals)
+    }
+
     /// For each byte a number below the count; bytes with the same number lead to the same state.
     pub fn num_classes(&self, state: LexerState) -> usize {
         self.state(state).row.len()

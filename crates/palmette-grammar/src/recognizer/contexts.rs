@@ -46,6 +46,11 @@ impl Contexts {
         self.of_state[state.index()]
     }
 
+    /// All contexts, once each.
+    pub(super) fn all(&self) -> impl Iterator<Item = ContextId> + use<> {
+        (0..self.sets.len() as u32).map(ContextId)
+    }
+
     /// Its terminals.
     pub(crate) fn terminals(&self, context: ContextId) -> &TerminalSet {
         &self.sets[context.0 as usize]

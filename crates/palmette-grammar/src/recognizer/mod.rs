@@ -10,6 +10,7 @@ mod error;
 mod expected;
 mod position;
 mod scratch;
+mod vacuous;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use expected::Expected;
 pub(crate) use expected::Lexeme;
 pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;
+use vacuous::is_vacuous;
 
 use crate::blocks::{Blocks, Layer, Line};
 use crate::glr::{Parser, Stacks};
@@ -85,20 +87,29 @@ impl Recognizer {
         limits: &RecognizerLimits,
         budget: &mut Budget<'_>,
     ) -> Result<Self, CompileError> {
-        let lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
+        let mut lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
         let source = Arc::clone(&grammar);
-        let grammar = spelled(grammar, lexer.possible(lexer.start()));
+        let mut grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
         let mark = Arc::default();
-        let beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
+        let mut beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
+        if let Beginnings::Contextual(contexts) = &beginnings {
+            let uncut = grammar.with_lexing(Lexing::Any);
+            let free = Lexer::with_budget(&uncut, &limits.lexer, budget)?;
+            let both = (&lexer, &free);
+            if is_vacuous(both, parser.tables(), contexts, &layer.ignored, budget)? {
+                (grammar, lexer, beginnings) = (Arc::new(uncut), free, Beginnings::Viable);
+            }
+        }
         let mut recognizer =
             Self { source, grammar, lexer, parser, layer, beginnings, start: None, mark };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
 
-    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored.
+    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored. Where
+    /// competition between terminals is proven to be vacuous, its lexing is [`Lexing::Any`].
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
     }
