@@ -7,6 +7,8 @@ use crate::TokenId;
 /// A token is *text* (it adds its bytes to the output, not always whole characters), *special* (it adds nothing
 /// a constraint could read: padding, a beginning mark, an unused id) or an *end*: a special token by which the model stops.
 ///
+/// Special tokens may have names, such as `<|tool_call|>`: a name is how a grammar asks for the token, and never text.
+///
 /// Cost: the bytes of all tokens once, and 4 bytes a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
@@ -14,6 +16,8 @@ pub struct Vocabulary {
     /// Token `t` owns `bytes[start[t]..start[t + 1]]`; special tokens own none.
     start: Vec<u32>,
     ends: Vec<TokenId>,
+    /// By name, ascending.
+    names: Vec<(Box<str>, TokenId)>,
 }
 
 impl Vocabulary {
@@ -36,7 +40,7 @@ impl Vocabulary {
         let mut ends: Vec<_> = ends.into_iter().collect();
         ends.sort_unstable();
         ends.dedup();
-        let vocabulary = Self { bytes, start, ends };
+        let vocabulary = Self { bytes, start, ends, names: Vec::new() };
         let num_tokens = vocabulary.num_tokens();
         for &token in &vocabulary.ends {
             if token.index() >= num_tokens {
@@ -47,6 +51,40 @@ impl Vocabulary {
             }
         }
         Ok(vocabulary)
+    }
+
+    /// The same with names for special tokens. A name that two tokens have is the first one's.
+    ///
+    /// # Errors
+    /// When a token with a name is not in the vocabulary or has text.
+    pub fn with_names(
+        mut self,
+        names: impl IntoIterator<Item = (TokenId, String)>,
+    ) -> Result<Self, VocabularyError> {
+        let num_tokens = self.num_tokens();
+        self.names = names.into_iter().map(|(token, name)| (name.into(), token)).collect();
+        self.names.sort();
+        self.names.dedup_by(|later, first| later.0 == first.0);
+        for &(ref name, token) in &self.names {
+            if token.index() >= num_tokens {
+                return Err(VocabularyError::NameOutside { token, num_tokens, name: name.clone() });
+            }
+            if !self.text(token).is_empty() {
+                return Err(VocabularyError::NameHasText { token, name: name.clone() });
+            }
+        }
+        Ok(self)
+    }
+
+    /// The special tokens that have names, by name.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = (&str, TokenId)> {
+        self.names.iter().map(|(name, token)| (&**name, *token))
+    }
+
+    /// The special token of a name.
+    pub fn named(&self, name: &str) -> Option<TokenId> {
+        let at = self.names.binary_search_by(|(known, _)| (**known).cmp(name));
+        at.ok().map(|at| self.names[at].1)
     }
 
     /// How many tokens there are, special ones included: masks have this many bits.
@@ -92,6 +130,28 @@ pub enum VocabularyError {
         /// The token.
         token: TokenId,
     },
+    /// A name for a token that does not exist.
+    #[error(
+        "token {token}, which is to be called {name:?}, is not in the vocabulary of {num_tokens} tokens"
+    )]
+    NameOutside {
+        /// The token.
+        token: TokenId,
+        /// Size of the vocabulary.
+        num_tokens: usize,
+        /// The name.
+        name: Box<str>,
+    },
+    /// A name for a token with text.
+    #[error(
+        "token {token}, which is to be called {name:?}, has text; only special tokens have names"
+    )]
+    NameHasText {
+        /// The token.
+        token: TokenId,
+        /// The name.
+        name: Box<str>,
+    },
     /// More than 4 GiB of text.
     #[error("the texts of all tokens are longer than 4 GiB")]
     TooLong,
@@ -111,6 +171,22 @@ mod tests {
             [(TokenId(0), &b"a"[..]), (TokenId(2), b"\xC3")]
         );
         assert_eq!(vocabulary.ends(), [TokenId(1), TokenId(3)]);
+    }
+
+    #[test]
+    fn special_tokens_have_names() {
+        let plain = || Vocabulary::new([Some("a"), None, None], [TokenId(2)]).unwrap();
+        let names = [(TokenId(2), "<end>".to_owned()), (TokenId(1), "<call>".to_owned())];
+        let named = plain().with_names(names).unwrap();
+        assert_eq!(
+            named.names().collect::<Vec<_>>(),
+            [("<call>", TokenId(1)), ("<end>", TokenId(2))]
+        );
+        assert_eq!([named.named("<call>"), named.named("<other>")], [Some(TokenId(1)), None]);
+        let refused = |token| plain().with_names([(TokenId(token), "x".to_owned())]).unwrap_err();
+        let (token, name) = (TokenId(0), "x".into());
+        assert_eq!(refused(0), VocabularyError::NameHasText { token, name });
+        assert!(matches!(refused(3), VocabularyError::NameOutside { .. }));
     }
 
     #[test]

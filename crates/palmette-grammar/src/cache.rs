@@ -12,7 +12,7 @@ use crate::masks::VocabularySlices;
 use crate::recognizer::CompileError;
 use crate::source::{GrammarSource, SourceError};
 use crate::vocabulary::VocabularyFingerprint;
-use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits};
+use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits, TokenError};
 
 /// Compiled grammars by content: by their [source](GrammarSource) and the [fingerprint](VocabularyFingerprint) of their
 /// vocabulary.
@@ -94,6 +94,9 @@ pub enum CacheError {
     /// The front end refuses it.
     #[error(transparent)]
     Source(Arc<SourceError>),
+    /// It asks for a token that the vocabulary does not have.
+    #[error(transparent)]
+    Token(TokenError),
     /// It cannot be made ready.
     #[error(transparent)]
     Compile(Arc<CompileError>),
@@ -299,6 +302,7 @@ impl GrammarCache {
                 Some(Interrupted::Cancelled) => CacheError::Cancelled,
                 _ => CacheError::Source(Arc::new(error)),
             })?;
+        let grammar = grammar.with_tokens_of(vocabulary.vocabulary()).map_err(CacheError::Token)?;
         let symbols: usize = grammar.rules().iter().map(|rule| rule.body.len()).sum();
         let recognizer = Recognizer::new(Arc::new(grammar), &self.limits.recognizer, budget);
         let recognizer = recognizer.map_err(|error| match is_cancelled(&error) {

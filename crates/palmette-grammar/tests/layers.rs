@@ -11,8 +11,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("span", &[]),
     ("budget", &[]),
     ("byte_set", &[]),
-    ("vocabulary", &[]),
     ("regex", &["budget"]),
+    ("vocabulary", &["regex"]),
     ("grammar", &["span", "regex"]),
     // Front ends make grammars and nothing else.
     ("frontends", &["span", "budget", "regex", "grammar"]),
@@ -77,7 +77,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "cache",
-        &["budget", "vocabulary", "frontends", "source", "lr", "recognizer", "masks", "constraint"],
+        &[
+            "budget",
+            "vocabulary",
+            "regex",
+            "frontends",
+            "source",
+            "lr",
+            "recognizer",
+            "masks",
+            "constraint",
+        ],
     ),
     ("common_json", &["budget", "frontends", "recognizer", "masks"]),
     // Names of the inside for tests and benches.

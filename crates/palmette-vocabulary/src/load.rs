@@ -100,9 +100,10 @@ fn read(name_or_path: &str) -> Result<LoadedVocabulary, Kind> {
         let name = text.map(|text| String::from_utf8_lossy(&text).into_owned());
         source.draft.make_special(end, name.as_deref().unwrap_or("end"));
     }
-    let vocabulary = Arc::new(Vocabulary::new(source.draft.texts, ends)?);
     let mut specials = source.draft.specials;
     specials.sort_unstable();
+    let vocabulary = Vocabulary::new(source.draft.texts, ends)?.with_names(specials.clone())?;
+    let vocabulary = Arc::new(vocabulary);
     Ok(LoadedVocabulary {
         tokenizer: source.method.map(|method| Tokenizer::new(method, vocabulary.clone())),
         vocabulary,

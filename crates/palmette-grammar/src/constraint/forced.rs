@@ -4,6 +4,7 @@ use palmette_core::{Constraint, TokenId, mask};
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState};
 use crate::recognizer::{Position, RecognizerError};
+use crate::regex::tokens::NUMBER_MARK;
 
 impl GrammarConstraint {
     /// The bytes that must follow, whatever the text becomes: as many as there is only one way on and the text cannot end.
@@ -70,7 +71,7 @@ impl GrammarConstraint {
         result.map(|()| forced)
     }
 
-    /// The only byte that can follow, and where it leads.
+    /// The only byte of text that can follow, and where it leads; `None` where a token by name or number can, too.
     fn only_byte(
         &self,
         position: &Position,
@@ -89,6 +90,6 @@ impl GrammarConstraint {
                 only = Some((byte, next));
             }
         }
-        Ok(only)
+        Ok(only.filter(|&(byte, _)| byte != NUMBER_MARK))
     }
 }

@@ -26,6 +26,7 @@ use dictionary::MaskDictionary;
 use crate::Lexing;
 use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices};
 use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::regex::tokens::NUMBER_MARK;
 use crate::store::{MaskStore, Steps};
 use crate::walk::WalkScratch;
 
@@ -33,8 +34,9 @@ use crate::walk::WalkScratch;
 ///
 /// - A token with text is allowed where the text so far and its bytes begin a text of the language.
 /// - The [end tokens](Vocabulary::ends) are allowed where the text so far is in the language. After one, nothing is
-///   allowed, and the state is accepting.
-/// - Other special tokens are never allowed.
+///   allowed, and the state is accepting. Elsewhere an end token is a special one.
+/// - Tokens that the grammar asks for by name or number are allowed where it does; other special tokens never. A token with text that is
+///   asked for so may be read as either.
 ///
 /// Frozen; threads share it by reference or `Arc`.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ pub struct GrammarConstraint {
     engine: Engine,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
+    /// Whether the grammar asks for tokens by name or number.
+    asks_for_tokens: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +83,7 @@ impl GrammarConstraint {
     /// blocks by indentation stand between lexer and parser, from a [`MaskStore`].
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
         let grammar = recognizer.grammar();
+        let vocabulary = vocabulary.for_grammar(grammar);
         let engine = if grammar.lexing() != Lexing::Longest && grammar.indentation().is_none() {
             Engine::Automaton(Arc::new(MaskAutomaton::new(Arc::clone(&vocabulary))))
         } else {
@@ -86,13 +91,17 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, tokens, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        Self { recognizer, vocabulary, engine, dictionary: Arc::default() }
+        let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
+        Self { recognizer, vocabulary, engine, dictionary: Arc::default(), asks_for_tokens }
     }
 
     /// A constraint whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
     #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }
+        let vocabulary = vocabulary.for_grammar(recognizer.grammar());
+        let (engine, dictionary) = (Engine::Walk, Arc::default());
+        let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
+        Self { recognizer, vocabulary, engine, dictionary, asks_for_tokens }
     }
 
     /// The same masks, looked up in `store`.
@@ -175,8 +184,8 @@ impl GrammarConstraint {
     ) -> Result<(), CommitBytesError> {
         let mut at = state.position().filter(|_| !state.ended()).cloned();
         for (offset, &byte) in bytes.iter().enumerate() {
-            let next =
-                at.as_ref().map(|at| self.recognizer.advance(at, byte, &mut scratch.recognizer));
+            let at_text = at.as_ref().filter(|_| byte != NUMBER_MARK);
+            let next = at_text.map(|at| self.recognizer.advance(at, byte, &mut scratch.recognizer));
             at = next.transpose()?.flatten();
             if at.is_none() {
                 return Err(CommitBytesError::NotAllowed { offset, byte });
@@ -196,14 +205,24 @@ impl GrammarConstraint {
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<(Position, bool)>, RecognizerError> {
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
-        let text = self.vocabulary().text(token);
-        if !text.is_empty() {
-            let next = self.recognizer.advance_all(position, text, scratch)?;
-            return Ok(next.map(|next| (next, false)));
+        if self.vocabulary().ends().binary_search(&token).is_ok()
+            && self.recognizer.is_accepting(position, scratch)?
+        {
+            return Ok(Some((position.clone(), true)));
         }
-        let ends = self.vocabulary().ends().binary_search(&token).is_ok()
-            && self.recognizer.is_accepting(position, scratch)?;
-        Ok(ends.then(|| (position.clone(), true)))
+        let mut after: Option<Position> = None;
+        for spelling in self.vocabulary.spellings().of(self.vocabulary(), token) {
+            let is_number = spelling[0] == NUMBER_MARK;
+            if is_number && !self.asks_for_tokens {
+                continue;
+            }
+            let next = self.recognizer.advance_all(position, spelling, scratch)?;
+            after = match (after, next) {
+                (Some(one), Some(other)) => Some(self.recognizer.either(one, other, scratch)),
+                (one, other) => one.or(other),
+            };
+        }
+        Ok(after.map(|next| (next, false)))
     }
 }
 

@@ -4,5 +4,6 @@ pub mod gbnf;
 pub mod json_schema;
 pub mod lark;
 pub mod regex;
+mod token_references;
 
 pub use crate::span::Span;

@@ -1,6 +1,7 @@
 //! The one grammar type: what every front end makes and every later pass reads.
 
 mod terminal_set;
+mod tokens;
 
 pub use terminal_set::{TerminalSet, ignored_terminals};
 

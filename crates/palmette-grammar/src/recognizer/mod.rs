@@ -186,6 +186,22 @@ impl Recognizer {
         Ok(live.then(|| scratch.position(self)))
     }
 
+    /// All readings of two positions: where a token may be read in two ways.
+    pub(crate) fn either(
+        &self,
+        one: Position,
+        other: Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Position {
+        scratch.next.clear();
+        for branch in one.branches().iter().chain(other.branches()) {
+            self.add(branch.clone(), scratch);
+        }
+        std::mem::swap(&mut scratch.now, &mut scratch.next);
+        scratch.now.sort_by(|a, b| a.key().cmp(&b.key()));
+        scratch.position(self)
+    }
+
     /// Whether the text so far is in the language.
     ///
     /// # Errors

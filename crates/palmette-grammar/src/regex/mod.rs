@@ -3,10 +3,12 @@
 mod char_class;
 pub(crate) mod expressions;
 pub mod parse;
+pub(crate) mod tokens;
 
 use std::sync::Arc;
 
 pub use char_class::CharClass;
+pub use tokens::{TokenError, TokenPart, TokenPattern};
 
 /// A set of texts (UTF-8 strings).
 ///
@@ -52,6 +54,8 @@ pub enum Regex {
         /// Whether a match forbids.
         negated: bool,
     },
+    /// One token of a set, whatever its text. It matches no text, and stands alone as a terminal.
+    Tokens(TokenPattern),
 }
 
 impl Regex {

@@ -362,7 +362,8 @@ impl SavedGrammar {
             return Err(Malformed("it has tokens of no node".to_owned()).into());
         }
         memo.reading = self.reading(state, tables.num_states(), num_masks)?;
-        check_tokens(&memo, vocabulary.vocabulary())?;
+        let asks_for_tokens = self.grammar.token_terminals().next().is_some();
+        check_tokens(&memo, vocabulary.vocabulary(), asks_for_tokens)?;
         Ok(Some(memo))
     }
 
@@ -396,11 +397,18 @@ impl SavedGrammar {
     }
 }
 
-/// Whether all tokens that are mentioned have text.
-fn check_tokens(memo: &SavedMemo, vocabulary: &Vocabulary) -> Result<(), Malformed> {
+/// Whether all tokens that are mentioned have text, or the grammar asks for tokens in other ways.
+fn check_tokens(
+    memo: &SavedMemo,
+    vocabulary: &Vocabulary,
+    asks_for_tokens: bool,
+) -> Result<(), Malformed> {
     let words = mask::num_words(vocabulary.num_tokens()).max(1);
     let mut with_text = vec![0; words];
-    vocabulary.texts().for_each(|(token, _)| mask::insert(&mut with_text, token));
+    let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
+    let mut may_come =
+        tokens.filter(|&token| asks_for_tokens || !vocabulary.text(token).is_empty());
+    may_come.by_ref().for_each(|token| mask::insert(&mut with_text, token));
     let rows_sound = memo.masks.chunks_exact(words).all(|row| {
         row.iter().zip(&with_text).all(|(&allowed, &with_text)| allowed & !with_text == 0)
     });

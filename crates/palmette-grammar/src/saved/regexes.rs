@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::numbers::{In, Malformed, Out};
-use crate::{CharClass, Regex};
+use crate::{CharClass, Regex, TokenPart, TokenPattern};
 
 /// How deep expressions may nest in a file. What is deeper could not be let go of without recursion as deep.
 pub(super) const MAX_DEPTH: u32 = 4_000;
@@ -25,6 +25,7 @@ const REPEAT: u32 = 8;
 const RELUCTANT: u32 = 9;
 /// And three more, by two bits: behind, negated.
 const LOOK: u32 = 10;
+const TOKENS: u32 = 14;
 
 /// In place of a greatest count that there is not.
 const NO_MAX: u32 = u32::MAX;
@@ -112,6 +113,17 @@ impl RegexesOut {
                     out.u32(high.into());
                 }
             }
+            Regex::Tokens(tokens) => {
+                let ranges = tokens.ranges().map_err(|name| {
+                    Malformed(format!("it asks for token {name}, whose number is not known"))
+                })?;
+                out.u32(TOKENS);
+                out.len(ranges.len());
+                for (low, high) in ranges {
+                    out.u32(low);
+                    out.u32(high);
+                }
+            }
             Regex::Concat(_) => out.u32(CONCAT),
             Regex::Alternate(_) => out.u32(ALTERNATE),
             Regex::And(_) => out.u32(AND),
@@ -175,6 +187,7 @@ pub(super) fn read(from: &mut In<'_>) -> Result<Vec<(Regex, u64)>, Malformed> {
             EMPTY => leaf = Regex::Empty,
             LITERAL => leaf = Regex::Literal(from.text()?.into()),
             CLASS => leaf = Regex::Class(class(from)?),
+            TOKENS => leaf = Regex::Tokens(tokens(from)?),
             CONCAT | ALTERNATE | AND => {
                 for _ in 0..from.count("parts")? {
                     parts.push(from.below(made.len(), "expression")?);
@@ -229,10 +242,18 @@ fn class(from: &mut In<'_>) -> Result<CharClass, Malformed> {
     Ok(CharClass::new(ranges))
 }
 
+fn tokens(from: &mut In<'_>) -> Result<TokenPattern, Malformed> {
+    let mut parts = Vec::new();
+    for _ in 0..from.count("tokens")? {
+        parts.push(TokenPart::Numbers(from.u32()?, from.u32()?));
+    }
+    Ok(TokenPattern { parts: parts.into(), negated: false })
+}
+
 /// What an expression is directly made of.
 fn parts(regex: &Regex) -> &[Regex] {
     match regex {
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) => &[],
+        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => &[],
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => parts,
         Regex::Not(inner) | Regex::Repeat { inner, .. } | Regex::Look { inner, .. } => {
             std::slice::from_ref(inner)
@@ -248,6 +269,10 @@ fn identity(regex: &Regex) -> (usize, u32, u32, u32) {
         Regex::Literal(text) => (text.as_ptr() as usize, LITERAL, text.len() as u32, 0),
         Regex::Class(class) => {
             (class.ranges().as_ptr() as usize, CLASS, class.ranges().len() as u32, 0)
+        }
+        Regex::Tokens(tokens) => {
+            let negated = u32::from(tokens.negated);
+            (tokens.parts.as_ptr() as usize, TOKENS, tokens.parts.len() as u32, negated)
         }
         Regex::Concat(parts) => (parts.as_ptr() as usize, CONCAT, parts.len() as u32, 0),
         Regex::Alternate(parts) => (parts.as_ptr() as usize, ALTERNATE, parts.len() as u32, 0),

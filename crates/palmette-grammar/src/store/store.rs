@@ -67,12 +67,16 @@ impl MaskStore {
     /// Nothing is built yet. Rows that would make all exceed `max_bytes` push out the oldest, which are built anew when they
     /// are asked for again; one position's rows are served even when they exceed it alone. What rows are put together from counts
     /// too: where it exceeds half of `max_bytes`, all is forgotten.
+    ///
+    /// # Panics
+    /// When it does not [read](Self::reads) the recognizer's grammar.
     pub fn new(
         recognizer: Arc<Recognizer>,
         vocabulary: impl Into<IndexedVocabulary>,
         steps: Steps,
         max_bytes: usize,
     ) -> Self {
+        assert!(Self::reads(&recognizer), "rows of a lexer state hold for every parser state");
         Self {
             streamliner: Arc::new(Streamliner::new(recognizer.grammar(), steps)),
             recognizer,
@@ -82,6 +86,12 @@ impl MaskStore {
             parts: Parts::default(),
             answers: RwLock::default(),
         }
+    }
+
+    /// Whether its rows hold for a grammar: they say what tokens spell after a lexer state, whatever the parser's, so lexemes may not
+    /// depend on that.
+    pub fn reads(recognizer: &Recognizer) -> bool {
+        recognizer.contexts().is_none()
     }
 
     /// Whether these are what it was made of.

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use palmette_core::{Vocabulary, mask};
+use palmette_core::{TokenId, Vocabulary, mask};
 
-use super::{BytesBelow, VocabularyFingerprint, VocabularyTrie};
+use super::{BytesBelow, Numbered, Spellings, VocabularyFingerprint, VocabularyTrie};
 
-/// A vocabulary, the trie of its tokens with text, and what is derived from both when it is first asked for. A clone
+/// A vocabulary, the trie of their spellings, and what is derived from both when it is first asked for. A clone
 /// shares all of it.
 #[derive(Clone, Debug)]
 pub struct IndexedVocabulary {
@@ -16,6 +16,7 @@ pub struct IndexedVocabulary {
 #[derive(Debug)]
 struct Shared {
     vocabulary: Arc<Vocabulary>,
+    spellings: Spellings,
     trie: VocabularyTrie,
     fingerprint: OnceLock<VocabularyFingerprint>,
     below: OnceLock<BytesBelow>,
@@ -24,9 +25,21 @@ struct Shared {
 impl IndexedVocabulary {
     /// Builds the trie.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        let trie = VocabularyTrie::new(&vocabulary);
+        Self::with_numbers(vocabulary, Numbered::Special)
+    }
+
+    /// Builds the trie with the numbers of some tokens.
+    pub fn with_numbers(vocabulary: Arc<Vocabulary>, numbered: Numbered) -> Self {
+        let spellings = Spellings::new(&vocabulary, numbered);
+        let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
+        let trie = VocabularyTrie::spelled(&vocabulary, &spellings, tokens);
         let (fingerprint, below) = (OnceLock::new(), OnceLock::new());
-        Self { shared: Arc::new(Shared { vocabulary, trie, fingerprint, below }) }
+        Self { shared: Arc::new(Shared { vocabulary, spellings, trie, fingerprint, below }) }
+    }
+
+    /// The spellings of its tokens.
+    pub fn spellings(&self) -> &Spellings {
+        &self.shared.spellings
     }
 
     /// The vocabulary.
@@ -34,7 +47,7 @@ impl IndexedVocabulary {
         &self.shared.vocabulary
     }
 
-    /// All tokens with text.
+    /// All spellings of all tokens.
     pub fn trie(&self) -> &VocabularyTrie {
         &self.shared.trie
     }

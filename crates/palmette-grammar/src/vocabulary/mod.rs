@@ -3,10 +3,12 @@
 mod bytes_below;
 mod fingerprint;
 mod indexed;
+mod spellings;
 mod trie;
 
 pub use bytes_below::BytesBelow;
 pub(crate) use bytes_below::of_kind;
 pub use fingerprint::VocabularyFingerprint;
 pub use indexed::IndexedVocabulary;
+pub use spellings::{Numbered, Spellings};
 pub use trie::{Node, VocabularyTrie};

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use palmette_core::{TokenId, Vocabulary};
 
-/// The tokens with text, as a trie of their bytes.
+use super::Spellings;
+
+/// Tokens as a trie of their bytes, those of their texts or of other [spellings](Spellings).
 ///
 /// Nodes lie in depth-first order, children by ascending byte: a walk reads the array from left to right, and to leave out a
 /// subtree is to jump to its end. Tokens are renumbered in the same order, by their bytes and then by id: a token's place
@@ -56,7 +58,7 @@ impl VocabularyTrie {
     /// When a token is longer than 16 million bytes, or the trie has 2³² nodes or more; a vocabulary of 4 GiB, the most
     /// there is, could.
     pub fn new(vocabulary: &Vocabulary) -> Self {
-        Self::of_sorted(vocabulary, sorted(vocabulary, vocabulary.texts().map(|(token, _)| token)))
+        Self::of_sorted(sorted(vocabulary.texts().map(|(token, text)| (text, token))))
     }
 
     /// Sorts some of the tokens into a trie; those without text are left out.
@@ -64,18 +66,30 @@ impl VocabularyTrie {
     /// # Panics
     /// As [`new`](Self::new), and when a token is not in the vocabulary.
     pub fn of(vocabulary: &Vocabulary, tokens: impl IntoIterator<Item = TokenId>) -> Self {
-        let with_text = |token: &TokenId| !vocabulary.text(*token).is_empty();
-        Self::of_sorted(vocabulary, sorted(vocabulary, tokens.into_iter().filter(with_text)))
+        let texts = tokens.into_iter().map(|token| (vocabulary.text(token), token));
+        Self::of_sorted(sorted(texts.filter(|(text, _)| !text.is_empty())))
     }
 
-    fn of_sorted(vocabulary: &Vocabulary, tokens: Vec<TokenId>) -> Self {
+    /// Sorts all spellings of some of the tokens into a trie.
+    ///
+    /// # Panics
+    /// As [`of`](Self::of).
+    pub fn spelled(
+        vocabulary: &Vocabulary,
+        spellings: &Spellings,
+        tokens: impl IntoIterator<Item = TokenId>,
+    ) -> Self {
+        let of_one = |token| spellings.of(vocabulary, token).map(move |text| (text, token));
+        Self::of_sorted(sorted(tokens.into_iter().flat_map(of_one)))
+    }
+
+    fn of_sorted(tokens: Vec<(&[u8], TokenId)>) -> Self {
         let mut nodes = vec![PackedNode { rank: 0, end: 0, depth_and_byte: 0 }];
         // The nodes from the root to the current text; all their ends are open.
         let mut path: Vec<u32> = vec![0];
         let mut previous: &[u8] = &[];
         let mut max_depth = 0;
-        for (&token, rank) in tokens.iter().zip(0..) {
-            let text = vocabulary.text(token);
+        for (&(text, token), rank) in tokens.iter().zip(0..) {
             assert!(text.len() <= MAX_DEPTH, "token {token} has {} bytes", text.len());
             max_depth = max_depth.max(text.len());
             let shared = previous.iter().zip(text).take_while(|(a, b)| a == b).count();
@@ -97,6 +111,7 @@ impl VocabularyTrie {
             first[(nodes[child].depth_and_byte & 0xFF) as usize] = child as u32;
             child = nodes[child].end as usize;
         }
+        let tokens = tokens.into_iter().map(|(_, token)| token).collect();
         Self { nodes, tokens, max_depth, first }
     }
 
@@ -194,8 +209,8 @@ impl VocabularyTrie {
     }
 }
 
-/// Tokens with text, by bytes, then id.
-fn sorted(vocabulary: &Vocabulary, tokens: impl Iterator<Item = TokenId>) -> Vec<TokenId> {
+/// Tokens by bytes, then id.
+fn sorted<'t>(tokens: impl Iterator<Item = (&'t [u8], TokenId)>) -> Vec<(&'t [u8], TokenId)> {
     // The first eight bytes as a number decide most comparisons without reading the texts.
     let key = |text: &[u8]| {
         let mut first = [0; 8];
@@ -203,15 +218,10 @@ fn sorted(vocabulary: &Vocabulary, tokens: impl Iterator<Item = TokenId>) -> Vec
         first[..len].copy_from_slice(&text[..len]);
         u64::from_be_bytes(first)
     };
-    let mut keyed: Vec<(u64, TokenId)> =
-        tokens.map(|token| (key(vocabulary.text(token)), token)).collect();
-    keyed.sort_unstable_by(|(a_key, a), (b_key, b)| {
-        a_key
-            .cmp(b_key)
-            .then_with(|| vocabulary.text(*a).cmp(vocabulary.text(*b)))
-            .then_with(|| a.cmp(b))
-    });
-    keyed.into_iter().map(|(_, token)| token).collect()
+    let mut keyed: Vec<(u64, &[u8], TokenId)> =
+        tokens.map(|(text, token)| (key(text), text, token)).collect();
+    keyed.sort_unstable();
+    keyed.into_iter().map(|(_, text, token)| (text, token)).collect()
 }
 
 #[cfg(test)]

@@ -185,8 +185,8 @@ fn errors_name_the_place_the_rule_and_the_way_out() {
         ("root ::= \"\\ud800\"", "line 1, column 11: this number is no character's"),
         ("root ::= [b-a]", "line 1, column 11: this range ends before"),
         ("root ::= []", "line 1, column 10: this class has no character"),
-        ("root ::= <think>", "line 1, column 10: tokens by name or number"),
-        ("root ::= !<[10]>", "line 1, column 10: tokens by name or number"),
+        ("root ::= <think", "line 1, column 10: a token is written `<name>`"),
+        ("root ::= !root", "line 1, column 10: after `!` stands a token"),
         ("root ::= \"a\" (=\"b\")", "line 1, column 14: a lookahead"),
         (
             "root ::= TagDispatch((\"a\", b))",

@@ -213,7 +213,8 @@ fn errors_tell_all_and_where() {
     check_error("one: two\ntwo: \"a\"", &["no rule `start`", "one, two"]);
     check_error("Start: \"a\"", &["neither a rule"]);
     check_error("start: 'a'", &["double quotes"]);
-    check_error("start: <|end|>", &["special tokens"]);
+    check_error("start: <|end|", &["a token is written `<name>`"]);
+    check_error("start: A\nA: \"a\" <|end|>", &["no part of a terminal"]);
     check_error("start: %json {}", &["`%json` inside a definition"]);
     check_error("start[lazy]: \"a\"", &["attributes"]);
     check_error("start: (\"a\" -> x)", &["an alias names a whole alternative"]);

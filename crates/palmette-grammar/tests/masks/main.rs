@@ -10,3 +10,4 @@ mod pieces;
 #[path = "../random_schemas/mod.rs"]
 mod random_schemas;
 mod real_terminals;
+mod token_terminals;

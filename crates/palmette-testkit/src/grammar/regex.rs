@@ -27,7 +27,7 @@ type Repetition = (*const Regex, u32, Option<u32>, bool, usize);
 impl Match<'_> {
     fn ends(&self, regex: &Regex, at: usize) -> Vec<usize> {
         match regex {
-            Regex::Never => Vec::new(),
+            Regex::Never | Regex::Tokens(_) => Vec::new(),
             Regex::Empty => vec![at],
             Regex::Literal(literal) => {
                 let literal: Vec<char> = literal.chars().collect();
@@ -155,7 +155,7 @@ pub(super) fn has_look(regex: &Regex) -> bool {
 /// What may follow `next` in a text of `regex` (Brzozowski 1964).
 fn derivative(regex: &Regex, next: char) -> Regex {
     match regex {
-        Regex::Never | Regex::Empty | Regex::Look { .. } => Regex::Never,
+        Regex::Never | Regex::Empty | Regex::Look { .. } | Regex::Tokens(_) => Regex::Never,
         Regex::Literal(literal) => match literal.strip_prefix(next) {
             Some(rest) => Regex::literal(rest),
             None => Regex::Never,
@@ -200,7 +200,7 @@ fn any_of(options: impl IntoIterator<Item = Regex>) -> Regex {
 /// Whether the empty text is matched, lookarounds being taken to hold.
 fn nullable(regex: &Regex) -> bool {
     match regex {
-        Regex::Never | Regex::Class(_) => false,
+        Regex::Never | Regex::Class(_) | Regex::Tokens(_) => false,
         Regex::Empty | Regex::Look { .. } => true,
         Regex::Literal(literal) => literal.is_empty(),
         Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(nullable),

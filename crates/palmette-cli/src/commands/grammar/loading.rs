@@ -51,7 +51,7 @@ impl GrammarFileArgs {
         Ok(grammar)
     }
 
-    /// The grammar made ready.
+    /// The grammar made ready; the tokens that it asks for are those of a vocabulary already, or left out.
     pub(crate) fn compile(&self, grammar: Grammar) -> anyhow::Result<Recognizer> {
         let limits = RecognizerLimits::default();
         Recognizer::new(Arc::new(grammar), &limits, &mut self.budget())
@@ -64,7 +64,9 @@ impl GrammarFileArgs {
         vocabulary: &Arc<VocabularySlices>,
     ) -> anyhow::Result<GrammarConstraint> {
         if !self.is_compiled() {
-            let recognizer = Arc::new(self.compile(self.parse()?)?);
+            let grammar = self.parse()?.with_tokens_of(vocabulary.vocabulary());
+            let grammar = grammar.with_context(|| self.file.display().to_string())?;
+            let recognizer = Arc::new(self.compile(grammar)?);
             return Ok(GrammarConstraint::new(recognizer, Arc::clone(vocabulary)));
         }
         let limits = RecognizerLimits::default();

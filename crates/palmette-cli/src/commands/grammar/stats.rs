@@ -77,7 +77,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     let limits = palmette_grammar::ParserLimits::default();
     let analysis = analyse(&grammar, &limits.tables, &mut args.grammar.budget());
     let began = Instant::now();
-    let recognizer = Arc::new(args.grammar.compile(grammar)?);
+    let recognizer = Arc::new(args.grammar.compile(grammar.without_tokens())?);
     let compile_ms = began.elapsed().as_secs_f64() * 1e3;
     let mut scratch = RecognizerScratch::default();
     let mut texts = Vec::new();
@@ -127,6 +127,10 @@ fn store(
     steps: u8,
     texts: &[Vec<u8>],
 ) -> anyhow::Result<Store> {
+    ensure!(
+        MaskStore::reads(recognizer),
+        "the lexemes of this grammar depend on the parser, which the mask store cannot follow; leave out --vocab"
+    );
     let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
     let slices = Arc::new(VocabularySlices::new(vocabulary));
     let which = Steps::first(usize::from(steps));

@@ -165,6 +165,10 @@ impl Builder<'_> {
         match &expression.kind {
             // These are regular, unless the budget is used up: then what is made is thrown away.
             Kind::Literal(_) | Kind::Class(_) => Vec::new(),
+            Kind::Tokens(tokens) => {
+                let (name, regex) = (self.name_of(expression.place), Regex::Tokens(tokens.clone()));
+                vec![Symbol::Terminal(self.terminal(regex, name, expression.place))]
+            }
             Kind::Reference(name) => {
                 vec![Symbol::Nonterminal(self.nonterminal(self.index[&**name]))]
             }

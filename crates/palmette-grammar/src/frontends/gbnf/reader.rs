@@ -4,7 +4,8 @@ use super::{
     GbnfError,
     syntax::{Definition, Expression, Kind},
 };
-use crate::{Budget, CharClass, Span};
+use crate::frontends::token_references;
+use crate::{Budget, CharClass, Span, TokenPattern};
 
 /// How deep parentheses may nest.
 const MAX_NESTING: usize = 200;
@@ -142,10 +143,7 @@ impl<'a> Reader<'a> {
                 self.depth -= 1;
                 Ok(inner.kind)
             }
-            '<' | '!' => Err(self.error(
-                (start, start + 1),
-                "tokens by name or number are not known here; write their text as a literal",
-            )),
+            '<' | '!' => self.tokens().map(Kind::Tokens),
             _ => {
                 let name = self.name();
                 if name.is_empty() {
@@ -154,6 +152,19 @@ impl<'a> Reader<'a> {
                 Ok(Kind::Reference(name.to_owned()))
             }
         }
+    }
+
+    /// `<name>`, `<[7]>`, and with `!` before it all other tokens.
+    fn tokens(&mut self) -> Result<TokenPattern, GbnfError> {
+        let start = self.at;
+        let negated = self.eat("!");
+        let read = match self.rest().starts_with('<') {
+            true => token_references::read(self.rest()),
+            false => Err("after `!` stands a token, `!<name>` or `!<[7]>`".to_owned()),
+        };
+        let (tokens, length) = read.map_err(|rule| self.error((start, start + 1), &rule))?;
+        self.at += length;
+        Ok(TokenPattern { negated: tokens.negated != negated, ..tokens })
     }
 
     /// `*`, `+`, `?`, `{m}`, `{m,}`, `{m,n}`.

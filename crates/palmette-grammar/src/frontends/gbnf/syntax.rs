@@ -1,6 +1,6 @@
 //! The syntax tree of a grammar.
 
-use crate::CharClass;
+use crate::{CharClass, TokenPattern};
 
 /// `name ::= body`, with byte ranges of the source.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Expression {
 pub(super) enum Kind {
     Literal(String),
     Class(CharClass),
+    /// Tokens by name or number.
+    Tokens(TokenPattern),
     /// A rule, by its name.
     Reference(String),
     Sequence(Vec<Expression>),
@@ -32,7 +34,7 @@ impl Expression {
     /// Calls `visit` with every reference and its place, from left to right.
     pub(super) fn references<'a>(&'a self, visit: &mut dyn FnMut(&'a str, (usize, usize))) {
         match &self.kind {
-            Kind::Literal(_) | Kind::Class(_) => {}
+            Kind::Literal(_) | Kind::Class(_) | Kind::Tokens(_) => {}
             Kind::Reference(name) => visit(name, self.place),
             Kind::Sequence(parts) | Kind::Choice(parts) => {
                 parts.iter().for_each(|part| part.references(visit));

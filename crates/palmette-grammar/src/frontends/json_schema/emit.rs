@@ -380,6 +380,7 @@ impl Emitter<'_, '_> {
 fn size(regex: &Regex) -> usize {
     match regex {
         Regex::Never | Regex::Empty => 1,
+        Regex::Tokens(tokens) => 1 + tokens.parts.len(),
         Regex::Literal(text) => 1 + text.len() / 8,
         Regex::Class(class) => 1 + class.ranges().len(),
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {

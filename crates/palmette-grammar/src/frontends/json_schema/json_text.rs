@@ -62,7 +62,8 @@ impl Spelling {
             parts.iter().map(|part| self.spelled(part)).collect()
         };
         match texts {
-            Regex::Never => Regex::Never,
+            // No text is a token asked for by name or number.
+            Regex::Never | Regex::Tokens(_) => Regex::Never,
             Regex::Empty => Regex::Empty,
             Regex::Literal(text) => self.literal(text),
             Regex::Class(class) => self.class(class),

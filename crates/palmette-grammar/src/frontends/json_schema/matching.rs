@@ -21,7 +21,7 @@ impl Matcher<'_> {
     /// The places at which a match that starts at one of `starts` can end.
     fn ends(&self, regex: &Regex, starts: &BTreeSet<usize>) -> BTreeSet<usize> {
         match regex {
-            Regex::Never => BTreeSet::new(),
+            Regex::Never | Regex::Tokens(_) => BTreeSet::new(),
             Regex::Empty => starts.clone(),
             Regex::Literal(literal) => {
                 let literal: Vec<char> = literal.chars().collect();

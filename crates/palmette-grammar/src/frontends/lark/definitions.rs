@@ -234,7 +234,15 @@ impl Definitions {
             Expr::Maybe(inner) | Expr::Repeat { inner, .. } | Expr::Not(inner, _) => {
                 self.check_expr(inner, in_terminal, parameters, problems);
             }
-            Expr::Literal { .. } | Expr::Characters { .. } | Expr::Regex { .. } | Expr::Declared => {}
+            Expr::Tokens { range, .. } if in_terminal => problems.add(
+                range,
+                "a token by name or number has no text, so it is no part of a terminal: put it into a rule",
+            ),
+            Expr::Literal { .. }
+            | Expr::Characters { .. }
+            | Expr::Regex { .. }
+            | Expr::Tokens { .. }
+            | Expr::Declared => {}
         }
     }
 

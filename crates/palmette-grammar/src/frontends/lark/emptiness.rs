@@ -15,7 +15,7 @@ pub(super) enum Emptiness {
 pub(super) fn emptiness(regex: &Regex) -> Emptiness {
     let all = |parts: &[Regex]| parts.iter().map(emptiness).min().unwrap_or(Emptiness::Always);
     match regex {
-        Regex::Never | Regex::Literal(_) | Regex::Class(_) => Emptiness::Never,
+        Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => Emptiness::Never,
         Regex::Empty => Emptiness::Always,
         Regex::Look { .. } => Emptiness::Sometimes,
         Regex::Concat(parts) | Regex::And(parts) => all(parts),

@@ -164,7 +164,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
             Expr::Terminal(name) => self.terminal(self.terminals.named(&name.text)?, &name.range),
             Expr::Literal { range, .. }
             | Expr::Regex { range, .. }
-            | Expr::Characters { range, .. } => {
+            | Expr::Characters { range, .. }
+            | Expr::Tokens { range, .. } => {
                 let index = self.terminals.anonymous(expr, self.problems)?;
                 self.terminal(index, range)
             }

@@ -8,6 +8,7 @@ use super::{
     syntax::{Definition, Expr, Name, Statement},
     tokens::{self, Kind, Word},
 };
+use crate::frontends::token_references;
 
 /// Groups within groups past this many are an error: every later pass goes into them by recursion.
 const MAX_NESTING: usize = 100;
@@ -290,6 +291,10 @@ impl Parser<'_, '_> {
             Kind::Text if self.peek().kind == Kind::DotDot => self.characters(&word),
             Kind::Text => literals::text(&word.range, self.problems),
             Kind::Pattern => literals::pattern(&word.range, self.problems),
+            Kind::Tokens => {
+                let read = token_references::read(self.text(&word.range)).ok();
+                read.map(|(tokens, _)| Expr::Tokens { tokens, range: word.range.clone() })
+            }
             Kind::Directive => {
                 let message = format!(
                     "`{}` inside a definition is not supported: write what it stands for as rules of this grammar",

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::Regex;
+use crate::{Regex, TokenPattern};
 
 /// A name where it stands.
 #[derive(Clone, Debug)]
@@ -61,6 +61,11 @@ pub(super) enum Expr {
     /// `/regex/`, read.
     Regex {
         regex: Regex,
+        range: Range<usize>,
+    },
+    /// `<|name|>`, `<[7]>`
+    Tokens {
+        tokens: TokenPattern,
         range: Range<usize>,
     },
     /// Stands alone as the body of a terminal that `%declare` names.

@@ -110,7 +110,8 @@ impl Terminals {
                 let source = &problems.source.text[range.clone()];
                 (range, source.to_owned(), TerminalKind::Pattern)
             }
-            _ => unreachable!("only texts and regular expressions stand for themselves"),
+            Expr::Tokens { tokens, range } => (range, tokens.to_string(), TerminalKind::Pattern),
+            _ => unreachable!("only texts, regular expressions and tokens stand for themselves"),
         };
         let built = self.expr(expr, &HashMap::new(), range, problems)?;
         let key = (kind, built.regex);
@@ -239,6 +240,7 @@ fn written_out(
     match expr {
         Expr::Literal { regex, .. } => leaf(regex, true),
         Expr::Regex { regex, .. } => leaf(regex, false),
+        Expr::Tokens { tokens, .. } => leaf(&Regex::Tokens(tokens.clone()), false),
         Expr::Characters { low, high, .. } => {
             leaf(&Regex::Class(CharClass::new([(*low, *high)])), false)
         }
@@ -280,7 +282,9 @@ fn join(mut parts: Vec<Built>, joined: impl FnOnce(Vec<Regex>) -> Regex) -> Buil
 /// Depth and nodes of a tree.
 fn measure(regex: &Regex) -> (u32, u64) {
     let inner = match regex {
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) => (0, 0),
+        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => {
+            (0, 0)
+        }
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().map(measure).fold((0, 0), |all, part| (all.0.max(part.0), all.1 + part.1))
         }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::error::Problems;
+use crate::frontends::token_references;
 
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(super) enum Kind {
     Text,
     /// `/regex/flags`
     Pattern,
+    /// `<|name|>`, `<[7]>`: tokens by name or number
+    Tokens,
     /// `12`, `-3`
     Number,
     /// `%word`
@@ -109,6 +112,15 @@ pub(super) fn cut(problems: &mut Problems<'_>) -> Vec<Word> {
                     (Kind::Pattern, end)
                 }
             },
+            '<' => match token_references::read(rest) {
+                Ok((_, length)) => (Kind::Tokens, length),
+                Err(rule) => {
+                    let end = line_length(rest);
+                    problems.add(&(at..at + end), rule);
+                    at += end;
+                    continue;
+                }
+            },
             '%' if rest[1..].starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 (Kind::Directive, 1 + word_length(&rest[1..]))
             }
@@ -124,8 +136,6 @@ pub(super) fn cut(problems: &mut Problems<'_>) -> Vec<Word> {
             | '&' => (Kind::Mark(next), 1),
             _ => {
                 let message = match next {
-                    '<' => "special tokens (`<…>`) are no text of a grammar: leave them to the end tokens, or write \
-                            their text in quotes".to_owned(),
                     '@' => "`@` (a grammar of another name) is not supported: put its rules into this one".to_owned(),
                     '\'' => "texts are written in double quotes: \"…\"".to_owned(),
                     '=' => "a definition is written `name: …`".to_owned(),

@@ -12,7 +12,10 @@ use crate::byte_set::ByteSet;
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::StateId;
 use crate::recognizer::{Recognizer, RecognizerError};
-use crate::vocabulary::{IndexedVocabulary, VocabularyFingerprint, VocabularyTrie};
+use crate::vocabulary::{
+    IndexedVocabulary, Numbered, Spellings, VocabularyFingerprint, VocabularyTrie,
+};
+use crate::{Grammar, TokenPattern};
 
 /// Slices are kept for at most this many sets of bytes; what has more is walked whole.
 const MAX_SLICES: usize = 256;
@@ -30,6 +33,8 @@ pub struct VocabularySlices {
     slices: Mutex<HashMap<ByteSet, Arc<Slice>>>,
     pieces: OnceLock<RwLock<Arc<Pieces>>>,
     asking: Asking,
+    /// The same with the numbers of all tokens, for grammars that ask for tokens with text by name or number.
+    numbered: OnceLock<Arc<VocabularySlices>>,
 }
 
 impl From<&Arc<VocabularySlices>> for IndexedVocabulary {
@@ -66,12 +71,36 @@ impl Slice {
 impl VocabularySlices {
     /// No slice yet, but the trie.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self::of(IndexedVocabulary::new(vocabulary))
+    }
+
+    fn of(indexed: IndexedVocabulary) -> Self {
         Self {
-            indexed: IndexedVocabulary::new(vocabulary),
+            indexed,
             slices: Mutex::default(),
             pieces: OnceLock::new(),
             asking: Asking::default(),
+            numbered: OnceLock::new(),
         }
+    }
+
+    /// The vocabulary as a grammar needs it: where it asks for tokens with text by name or number, with the numbers of all tokens,
+    /// which takes another trie.
+    pub(crate) fn for_grammar(self: &Arc<Self>, grammar: &Grammar) -> Arc<Self> {
+        let has_text = |tokens: &TokenPattern| {
+            tokens.contains_any(self.vocabulary().texts().map(|(token, _)| token))
+        };
+        if !grammar.token_terminals().any(|(_, tokens)| has_text(tokens)) {
+            return Arc::clone(self);
+        }
+        let vocabulary = || Arc::clone(self.vocabulary());
+        let make = || IndexedVocabulary::with_numbers(vocabulary(), Numbered::All);
+        Arc::clone(self.numbered.get_or_init(|| Arc::new(Self::of(make()))))
+    }
+
+    /// The spellings of its tokens.
+    pub(crate) fn spellings(&self) -> &Spellings {
+        self.indexed.spellings()
     }
 
     /// The vocabulary.
@@ -79,7 +108,7 @@ impl VocabularySlices {
         self.indexed.vocabulary()
     }
 
-    /// All tokens with text.
+    /// All spellings of all tokens.
     #[doc(hidden)]
     pub fn trie(&self) -> &VocabularyTrie {
         self.indexed.trie()
@@ -117,7 +146,7 @@ impl VocabularySlices {
 
     /// A trie of these tokens.
     pub(super) fn trie_of(&self, tokens: &[TokenId]) -> VocabularyTrie {
-        VocabularyTrie::of(self.vocabulary(), tokens.iter().copied())
+        VocabularyTrie::spelled(self.vocabulary(), self.spellings(), tokens.iter().copied())
     }
 
     /// The tokens that leave `lexer` as it is and may follow on every stack with `state` on top; `None` where there are
@@ -155,8 +184,9 @@ impl VocabularySlices {
         }
         let mut mask = vec![0; self.num_words()];
         let mut rest = Vec::new();
-        for (token, text) in self.vocabulary().texts() {
-            if text.iter().all(|&byte| bytes.contains(byte)) {
+        for token in (0..self.vocabulary().num_tokens() as u32).map(TokenId) {
+            let text = self.vocabulary().text(token);
+            if !text.is_empty() && text.iter().all(|&byte| bytes.contains(byte)) {
                 mask::insert(&mut mask, token);
             } else {
                 rest.push(token);

@@ -2,6 +2,7 @@
 
 use super::{Arm, Exceeded, ExprId, Made, Maker, Repeat};
 use crate::Regex;
+use crate::regex::tokens::{NUMBER_MARK, TokenPattern};
 
 /// Why a tree has no expression.
 #[derive(Debug)]
@@ -14,6 +15,10 @@ pub(crate) enum CompileErrorKind {
          write the quantifier without its `?`"
     )]
     ReluctantInside(&'static str),
+    #[error(
+        "it asks for token {0} by name, whose number only a vocabulary knows; resolve the grammar's tokens first"
+    )]
+    Unresolved(String),
     #[error("it nests deeper than {0} levels; write it flatter")]
     Deep(u32),
     #[error("{0}")]
@@ -54,6 +59,7 @@ impl Maker<'_, '_> {
             Regex::Empty => ExprId::EMPTY,
             Regex::Literal(text) => self.literals(vec![text.as_bytes()])?,
             Regex::Class(class) => self.class(class)?,
+            Regex::Tokens(tokens) => self.tokens(tokens)?,
             Regex::Concat(parts) => {
                 let mut whole = ExprId::EMPTY;
                 for part in parts.iter().rev() {
@@ -153,6 +159,36 @@ impl Maker<'_, '_> {
         })
     }
 
+    /// One of these tokens, by its number.
+    fn tokens(&mut self, tokens: &TokenPattern) -> Compiled {
+        let ranges =
+            tokens.ranges().map_err(|name| CompileErrorKind::Unresolved(name.to_owned()))?;
+        let number = self.number(&ranges, u32::BITS - 8)?;
+        Ok(self.switch([Arm { low: NUMBER_MARK, high: NUMBER_MARK, then: number }])?)
+    }
+
+    /// A number within the ranges, which ascend and are apart, from its byte at `shift` on.
+    fn number(&mut self, ranges: &[(u32, u32)], shift: u32) -> Made {
+        self.spend(1 + ranges.len() as u64)?;
+        let below = (1 << shift) - 1;
+        let mut arms = Vec::new();
+        for digit in 0..=u8::MAX {
+            let from = u32::from(digit) << shift;
+            let first = ranges.partition_point(|&(_, high)| high < from);
+            let within = ranges[first..].iter().take_while(|&&(low, _)| low <= from + below);
+            let within: Vec<_> = within
+                .map(|&(low, high)| (low.max(from) - from, high.min(from + below) - from))
+                .collect();
+            let then = match (&*within, shift) {
+                ([], _) => continue,
+                (_, 0) => ExprId::EMPTY,
+                _ => self.number(&within, shift - 8)?,
+            };
+            arms.push(Arm { low: digit, high: digit, then });
+        }
+        self.switch(arms)
+    }
+
     /// One of these texts: a tree by their beginnings, whose equal branches are one.
     fn literals(&mut self, mut texts: Vec<&[u8]>) -> Made {
         /// What is known of the texts that begin with the bytes on the way here.
@@ -238,7 +274,7 @@ fn refuse_reluctant(parts: &[Regex], inside: &'static str) -> Result<(), Compile
 
 fn children(regex: &Regex) -> &[Regex] {
     match regex {
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) => &[],
+        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => &[],
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => parts,
         Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
             std::slice::from_ref(inner)

@@ -6,7 +6,7 @@ use crate::{CharClass, Regex};
 /// Whether the empty text is matched.
 pub(crate) fn is_nullable(regex: &Regex) -> bool {
     match regex {
-        Regex::Never | Regex::Literal(_) | Regex::Class(_) => false,
+        Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => false,
         Regex::Empty | Regex::Look { .. } => true,
         Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(is_nullable),
         Regex::Alternate(options) => options.iter().any(is_nullable),
@@ -62,7 +62,7 @@ fn restrict(
         true => Regex::concat(others.into_iter().chain([restricted])),
     };
     match regex {
-        Regex::Never | Regex::Empty => Regex::Never,
+        Regex::Never | Regex::Empty | Regex::Tokens(_) => Regex::Never,
         Regex::Literal(text) => {
             if text_is_kept(text) {
                 regex.clone()

@@ -291,9 +291,14 @@ impl Compile for Compiler {
         })?;
         let grammar = self.reading.parse(syntax, &case.grammar);
         let (grammar, _) = grammar.map_err(|error| format!("{error:#}"))?;
+        let grammar = grammar.with_tokens_of(self.vocabulary.vocabulary());
+        let grammar = grammar.map_err(|error| error.to_string())?;
         let limits = RecognizerLimits::default();
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = recognizer.map_err(|error| error.to_string())?;
+        if matches!(self.engine, Engine::Store) && !MaskStore::reads(&recognizer) {
+            return Err("its lexemes depend on the parser, which the mask store cannot follow; use another engine".to_owned());
+        }
         let (recognizer, vocabulary) = (Arc::new(recognizer), Arc::clone(&self.vocabulary));
         Ok(match self.engine {
             Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
