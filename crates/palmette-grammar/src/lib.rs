@@ -93,8 +93,8 @@ pub use constraint::{
 };
 pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
-    Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal, NonterminalId, Rule, Symbol,
-    Terminal, TerminalId, TerminalKind, TerminalSet,
+    EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal, NonterminalId, Rule,
+    Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
 };
 pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};

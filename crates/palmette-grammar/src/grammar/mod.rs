@@ -1,8 +1,10 @@
 //! The one grammar type: what every front end makes and every later pass reads.
 
+mod embed;
 mod terminal_set;
 mod tokens;
 
+pub use embed::EmbedError;
 pub use terminal_set::{TerminalSet, ignored_terminals};
 
 use crate::{Regex, Span};
@@ -64,6 +66,9 @@ pub enum TerminalKind {
     Literal,
     /// A regular expression.
     Pattern,
+    /// One that does not compete: its lexemes may end wherever it matches, and make no others lose. Terminals of a grammar that is read
+    /// in any way ([`Lexing::Any`]) become so within another grammar.
+    Free,
     /// Has no text: [`Indentation`] puts it between lexemes.
     Declared,
 }

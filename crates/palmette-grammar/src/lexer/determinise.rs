@@ -29,6 +29,8 @@ pub(super) struct Determiniser {
     /// They do not lose to literals of their priority.
     ignored: TerminalSet,
     shadowed: TerminalSet,
+    /// They do not compete.
+    free: TerminalSet,
     lexing: Lexing,
     /// What each terminal matches, where a lexeme begins.
     whole: Box<[Live]>,
@@ -112,6 +114,7 @@ impl Determiniser {
             ranks: grammar.terminals().iter().map(rank).collect(),
             shadowed: TerminalSet::new(grammar.terminals().len()),
             ignored: crate::grammar::ignored_terminals(grammar),
+            free: free_terminals(grammar),
             lexing: grammar.lexing(),
             whole: whole.into(),
             ids: HashMap::new(),
@@ -236,11 +239,13 @@ impl Determiniser {
         let mut by_condition = BTreeMap::<ExprId, TerminalSet>::new();
         let mut losses = Losses::new();
         for &(terminal, null) in &nulls {
-            let lost = match competes {
-                true => self.lost(terminal, &nulls, &mut losses, budget)?,
-                false => ExprId::ALL,
+            let condition = match competes && !self.free.contains(terminal) {
+                true => {
+                    let lost = self.lost(terminal, &nulls, &mut losses, budget)?;
+                    self.expressions.making(budget).and([pending, longest, null, lost])?
+                }
+                false => self.expressions.making(budget).and([pending, null])?,
             };
-            let condition = self.expressions.making(budget).and([pending, longest, null, lost])?;
             if self.expressions.making(budget).can_hold(condition)? {
                 let group = by_condition.entry(condition);
                 group.or_insert_with(|| TerminalSet::new(num_terminals)).insert(terminal);
@@ -380,7 +385,7 @@ impl Determiniser {
         let mut possible = TerminalSet::new(self.ranks.len());
         let mut losses = Losses::new();
         for &(terminal, expr) in &meaning.live {
-            let left = match meaning.competes {
+            let left = match meaning.competes && !self.free.contains(terminal) {
                 true => self.winning((terminal, expr), &meaning.live, &mut losses, budget)?,
                 false => expr,
             };
@@ -404,7 +409,7 @@ impl Determiniser {
         if self.beginnings.is_empty() {
             let (mut losses, mut beginnings) = (Losses::new(), Vec::new());
             for &live in &whole {
-                let left = match self.lexing.competes() {
+                let left = match self.lexing.competes() && !self.free.contains(live.0) {
                     true => self.winning(live, &whole, &mut losses, budget)?,
                     false => live.1,
                 };
@@ -486,7 +491,7 @@ impl Determiniser {
         let lost = self.lost(terminal, live, losses, budget)?;
         let mut left = self.expressions.making(budget).and([expr, lost])?;
         if self.expressions.looks_ahead(expr) {
-            let all = live.iter().map(|&(_, expr)| expr);
+            let all = rivals(live, &self.free).map(|&(_, expr)| expr);
             let all = self.expressions.making(budget).or(all)?;
             let longer = self.expressions.making(budget).longer(all)?;
             let longest = self.expressions.making(budget).not(longer)?;
@@ -520,11 +525,19 @@ impl Determiniser {
         if let Some(&known) = losses.get(&rank) {
             return Ok(known);
         }
-        let higher = live.iter().filter(|(other, _)| self.ranks[other.index()] > rank);
+        let rivals = rivals(live, &self.free);
+        let higher = rivals.filter(|(other, _)| self.ranks[other.index()] > rank);
         let higher = self.expressions.making(budget).or(higher.map(|&(_, expr)| expr))?;
         let lost = self.expressions.making(budget).not(higher)?;
         losses.insert(rank, lost);
         Ok(lost)
+    }
+
+    /// Takes the terminals out that do not compete.
+    pub(super) fn remove_free(&self, terminals: &mut TerminalSet) {
+        for terminal in self.free.iter() {
+            terminals.remove(terminal);
+        }
     }
 
     /// Whether two texts of a terminal in a row are always one of it.
@@ -545,11 +558,12 @@ impl Determiniser {
 
     /// Whether some of these terminals lose to others of them where all match the same lexeme.
     pub(super) fn has_losers(&self, terminals: &TerminalSet) -> bool {
+        let rivals = || terminals.iter().filter(|&one| !self.free.contains(one));
         let loses = |loser| {
             let rank = self.losing_rank(loser);
-            terminals.iter().any(|other| self.ranks[other.index()] > rank)
+            rivals().any(|other| self.ranks[other.index()] > rank)
         };
-        terminals.iter().any(|one| !self.shadowed.contains(one) && loses(one))
+        rivals().any(|one| !self.shadowed.contains(one) && loses(one))
     }
 
     /// The rank that others must pass to beat a terminal: to blanks and comments, a literal within them is no keyword.
@@ -558,9 +572,10 @@ impl Determiniser {
         (priority, is_literal || self.ignored.contains(terminal))
     }
 
-    /// The condition that none of the live terminals matches more than what was read.
+    /// The condition that none of the competing live terminals matches more than what was read.
     fn no_longer(&mut self, live: &[Live], budget: &mut Budget<'_>) -> Result<ExprId, LexerError> {
-        let all = self.expressions.making(budget).or(live.iter().map(|&(_, expr)| expr))?;
+        let rivals = rivals(live, &self.free).map(|&(_, expr)| expr);
+        let all = self.expressions.making(budget).or(rivals)?;
         let grows = self.expressions.making(budget).grows(all)?;
         Ok(self.expressions.making(budget).not(grows)?)
     }
@@ -573,7 +588,8 @@ impl Determiniser {
     ) -> Result<(), LexerError> {
         let whole = self.whole.clone();
         let mut losses = Losses::new();
-        for &(terminal, expr) in &whole {
+        let free = self.free.clone();
+        for &(terminal, expr) in rivals(&whole, &free) {
             let lost = self.lost(terminal, &whole, &mut losses, budget)?;
             if lost == ExprId::ALL {
                 continue;
@@ -590,4 +606,19 @@ impl Determiniser {
         }
         Ok(())
     }
+}
+
+/// The live terminals that compete.
+fn rivals<'l>(live: &'l [Live], free: &'l TerminalSet) -> impl Iterator<Item = &'l Live> {
+    live.iter().filter(|(terminal, _)| !free.contains(*terminal))
+}
+
+fn free_terminals(grammar: &Grammar) -> TerminalSet {
+    let mut free = TerminalSet::new(grammar.terminals().len());
+    for (terminal, id) in grammar.terminals().iter().zip(0..) {
+        if terminal.kind == TerminalKind::Free {
+            free.insert(TerminalId(id));
+        }
+    }
+    free
 }

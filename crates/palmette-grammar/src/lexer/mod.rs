@@ -347,6 +347,11 @@ impl Lexer {
         steps.filter_map(Result::transpose).collect()
     }
 
+    /// Takes the terminals out that do not compete.
+    pub(crate) fn remove_free(&self, terminals: &mut TerminalSet) {
+        self.determiniser().remove_free(terminals);
+    }
+
     /// Whether two texts of a terminal in a row are always one of it.
     ///
     /// # Errors

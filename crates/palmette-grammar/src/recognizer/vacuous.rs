@@ -112,7 +112,9 @@ impl Proof<'_> {
         budget: &mut Budget<'_>,
     ) -> Result<bool, LexerError> {
         let (lexer, free) = (self.lexer, self.free);
-        let mut work = vec![free.among(free.start(), self.contexts.terminals(context))?];
+        let mut competing = self.contexts.terminals(context).clone();
+        lexer.remove_free(&mut competing);
+        let mut work = vec![free.among(free.start(), &competing)?];
         while let Some(state) = work.pop() {
             if !self.seen.insert(state) {
                 continue;

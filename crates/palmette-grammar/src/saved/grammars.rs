@@ -28,6 +28,7 @@ pub(super) fn write(grammar: &Grammar) -> Result<Vec<u8>, Malformed> {
             TerminalKind::Literal => 0,
             TerminalKind::Pattern => 1,
             TerminalKind::Declared => 2,
+            TerminalKind::Free => 3,
         });
         out.text(&terminal.name);
         span(&mut out, terminal.span);
@@ -77,7 +78,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Grammar, Malformed> {
         let regex = regex.clone();
         nodes.push(*num_nodes);
         let priority = from.u32()?.cast_signed();
-        let kinds = [TerminalKind::Literal, TerminalKind::Pattern, TerminalKind::Declared];
+        use TerminalKind::{Declared, Free, Literal, Pattern};
+        let kinds = [Literal, Pattern, Declared, Free];
         let kind = kinds[from.below(kinds.len(), "kind of terminals")? as usize];
         let name = from.text()?.to_owned();
         let span = read_span(from)?;

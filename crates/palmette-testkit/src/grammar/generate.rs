@@ -99,11 +99,12 @@ pub fn regex() -> impl Strategy<Value = Regex> {
 fn terminal() -> impl Strategy<Value = Terminal> {
     let text = vec(prop::sample::select(&ALPHABET[..]), 1..3)
         .prop_map(|text| literal(&text.into_iter().collect::<String>()));
-    let pattern = (regex(), -1..2_i32).prop_map(|(regex, priority)| Terminal {
+    let kind = prop_oneof![4 => Just(TerminalKind::Pattern), 1 => Just(TerminalKind::Free)];
+    let pattern = (regex(), -1..2_i32, kind).prop_map(|(regex, priority, kind)| Terminal {
         name: format!("{regex:?}"),
         regex,
         priority,
-        kind: TerminalKind::Pattern,
+        kind,
         span: None,
     });
     prop_oneof![1 => text, 2 => pattern]

@@ -41,6 +41,8 @@ struct OracleTerminal {
     ignored: bool,
     in_rules: bool,
     rank: (i32, bool),
+    /// Whether it does not compete.
+    free: bool,
     /// Whether terminals of higher ranks match all its texts: it is kept beside them.
     shadowed: bool,
     known: RefCell<KnownMatches>,
@@ -86,6 +88,7 @@ impl TextOracle {
                 ignored: grammar.ignored().contains(&id),
                 in_rules: in_rules.contains(&id),
                 rank: (terminal.priority, terminal.kind == TerminalKind::Literal),
+                free: terminal.kind == TerminalKind::Free,
                 shadowed: false,
                 known: RefCell::default(),
             })
@@ -231,13 +234,14 @@ impl TextOracle {
     fn possible_lexemes(&self, text: &[char], from: usize) -> Vec<Lexeme> {
         let matched = |terminal: &OracleTerminal, end: usize| terminal.may_match(&text[from..end]);
         let beaten = |loser: &OracleTerminal, end: usize| {
-            let certain = self.terminals.iter().filter(|winner| winner.certain);
-            certain.into_iter().any(|winner| {
-                let longer = (end + 1..=text.len()).any(|end| matched(winner, end));
-                let ranked =
-                    !loser.shadowed && !winner.shadowed && winner.rank > loser.losing_rank();
-                longer || (ranked && matched(winner, end))
-            })
+            let certain = self.terminals.iter().filter(|winner| winner.certain && !winner.free);
+            !loser.free
+                && certain.into_iter().any(|winner| {
+                    let longer = (end + 1..=text.len()).any(|end| matched(winner, end));
+                    let ranked =
+                        !loser.shadowed && !winner.shadowed && winner.rank > loser.losing_rank();
+                    longer || (ranked && matched(winner, end))
+                })
         };
         let all = self
             .terminals
@@ -263,12 +267,14 @@ impl TextOracle {
             matches.extend(found.into_iter().filter(|&end| end > from).map(|end| (terminal, end)));
         }
         if self.lexing != Lexing::Any {
-            let longest = matches.iter().map(|&(_, end)| end).max();
-            matches.retain(|&(_, end)| Some(end) == longest);
-            let winners = matches.iter().filter(|(terminal, _)| !terminal.shadowed);
+            let rivals = matches.iter().filter(|(terminal, _)| !terminal.free);
+            let longest = rivals.map(|&(_, end)| end).max();
+            matches.retain(|&(terminal, end)| terminal.free || Some(end) == longest);
+            let rivals = matches.iter().filter(|(terminal, _)| !terminal.free);
+            let winners = rivals.filter(|(terminal, _)| !terminal.shadowed);
             let highest = winners.map(|(terminal, _)| terminal.rank).max();
             matches.retain(|(terminal, _)| {
-                terminal.shadowed || Some(terminal.losing_rank()) >= highest
+                terminal.free || terminal.shadowed || Some(terminal.losing_rank()) >= highest
             });
         }
         matches.into_iter().map(|(terminal, end)| terminal.lexeme(end)).collect()
@@ -327,10 +333,14 @@ fn is_shadowed(terminals: &[OracleTerminal], at: usize, texts: &[Vec<char>]) -> 
     let matches =
         |terminal: &OracleTerminal, text: &[char]| terminal.ends(text, 0).contains(&text.len());
     let this = &terminals[at];
+    if this.free {
+        return false;
+    }
     let mut own = texts.iter().filter(|text| matches(this, text)).peekable();
     own.peek().is_some()
         && own.all(|text| {
-            terminals.iter().any(|other| other.rank > this.losing_rank() && matches(other, text))
+            let mut rivals = terminals.iter().filter(|other| !other.free);
+            rivals.any(|other| other.rank > this.losing_rank() && matches(other, text))
         })
 }
 
