@@ -97,7 +97,9 @@ impl GrammarSource {
         budget: &mut Budget<'_>,
     ) -> Result<(Grammar, Vec<Warning>), SourceError> {
         let grammar = match self {
-            Self::Lark { text, options } => lark::parse_with_budget(text, options, budget)?,
+            Self::Lark { text, options } => {
+                return Ok(lark::parse_with_budget(text, options, budget)?);
+            }
             Self::Gbnf { text, options } => gbnf::parse_with_budget(text, options, budget)?,
             Self::Regex { text, options } => regex::parse_with_budget(text, options, budget)?,
             Self::JsonSchema { text, options } => {

@@ -57,7 +57,7 @@ mod options;
 mod resources;
 mod schema;
 mod sharing;
-mod source;
+pub(super) mod source;
 mod strings;
 mod unevaluated;
 mod uri;

@@ -7,13 +7,13 @@ use crate::{Budget, Span};
 
 /// A value's place in [`Source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct JsonId(pub(super) u32);
+pub(in crate::frontends) struct JsonId(pub(in crate::frontends) u32);
 
 /// All values of the schema and of the resources given with it.
 ///
 /// Documents are appended; a value's children have higher ids than itself.
 #[derive(Debug, Default)]
-pub(super) struct Source {
+pub(in crate::frontends) struct Source {
     values: Vec<Value>,
     documents: Vec<Document>,
 }
@@ -30,6 +30,8 @@ struct Document {
 struct Value {
     json: Json,
     offset: usize,
+    /// Where its text ends.
+    end: usize,
     parent: Option<(JsonId, Step)>,
 }
 
@@ -41,7 +43,7 @@ enum Step {
 
 /// One JSON value; children by id.
 #[derive(Debug)]
-pub(super) enum Json {
+pub(in crate::frontends) enum Json {
     Null,
     Bool(bool),
     /// As written.
@@ -53,7 +55,7 @@ pub(super) enum Json {
 
 /// Members in the order written; of a repeated name the last one counts.
 #[derive(Debug, Default)]
-pub(super) struct Object {
+pub(in crate::frontends) struct Object {
     members: Vec<(Arc<str>, JsonId)>,
     /// Places in `members`, sorted by name.
     by_name: Vec<u32>,
@@ -78,11 +80,11 @@ impl Object {
         Self { members, by_name }
     }
 
-    pub(super) fn members(&self) -> &[(Arc<str>, JsonId)] {
+    pub(in crate::frontends) fn members(&self) -> &[(Arc<str>, JsonId)] {
         &self.members
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<JsonId> {
+    pub(in crate::frontends) fn get(&self, name: &str) -> Option<JsonId> {
         let found = self
             .by_name
             .binary_search_by(|&at| self.members[at as usize].0.as_ref().cmp(name))
@@ -93,7 +95,7 @@ impl Object {
 
 impl Source {
     /// Reads `text`; returns its outermost value.
-    pub(super) fn add(
+    pub(in crate::frontends) fn add(
         &mut self,
         uri: Option<String>,
         text: &str,
@@ -114,30 +116,30 @@ impl Source {
         })
     }
 
-    pub(super) fn json(&self, id: JsonId) -> &Json {
+    pub(in crate::frontends) fn json(&self, id: JsonId) -> &Json {
         &self.values[id.0 as usize].json
     }
 
-    pub(super) fn object(&self, id: JsonId) -> Option<&Object> {
+    pub(in crate::frontends) fn object(&self, id: JsonId) -> Option<&Object> {
         match self.json(id) {
             Json::Object(object) => Some(object),
             _ => None,
         }
     }
 
-    pub(super) fn string(&self, id: JsonId) -> Option<&Arc<str>> {
+    pub(in crate::frontends) fn string(&self, id: JsonId) -> Option<&Arc<str>> {
         match self.json(id) {
             Json::String(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn parent(&self, id: JsonId) -> Option<JsonId> {
+    pub(in crate::frontends) fn parent(&self, id: JsonId) -> Option<JsonId> {
         self.values[id.0 as usize].parent.as_ref().map(|(parent, _)| *parent)
     }
 
     /// `id`'s place in its document, as a JSON pointer.
-    pub(super) fn pointer(&self, mut id: JsonId) -> String {
+    pub(in crate::frontends) fn pointer(&self, mut id: JsonId) -> String {
         let mut steps = Vec::new();
         while let Some((parent, step)) = &self.values[id.0 as usize].parent {
             steps.push(match step {
@@ -153,7 +155,7 @@ impl Source {
     }
 
     /// The value to which the JSON pointer `pointer` leads from `from`.
-    pub(super) fn follow(&self, from: JsonId, pointer: &str) -> Option<JsonId> {
+    pub(in crate::frontends) fn follow(&self, from: JsonId, pointer: &str) -> Option<JsonId> {
         if pointer.is_empty() {
             return Some(from);
         }
@@ -169,15 +171,39 @@ impl Source {
         JsonSchemaError::new(document.uri.clone(), self.pointer(at), Some(self.span(at)), kind)
     }
 
-    pub(super) fn span(&self, at: JsonId) -> Span {
+    pub(in crate::frontends) fn span(&self, at: JsonId) -> Span {
         let offset = self.values[at.0 as usize].offset;
         Span::locate(&self.document(at).text, offset, offset)
+    }
+
+    /// A value as it is written.
+    pub(in crate::frontends) fn text(&self, id: JsonId) -> &str {
+        let value = &self.values[id.0 as usize];
+        &self.document(id).text[value.offset..value.end]
     }
 
     fn document(&self, id: JsonId) -> &Document {
         let after = self.documents.partition_point(|document| document.root <= id);
         &self.documents[after - 1]
     }
+}
+
+/// The length of the value that `text` begins with.
+pub(in crate::frontends) fn value_length(
+    text: &str,
+    max_depth: usize,
+    budget: &mut Budget<'_>,
+) -> Result<usize, JsonSchemaError> {
+    let mut source = Source::default();
+    let mut reader = Reader { text, at: 0, depth: 0, max_depth, source: &mut source, budget };
+    let read = reader.value(None);
+    let mut at = reader.at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let error =
+        |kind| JsonSchemaError::new(None, String::new(), Some(Span::locate(text, at, at)), kind);
+    read.map(|_| at).map_err(error)
 }
 
 /// A recursive-descent reader; the depth is bounded.
@@ -203,7 +229,7 @@ impl Reader<'_, '_> {
     fn value(&mut self, parent: Option<(JsonId, Step)>) -> Result<JsonId, Kind> {
         self.skip();
         let id = JsonId(self.source.values.len() as u32);
-        self.source.values.push(Value { json: Json::Null, offset: self.at, parent });
+        self.source.values.push(Value { json: Json::Null, offset: self.at, end: self.at, parent });
         let json = match self.peek() {
             Some(b'{') => self.nested(|reader| reader.object(id))?,
             Some(b'[') => self.nested(|reader| reader.array(id))?,
@@ -211,7 +237,8 @@ impl Reader<'_, '_> {
             Some(b'-' | b'0'..=b'9') => self.number()?,
             _ => self.word()?,
         };
-        self.source.values[id.0 as usize].json = json;
+        let value = &mut self.source.values[id.0 as usize];
+        (value.json, value.end) = (json, self.at);
         self.budget.spend(8)?;
         Ok(id)
     }

@@ -114,22 +114,50 @@ pub(super) fn grammar(
         }));
     }
     let mut heads: Vec<Option<NonterminalId>> = Vec::with_capacity(rules.len());
+    let mut embeds = false;
     for (draft, reached) in rules.iter().zip(&reached_rules) {
         let span = problems.source.span(&draft.range);
-        heads.push(reached.then(|| builder.nonterminal(draft.name.clone(), Some(span))));
+        heads.push(match &draft.embedded {
+            Some(grammar) if *reached => {
+                embeds = true;
+                Some(builder.embed(grammar).expect("it was checked where it was read"))
+            }
+            _ => reached.then(|| builder.nonterminal(draft.name.clone(), Some(span))),
+        });
     }
+    if embeds && (blocks.is_some() || lexing == Lexing::Longest) {
+        problems.add_general(
+            "grammars within a grammar (`%json` and its like) need contextual lexing, without blocks by indentation",
+        );
+        return None;
+    }
+    // What is ignored is so between lexemes of this grammar, not within those that it embeds.
+    let ignored: Vec<_> = ignored.into_iter().filter_map(|index| ids[index]).collect();
+    let skipped = if embeds { builder.skipped(ignored.clone()) } else { None };
     for (draft, head) in rules.iter().zip(&heads) {
         let Some(head) = head else { continue };
         for alternative in &draft.alternatives {
-            let body = alternative.iter().map(|symbol| match symbol {
-                Symbol::Terminal(id) => ids[id.index()].map(Symbol::Terminal),
-                Symbol::Nonterminal(id) => heads[id.index()].map(Symbol::Nonterminal),
-            });
-            builder.rule(*head, body.collect::<Option<Vec<_>>>()?);
+            let mut body = Vec::with_capacity(alternative.len());
+            for symbol in alternative {
+                match symbol {
+                    Symbol::Terminal(id) => {
+                        body.push(Symbol::Terminal(ids[id.index()]?));
+                        body.extend(skipped);
+                    }
+                    Symbol::Nonterminal(id) => body.push(Symbol::Nonterminal(heads[id.index()]?)),
+                }
+            }
+            builder.rule(*head, body);
         }
     }
-    for id in ignored.into_iter().filter_map(|index| ids[index]) {
-        builder.ignore(id);
+    let mut start = heads[start.index()]?;
+    match skipped {
+        None => ignored.into_iter().for_each(|id| builder.ignore(id)),
+        Some(skipped) => {
+            let inner =
+                std::mem::replace(&mut start, builder.nonterminal(options.start.clone(), None));
+            builder.rule(start, [skipped, Symbol::Nonterminal(inner)]);
+        }
     }
     if let Some(blocks) = blocks {
         let id = |index: usize| ids[index];
@@ -143,7 +171,7 @@ pub(super) fn grammar(
             tab_width: blocks.tab_width,
         });
     }
-    Some(builder.build(heads[start.index()]?, lexing))
+    Some(builder.build(start, lexing))
 }
 
 /// The ways to cut texts; `None` where they and blocks by indentation exclude each other.

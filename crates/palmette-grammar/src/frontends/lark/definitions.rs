@@ -238,7 +238,12 @@ impl Definitions {
                 range,
                 "a token by name or number has no text, so it is no part of a terminal: put it into a rule",
             ),
-            Expr::Literal { .. }
+            Expr::Embedded { range, .. } if in_terminal => problems.add(
+                range,
+                "a grammar has rules, so it is no part of a terminal: put it into a rule",
+            ),
+            Expr::Embedded { .. }
+            | Expr::Literal { .. }
             | Expr::Characters { .. }
             | Expr::Regex { .. }
             | Expr::Tokens { .. }

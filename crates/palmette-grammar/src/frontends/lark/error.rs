@@ -2,6 +2,7 @@
 
 use std::{fmt, ops::Range};
 
+use crate::frontends::json_schema::Warning;
 use crate::{Budget, Interrupted, Span};
 
 /// Problems past this many are counted, not kept.
@@ -113,15 +114,19 @@ impl<'a> Source<'a> {
 pub(super) struct Problems<'a> {
     pub(super) source: Source<'a>,
     pub(super) budget: Budget<'a>,
+    /// Of grammars within this one.
+    pub(super) warnings: Vec<Warning>,
+    /// Grammars around this one.
+    pub(super) nested: u32,
     interrupted: Option<Interrupted>,
     found: Vec<LarkProblem>,
     more: usize,
 }
 
 impl<'a> Problems<'a> {
-    pub(super) fn new(text: &'a str, budget: Budget<'a>) -> Self {
-        let (found, source) = (Vec::new(), Source::new(text));
-        Self { source, budget, interrupted: None, found, more: 0 }
+    pub(super) fn new(text: &'a str, budget: Budget<'a>, nested: u32) -> Self {
+        let (warnings, found, source) = (Vec::new(), Vec::new(), Source::new(text));
+        Self { source, budget, warnings, nested, interrupted: None, found, more: 0 }
     }
 
     /// Takes units off the budget; `None` when it is used up, which then is a problem.

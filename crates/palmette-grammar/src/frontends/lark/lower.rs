@@ -7,6 +7,7 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
+    sync::Arc,
 };
 
 use super::{
@@ -17,7 +18,7 @@ use super::{
     syntax::{Definition, Expr},
     terminals::Terminals,
 };
-use crate::{NonterminalId, Regex, Symbol, TerminalId, TerminalKind};
+use crate::{Grammar, NonterminalId, Regex, Symbol, TerminalId, TerminalKind};
 
 /// A rule with more alternatives than this is not multiplied out further: its other choices get rules of their own.
 const MAX_ALTERNATIVES: usize = 512;
@@ -37,6 +38,8 @@ pub(super) struct Draft {
     pub(super) name: String,
     pub(super) range: Range<usize>,
     pub(super) alternatives: Vec<Vec<Symbol>>,
+    /// The grammar that it stands for instead.
+    pub(super) embedded: Option<Arc<Grammar>>,
 }
 
 /// Makes plain rules; a `None` of its methods means that the reason has been reported.
@@ -168,6 +171,13 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
             | Expr::Tokens { range, .. } => {
                 let index = self.terminals.anonymous(expr, self.problems)?;
                 self.terminal(index, range)
+            }
+            Expr::Embedded { grammar, range } => {
+                self.made_up += 1;
+                let name = format!("{}#{}", self.current.0, self.made_up);
+                let id = self.nonterminal(name, range.clone());
+                self.drafts[id.index()].embedded = Some(Arc::clone(grammar));
+                Some(Body::Symbol(Symbol::Nonterminal(id)))
             }
             Expr::Template { name, arguments } => {
                 let arguments = arguments.iter().map(|argument| self.body(argument, parameters));
@@ -469,7 +479,7 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
     }
 
     fn nonterminal(&mut self, name: String, range: Range<usize>) -> NonterminalId {
-        self.drafts.push(Draft { name, range, alternatives: Vec::new() });
+        self.drafts.push(Draft { name, range, alternatives: Vec::new(), embedded: None });
         NonterminalId((self.drafts.len() - 1) as u32)
     }
 

@@ -14,7 +14,8 @@
 //! What only shapes a parse tree (`?`, `!` and `_` before a name, aliases, priorities of rules) is accepted and means
 //! nothing: the texts of the language are the same. Texts ignore case with an `i` after them; regular expressions are
 //! Python's, with the flags `imsxu`. `%declare`, `%extend` and `%override` work; `%import` knows the library `common`.
-//! In terminals `a & b` is what both match and `~a` what `a` does not.
+//! `<|name|>`, `<[7]>` in a rule are tokens by name or number; `%json {…}`, `%regex {…}` and `%lark {…}` are grammars of
+//! their own. In terminals `a & b` is what both match and `~a` what `a` does not.
 //!
 //! Where lark gives up we go on: a terminal may match the empty text (rules then may leave it out), rules may collide or
 //! be ambiguous, repetitions may be counted in millions. A rule becomes plain rules just as in lark, so that numbers of
@@ -25,6 +26,7 @@
 
 mod assemble;
 mod definitions;
+mod embedded;
 mod emptiness;
 mod error;
 mod imports;
@@ -37,6 +39,7 @@ mod tokens;
 
 pub use error::{LarkError, LarkProblem};
 
+use crate::frontends::json_schema::Warning;
 use crate::{Budget, Grammar, Lexing};
 use definitions::Definitions;
 use error::Problems;
@@ -169,10 +172,10 @@ impl Default for LarkLimits {
 /// # Ok::<(), palmette_grammar::frontends::lark::LarkError>(())
 /// ```
 pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> {
-    parse_with_budget(source, options, &mut Budget::unlimited())
+    parse_with_budget(source, options, &mut Budget::unlimited()).map(|(grammar, _)| grammar)
 }
 
-/// As [`parse`], as long as the budget lasts and nobody calls it off.
+/// As [`parse`], as long as the budget lasts and nobody calls it off; with what schemas within the grammar say without effect.
 ///
 /// # Errors
 /// As [`parse`], and when the work is [`interrupted`](LarkError::interrupted).
@@ -180,8 +183,18 @@ pub fn parse_with_budget(
     source: &str,
     options: &LarkOptions,
     budget: &mut Budget<'_>,
-) -> Result<Grammar, LarkError> {
-    let mut problems = Problems::new(source, budget.lend());
+) -> Result<(Grammar, Vec<Warning>), LarkError> {
+    read(source, options, budget, 0)
+}
+
+/// Reads a grammar that has so many others around it.
+fn read(
+    source: &str,
+    options: &LarkOptions,
+    budget: &mut Budget<'_>,
+    nested: u32,
+) -> Result<(Grammar, Vec<Warning>), LarkError> {
+    let mut problems = Problems::new(source, budget.lend(), nested);
     let statements = parse::statements(&mut problems);
     problems.check()?;
     let definitions = Definitions::gather(statements, &mut problems);
@@ -200,5 +213,5 @@ pub fn parse_with_budget(
     });
     problems.check()?;
     budget.settle(&problems.budget);
-    Ok(grammar.expect("without a problem there is a grammar"))
+    Ok((grammar.expect("without a problem there is a grammar"), problems.warnings))
 }

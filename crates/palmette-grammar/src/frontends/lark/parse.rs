@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{
+    embedded,
     error::Problems,
     literals,
     syntax::{Definition, Expr, Name, Statement},
@@ -291,13 +292,14 @@ impl Parser<'_, '_> {
             Kind::Text if self.peek().kind == Kind::DotDot => self.characters(&word),
             Kind::Text => literals::text(&word.range, self.problems),
             Kind::Pattern => literals::pattern(&word.range, self.problems),
+            Kind::Embedded => embedded::read(&word.range, self.problems),
             Kind::Tokens => {
                 let read = token_references::read(self.text(&word.range)).ok();
                 read.map(|(tokens, _)| Expr::Tokens { tokens, range: word.range.clone() })
             }
             Kind::Directive => {
                 let message = format!(
-                    "`{}` inside a definition is not supported: write what it stands for as rules of this grammar",
+                    "`{}` inside a definition is not supported: there are `%json {{…}}`, `%regex {{…}}` and `%lark {{…}}`",
                     self.text(&word.range)
                 );
                 self.problems.add(&word.range, message);

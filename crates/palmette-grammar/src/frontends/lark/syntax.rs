@@ -1,8 +1,9 @@
 //! A grammar as it is written.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::{Regex, TokenPattern};
+use crate::{Grammar, Regex, TokenPattern};
 
 /// A name where it stands.
 #[derive(Clone, Debug)]
@@ -66,6 +67,11 @@ pub(super) enum Expr {
     /// `<|name|>`, `<[7]>`
     Tokens {
         tokens: TokenPattern,
+        range: Range<usize>,
+    },
+    /// `%json {…}` and its like, read.
+    Embedded {
+        grammar: Arc<Grammar>,
         range: Range<usize>,
     },
     /// Stands alone as the body of a terminal that `%declare` names.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::error::Problems;
+use super::{embedded, error::Problems};
 use crate::frontends::token_references;
 
 /// What a word is.
@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Tokens,
     /// `12`, `-3`
     Number,
+    /// `%json {…}` and its like
+    Embedded,
     /// `%word`
     Directive,
     /// Line breaks that may end a definition: those before a `|` are none.
@@ -122,7 +124,14 @@ pub(super) fn cut(problems: &mut Problems<'_>) -> Vec<Word> {
                 }
             },
             '%' if rest[1..].starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                (Kind::Directive, 1 + word_length(&rest[1..]))
+                match embedded::length(rest) {
+                    None => (Kind::Directive, 1 + word_length(&rest[1..])),
+                    Some(Ok(length)) => (Kind::Embedded, length),
+                    Some(Err(rule)) => {
+                        problems.add(&(at..at + 1 + word_length(&rest[1..])), rule);
+                        break;
+                    }
+                }
             }
             '-' if rest.starts_with("->") => (Kind::Arrow, 2),
             '.' if rest.starts_with("..") => (Kind::DotDot, 2),
@@ -175,7 +184,7 @@ fn name_kind(name: &str, at: usize, problems: &mut Problems<'_>) -> Kind {
 }
 
 /// Length of what `delimiter` opens, both delimiters counted; a backslash takes the next character along.
-fn quoted(rest: &str, delimiter: char) -> Option<usize> {
+pub(super) fn quoted(rest: &str, delimiter: char) -> Option<usize> {
     let mut inner = rest.char_indices().skip(1);
     while let Some((at, c)) = inner.next() {
         if c == '\\' {
@@ -196,7 +205,7 @@ fn flags(rest: &str, end: usize) -> usize {
     rest[end..].bytes().take_while(|byte| b"imslux".contains(byte)).count()
 }
 
-fn line_length(rest: &str) -> usize {
+pub(super) fn line_length(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 

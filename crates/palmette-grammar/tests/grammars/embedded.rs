@@ -1,0 +1,140 @@
+//! Grammars within Lark grammars, and lexemes by context.
+
+use std::sync::Arc;
+
+use palmette_grammar::frontends::lark::{LarkOptions, parse, parse_with_budget};
+use palmette_grammar::{
+    Budget, EmbedError, Grammar, GrammarBuilder, Lexing, Recognizer, RecognizerLimits,
+    RecognizerScratch,
+};
+
+fn accepts(grammar: &Grammar, text: &str) -> bool {
+    let made = Recognizer::new(
+        Arc::new(grammar.clone()),
+        &RecognizerLimits::default(),
+        &mut Budget::unlimited(),
+    );
+    let (recognizer, mut scratch) = (made.unwrap(), RecognizerScratch::default());
+    let Some(start) = recognizer.start() else { return false };
+    let end = recognizer.advance_all(start, text.as_bytes(), &mut scratch).unwrap();
+    end.is_some_and(|end| recognizer.is_accepting(&end, &mut scratch).unwrap())
+}
+
+#[track_caller]
+fn check(source: &str, valid: &[&str], invalid: &[&str]) {
+    let grammar = parse(source, &LarkOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+    for text in valid {
+        assert!(accepts(&grammar, text), "{text:?} is refused by\n{source}");
+    }
+    for text in invalid {
+        assert!(!accepts(&grammar, text), "{text:?} is accepted by\n{source}");
+    }
+}
+
+#[track_caller]
+fn refused(source: &str, message: &str) {
+    let error = parse(source, &LarkOptions::default()).expect_err(source).to_string();
+    assert!(error.contains(message), "{message:?} is not in:\n{error}");
+}
+
+#[test]
+fn free_text_ends_where_the_parser_takes_something_else() {
+    check("start: \"say\" TEXT\nTEXT: /.+/", &["say hello", "saysay"], &["say", "said it"]);
+    check(
+        "start: NAME \":\" REST\nNAME: /[a-z]+/\nREST: /[^\\n]+/",
+        &["a:b:c", "ab: x"],
+        &["a:", ":b"],
+    );
+    check(
+        "start: \"<<\" NAME \">>\" TEXT \"<</\" NAME \">>\"\nNAME: /\\w+/\nTEXT: /[^<]+/",
+        &["<<a>>b c<</a>>"],
+        &["<<a>><</a>>"],
+    );
+    check("start: line+\nline: \"* \" /.*/ \"\\n\"", &["* a\n* \n* *\n"], &["* a", "a\n"]);
+}
+
+/// The longest that the parser could take here: a keyword is a name where no keyword may stand.
+#[test]
+fn keywords_are_names_where_the_parser_takes_names_only() {
+    let source = "start: \"let\" NAME \"=\" NAME \";\"\nNAME: /[a-z]+/\n%ignore \" \"";
+    check(source, &["let let = let;", "let letter=a ;", "letx = a;"], &["let = a;", "le t x = a;"]);
+    check("start: a b\na: /[0-9]+/\nb: /[0-9a-f]+/", &["12f"], &["12", "f"]);
+}
+
+#[test]
+fn a_longer_reading_that_the_parser_could_take_wins() {
+    let source = "start: (\"if\" | NAME) \"!\"\nNAME: /[a-z]+/";
+    check(source, &["if!", "iffy!"], &["if", "i f!"]);
+    check("start: \"a\" \"a\" | \"aa\" \"b\"", &["aab"], &["aa"]);
+}
+
+#[test]
+fn a_schema_within_a_rule() {
+    let source = r#"start: /[^{]*/ call ("," call)*
+        call: %json {"type": "object", "properties": {"city": {"enum": ["}", "x"]}}, "required": ["city"], "additionalProperties": false}"#;
+    check(
+        source,
+        &["{\"city\":\"x\"}", "so: {\"city\": \"}\"},{ \"city\":\"x\"}"],
+        &["{}", "{\"city\":\"y\"}", "so:", "{\"city\":\"x\"},"],
+    );
+}
+
+/// Blanks are ignored between the lexemes of the outer grammar alone; a schema has whitespace of its own.
+#[test]
+fn what_is_ignored_is_so_in_its_own_grammar() {
+    let source = "start: \"<\" inner \">\"\ninner: %lark { start: \"a\" \"b\"+ }\n%ignore \" \"";
+    check(source, &["<ab>", " < abb> "], &["<a b>", "<ab >b"]);
+    let source = "start: \"<\" inner \">\"\ninner: %lark { start: \"a\" \"b\"\n %ignore \".\" }";
+    check(source, &["<a.b>", "<..ab..>"], &[".<ab>", "<ab>."]);
+}
+
+#[test]
+fn a_part_of_a_text() {
+    let source = "start: \"[\" %regex {\"substring_words\": \"to be or not\"} \"]\"";
+    check(
+        source,
+        &["[]", "[to be ]", "[be or not]", "[not]"],
+        &["[o be]", "[to or]", "[be or no]"],
+    );
+    check(
+        "start: %regex {\"substring_chars\": \"abcb\"}",
+        &["", "bcb", "cb", "abcb"],
+        &["ac", "bb"],
+    );
+    check("start: %regex {\"substring_chunks\": [\"ab\", \"\", \"c\"]}", &["abc", "c"], &["bc"]);
+}
+
+#[test]
+fn errors_name_the_place_and_the_way_out() {
+    refused("start: %json {\"type\": \"text\"}", "line 1, column 8: in this schema");
+    refused("start: %json {\"type\": \"object\"", "it is none");
+    refused(
+        "start: %lark { start: b }",
+        "in this grammar: line 1, column 9: `b` is used but not defined",
+    );
+    refused("start: %lark { start: \"}\" ", "not closed");
+    refused("start: %regex {\"words\": \"a\"}", "substring_words");
+    refused("start: A\nA: %json {}", "no part of a terminal");
+    refused("start: %yaml {}", "`%json {…}`");
+    let deep =
+        (0..20).fold("start: \"a\"".to_owned(), |inner, _| format!("start: %lark {{ {inner} }}"));
+    refused(&deep, "more than 8 deep");
+    let longest = LarkOptions::default().with_lexing(Lexing::Longest);
+    let error = parse("start: %json {}", &longest).unwrap_err().to_string();
+    assert!(error.contains("contextual lexing"), "{error}");
+}
+
+#[test]
+fn warnings_of_a_schema_within_are_given() {
+    let source = "start: %json {\"type\": \"string\", \"fromat\": \"date\"}";
+    let (_, warnings) =
+        parse_with_budget(source, &LarkOptions::default(), &mut Budget::unlimited()).unwrap();
+    assert!(warnings.iter().any(|warning| warning.message.contains("fromat")), "{warnings:?}");
+}
+
+#[test]
+fn what_depends_on_more_than_its_own_text_is_not_embedded() {
+    let longest =
+        parse("start: \"a\"", &LarkOptions::default().with_lexing(Lexing::Longest)).unwrap();
+    assert_eq!(GrammarBuilder::new().embed(&longest), Err(EmbedError::Longest));
+}
