@@ -178,6 +178,9 @@ impl GrammarConstraint {
     ) -> Result<Option<Parts>, RecognizerError> {
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
         let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };
+        if self.recognizer.names().is_active() {
+            return Ok(None);
+        }
         let (parts, budget) = (&mut scratch.parts, &mut work.exploring());
         let generation = match automaton.parts(&self.recognizer, position, parts, budget) {
             Ok(generation) => generation,

@@ -9,9 +9,10 @@ mod frontier;
 mod history;
 mod lexeme_frontier;
 mod likely;
+mod names;
 mod state;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
 
@@ -44,6 +45,8 @@ pub struct GrammarConstraint {
     engine: Engine,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
+    /// The tokens within which a name may begin, for a grammar with distinct names.
+    name_tokens: Arc<OnceLock<Box<[TokenId]>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,13 +90,22 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, tokens, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        Self { recognizer, vocabulary, engine, dictionary: Arc::default() }
+        Self::with_engine(recognizer, vocabulary, engine)
     }
 
     /// A constraint whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
     #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
-        Self { recognizer, vocabulary, engine: Engine::Walk, dictionary: Arc::default() }
+        Self::with_engine(recognizer, vocabulary, Engine::Walk)
+    }
+
+    fn with_engine(
+        recognizer: Arc<Recognizer>,
+        vocabulary: Arc<VocabularySlices>,
+        engine: Engine,
+    ) -> Self {
+        let (dictionary, name_tokens) = Default::default();
+        Self { recognizer, vocabulary, engine, dictionary, name_tokens }
     }
 
     /// The same masks, looked up in `store`.

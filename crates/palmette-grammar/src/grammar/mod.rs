@@ -22,6 +22,7 @@ pub struct Grammar {
     ignored: Vec<TerminalId>,
     lexing: Lexing,
     indentation: Option<Indentation>,
+    distinct_names: Option<DistinctNames>,
 }
 
 /// A terminal's place in [`Grammar::terminals`].
@@ -112,6 +113,22 @@ pub struct Indentation {
     pub tab_width: u32,
 }
 
+/// Scopes in which no name comes twice, as in the objects of JSON. Scopes nest.
+///
+/// A name's lexeme is a JSON string, blanks before it and a colon after it. The rules must leave a way out: where the
+/// only lexemes that may come are names, one of them was not seen in the innermost scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DistinctNames {
+    /// Begin a scope.
+    pub open: Vec<TerminalId>,
+    /// End one.
+    pub close: Vec<TerminalId>,
+    /// Match one name each, no two of them the same one.
+    pub one: Vec<TerminalId>,
+    /// Match many names, in no scope one of those above.
+    pub many: Vec<TerminalId>,
+}
+
 impl Grammar {
     /// All terminals, by id.
     pub fn terminals(&self) -> &[Terminal] {
@@ -147,6 +164,11 @@ impl Grammar {
     pub fn indentation(&self) -> Option<&Indentation> {
         self.indentation.as_ref()
     }
+
+    /// Scopes of distinct names, where the grammar has them.
+    pub fn distinct_names(&self) -> Option<&DistinctNames> {
+        self.distinct_names.as_ref()
+    }
 }
 
 impl TerminalId {
@@ -171,6 +193,7 @@ pub struct GrammarBuilder {
     rules: Vec<Rule>,
     ignored: Vec<TerminalId>,
     indentation: Option<Indentation>,
+    distinct_names: Option<DistinctNames>,
 }
 
 impl GrammarBuilder {
@@ -206,6 +229,11 @@ impl GrammarBuilder {
         self.indentation = Some(indentation);
     }
 
+    /// Scopes of distinct names.
+    pub fn distinct_names(&mut self, names: DistinctNames) {
+        self.distinct_names = Some(names);
+    }
+
     /// The grammar whose language is that of `start`.
     ///
     /// # Panics
@@ -227,8 +255,13 @@ impl GrammarBuilder {
             let marks = [blocks.newline, blocks.indent, blocks.dedent];
             marks.into_iter().chain(blocks.open.iter().chain(&blocks.close).copied())
         });
-        let mut mentioned = self.ignored.iter().copied().chain(blocks);
+        let names = self.distinct_names.iter().flat_map(|names| {
+            let DistinctNames { open, close, one, many } = names;
+            [open, close, one, many].into_iter().flatten().copied()
+        });
+        let mut mentioned = self.ignored.iter().copied().chain(blocks).chain(names);
         assert!(mentioned.all(|id| id.index() < terminals), "a terminal is of another grammar");
+        drop(mentioned);
         Grammar {
             terminals: self.terminals,
             nonterminals: self.nonterminals,
@@ -237,6 +270,7 @@ impl GrammarBuilder {
             ignored: self.ignored,
             lexing,
             indentation: self.indentation,
+            distinct_names: self.distinct_names,
         }
     }
 }

@@ -108,13 +108,9 @@ impl Recognizer {
             }
             for end in self.lexer.ends(branch.lexer)? {
                 for terminal in end.terminals.iter() {
-                    let parsed = (&branch.stacks, &branch.blocks);
-                    let letter = self.layer.ended(terminal, branch.line);
-                    let shift = |stacks: &_, terminal| scratch.shift(self, stacks, terminal);
-                    let after = self.layer.step_by(parsed, letter, shift)?;
-                    if let Some((stacks, blocks)) = after {
-                        let start = self.begin(end.next, &stacks, scratch)?;
-                        let after = Branch { stacks, blocks, ..branch.clone() };
+                    if let Some((stacks, blocks, names)) = self.step(branch, terminal, scratch)? {
+                        let start = self.begin(end.next, &stacks, &names, scratch)?;
+                        let after = Branch { stacks, blocks, names, ..branch.clone() };
                         lexemes.push(self.lexeme(&after, start, true, scratch)?);
                     }
                 }

@@ -21,6 +21,7 @@ pub use scratch::RecognizerScratch;
 use crate::blocks::{Blocks, Layer, Line};
 use crate::glr::{Parser, Stacks};
 use crate::lexer::{Lexer, LexerLimits, LexerState};
+use crate::names::{NameLayer, Names};
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, ParserLimits, Symbol, TerminalId, TerminalKind,
     TerminalSet,
@@ -37,6 +38,7 @@ pub struct Recognizer {
     lexer: Lexer,
     parser: Parser,
     layer: Layer,
+    names: NameLayer,
     /// Whether states of the lexer know only terminals that the parser takes.
     is_contextual: bool,
     start: Option<Position>,
@@ -68,10 +70,11 @@ impl Recognizer {
         let grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
+        let names = NameLayer::new(&grammar);
         let mark = Arc::default();
         let is_contextual = grammar.lexing() == Lexing::Any && grammar.indentation().is_none();
         let mut recognizer =
-            Self { source, grammar, lexer, parser, layer, is_contextual, start: None, mark };
+            Self { source, grammar, lexer, parser, layer, names, is_contextual, start: None, mark };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
@@ -106,6 +109,11 @@ impl Recognizer {
     /// What stands between lexer and parser.
     pub(crate) fn layer(&self) -> &Layer {
         &self.layer
+    }
+
+    /// What it remembers of names between lexer and parser.
+    pub(crate) fn names(&self) -> &NameLayer {
+        &self.names
     }
 
     /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
@@ -172,10 +180,11 @@ impl Recognizer {
         let scratch = &mut RecognizerScratch::default();
         let stacks = self.parser.start();
         let branch = Branch {
-            lexer: self.begin(self.lexer.start(), &stacks, scratch)?,
+            lexer: self.begin(self.lexer.start(), &stacks, &Names::default(), scratch)?,
             stacks,
             blocks: Blocks::default(),
             line: Line::OTHER,
+            names: Names::default(),
         };
         let empty = self.parser.accepts_end(&branch.stacks, &mut scratch.parser)?;
         let mut first = TerminalSet::new(self.grammar.terminals().len());
@@ -214,6 +223,9 @@ impl Recognizer {
         let is_same = begun && possible == self.lexer.possible(branch.lexer);
         branch.lexer = lexer;
         branch.line = self.layer.line_after(branch.line, byte);
+        if !self.names.read(&mut branch.names, byte, !begun, &self.lexer, lexer)? {
+            return Ok(());
+        }
         if is_same || self.is_live(&branch, scratch)? {
             self.add(branch, scratch);
         }
@@ -230,11 +242,12 @@ impl Recognizer {
         for end in self.lexer.ends(branch.lexer)? {
             let line = self.layer.line_after(Line::OTHER, byte);
             for terminal in end.terminals.iter() {
-                if let Some((stacks, blocks)) = self.step(branch, terminal, scratch)? {
-                    let start = self.begin(end.next, &stacks, scratch)?;
+                if let Some((stacks, blocks, mut names)) = self.step(branch, terminal, scratch)? {
+                    let start = self.begin(end.next, &stacks, &names, scratch)?;
                     let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
-                    let begun = Branch { lexer, stacks, blocks, line };
-                    if self.is_live(&begun, scratch)? {
+                    let live = self.names.read(&mut names, byte, true, &self.lexer, lexer)?;
+                    let begun = Branch { lexer, stacks, blocks, line, names };
+                    if live && self.is_live(&begun, scratch)? {
                         self.add(begun, scratch);
                     }
                 }
@@ -244,15 +257,16 @@ impl Recognizer {
     }
 
     /// The state `next`, in which no byte of a lexeme was read, after some stacks: where lexemes do not compete, for those that the
-    /// parser takes there.
+    /// parser takes there, less the names that were seen.
     fn begin(
         &self,
         next: LexerState,
         stacks: &Stacks,
+        names: &Names,
         scratch: &mut RecognizerScratch,
     ) -> Result<LexerState, RecognizerError> {
         match self.is_contextual {
-            true => scratch.among(self, next, stacks),
+            true => scratch.among(self, next, (stacks, names)),
             false => Ok(next),
         }
     }
@@ -268,7 +282,7 @@ impl Recognizer {
     }
 
     /// The stacks after a terminal that the parser sees, and where the next lexeme begins, where lexemes are
-    /// [independent](Self::is_independent).
+    /// [independent](Self::is_independent) and no names were seen.
     pub(crate) fn after(
         &self,
         stacks: &Stacks,
@@ -279,7 +293,7 @@ impl Recognizer {
             return Ok(None);
         }
         let Some(stacks) = scratch.shift(self, stacks, terminal)? else { return Ok(None) };
-        let lexer = self.begin(self.lexer.start(), &stacks, scratch)?;
+        let lexer = self.begin(self.lexer.start(), &stacks, &Names::default(), scratch)?;
         Ok(Some((lexer, stacks)))
     }
 
@@ -325,7 +339,7 @@ impl Recognizer {
                     continue;
                 }
                 for terminal in end.terminals.iter() {
-                    if let Some((stacks, blocks)) = self.step(branch, terminal, scratch)?
+                    if let Some((stacks, blocks, _)) = self.step(branch, terminal, scratch)?
                         && layer.accepts_end(parser, (&stacks, &blocks), &mut scratch.parser)?
                     {
                         return Ok(true);
@@ -342,14 +356,16 @@ impl Recognizer {
         branch: &Branch,
         terminal: TerminalId,
         scratch: &mut RecognizerScratch,
-    ) -> Result<Option<(Stacks, Blocks)>, RecognizerError> {
+    ) -> Result<Option<(Stacks, Blocks, Names)>, RecognizerError> {
+        let Some(names) = self.names.after(&branch.names, terminal) else { return Ok(None) };
         let parsed = (&branch.stacks, &branch.blocks);
         if self.layer.indentation.is_some() || self.layer.ignored.contains(terminal) {
             let letter = self.layer.ended(terminal, branch.line);
-            return Ok(self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?);
+            let after = self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
+            return Ok(after.map(|(stacks, blocks)| (stacks, blocks, names)));
         }
         let stacks = scratch.shift(self, &branch.stacks, terminal)?;
-        Ok(stacks.map(|stacks| (stacks, Blocks::default())))
+        Ok(stacks.map(|stacks| (stacks, Blocks::default(), names)))
     }
 }
 
@@ -381,6 +397,9 @@ fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
     grammar.ignored().iter().for_each(|&terminal| kept.ignore(terminal));
     if let Some(blocks) = grammar.indentation() {
         kept.indentation(blocks.clone());
+    }
+    if let Some(names) = grammar.distinct_names() {
+        kept.distinct_names(names.clone());
     }
     Arc::new(kept.build(grammar.start(), grammar.lexing()))
 }

@@ -4,8 +4,8 @@ use super::numbers::{In, Malformed, Out};
 use super::regexes::{self, RegexesOut};
 use crate::span::Span;
 use crate::{
-    Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal, TerminalId,
-    TerminalKind,
+    DistinctNames, Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal,
+    TerminalId, TerminalKind,
 };
 
 /// Writes a grammar: expressions, terminals, nonterminals, rules, then the rest.
@@ -60,6 +60,10 @@ pub(super) fn write(grammar: &Grammar) -> Result<Vec<u8>, Malformed> {
         terminals(&mut out, &blocks.open);
         terminals(&mut out, &blocks.close);
         out.u32(blocks.tab_width);
+    }
+    out.u32(grammar.distinct_names().is_some().into());
+    if let Some(DistinctNames { open, close, one, many }) = grammar.distinct_names() {
+        [open, close, one, many].into_iter().for_each(|part| terminals(&mut out, part));
     }
     Ok(out.bytes)
 }
@@ -117,6 +121,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Grammar, Malformed> {
         let close = read_terminals(from, num_terminals)?;
         let tab_width = from.u32()?;
         grammar.indentation(Indentation { newline, indent, dedent, open, close, tab_width });
+    }
+    if from.below(2, "kind of names")? == 1 {
+        let mut part = || read_terminals(from, num_terminals);
+        let (open, close, one, many) = (part()?, part()?, part()?, part()?);
+        grammar.distinct_names(DistinctNames { open, close, one, many });
     }
     from.end()?;
     Ok(grammar.build(start, lexing))

@@ -388,6 +388,24 @@ impl<'o> Compiler<'o> {
         self.warnings.entry(at).or_insert(message);
     }
 
+    /// Warns of the schemas for which no value is valid: those without cases but of arrays and objects, of which `no_value` tells.
+    pub(super) fn warn_of_schemas(&mut self, no_value: impl Fn(&Cases) -> bool) {
+        let mut found = Vec::new();
+        for (claim, cases) in &self.claim_cases {
+            if let Claim { about: About::Schema(at, _), denied: false } = *claim
+                && !(cases.null || cases.truth || cases.falsity)
+                && cases.numbers.is_empty()
+                && cases.strings.is_empty()
+                && no_value(cases)
+            {
+                found.push(at);
+            }
+        }
+        for at in found {
+            self.warn(at, "no value is valid for this schema".to_owned());
+        }
+    }
+
     /// Lists the members of `schema` that no draft knows.
     pub(super) fn warn_unknown(&mut self, schema: JsonId) {
         let Some(object) = self.source.object(schema) else { return };

@@ -52,6 +52,7 @@ mod number_automaton;
 mod number_reader;
 mod number_text;
 mod numbers;
+mod object_plan;
 mod objects;
 mod options;
 mod resources;

@@ -1,0 +1,101 @@
+//! A name in progress: the beginning of a JSON string, decoded as far as it goes.
+
+/// A lexeme of blanks, a JSON string and whatever follows it, read so far.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// Whether the opening quote was read.
+    pub(super) begun: bool,
+    /// Whether the closing quote was read.
+    pub(super) ended: bool,
+    /// The characters so far in UTF-8. An escape in progress is left out, bytes of a character in progress are not.
+    pub(super) text: Vec<u8>,
+}
+
+impl Reading {
+    /// Reads the beginning of a well-formed lexeme.
+    pub(super) fn of(lexeme: &[u8]) -> Self {
+        let mut rest = lexeme.trim_ascii_start();
+        let mut reading = Self::default();
+        let Some((b'"', inside)) = rest.split_first() else { return reading };
+        reading.begun = true;
+        rest = inside;
+        while let Some((&byte, after)) = rest.split_first() {
+            match byte {
+                b'"' => {
+                    reading.ended = true;
+                    break;
+                }
+                b'\\' => {
+                    let Some((character, length)) = escape(after) else { break };
+                    let bytes = &mut [0; 4];
+                    reading.text.extend_from_slice(character.encode_utf8(bytes).as_bytes());
+                    rest = &after[length..];
+                }
+                byte => {
+                    reading.text.push(byte);
+                    rest = after;
+                }
+            }
+        }
+        reading
+    }
+}
+
+/// The character of an escape, the backslash before it, and the length; `None` when it is not complete.
+fn escape(text: &[u8]) -> Option<(char, usize)> {
+    let simple = |character| Some((character, 1));
+    match text.first()? {
+        b'n' => simple('\n'),
+        b't' => simple('\t'),
+        b'r' => simple('\r'),
+        b'b' => simple('\u{8}'),
+        b'f' => simple('\u{c}'),
+        b'u' => {
+            let high = code_unit(text)?;
+            match char::from_u32(high) {
+                Some(character) => Some((character, 5)),
+                None => {
+                    let low = code_unit(text.get(6..)?)?;
+                    let pair =
+                        0x10000 + (high.wrapping_sub(0xD800) << 10) + low.wrapping_sub(0xDC00);
+                    Some((char::from_u32(pair).unwrap_or(char::REPLACEMENT_CHARACTER), 11))
+                }
+            }
+        }
+        &other => simple(char::from(other)),
+    }
+}
+
+/// The number in `u00e9`.
+fn code_unit(text: &[u8]) -> Option<u32> {
+    let digits = std::str::from_utf8(text.get(1..5)?).ok()?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(lexeme: &str, text: &str, begun: bool, ended: bool) {
+        let reading = Reading::of(lexeme.as_bytes());
+        assert_eq!((&*reading.text, reading.begun, reading.ended), (text.as_bytes(), begun, ended));
+    }
+
+    #[test]
+    fn names_are_decoded_as_far_as_they_go() {
+        check(" \n", "", false, false);
+        check(" \"", "", true, false);
+        check("\"ab", "ab", true, false);
+        check("\"ab\" :", "ab", true, true);
+        check(r#""\u0061\"\\\/\n"#, "a\"\\/\n", true, false);
+        check(r#""\ud83d\ude00é""#, "😀é", true, true);
+    }
+
+    #[test]
+    fn an_escape_in_progress_is_left_out() {
+        for cut in ["\\", "\\u", "\\u00e", r"\ud83d", r"\ud83d\", r"\ud83d\ude0"] {
+            check(&format!("\"a{cut}"), "a", true, false);
+        }
+    }
+}
