@@ -23,6 +23,7 @@ pub use filling::MaskWork;
 pub use state::GrammarState;
 
 use dictionary::MaskDictionary;
+use names::NameTokens;
 
 use crate::Lexing;
 use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices};
@@ -45,8 +46,8 @@ pub struct GrammarConstraint {
     engine: Engine,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
-    /// The tokens within which a name may begin, for a grammar with distinct names.
-    name_tokens: Arc<OnceLock<Box<[TokenId]>>>,
+    /// Found out for a grammar with distinct names.
+    name_tokens: Arc<OnceLock<NameTokens>>,
 }
 
 #[derive(Clone, Debug)]

@@ -123,8 +123,8 @@ pub struct DistinctNames {
     pub open: Vec<TerminalId>,
     /// End one.
     pub close: Vec<TerminalId>,
-    /// Match one name each, no two of them the same one.
-    pub one: Vec<TerminalId>,
+    /// Match one name each, which is this; no two of them the same one.
+    pub one: Vec<(TerminalId, String)>,
     /// Match many names, in no scope one of those above.
     pub many: Vec<TerminalId>,
 }
@@ -257,7 +257,8 @@ impl GrammarBuilder {
         });
         let names = self.distinct_names.iter().flat_map(|names| {
             let DistinctNames { open, close, one, many } = names;
-            [open, close, one, many].into_iter().flatten().copied()
+            let one = one.iter().map(|(terminal, _)| *terminal);
+            [open, close, many].into_iter().flatten().copied().chain(one)
         });
         let mut mentioned = self.ignored.iter().copied().chain(blocks).chain(names);
         assert!(mentioned.all(|id| id.index() < terminals), "a terminal is of another grammar");

@@ -12,6 +12,7 @@ mod reading;
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use reading::Reading;
 
 use crate::lexer::{Lexer, LexerError, LexerState};
@@ -22,8 +23,12 @@ use crate::{DistinctNames, Grammar, TerminalId, TerminalSet};
 pub(crate) struct NameLayer {
     /// By terminal; empty where the grammar has no such scopes.
     roles: Box<[Role]>,
+    /// The terminals of one name each, and the names.
+    one: HashMap<TerminalId, Arc<[u8]>>,
     /// The terminals of many names.
     many: TerminalSet,
+    /// All of these.
+    all: TerminalSet,
 }
 
 /// A terminal's part in scopes of names.
@@ -58,22 +63,26 @@ enum Name {
 
 impl NameLayer {
     pub(crate) fn new(grammar: &Grammar) -> Self {
-        let num_terminals = grammar.terminals().len();
-        let mut many = TerminalSet::new(num_terminals);
-        let Some(names) = grammar.distinct_names() else {
-            return Self { roles: Box::default(), many };
+        let none = TerminalSet::new(grammar.terminals().len());
+        let (many, all) = (none.clone(), none);
+        let mut layer = Self { roles: Box::default(), one: HashMap::new(), many, all };
+        let Some(DistinctNames { open, close, one, many }) = grammar.distinct_names() else {
+            return layer;
         };
-        let mut roles = vec![Role::Other; num_terminals];
-        let DistinctNames { open, close, one, many: texts } = names;
-        for (terminals, role) in
-            [(open, Role::Open), (close, Role::Close), (one, Role::One), (texts, Role::Many)]
-        {
-            terminals.iter().for_each(|terminal| roles[terminal.index()] = role);
+        layer.roles = vec![Role::Other; grammar.terminals().len()].into();
+        open.iter().for_each(|terminal| layer.roles[terminal.index()] = Role::Open);
+        close.iter().for_each(|terminal| layer.roles[terminal.index()] = Role::Close);
+        for (terminal, name) in one {
+            layer.roles[terminal.index()] = Role::One;
+            layer.one.insert(*terminal, name.as_bytes().into());
+            layer.all.insert(*terminal);
         }
-        for &terminal in texts {
-            many.insert(terminal);
+        for &terminal in many {
+            layer.roles[terminal.index()] = Role::Many;
+            layer.many.insert(terminal);
+            layer.all.insert(terminal);
         }
-        Self { roles: roles.into(), many }
+        layer
     }
 
     /// Whether the grammar has scopes of distinct names.
@@ -136,6 +145,34 @@ impl NameLayer {
         possible.intersects(&self.many)
     }
 
+    /// Whether one of these terminals is a name.
+    pub(crate) fn has_names(&self, terminals: &TerminalSet) -> bool {
+        terminals.intersects(&self.all)
+    }
+
+    /// Whether the name in progress, or where there is none, one that begins so, is one that was seen when it goes on
+    /// with `bytes`.
+    pub(crate) fn repeats(&self, names: &Names, bytes: &[u8]) -> Repeats {
+        let read = names.read.as_deref().unwrap_or_default().trim_ascii_start();
+        let reading = Reading::of(&[read, bytes].concat());
+        match self.may_repeat(names, &reading) {
+            false => Repeats::Never,
+            true if reading.ended => Repeats::Already,
+            true => Repeats::Perhaps,
+        }
+    }
+
+    /// Whether a name that began so, or is this, may be one that was seen.
+    fn may_repeat(&self, names: &Names, reading: &Reading) -> bool {
+        names.innermost().iter().any(|name| {
+            let seen = match name {
+                Name::Of(terminal) => &self.one[terminal],
+                Name::Text(text) => text,
+            };
+            if reading.ended { **seen == *reading.text } else { seen.starts_with(&reading.text) }
+        })
+    }
+
     /// Whether a lexeme that began with `read` can become a name that was not seen.
     ///
     /// Depth first, along the beginnings of names that were seen: any other beginning is that of a new name.
@@ -149,7 +186,7 @@ impl NameLayer {
         let mut work = vec![(state, read.to_vec())];
         while let Some((state, read)) = work.pop() {
             let reading = Reading::of(&read);
-            if !names.may_repeat(&reading) {
+            if !self.may_repeat(names, &reading) {
                 return Ok(true);
             }
             let bytes = match (reading.begun, reading.ended) {
@@ -202,29 +239,14 @@ impl Names {
         Some(Some(outer.iter().cloned().chain([scope]).collect()))
     }
 
-    /// Whether the name in progress, or one that begins here, going on with `bytes` may become one of many that was
-    /// seen.
-    pub(crate) fn after(&self, bytes: &[u8]) -> Repeats {
-        let read = self.read.as_deref().unwrap_or_default();
-        let lexeme = [read, bytes].concat();
-        let reading = Reading::of(&lexeme);
-        if !reading.begun && !lexeme.trim_ascii_start().is_empty() {
-            return Repeats::Never;
-        }
-        match self.may_repeat(&reading) {
-            false => Repeats::Never,
-            true if reading.ended => Repeats::Already,
-            true => Repeats::Perhaps,
-        }
+    /// Whether a name was seen that may come again.
+    pub(crate) fn is_any_seen(&self) -> bool {
+        !self.innermost().is_empty()
     }
 
-    /// Whether a name that began so, or is this, may be one that was seen.
-    fn may_repeat(&self, reading: &Reading) -> bool {
-        self.innermost().iter().any(|name| match name {
-            Name::Text(seen) if reading.ended => **seen == *reading.text,
-            Name::Text(seen) => seen.starts_with(&reading.text),
-            Name::Of(_) => false,
-        })
+    /// Whether the opening quote of one of many names was read.
+    pub(crate) fn is_within_one(&self) -> bool {
+        self.read.as_deref().is_some_and(|read| !read.trim_ascii_start().is_empty())
     }
 }
 

@@ -103,20 +103,43 @@ impl Recognizer {
         let mut lexemes = Vec::new();
         for branch in position.branches() {
             lexemes.push(self.in_progress(branch, scratch)?);
-            if self.lexer.is_fresh(branch.lexer) {
-                continue;
-            }
-            for end in self.lexer.ends(branch.lexer)? {
-                for terminal in end.terminals.iter() {
-                    if let Some((stacks, blocks, names)) = self.step(branch, terminal, scratch)? {
-                        let start = self.begin(end.next, &stacks, &names, scratch)?;
-                        let after = Branch { stacks, blocks, names, ..branch.clone() };
-                        lexemes.push(self.lexeme(&after, start, true, scratch)?);
-                    }
+            self.add_next(branch, &mut lexemes, scratch)?;
+        }
+        Ok(lexemes)
+    }
+
+    /// Whether `found` holds of the terminals of a lexeme that may begin after the branch's own.
+    pub(crate) fn begins_any(
+        &self,
+        branch: &Branch,
+        scratch: &mut RecognizerScratch,
+        found: impl Fn(&TerminalSet) -> bool,
+    ) -> Result<bool, RecognizerError> {
+        let mut lexemes = Vec::new();
+        self.add_next(branch, &mut lexemes, scratch)?;
+        Ok(lexemes.iter().any(|lexeme| found(&lexeme.terminals)))
+    }
+
+    /// Adds the lexemes that may begin after the branch's own, where that may end.
+    fn add_next(
+        &self,
+        branch: &Branch,
+        lexemes: &mut Vec<Lexeme>,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        if self.lexer.is_fresh(branch.lexer) {
+            return Ok(());
+        }
+        for end in self.lexer.ends(branch.lexer)? {
+            for terminal in end.terminals.iter() {
+                if let Some((stacks, blocks, names)) = self.step(branch, terminal, scratch)? {
+                    let start = self.begin(end.next, &stacks, &names, scratch)?;
+                    let after = Branch { stacks, blocks, names, ..branch.clone() };
+                    lexemes.push(self.lexeme(&after, start, true, scratch)?);
                 }
             }
         }
-        Ok(lexemes)
+        Ok(())
     }
 
     /// A branch's lexeme in progress.

@@ -8,3 +8,4 @@ mod python_json;
 mod random;
 #[path = "../random_schemas/mod.rs"]
 mod random_schemas;
+mod repeated_names;

@@ -1,6 +1,6 @@
 //! From goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
 
-use std::{collections::BTreeSet, rc::Rc};
+use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -36,11 +36,12 @@ enum Spelled {
 }
 
 /// A terminal's part in objects whose names are remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum InScope {
     Open,
     Close,
-    OneName,
+    /// This one.
+    OneName(Arc<str>),
     ManyNames,
 }
 
@@ -304,14 +305,12 @@ impl Emitter<'_, '_> {
         };
         let fresh = self.builder.terminal(terminal);
         let names = &mut self.distinct_names;
-        if let Some(scope) = scope {
-            let part = match scope {
-                InScope::Open => &mut names.open,
-                InScope::Close => &mut names.close,
-                InScope::OneName => &mut names.one,
-                InScope::ManyNames => &mut names.many,
-            };
-            part.push(fresh);
+        match &key.1 {
+            None => {}
+            Some(InScope::Open) => names.open.push(fresh),
+            Some(InScope::Close) => names.close.push(fresh),
+            Some(InScope::OneName(name)) => names.one.push((fresh, name.to_string())),
+            Some(InScope::ManyNames) => names.many.push(fresh),
         }
         self.terminals.insert(key, fresh);
         Ok(Symbol::Terminal(fresh))

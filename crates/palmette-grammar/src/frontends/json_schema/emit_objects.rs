@@ -66,7 +66,7 @@ struct Tracking {
 }
 
 /// The parts of an object's terminals in a scope of distinct names.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Scope {
     open: Option<InScope>,
     close: Option<InScope>,
@@ -158,8 +158,8 @@ impl Emitter<'_, '_> {
                 }
             };
             let remembered = match turn {
-                Turn::Required | Turn::Optional => Some(InScope::OneName),
-                Turn::Anywhere if member.place.is_none() => scope.many,
+                Turn::Required | Turn::Optional => member.name().map(InScope::OneName),
+                Turn::Anywhere if member.place.is_none() => scope.many.clone(),
                 Turn::Anywhere | Turn::Once(_) | Turn::Nth(_) => None,
             };
             let name = self.name(&member.names, remembered)?;
@@ -168,8 +168,8 @@ impl Emitter<'_, '_> {
         let groups: Vec<(Effect, NonterminalId)> = groups.into_iter().collect();
         let mut states = vec![State::default()];
         let mut ids: HashMap<State, NonterminalId> = HashMap::new();
-        let open = self.brace("{", scope.open)?;
-        let close = self.brace("}", scope.close)?;
+        let open = self.brace("{", scope.open.clone())?;
+        let close = self.brace("}", scope.close.clone())?;
         let comma = self.comma()?;
         let mut done = 0;
         while done < states.len() {
@@ -212,9 +212,10 @@ impl Emitter<'_, '_> {
         member: &Member,
         scope: Option<InScope>,
     ) -> Result<()> {
+        let counted = scope.is_some();
         let name = self.name(&member.names, scope)?;
         let Some(value) = self.goal(member.value)? else { return Ok(()) };
-        if scope.is_some() {
+        if counted {
             self.counted.push((member.value, value));
         }
         self.rule(head, vec![name, value])
@@ -228,8 +229,8 @@ impl Emitter<'_, '_> {
             true => Scope::new(true),
             false => Scope::default(),
         };
-        let open = self.brace("{", scope.open)?;
-        let close = self.brace("}", scope.close)?;
+        let open = self.brace("{", scope.open.clone())?;
+        let close = self.brace("}", scope.close.clone())?;
         let comma = self.comma()?;
         let turn = |at: usize| if at < num_declared { Turn::Nth(at) } else { Turn::Optional };
         let turns: Vec<Turn> = (0..plan.places.len()).map(turn).collect();
@@ -241,8 +242,8 @@ impl Emitter<'_, '_> {
             let turn = member.place.map_or(Turn::Anywhere, |at| turns[at]);
             let (place, remembered) = match turn {
                 Turn::Nth(at) => (at, None),
-                Turn::Anywhere => (num_declared, scope.many),
-                _ => (num_declared, scope.many.map(|_| InScope::OneName)),
+                Turn::Anywhere => (num_declared, scope.many.clone()),
+                _ => (num_declared, member.name().map(InScope::OneName)),
             };
             let candidate = member.place.is_some_and(|at| counter.candidates[at]);
             let effect = Effect { turn, exists: member.exists, candidate };

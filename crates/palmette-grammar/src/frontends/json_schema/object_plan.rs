@@ -41,6 +41,16 @@ pub(super) struct Plan {
     pub(super) max: Option<u64>,
 }
 
+impl Member {
+    /// Its name, where it has one of its own.
+    pub(super) fn name(&self) -> Option<Arc<str>> {
+        match &self.names {
+            StringSet::OneOf(names) if self.place.is_some() => names.first().cloned(),
+            _ => None,
+        }
+    }
+}
+
 impl Plan {
     pub(super) fn num_required(&self) -> usize {
         self.places.iter().filter(|place| place.required).count()
