@@ -67,8 +67,8 @@ pub(super) struct Emitter<'c, 'o> {
     arrays: HashMap<Rc<ArraySet>, NonterminalId>,
     objects: HashMap<Rc<ObjectSet>, NonterminalId>,
     numbers: HashMap<BTreeSet<Condition>, Rc<Spelled>>,
-    /// Nonterminals that have no rules yet, and the values they are for.
-    open: Vec<(NonterminalId, Rc<Cases>)>,
+    /// Nonterminals that have no rules yet, the first goals that they are for, and the values.
+    open: Vec<(NonterminalId, GoalId, Rc<Cases>)>,
 }
 
 /// The grammar of the values that are valid for the schema.
@@ -170,7 +170,8 @@ impl Emitter<'_, '_> {
             let trailing = self.pattern("whitespace", trailing, None)?;
             self.rule(head, vec![value, trailing])?;
         }
-        while let Some((head, cases)) = self.open.pop() {
+        while let Some((head, goal, cases)) = self.open.pop() {
+            self.compiler.emit_goal(goal);
             self.value(head, &cases)?;
         }
         Ok(())
@@ -200,7 +201,7 @@ impl Emitter<'_, '_> {
             None => {
                 let fresh = self.part("value");
                 self.values.insert(cases.clone(), fresh);
-                self.open.push((fresh, cases));
+                self.open.push((fresh, goal, cases));
                 fresh
             }
         };
@@ -416,7 +417,7 @@ impl Emitter<'_, '_> {
                 }
                 None => {
                     let why = ": the automaton of these numbers has more".to_owned();
-                    self.compiler.over(self.compiler.root(), "max_states", max, why)
+                    self.compiler.over(self.compiler.place(), "max_states", max, why)
                 }
             })?;
             match automaton.regex(MAX_NUMBER_REGEX) {

@@ -62,6 +62,7 @@ mod source;
 mod strings;
 mod unevaluated;
 mod uri;
+mod wrappers;
 
 pub use error::{JsonSchemaError, Warning};
 pub use options::{
@@ -73,7 +74,7 @@ use crate::{Budget, Grammar};
 /// The grammar of the JSON texts of the values that are valid for a schema.
 ///
 /// # Errors
-/// With the place in the schema: no JSON; a keyword whose value the standard does not allow; a keyword that no
+/// With the place in the schema: no JSON; a tool definition or response format, which has a schema inside; a keyword whose value the standard does not allow; a keyword that no
 /// grammar can express; a reference to a schema that is not given; a limit passed; no value is valid.
 pub fn parse(schema_text: &str, options: &JsonSchemaOptions) -> Result<Grammar, JsonSchemaError> {
     parse_with_warnings(schema_text, options).map(|(grammar, _)| grammar)
