@@ -23,7 +23,7 @@ pub use filling::MaskWork;
 pub use state::GrammarState;
 
 use dictionary::MaskDictionary;
-use names::NameTokens;
+use names::{DeniedNames, NameTokens};
 
 use crate::Lexing;
 use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices};
@@ -67,12 +67,13 @@ pub struct GrammarScratch {
     walk: WalkScratch,
     mask: Vec<u32>,
     parts: Vec<PartId>,
+    denied_names: DeniedNames,
 }
 
 impl GrammarScratch {
-    /// About how much memory it takes for what it remembers: at most about a megabyte, and a mask.
+    /// About how much memory it takes for what it remembers: at most about a megabyte and a half, and a mask.
     pub fn bytes(&self) -> usize {
-        self.recognizer.bytes() + size_of_val(&*self.mask)
+        self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes()
     }
 }
 

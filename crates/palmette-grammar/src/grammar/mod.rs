@@ -121,6 +121,8 @@ pub struct Indentation {
 pub struct DistinctNames {
     /// Begin a scope.
     pub open: Vec<TerminalId>,
+    /// Stand before names that are not the first of their scope.
+    pub between: Vec<TerminalId>,
     /// End one.
     pub close: Vec<TerminalId>,
     /// Match one name each, which is this; no two of them the same one.
@@ -256,9 +258,9 @@ impl GrammarBuilder {
             marks.into_iter().chain(blocks.open.iter().chain(&blocks.close).copied())
         });
         let names = self.distinct_names.iter().flat_map(|names| {
-            let DistinctNames { open, close, one, many } = names;
+            let DistinctNames { open, between, close, one, many } = names;
             let one = one.iter().map(|(terminal, _)| *terminal);
-            [open, close, many].into_iter().flatten().copied().chain(one)
+            [open, between, close, many].into_iter().flatten().copied().chain(one)
         });
         let mut mentioned = self.ignored.iter().copied().chain(blocks).chain(names);
         assert!(mentioned.all(|id| id.index() < terminals), "a terminal is of another grammar");

@@ -24,10 +24,12 @@ pub(crate) struct NameLayer {
     /// By terminal; empty where the grammar has no such scopes.
     roles: Box<[Role]>,
     /// The terminals of one name each, and the names.
-    one: HashMap<TerminalId, Arc<[u8]>>,
+    one: HashMap<TerminalId, Name>,
+    /// By name.
+    of_name: HashMap<Name, TerminalId>,
     /// The terminals of many names.
     many: TerminalSet,
-    /// All of these.
+    /// All terminals of names.
     all: TerminalSet,
 }
 
@@ -36,51 +38,55 @@ pub(crate) struct NameLayer {
 enum Role {
     Other,
     Open,
+    Between,
     Close,
     One,
     Many,
 }
 
-/// The open scopes and the name in progress.
+/// The open scopes and the name in progress; nothing at all mostly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Names {
-    /// Outermost first; `None` is none.
-    scopes: Option<Arc<[Scope]>>,
+    memory: Option<Arc<Memory>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Memory {
+    /// Outermost first.
+    scopes: Arc<[Scope]>,
     /// The bytes of the lexeme in progress, while it may become one of many names.
-    read: Option<Arc<[u8]>>,
+    read: Option<Box<[u8]>>,
 }
 
 /// The names that a scope has seen, in ascending order.
 type Scope = Arc<[Name]>;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Name {
-    /// That of a terminal of one name.
-    Of(TerminalId),
-    /// One of many: its text.
-    Text(Arc<[u8]>),
-}
+type Name = Arc<[u8]>;
 
 impl NameLayer {
     pub(crate) fn new(grammar: &Grammar) -> Self {
         let none = TerminalSet::new(grammar.terminals().len());
         let (many, all) = (none.clone(), none);
-        let mut layer = Self { roles: Box::default(), one: HashMap::new(), many, all };
-        let Some(DistinctNames { open, close, one, many }) = grammar.distinct_names() else {
-            return layer;
-        };
+        let (one, of_name) = Default::default();
+        let mut layer = Self { roles: Box::default(), one, of_name, many, all };
+        let Some(names) = grammar.distinct_names() else { return layer };
         layer.roles = vec![Role::Other; grammar.terminals().len()].into();
-        open.iter().for_each(|terminal| layer.roles[terminal.index()] = Role::Open);
-        close.iter().for_each(|terminal| layer.roles[terminal.index()] = Role::Close);
-        for (terminal, name) in one {
-            layer.roles[terminal.index()] = Role::One;
-            layer.one.insert(*terminal, name.as_bytes().into());
-            layer.all.insert(*terminal);
+        let DistinctNames { open, between, close, one, many } = names;
+        for (terminals, role) in
+            [(open, Role::Open), (between, Role::Between), (close, Role::Close), (many, Role::Many)]
+        {
+            terminals.iter().for_each(|terminal| layer.roles[terminal.index()] = role);
         }
         for &terminal in many {
-            layer.roles[terminal.index()] = Role::Many;
             layer.many.insert(terminal);
             layer.all.insert(terminal);
+        }
+        for (terminal, name) in one {
+            let name: Name = name.as_bytes().into();
+            layer.roles[terminal.index()] = Role::One;
+            layer.of_name.insert(Arc::clone(&name), *terminal);
+            layer.one.insert(*terminal, name);
+            layer.all.insert(*terminal);
         }
         layer
     }
@@ -92,29 +98,24 @@ impl NameLayer {
 
     /// After a lexeme of `terminal`; `None` when it is a name that was seen.
     pub(crate) fn after(&self, names: &Names, terminal: TerminalId) -> Option<Names> {
-        let mut scopes = names.scopes.clone();
-        match self.roles.get(terminal.index()).copied().unwrap_or(Role::Other) {
-            Role::Other => {}
-            Role::Open => scopes = Some(names.open().iter().cloned().chain([[].into()]).collect()),
-            Role::Close => {
-                let outer = names.open().split_last().map_or(&[][..], |(_, outer)| outer);
-                scopes = (!outer.is_empty()).then(|| outer.into());
-            }
-            Role::One => scopes = names.with(Name::Of(terminal))?,
+        let scopes = match self.roles.get(terminal.index()).copied().unwrap_or(Role::Other) {
+            Role::Other | Role::Between if names.read().is_none() => return Some(names.clone()),
+            Role::Other | Role::Between => names.open().into(),
+            Role::Open => names.open().iter().cloned().chain([[].into()]).collect(),
+            Role::Close => names.open().split_last().map_or(&[][..], |(_, outer)| outer).into(),
+            Role::One => names.with(Arc::clone(&self.one[&terminal]))?,
             Role::Many => {
-                let text = Reading::of(names.read.as_deref().unwrap_or_default()).text;
-                scopes = names.with(Name::Text(text.into()))?;
+                let text = Reading::of(names.read().unwrap_or_default()).text;
+                names.with(text.into())?
             }
-        }
-        Some(Names { scopes, read: None })
+        };
+        Some(Names::new(scopes, None))
     }
 
     /// Takes the terminals of the names that were seen out of those that may begin here.
     pub(crate) fn leave_out(&self, names: &Names, terminals: &mut TerminalSet) {
-        for name in names.innermost() {
-            if let Name::Of(terminal) = name {
-                terminals.remove(*terminal);
-            }
+        for terminal in names.innermost().iter().filter_map(|name| self.of_name.get(name)) {
+            terminals.remove(*terminal);
         }
     }
 
@@ -128,49 +129,21 @@ impl NameLayer {
         lexer: &Lexer,
         state: LexerState,
     ) -> Result<bool, LexerError> {
-        let possible = lexer.possible(state);
-        if !self.has_many(possible) {
-            names.read = None;
+        if !self.is_active() {
             return Ok(true);
         }
-        let before = names.read.as_deref().filter(|_| !begins).unwrap_or_default();
-        let read: Arc<[u8]> = before.iter().copied().chain([byte]).collect();
-        names.read = Some(Arc::clone(&read));
+        let possible = lexer.possible(state);
+        if !possible.intersects(&self.many) {
+            if names.read().is_some() {
+                *names = Names::new(names.scopes(), None);
+            }
+            return Ok(true);
+        }
+        let before = names.read().filter(|_| !begins).unwrap_or_default();
+        let read = [before, &[byte]].concat();
+        *names = Names::new(names.scopes(), Some(read.as_slice().into()));
         let others = possible.iter().any(|terminal| !self.many.contains(terminal));
         Ok(others || self.is_live(names, &read, lexer, state)?)
-    }
-
-    /// Whether a lexeme of these terminals may be one of many names.
-    pub(crate) fn has_many(&self, possible: &TerminalSet) -> bool {
-        possible.intersects(&self.many)
-    }
-
-    /// Whether one of these terminals is a name.
-    pub(crate) fn has_names(&self, terminals: &TerminalSet) -> bool {
-        terminals.intersects(&self.all)
-    }
-
-    /// Whether the name in progress, or where there is none, one that begins so, is one that was seen when it goes on
-    /// with `bytes`.
-    pub(crate) fn repeats(&self, names: &Names, bytes: &[u8]) -> Repeats {
-        let read = names.read.as_deref().unwrap_or_default().trim_ascii_start();
-        let reading = Reading::of(&[read, bytes].concat());
-        match self.may_repeat(names, &reading) {
-            false => Repeats::Never,
-            true if reading.ended => Repeats::Already,
-            true => Repeats::Perhaps,
-        }
-    }
-
-    /// Whether a name that began so, or is this, may be one that was seen.
-    fn may_repeat(&self, names: &Names, reading: &Reading) -> bool {
-        names.innermost().iter().any(|name| {
-            let seen = match name {
-                Name::Of(terminal) => &self.one[terminal],
-                Name::Text(text) => text,
-            };
-            if reading.ended { **seen == *reading.text } else { seen.starts_with(&reading.text) }
-        })
     }
 
     /// Whether a lexeme that began with `read` can become a name that was not seen.
@@ -186,7 +159,7 @@ impl NameLayer {
         let mut work = vec![(state, read.to_vec())];
         while let Some((state, read)) = work.pop() {
             let reading = Reading::of(&read);
-            if !self.may_repeat(names, &reading) {
+            if !is_seen(names.innermost(), &reading) {
                 return Ok(true);
             }
             let bytes = match (reading.begun, reading.ended) {
@@ -196,7 +169,7 @@ impl NameLayer {
             };
             for byte in bytes {
                 if let Some(next) = lexer.advance(state, byte)?
-                    && self.has_many(lexer.possible(next))
+                    && lexer.possible(next).intersects(&self.many)
                 {
                     work.push((next, [&read[..], &[byte]].concat()));
                 }
@@ -205,38 +178,32 @@ impl NameLayer {
         Ok(false)
     }
 
-    /// Whether `text`, read from the middle of any lexeme on, may begin a name within it and read some of it: only then
-    /// may it hold a name that was seen, unless a name is in progress.
-    pub(crate) fn may_begin_name(text: &[u8]) -> bool {
-        (0..text.len()).any(|at| {
-            let rest = text[at + 1..].trim_ascii_start();
-            matches!(text[at], b',' | b'{') && rest.len() > 1 && rest[0] == b'"'
-        })
+    /// Whether one of these terminals may have a name after it, in a scope that has seen some.
+    pub(crate) fn is_between(&self, terminals: &TerminalSet) -> bool {
+        terminals.iter().any(|terminal| self.roles[terminal.index()] == Role::Between)
+    }
+
+    /// Whether one of these terminals may have a name after it.
+    pub(crate) fn is_before_name(&self, terminals: &TerminalSet) -> bool {
+        let role = |terminal: TerminalId| self.roles[terminal.index()];
+        terminals.iter().any(|terminal| matches!(role(terminal), Role::Open | Role::Between))
+    }
+
+    /// Whether one of these terminals is a name.
+    pub(crate) fn has_names(&self, terminals: &TerminalSet) -> bool {
+        terminals.intersects(&self.all)
     }
 }
 
 impl Names {
+    fn new(scopes: Arc<[Scope]>, read: Option<Box<[u8]>>) -> Self {
+        let is_empty = scopes.is_empty() && read.is_none();
+        Self { memory: (!is_empty).then(|| Arc::new(Memory { scopes, read })) }
+    }
+
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
-        self.scopes.is_none() && self.read.is_none()
-    }
-
-    fn open(&self) -> &[Scope] {
-        self.scopes.as_deref().unwrap_or_default()
-    }
-
-    fn innermost(&self) -> &[Name] {
-        self.open().last().map_or(&[], |scope| &**scope)
-    }
-
-    /// The scopes with one more name in the innermost; `None` when it was seen.
-    #[expect(clippy::option_option, reason = "there may be no scope")]
-    fn with(&self, name: Name) -> Option<Option<Arc<[Scope]>>> {
-        let Some((innermost, outer)) = self.open().split_last() else { return Some(None) };
-        let at = innermost.binary_search(&name).err()?;
-        let (before, after) = innermost.split_at(at);
-        let scope = before.iter().cloned().chain([name]).chain(after.iter().cloned()).collect();
-        Some(Some(outer.iter().cloned().chain([scope]).collect()))
+        self.memory.is_none()
     }
 
     /// Whether a name was seen that may come again.
@@ -244,19 +211,98 @@ impl Names {
         !self.innermost().is_empty()
     }
 
-    /// Whether the opening quote of one of many names was read.
-    pub(crate) fn is_within_one(&self) -> bool {
-        self.read.as_deref().is_some_and(|read| !read.trim_ascii_start().is_empty())
+    /// One of many names in progress: whether its opening quote was read; `None` where there is no such name.
+    pub(crate) fn in_progress(&self) -> Option<bool> {
+        self.read().map(|read| !read.trim_ascii_start().is_empty())
+    }
+
+    /// Whether the name in progress, or where there is none, one that begins so, is one that was seen when it goes on
+    /// with `bytes`.
+    pub(crate) fn repeats(&self, bytes: &[u8]) -> Repeats {
+        let read = self.read().unwrap_or_default().trim_ascii_start();
+        let reading = Reading::of(&[read, bytes].concat());
+        let alike: Vec<&Name> =
+            self.innermost().iter().filter(|name| reading.may_be(name)).collect();
+        match () {
+            () if alike.is_empty() => Repeats::Never,
+            () if reading.ended => Repeats::Already,
+            () if reading.escapes => Repeats::Perhaps((0..=u8::MAX).collect()),
+            () => {
+                let at = reading.text.len();
+                let next = alike.iter().map(|name| name.get(at).copied().unwrap_or(b'"'));
+                let mut next: Vec<u8> = next.chain([b'\\']).collect();
+                next.sort_unstable();
+                next.dedup();
+                Repeats::Perhaps(next)
+            }
+        }
+    }
+
+    /// Whether a name that begins within a token may be one that was seen in an open scope, or in one that the token
+    /// opens.
+    pub(crate) fn may_repeat(&self, begun: &BegunName) -> bool {
+        let BegunName::One(reading) = begun else { return true };
+        self.open().iter().any(|scope| is_seen(scope, reading))
+    }
+
+    fn read(&self) -> Option<&[u8]> {
+        self.memory.as_ref()?.read.as_deref()
+    }
+
+    fn scopes(&self) -> Arc<[Scope]> {
+        self.memory.as_ref().map(|memory| Arc::clone(&memory.scopes)).unwrap_or_default()
+    }
+
+    fn open(&self) -> &[Scope] {
+        self.memory.as_ref().map_or(&[], |memory| &memory.scopes)
+    }
+
+    fn innermost(&self) -> &[Name] {
+        self.open().last().map_or(&[], |scope| &**scope)
+    }
+
+    /// The scopes with one more name in the innermost, if there is any; `None` when it was seen.
+    fn with(&self, name: Name) -> Option<Arc<[Scope]>> {
+        let Some((innermost, outer)) = self.open().split_last() else { return Some([].into()) };
+        let at = innermost.binary_search(&name).err()?;
+        let (before, after) = innermost.split_at(at);
+        let scope = before.iter().cloned().chain([name]).chain(after.iter().cloned()).collect();
+        Some(outer.iter().cloned().chain([scope]).collect())
     }
 }
 
+/// Whether a name that began so, or is this, may be one of these.
+fn is_seen(scope: &[Name], reading: &Reading) -> bool {
+    scope.iter().any(|name| reading.may_be(name))
+}
+
 /// Whether a name comes again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Repeats {
     /// It is another.
     Never,
-    /// As far as it was read, one that was seen begins so.
-    Perhaps,
+    /// As far as it was read, one that was seen begins so; of that one, these bytes may come next.
+    Perhaps(Vec<u8>),
     /// Its closing quote was read.
     Already,
+}
+
+/// A name that begins within a token.
+#[derive(Debug)]
+pub(crate) enum BegunName {
+    /// As far as it is read there.
+    One(Reading),
+    /// There are more.
+    Several,
+}
+
+impl BegunName {
+    /// That within `text`, whatever lexeme this begins in; `None` where no name begins in it, or nothing is read of one.
+    pub(crate) fn within(text: &[u8]) -> Option<Self> {
+        let after = text.iter().enumerate().filter(|(_, byte)| matches!(byte, b',' | b'{'));
+        let begun = after.map(|(at, _)| text[at + 1..].trim_ascii_start());
+        let mut begun = begun.filter(|rest| rest.len() > 1 && rest[0] == b'"');
+        let first = begun.next()?;
+        Some(if begun.next().is_some() { Self::Several } else { Self::One(Reading::of(first)) })
+    }
 }

@@ -2,11 +2,13 @@
 
 /// A lexeme of blanks, a JSON string and whatever follows it, read so far.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// Whether the opening quote was read.
     pub(super) begun: bool,
     /// Whether the closing quote was read.
     pub(super) ended: bool,
+    /// Whether an escape is in progress.
+    pub(super) escapes: bool,
     /// The characters so far in UTF-8. An escape in progress is left out, bytes of a character in progress are not.
     pub(super) text: Vec<u8>,
 }
@@ -26,7 +28,10 @@ impl Reading {
                     break;
                 }
                 b'\\' => {
-                    let Some((character, length)) = escape(after) else { break };
+                    let Some((character, length)) = escape(after) else {
+                        reading.escapes = true;
+                        break;
+                    };
                     let bytes = &mut [0; 4];
                     reading.text.extend_from_slice(character.encode_utf8(bytes).as_bytes());
                     rest = &after[length..];
@@ -38,6 +43,11 @@ impl Reading {
             }
         }
         reading
+    }
+
+    /// Whether the name is this, or as far as it was read may become this.
+    pub(super) fn may_be(&self, name: &[u8]) -> bool {
+        if self.ended { *name == *self.text } else { name.starts_with(&self.text) }
     }
 }
 

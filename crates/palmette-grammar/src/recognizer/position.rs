@@ -87,6 +87,14 @@ impl PartialEq for Position {
     }
 }
 
+impl Eq for Position {}
+
+impl Hash for Position {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.branches().hash(state);
+    }
+}
+
 impl Hash for Branch {
     /// By all but the line, which seldom tells branches apart.
     fn hash<H: Hasher>(&self, state: &mut H) {

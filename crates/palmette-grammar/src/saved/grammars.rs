@@ -62,8 +62,8 @@ pub(super) fn write(grammar: &Grammar) -> Result<Vec<u8>, Malformed> {
         out.u32(blocks.tab_width);
     }
     out.u32(grammar.distinct_names().is_some().into());
-    if let Some(DistinctNames { open, close, one, many }) = grammar.distinct_names() {
-        [open, close, many].into_iter().for_each(|part| terminals(&mut out, part));
+    if let Some(DistinctNames { open, between, close, one, many }) = grammar.distinct_names() {
+        [open, between, close, many].into_iter().for_each(|part| terminals(&mut out, part));
         out.len(one.len());
         for (terminal, name) in one {
             out.u32(terminal.0);
@@ -129,13 +129,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Grammar, Malformed> {
     }
     if from.below(2, "kind of names")? == 1 {
         let mut part = || read_terminals(from, num_terminals);
-        let (open, close, many) = (part()?, part()?, part()?);
+        let (open, between, close, many) = (part()?, part()?, part()?, part()?);
         let mut one = Vec::new();
         for _ in 0..from.count("names")? {
             let terminal = TerminalId(from.below(num_terminals, "terminal")?);
             one.push((terminal, from.text()?.to_owned()));
         }
-        grammar.distinct_names(DistinctNames { open, close, one, many });
+        grammar.distinct_names(DistinctNames { open, between, close, one, many });
     }
     from.end()?;
     Ok(grammar.build(start, lexing))

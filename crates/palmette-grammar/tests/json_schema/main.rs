@@ -3,6 +3,7 @@
 mod keywords;
 #[path = "../machine/mod.rs"]
 mod machine;
+mod messages;
 #[path = "../python_json/mod.rs"]
 mod python_json;
 mod random;

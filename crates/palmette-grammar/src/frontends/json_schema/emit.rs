@@ -39,6 +39,7 @@ enum Spelled {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum InScope {
     Open,
+    Comma,
     Close,
     /// This one.
     OneName(Arc<str>),
@@ -91,11 +92,32 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
         if found.is_empty() {
             emitter.warn_of_impossible(&possible);
             emitter.rules.retain(|rule| rule.body.iter().all(|symbol| derives(symbol, &possible)));
+            let used = used(&emitter.rules, emitter.nonterminals.len(), document);
+            emitter.rules.retain(|rule| used[rule.head.index()]);
             return Ok(emitter.build(document));
         }
         impossible = std::mem::take(&mut emitter.impossible);
         impossible.extend(found);
     }
+}
+
+/// The nonterminals that sentences of `start` use.
+fn used(rules: &[Rule], num_nonterminals: usize, start: NonterminalId) -> Vec<bool> {
+    let mut bodies = vec![Vec::new(); num_nonterminals];
+    rules.iter().for_each(|rule| bodies[rule.head.index()].push(&rule.body));
+    let mut used = vec![false; num_nonterminals];
+    let mut work = vec![start];
+    while let Some(head) = work.pop() {
+        if std::mem::replace(&mut used[head.index()], true) {
+            continue;
+        }
+        let symbols = bodies[head.index()].iter().flat_map(|body| body.iter());
+        work.extend(symbols.filter_map(|symbol| match symbol {
+            Symbol::Nonterminal(id) => Some(*id),
+            Symbol::Terminal(_) => None,
+        }));
+    }
+    used
 }
 
 /// Whether a symbol derives a sentence, where `possible` says which nonterminals do.
@@ -264,8 +286,13 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn comma(&mut self) -> Result<Symbol> {
+        self.comma_of(None)
+    }
+
+    /// A comma of an object whose names are remembered, or another.
+    pub(super) fn comma_of(&mut self, scope: Option<InScope>) -> Result<Symbol> {
         let regex = self.spelling.comma();
-        self.pattern(",", regex, None)
+        self.pattern(",", regex, scope)
     }
 
     pub(super) fn punctuation(&mut self, text: &str) -> Result<Symbol> {
@@ -309,6 +336,7 @@ impl Emitter<'_, '_> {
         match &key.1 {
             None => {}
             Some(InScope::Open) => names.open.push(fresh),
+            Some(InScope::Comma) => names.between.push(fresh),
             Some(InScope::Close) => names.close.push(fresh),
             Some(InScope::OneName(name)) => names.one.push((fresh, name.to_string())),
             Some(InScope::ManyNames) => names.many.push(fresh),

@@ -15,7 +15,7 @@ use crate::{NonterminalId, Symbol};
 
 /// Optional members are counted, so that there is no comma after the last of a closed object, in as many states at most;
 /// beyond, their names may come again.
-const MAX_COUNTED: usize = 1_024;
+const MAX_COUNTED: usize = 64;
 
 /// Which members an object has so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -69,6 +69,7 @@ struct Tracking {
 #[derive(Clone, Debug, Default)]
 struct Scope {
     open: Option<InScope>,
+    comma: Option<InScope>,
     close: Option<InScope>,
     /// Names that are not known one by one.
     many: Option<InScope>,
@@ -79,6 +80,7 @@ impl Scope {
     fn new(many: bool) -> Self {
         Self {
             open: Some(InScope::Open),
+            comma: Some(InScope::Comma),
             close: Some(InScope::Close),
             many: many.then_some(InScope::ManyNames),
         }
@@ -170,7 +172,7 @@ impl Emitter<'_, '_> {
         let mut ids: HashMap<State, NonterminalId> = HashMap::new();
         let open = self.brace("{", scope.open.clone())?;
         let close = self.brace("}", scope.close.clone())?;
-        let comma = self.comma()?;
+        let comma = self.comma_of(scope.comma.clone())?;
         let mut done = 0;
         while done < states.len() {
             let state = states[done];
@@ -231,7 +233,7 @@ impl Emitter<'_, '_> {
         };
         let open = self.brace("{", scope.open.clone())?;
         let close = self.brace("}", scope.close.clone())?;
-        let comma = self.comma()?;
+        let comma = self.comma_of(scope.comma.clone())?;
         let turn = |at: usize| if at < num_declared { Turn::Nth(at) } else { Turn::Optional };
         let turns: Vec<Turn> = (0..plan.places.len()).map(turn).collect();
         let counter = Counter::new(plan, &turns);
