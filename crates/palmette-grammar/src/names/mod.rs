@@ -58,6 +58,9 @@ struct Memory {
     read: Option<Box<[u8]>>,
 }
 
+/// Beginnings of names that are looked at for one that goes on to a new name.
+const MAX_BEGINNINGS: usize = 1 << 16;
+
 /// The names that a scope has seen, in ascending order.
 type Scope = Arc<[Name]>;
 
@@ -148,7 +151,8 @@ impl NameLayer {
 
     /// Whether a lexeme that began with `read` can become a name that was not seen.
     ///
-    /// Depth first, along the beginnings of names that were seen: any other beginning is that of a new name.
+    /// Depth first, along the beginnings of names that were seen: any other beginning is that of a new name. JSON strings
+    /// leave few ways to spell those; of what is none, no more than [`MAX_BEGINNINGS`] are looked at.
     fn is_live(
         &self,
         names: &Names,
@@ -157,11 +161,13 @@ impl NameLayer {
         state: LexerState,
     ) -> Result<bool, LexerError> {
         let mut work = vec![(state, read.to_vec())];
+        let mut left = MAX_BEGINNINGS;
         while let Some((state, read)) = work.pop() {
             let reading = Reading::of(&read);
-            if !is_seen(names.innermost(), &reading) {
+            if left == 0 || !is_seen(names.innermost(), &reading) {
                 return Ok(true);
             }
+            left -= 1;
             let bytes = match (reading.begun, reading.ended) {
                 (_, true) => continue,
                 (false, _) => b'"'..=b'"',

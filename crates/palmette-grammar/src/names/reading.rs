@@ -61,25 +61,24 @@ fn escape(text: &[u8]) -> Option<(char, usize)> {
         b'b' => simple('\u{8}'),
         b'f' => simple('\u{c}'),
         b'u' => {
-            let high = code_unit(text)?;
-            match char::from_u32(high) {
-                Some(character) => Some((character, 5)),
-                None => {
-                    let low = code_unit(text.get(6..)?)?;
-                    let pair =
-                        0x10000 + (high.wrapping_sub(0xD800) << 10) + low.wrapping_sub(0xDC00);
-                    Some((char::from_u32(pair).unwrap_or(char::REPLACEMENT_CHARACTER), 11))
-                }
+            let high = code_unit(text.get(1..5)?);
+            if let Some(character) = char::from_u32(high) {
+                return Some((character, 5));
             }
+            let low = code_unit(text.get(7..11)?);
+            let high = high.wrapping_sub(0xD800) << 10;
+            let pair = high.wrapping_add(low.wrapping_sub(0xDC00)).wrapping_add(0x10000);
+            Some((char::from_u32(pair).unwrap_or(char::REPLACEMENT_CHARACTER), 11))
         }
         &other => simple(char::from(other)),
     }
 }
 
-/// The number in `u00e9`.
-fn code_unit(text: &[u8]) -> Option<u32> {
-    let digits = std::str::from_utf8(text.get(1..5)?).ok()?;
-    u32::from_str_radix(digits, 16).ok()
+/// The number that four hexadecimal digits spell.
+fn code_unit(digits: &[u8]) -> u32 {
+    let digits = std::str::from_utf8(digits).ok();
+    let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    number.unwrap_or(char::REPLACEMENT_CHARACTER.into())
 }
 
 #[cfg(test)]
@@ -100,6 +99,14 @@ mod tests {
         check("\"ab\" :", "ab", true, true);
         check(r#""\u0061\"\\\/\n"#, "a\"\\/\n", true, false);
         check(r#""\ud83d\ude00é""#, "😀é", true, true);
+    }
+
+    #[test]
+    fn escapes_that_are_none_are_some_character() {
+        for escape in [r"\uzzzz", r"\ud800\u0000", r"\udfff\uzzzz", r"\ud800\ud800"] {
+            let reading = Reading::of(format!("\"a{escape}\"").as_bytes());
+            assert!(reading.ended && reading.text.len() > 1, "{escape}: {reading:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //!   (`1.25e-7`); where divisibility matters, without exponent (integers alone: with one from 16 up). Integers may be
 //!   spelled `1.0` ([`JsonSchemaOptions::integer_fractions`]);
 //! - strings: [`Escapes`]; half a surrogate pair is no character;
-//! - objects: [`PropertyOrder`]; names that are not declared may come again, as may those that are not tracked;
+//! - objects: [`PropertyOrder`]; a name that comes again is one member, and may come again only where that cannot matter;
 //! - whitespace: [`Whitespace`].
 //!
 //! # Keywords
