@@ -1,6 +1,6 @@
 //! Tokens that would repeat a name, taken out of the masks of the engines, which know no names.
 //!
-//! What may follow within a name of one terminal is in the lexer's state already, so a mask of lexer and parser is wrong
+//! Within a name of one terminal, the lexer's state has all that may follow, so a mask of lexer and parser is wrong
 //! in three places only: a name that begins within a token, one that begins with it, and one of many names that goes on. Such
 //! tokens are few; each is tried.
 
@@ -15,7 +15,7 @@ use crate::names::{BegunName, Names, Repeats};
 use crate::recognizer::{Position, RecognizerError, RecognizerScratch};
 use crate::vocabulary::VocabularyTrie;
 
-/// What a vocabulary has to begin names with.
+/// The tokens of a vocabulary that begin names.
 #[derive(Debug)]
 pub(super) struct NameTokens {
     /// The tokens within which a name begins and is read in part.
@@ -124,8 +124,8 @@ impl GrammarConstraint {
         Ok(denied)
     }
 
-    /// Adds the tokens with which a name begins or goes on that may become one that was seen: along the vocabulary's trie
-    /// as far as that may be.
+    /// Adds the tokens with which a name begins or goes on that may become one that was seen: along the
+    /// vocabulary's trie, while that may be.
     fn add_repeating(
         &self,
         position: &Position,

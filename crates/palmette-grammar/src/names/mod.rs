@@ -94,7 +94,7 @@ impl NameLayer {
         layer
     }
 
-    /// Whether the grammar has scopes of distinct names.
+    /// Tells if the grammar has scopes of distinct names.
     pub(crate) fn is_active(&self) -> bool {
         !self.roles.is_empty()
     }
@@ -149,7 +149,7 @@ impl NameLayer {
         Ok(others || self.is_live(names, &read, lexer, state)?)
     }
 
-    /// Whether a lexeme that began with `read` can become a name that was not seen.
+    /// Tells if a lexeme that began with `read` can become a name that was not seen.
     ///
     /// Depth first, along the beginnings of names that were seen: any other beginning is that of a new name. JSON strings
     /// leave few ways to spell those; of what is none, no more than [`MAX_BEGINNINGS`] are looked at.
@@ -184,18 +184,18 @@ impl NameLayer {
         Ok(false)
     }
 
-    /// Whether one of these terminals may have a name after it, in a scope that has seen some.
+    /// Tells if one of these terminals may have a name after it, in a scope that has seen some.
     pub(crate) fn is_between(&self, terminals: &TerminalSet) -> bool {
         terminals.iter().any(|terminal| self.roles[terminal.index()] == Role::Between)
     }
 
-    /// Whether one of these terminals may have a name after it.
+    /// Tells if one of these terminals may have a name after it.
     pub(crate) fn is_before_name(&self, terminals: &TerminalSet) -> bool {
         let role = |terminal: TerminalId| self.roles[terminal.index()];
         terminals.iter().any(|terminal| matches!(role(terminal), Role::Open | Role::Between))
     }
 
-    /// Whether one of these terminals is a name.
+    /// Tells if one of these terminals is a name.
     pub(crate) fn has_names(&self, terminals: &TerminalSet) -> bool {
         terminals.intersects(&self.all)
     }
@@ -207,12 +207,12 @@ impl Names {
         Self { memory: (!is_empty).then(|| Arc::new(Memory { scopes, read })) }
     }
 
-    /// Whether there is nothing to remember.
+    /// Tells if there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         self.memory.is_none()
     }
 
-    /// Whether a name was seen that may come again.
+    /// Tells if a name was seen that may come again.
     pub(crate) fn is_any_seen(&self) -> bool {
         !self.innermost().is_empty()
     }
@@ -222,7 +222,7 @@ impl Names {
         self.read().map(|read| !read.trim_ascii_start().is_empty())
     }
 
-    /// Whether the name in progress, or where there is none, one that begins so, is one that was seen when it goes on
+    /// Tells if the name in progress, or where there is none, one that begins so, is one that was seen when it goes on
     /// with `bytes`.
     pub(crate) fn repeats(&self, bytes: &[u8]) -> Repeats {
         let read = self.read().unwrap_or_default().trim_ascii_start();
@@ -244,7 +244,7 @@ impl Names {
         }
     }
 
-    /// Whether a name that begins within a token may be one that was seen in an open scope, or in one that the token
+    /// Tells if a name that begins within a token may be one that was seen in an open scope, or in one that the token
     /// opens.
     pub(crate) fn may_repeat(&self, begun: &BegunName) -> bool {
         let BegunName::One(reading) = begun else { return true };
@@ -277,17 +277,17 @@ impl Names {
     }
 }
 
-/// Whether a name that began so, or is this, may be one of these.
+/// Tells if a name that began so, or is this, may be one of these.
 fn is_seen(scope: &[Name], reading: &Reading) -> bool {
     scope.iter().any(|name| reading.may_be(name))
 }
 
-/// Whether a name comes again.
+/// Verdict on a name that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Repeats {
     /// It is another.
     Never,
-    /// As far as it was read, one that was seen begins so; of that one, these bytes may come next.
+    /// One that was seen begins so; of that one, these bytes may come next.
     Perhaps(Vec<u8>),
     /// Its closing quote was read.
     Already,
@@ -296,7 +296,7 @@ pub(crate) enum Repeats {
 /// A name that begins within a token.
 #[derive(Debug)]
 pub(crate) enum BegunName {
-    /// As far as it is read there.
+    /// Its beginning, read there.
     One(Reading),
     /// There are more.
     Several,

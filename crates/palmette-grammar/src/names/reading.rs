@@ -3,11 +3,11 @@
 /// A lexeme of blanks, a JSON string and whatever follows it, read so far.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Whether the opening quote was read.
+    /// The opening quote was read.
     pub(super) begun: bool,
-    /// Whether the closing quote was read.
+    /// The closing quote was read.
     pub(super) ended: bool,
-    /// Whether an escape is in progress.
+    /// An escape is in progress.
     pub(super) escapes: bool,
     /// The characters so far in UTF-8. An escape in progress is left out, bytes of a character in progress are not.
     pub(super) text: Vec<u8>,
@@ -45,7 +45,7 @@ impl Reading {
         reading
     }
 
-    /// Whether the name is this, or as far as it was read may become this.
+    /// Tells if the name is this, or may become this.
     pub(super) fn may_be(&self, name: &[u8]) -> bool {
         if self.ended { *name == *self.text } else { name.starts_with(&self.text) }
     }

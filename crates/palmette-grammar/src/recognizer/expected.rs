@@ -108,7 +108,7 @@ impl Recognizer {
         Ok(lexemes)
     }
 
-    /// Whether `found` holds of the terminals of a lexeme that may begin after the branch's own.
+    /// Tells if `found` holds of the terminals of a lexeme that may begin after the branch's own.
     pub(crate) fn begins_any(
         &self,
         branch: &Branch,

@@ -111,7 +111,7 @@ impl Recognizer {
         &self.layer
     }
 
-    /// What it remembers of names between lexer and parser.
+    /// The memory of names between lexer and parser.
     pub(crate) fn names(&self) -> &NameLayer {
         &self.names
     }

@@ -43,7 +43,7 @@ pub(super) struct Memory {
     allowed: HashMap<u64, (Stacks, Arc<TerminalSet>)>,
     /// By what the stacks are, as a hash.
     among: HashMap<(u64, LexerState), (Stacks, LexerState)>,
-    /// The same where names were seen.
+    /// Likewise, if names were seen.
     among_unseen: HashMap<(u64, LexerState, Names), (Stacks, LexerState)>,
     positions: HashTable<Position>,
     hasher: DefaultHashBuilder,

@@ -1,4 +1,4 @@
-//! What is said about a schema: errors and warnings, each with the place that it is about.
+//! Errors and warnings about a schema, each with the place that it is about.
 
 use palmette_grammar::frontends::json_schema::{
     JsonSchemaError, JsonSchemaLimits, JsonSchemaOptions, parse, parse_with_warnings,

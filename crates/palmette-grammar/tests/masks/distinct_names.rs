@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse};
 use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, VocabularySlices,
 };
 use palmette_testkit::laws;
+use proptest::prelude::*;
+
+use crate::random_schemas::schemas;
 
 /// Schemas whose objects remember their names.
 const SCHEMAS: &[&str] = &[
@@ -93,6 +96,35 @@ fn constraint(schema: &str) -> GrammarConstraint {
 fn laws_hold() {
     for schema in SCHEMAS {
         laws::check(&constraint(schema), 11, 40, 30);
+    }
+}
+
+/// Every byte, and pieces of members.
+fn bytes_and_pieces() -> Arc<VocabularySlices> {
+    let bytes = (0..=u8::MAX).map(|byte| Some(vec![byte]));
+    let pieces = TOKENS.iter().filter(|piece| piece.len() > 1);
+    let pieces = pieces.map(|piece| Some(piece.as_bytes().to_vec()));
+    let tokens: Vec<Option<Vec<u8>>> = bytes.chain(pieces).chain([None]).collect();
+    let end = TokenId(tokens.len() as u32 - 1);
+    Arc::new(VocabularySlices::new(Arc::new(Vocabulary::new(tokens, [end]).unwrap())))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Names of all objects are remembered that have any to count, or that require some.
+    #[test]
+    fn laws_hold_for_random_schemas(schema in schemas(), seed in any::<u64>()) {
+        let order = PropertyOrder::Any { max_tracked: 0 };
+        let options = JsonSchemaOptions { order, ..JsonSchemaOptions::default() };
+        let Ok(grammar) = parse(&schema.to_string(), &options) else { return Ok(()) };
+        if grammar.distinct_names().is_none() {
+            return Ok(());
+        }
+        let limits = RecognizerLimits::default();
+        let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
+        let constraint = GrammarConstraint::new(Arc::new(recognizer.unwrap()), bytes_and_pieces());
+        laws::check(&constraint, seed, 4, 24);
     }
 }
 

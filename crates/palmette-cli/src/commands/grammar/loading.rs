@@ -40,7 +40,7 @@ impl GrammarFileArgs {
         if self.is_compiled() { Ok("compiled") } else { Ok(self.syntax()?.name()) }
     }
 
-    /// What the file says, and what of it has no effect.
+    /// The grammar in the file, and warnings about parts of it without effect.
     pub(crate) fn parse(&self) -> anyhow::Result<(Grammar, Vec<Warning>)> {
         if self.is_compiled() {
             return Ok((Grammar::clone(self.open()?.grammar()), Vec::new()));

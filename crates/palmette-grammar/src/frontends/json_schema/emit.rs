@@ -120,7 +120,7 @@ fn used(rules: &[Rule], num_nonterminals: usize, start: NonterminalId) -> Vec<bo
     used
 }
 
-/// Whether a symbol derives a sentence, where `possible` says which nonterminals do.
+/// Tells if a symbol derives a sentence; `possible` says which nonterminals do.
 fn derives(symbol: &Symbol, possible: &[bool]) -> bool {
     match symbol {
         Symbol::Terminal(_) => true,

@@ -24,11 +24,11 @@ struct State {
     seen: u64,
     /// In the schema's order: the next declared name that may come.
     next: usize,
-    /// How many of the required names were there, and of the optional ones as far as these are limited.
+    /// Numbers of required names that were there, and of optional ones as far as these are limited.
     required: usize,
     optional: usize,
     exists: u32,
-    /// How many names were there without being the member that must exist.
+    /// Number of names that were there without being the member that must exist.
     misses: usize,
     /// Counted as far as it matters.
     count: u64,
@@ -39,7 +39,7 @@ struct State {
 struct Effect {
     turn: Turn,
     exists: u32,
-    /// Whether its name is one of those of which one must exist: see [`Counter::candidates`].
+    /// Its name is one of those of which one must exist: see [`Counter::candidates`].
     candidate: bool,
 }
 
@@ -57,7 +57,7 @@ enum Turn {
     Optional,
 }
 
-/// How the names of an object are kept apart.
+/// Means by which the names of an object are kept apart.
 struct Tracking {
     /// By place, when its member may come.
     turns: Vec<Turn>,
@@ -321,13 +321,13 @@ fn once(plan: &Plan, all: bool) -> Vec<Turn> {
     turns.collect()
 }
 
-/// How far members are counted, and when an object has all that it must.
+/// Counts of members as far as they matter, and the condition under which an object has all that it must.
 struct Counter {
     min: u64,
     max: Option<u64>,
     must_see: u64,
     num_required: usize,
-    /// How many optional members there may be, where others may not and their names are remembered.
+    /// Most optional members, if there may be no others and their names are remembered.
     max_optional: Option<usize>,
     /// By place, whether it is one of the names of which one must exist: the only statement on names known one by one.
     candidates: Vec<bool>,

@@ -26,7 +26,7 @@ pub(super) struct Member {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) required: bool,
-    /// Whether the schema declares or requires it; others are listed by a pattern that has few texts.
+    /// The schema declares or requires it; others are listed by a pattern that has few texts.
     pub(super) declared: bool,
 }
 
@@ -56,12 +56,12 @@ impl Plan {
         self.places.iter().filter(|place| place.required).count()
     }
 
-    /// Whether members may have names that are not known one by one.
+    /// Tells if members may have names that are not known one by one.
     pub(super) fn is_open(&self) -> bool {
         self.members.iter().any(|member| member.place.is_none())
     }
 
-    /// Whether a name that comes twice would count for two: where two members or more are asked for beside the required
+    /// Tells if a name that comes twice would count for two: if two members or more are asked for beside the required
     /// ones, or one that its namesake may undo.
     pub(super) fn tells_names_apart(&self) -> bool {
         self.exists != 0 || self.min >= self.num_required() as u64 + 2

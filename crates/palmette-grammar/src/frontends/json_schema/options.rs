@@ -38,7 +38,7 @@ pub enum PropertyOrder {
     /// come again (a repeated name is JSON, and each of the repeated values is valid): optional ones of objects with more
     /// than `max_tracked`, and those that are not declared.
     Any {
-        /// How many properties of an object the rules track; the number of states is 2 to this power.
+        /// Number of properties of an object that the rules track; the number of states is 2 to this power.
         max_tracked: u32,
     },
     /// The order in which the schema's `properties` declare them, each at most once; then required names that
