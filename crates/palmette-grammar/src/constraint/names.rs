@@ -33,10 +33,10 @@ impl NameTokens {
 }
 
 /// At most so many positions are remembered; then the memory begins anew.
-const MAX_KNOWN: usize = 1 << 10;
+const MAX_KNOWN: usize = 1 << 12;
 
 /// About what an entry of the memory takes, with the position that it keeps alive.
-const KNOWN_BYTES: usize = 512;
+const KNOWN_BYTES: usize = 256;
 
 /// A thread's memory of the tokens that spell a name which was seen, by position.
 #[derive(Debug, Default)]
@@ -107,10 +107,12 @@ impl GrammarConstraint {
         let (lexer, layer) = (self.recognizer.lexer(), self.recognizer.names());
         for branch in position.branches() {
             // A name that ends within the token may be the one that begins after it.
-            let any = layer.has_names(lexer.possible(branch.lexer))
-                || layer.is_before_name(lexer.matched(branch.lexer)?);
-            let within = names.within.iter();
-            let begun = within.filter(|(_, begun)| any || branch.names.may_repeat(begun));
+            let possible = lexer.possible(branch.lexer);
+            let any = layer.is_before_name(lexer.matched(branch.lexer)?);
+            let begun = names.within.iter().filter(|(_, begun)| {
+                any || branch.names.may_repeat(begun)
+                    || layer.may_become(&branch.names, possible, begun)
+            });
             tokens.extend(begun.map(|(token, _)| *token));
         }
         self.add_repeating(position, names, scratch, &mut tokens)?;

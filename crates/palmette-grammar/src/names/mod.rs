@@ -195,6 +195,24 @@ impl NameLayer {
         terminals.iter().any(|terminal| matches!(role(terminal), Role::Open | Role::Between))
     }
 
+    /// Tells if a name that begins within a token may be the one in progress, which becomes one of these terminals.
+    pub(crate) fn may_become(
+        &self,
+        names: &Names,
+        possible: &TerminalSet,
+        begun: &BegunName,
+    ) -> bool {
+        if !self.has_names(possible) {
+            return false;
+        }
+        let BegunName::One(begun) = begun else { return true };
+        let read = Reading::of(names.read().unwrap_or_default());
+        possible.iter().any(|terminal| match self.one.get(&terminal) {
+            Some(name) => begun.may_be(name),
+            None => self.many.contains(terminal) && begun.may_be_same(&read),
+        })
+    }
+
     /// Tells if one of these terminals is a name.
     pub(crate) fn has_names(&self, terminals: &TerminalSet) -> bool {
         terminals.intersects(&self.all)

@@ -45,6 +45,15 @@ impl Reading {
         reading
     }
 
+    /// Tells if the name and another may become the same.
+    pub(super) fn may_be_same(&self, other: &Self) -> bool {
+        match (self.ended, other.ended) {
+            (_, true) => self.may_be(&other.text),
+            (true, _) => other.may_be(&self.text),
+            _ => self.text.starts_with(&other.text) || other.text.starts_with(&self.text),
+        }
+    }
+
     /// Tells if the name is this, or may become this.
     pub(super) fn may_be(&self, name: &[u8]) -> bool {
         if self.ended { *name == *self.text } else { name.starts_with(&self.text) }
