@@ -24,6 +24,15 @@ pub fn insert(words: &mut [u32], token: TokenId) {
     words[token.index() / WORD_TOKENS] |= 1 << (token.index() % WORD_TOKENS);
 }
 
+/// Denies `token`.
+///
+/// # Panics
+/// When the row has no such bit.
+#[inline]
+pub fn remove(words: &mut [u32], token: TokenId) {
+    words[token.index() / WORD_TOKENS] &= !(1 << (token.index() % WORD_TOKENS));
+}
+
 /// Whether `token` is allowed; false for tokens past the row's end.
 #[inline]
 pub fn contains(words: &[u32], token: TokenId) -> bool {

@@ -71,6 +71,7 @@ mod grammar;
 mod lexer;
 mod lr;
 mod masks;
+mod names;
 mod recognizer;
 mod regex;
 mod rules;
@@ -93,8 +94,8 @@ pub use constraint::{
 };
 pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
-    EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal, NonterminalId, Rule,
-    Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+    DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal,
+    NonterminalId, Rule, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
 };
 pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};

@@ -24,7 +24,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("glr", &["budget", "grammar", "lr"]),
     ("lexer", &["budget", "byte_set", "regex", "grammar", "rules"]),
     ("blocks", &["grammar", "glr"]),
-    ("recognizer", &["budget", "byte_set", "grammar", "lr", "glr", "lexer", "blocks"]),
+    ("names", &["grammar", "lexer"]),
+    ("recognizer", &["budget", "byte_set", "grammar", "lr", "glr", "lexer", "blocks", "names"]),
     // Masks: the definition and two engines, none of which knows another.
     ("walk", &["budget", "vocabulary", "grammar", "glr", "lexer", "blocks", "recognizer"]),
     ("store", &["budget", "vocabulary", "grammar", "lr", "glr", "lexer", "blocks", "recognizer"]),
@@ -54,6 +55,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lr",
             "glr",
             "lexer",
+            "names",
             "recognizer",
             "walk",
             "store",

@@ -122,6 +122,11 @@ fn grammars_that_cannot_be_read_are_errors_with_a_place() {
         ("b.json", "{\"type\":\n \"object\"", "line 2, column"),
         ("c.json", "{\"$ref\": \"other.json\"}", "other.json"),
         ("d.json", "{\"uniqueItems\": true}", "uniqueItems"),
+        (
+            "e.json",
+            r#"{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}"#,
+            "the schema is inside it, at \"/function/parameters\"",
+        ),
         ("a.regex", "[0-9", "at byte 0"),
     ];
     for (name, source, place) in cases {

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
-use palmette_core::{Constraint, mask};
+use palmette_core::{Constraint, TokenId, mask};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskWork};
 use crate::masks::PartId;
@@ -103,6 +103,8 @@ struct Parts {
     /// Of the automaton's memo.
     generation: u32,
     parts: Box<[PartId]>,
+    /// The tokens that are taken out of it.
+    denied: Arc<[TokenId]>,
     ends: bool,
 }
 
@@ -186,7 +188,8 @@ impl GrammarConstraint {
             Err(error) => return Err(error),
         };
         let ends = self.recognizer.is_accepting(position, &mut scratch.recognizer)?;
-        Ok(Some(Parts { generation, parts: scratch.parts.as_slice().into(), ends }))
+        let denied = self.repeated_names(position, scratch)?;
+        Ok(Some(Parts { generation, parts: scratch.parts.as_slice().into(), denied, ends }))
     }
 }
 
@@ -222,7 +225,9 @@ impl MaskDictionary {
             index
         });
         if let Some(parts) = parts {
-            kept.bytes += size_of::<(Parts, u32)>() + size_of_val(&*parts.parts);
+            kept.bytes += size_of::<(Parts, u32)>()
+                + size_of_val(&*parts.parts)
+                + size_of_val(&*parts.denied);
             kept.by_parts.insert(parts, index);
         }
         kept.at(index)

@@ -89,6 +89,7 @@ impl GrammarConstraint {
             }
             explored => explored?,
         }
+        self.deny_repeated_names(position, scratch, mask)?;
         match self.recognizer.is_accepting(position, &mut scratch.recognizer) {
             Ok(true) => self.vocabulary().ends().iter().for_each(|&end| mask::insert(mask, end)),
             Ok(false) => {}

@@ -9,9 +9,10 @@ mod frontier;
 mod history;
 mod lexeme_frontier;
 mod likely;
+mod names;
 mod state;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
 
@@ -22,6 +23,7 @@ pub use filling::MaskWork;
 pub use state::GrammarState;
 
 use dictionary::MaskDictionary;
+use names::{DeniedNames, NameTokens};
 
 use crate::Lexing;
 use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices};
@@ -48,6 +50,8 @@ pub struct GrammarConstraint {
     dictionary: Arc<MaskDictionary>,
     /// Whether the grammar asks for tokens by name or number.
     asks_for_tokens: bool,
+    /// Found out for a grammar with distinct names.
+    name_tokens: Arc<OnceLock<NameTokens>>,
 }
 
 #[derive(Clone, Debug)]
@@ -67,12 +71,13 @@ pub struct GrammarScratch {
     walk: WalkScratch,
     mask: Vec<u32>,
     parts: Vec<PartId>,
+    denied_names: DeniedNames,
 }
 
 impl GrammarScratch {
-    /// About how much memory it takes for what it remembers: at most about a megabyte, and a mask.
+    /// About how much memory it takes for what it remembers: at most about a megabyte and a half, and a mask.
     pub fn bytes(&self) -> usize {
-        self.recognizer.bytes() + size_of_val(&*self.mask)
+        self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes()
     }
 }
 
@@ -91,17 +96,24 @@ impl GrammarConstraint {
             let store = MaskStore::new(grammar, tokens, Steps::first(2), DEFAULT_STORE_BYTES);
             Engine::Store(Arc::new(store))
         };
-        let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
-        Self { recognizer, vocabulary, engine, dictionary: Arc::default(), asks_for_tokens }
+        Self::with_engine(recognizer, vocabulary, engine)
     }
 
     /// A constraint whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
     #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());
-        let (engine, dictionary) = (Engine::Walk, Arc::default());
+        Self::with_engine(recognizer, vocabulary, Engine::Walk)
+    }
+
+    fn with_engine(
+        recognizer: Arc<Recognizer>,
+        vocabulary: Arc<VocabularySlices>,
+        engine: Engine,
+    ) -> Self {
+        let (dictionary, name_tokens) = Default::default();
         let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
-        Self { recognizer, vocabulary, engine, dictionary, asks_for_tokens }
+        Self { recognizer, vocabulary, engine, dictionary, asks_for_tokens, name_tokens }
     }
 
     /// The same masks, looked up in `store`.

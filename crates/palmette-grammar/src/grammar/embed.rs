@@ -1,7 +1,8 @@
 //! Grammars within grammars: the rules of one become rules of another.
 
 use super::{
-    Grammar, GrammarBuilder, Lexing, NonterminalId, Symbol, Terminal, TerminalId, TerminalKind,
+    DistinctNames, Grammar, GrammarBuilder, Lexing, NonterminalId, Symbol, Terminal, TerminalId,
+    TerminalKind,
 };
 
 /// A grammar that cannot be part of another.
@@ -46,6 +47,9 @@ impl GrammarBuilder {
             .iter()
             .map(|nonterminal| self.nonterminal(nonterminal.name.clone(), nonterminal.span))
             .collect();
+        if let Some(names) = &grammar.distinct_names {
+            self.distinct_names.get_or_insert_default().add(names, &terminals);
+        }
         let ignored = grammar.ignored.iter().map(|terminal| terminals[terminal.index()]).collect();
         let skipped = self.skipped(ignored);
         for rule in &grammar.rules {
@@ -85,6 +89,20 @@ impl GrammarBuilder {
             self.rule(skipped, [Symbol::Nonterminal(skipped), Symbol::Terminal(terminal)]);
         }
         Some(Symbol::Nonterminal(skipped))
+    }
+}
+
+impl DistinctNames {
+    /// Adds those of a grammar whose terminals are these now.
+    fn add(&mut self, names: &Self, terminals: &[TerminalId]) {
+        let here =
+            |of: &[TerminalId]| of.iter().map(|id| terminals[id.index()]).collect::<Vec<_>>();
+        self.open.extend(here(&names.open));
+        self.between.extend(here(&names.between));
+        self.close.extend(here(&names.close));
+        self.many.extend(here(&names.many));
+        let one = names.one.iter().map(|(id, name)| (terminals[id.index()], name.clone()));
+        self.one.extend(one);
     }
 }
 

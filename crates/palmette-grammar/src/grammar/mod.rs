@@ -25,6 +25,7 @@ pub struct Grammar {
     ignored: Vec<TerminalId>,
     lexing: Lexing,
     indentation: Option<Indentation>,
+    distinct_names: Option<DistinctNames>,
 }
 
 /// A terminal's place in [`Grammar::terminals`].
@@ -128,6 +129,24 @@ pub struct Indentation {
     pub tab_width: u32,
 }
 
+/// Scopes in which no name comes twice, as in the objects of JSON. Scopes nest.
+///
+/// A name's lexeme is a JSON string, blanks before it and a colon after it. The rules must leave a way out: where the
+/// only lexemes that may come are names, one of them was not seen in the innermost scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DistinctNames {
+    /// Begin a scope.
+    pub open: Vec<TerminalId>,
+    /// Stand before names that are not the first of their scope.
+    pub between: Vec<TerminalId>,
+    /// End one.
+    pub close: Vec<TerminalId>,
+    /// Match one name each, which is this.
+    pub one: Vec<(TerminalId, String)>,
+    /// Match many names, in no scope one of those above.
+    pub many: Vec<TerminalId>,
+}
+
 impl Grammar {
     /// All terminals, by id.
     pub fn terminals(&self) -> &[Terminal] {
@@ -168,6 +187,11 @@ impl Grammar {
     pub fn indentation(&self) -> Option<&Indentation> {
         self.indentation.as_ref()
     }
+
+    /// Scopes of distinct names, where the grammar has them.
+    pub fn distinct_names(&self) -> Option<&DistinctNames> {
+        self.distinct_names.as_ref()
+    }
 }
 
 impl TerminalId {
@@ -192,6 +216,7 @@ pub struct GrammarBuilder {
     rules: Vec<Rule>,
     ignored: Vec<TerminalId>,
     indentation: Option<Indentation>,
+    distinct_names: Option<DistinctNames>,
 }
 
 impl GrammarBuilder {
@@ -227,6 +252,11 @@ impl GrammarBuilder {
         self.indentation = Some(indentation);
     }
 
+    /// Scopes of distinct names.
+    pub fn distinct_names(&mut self, names: DistinctNames) {
+        self.distinct_names = Some(names);
+    }
+
     /// The grammar whose language is that of `start`.
     ///
     /// # Panics
@@ -248,8 +278,14 @@ impl GrammarBuilder {
             let marks = [blocks.newline, blocks.indent, blocks.dedent];
             marks.into_iter().chain(blocks.open.iter().chain(&blocks.close).copied())
         });
-        let mut mentioned = self.ignored.iter().copied().chain(blocks);
+        let names = self.distinct_names.iter().flat_map(|names| {
+            let DistinctNames { open, between, close, one, many } = names;
+            let one = one.iter().map(|(terminal, _)| *terminal);
+            [open, between, close, many].into_iter().flatten().copied().chain(one)
+        });
+        let mut mentioned = self.ignored.iter().copied().chain(blocks).chain(names);
         assert!(mentioned.all(|id| id.index() < terminals), "a terminal is of another grammar");
+        drop(mentioned);
         Grammar {
             terminals: self.terminals,
             nonterminals: self.nonterminals,
@@ -258,6 +294,7 @@ impl GrammarBuilder {
             ignored: self.ignored,
             lexing,
             indentation: self.indentation,
+            distinct_names: self.distinct_names,
         }
     }
 }

@@ -103,25 +103,45 @@ impl Recognizer {
         let mut lexemes = Vec::new();
         for branch in position.branches() {
             lexemes.push(self.in_progress(branch, scratch)?);
-            if self.lexer.is_fresh(branch.lexer) {
-                continue;
-            }
-            for end in self.lexer.ends(branch.lexer)? {
-                for terminal in end.terminals.iter() {
-                    let parsed = (&branch.stacks, &branch.blocks);
-                    let letter = self.layer.ended(terminal, branch.line);
-                    let shift = |stacks: &_, terminal| scratch.shift(self, stacks, terminal);
-                    let after = self.layer.step_by(parsed, letter, shift)?;
-                    if let Some((stacks, blocks)) = after {
-                        for (start, stacks) in self.begin(end.next, stacks, scratch)? {
-                            let after = Branch { stacks, blocks: blocks.clone(), ..branch.clone() };
-                            lexemes.push(self.lexeme(&after, start, true, scratch)?);
-                        }
-                    }
+            self.add_next(branch, &mut lexemes, scratch)?;
+        }
+        Ok(lexemes)
+    }
+
+    /// Tells if `found` holds of the terminals of a lexeme that may begin after the branch's own.
+    pub(crate) fn begins_any(
+        &self,
+        branch: &Branch,
+        scratch: &mut RecognizerScratch,
+        found: impl Fn(&TerminalSet) -> bool,
+    ) -> Result<bool, RecognizerError> {
+        let mut lexemes = Vec::new();
+        self.add_next(branch, &mut lexemes, scratch)?;
+        Ok(lexemes.iter().any(|lexeme| found(&lexeme.terminals)))
+    }
+
+    /// Adds the lexemes that may begin after the branch's own, where that may end.
+    fn add_next(
+        &self,
+        branch: &Branch,
+        lexemes: &mut Vec<Lexeme>,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        if self.lexer.is_fresh(branch.lexer) {
+            return Ok(());
+        }
+        for end in self.lexer.ends(branch.lexer)? {
+            for terminal in end.terminals.iter() {
+                let after = self.step(branch, terminal, scratch)?;
+                let Some((stacks, blocks, names)) = after else { continue };
+                for (start, stacks) in self.begin(end.next, stacks, &names, scratch)? {
+                    let (blocks, names) = (blocks.clone(), names.clone());
+                    let after = Branch { stacks, blocks, names, ..branch.clone() };
+                    lexemes.push(self.lexeme(&after, start, true, scratch)?);
                 }
             }
         }
-        Ok(lexemes)
+        Ok(())
     }
 
     /// A branch's lexeme in progress.

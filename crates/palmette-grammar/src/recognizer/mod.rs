@@ -25,6 +25,7 @@ use vacuous::is_vacuous;
 use crate::blocks::{Blocks, Layer, Line};
 use crate::glr::{Parser, Stacks};
 use crate::lexer::{Lexer, LexerLimits, LexerState};
+use crate::names::{NameLayer, Names};
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, ParserLimits, Symbol, TerminalId, TerminalKind,
     TerminalSet,
@@ -41,6 +42,7 @@ pub struct Recognizer {
     lexer: Lexer,
     parser: Parser,
     layer: Layer,
+    names: NameLayer,
     beginnings: Beginnings,
     start: Option<Position>,
     /// Tells it from other recognizers.
@@ -92,6 +94,7 @@ impl Recognizer {
         let mut grammar = spelled(grammar, lexer.possible(lexer.start()));
         let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
+        let names = NameLayer::new(&grammar);
         let mark = Arc::default();
         let mut beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
         if let Beginnings::Contextual(contexts) = &beginnings {
@@ -103,7 +106,7 @@ impl Recognizer {
             }
         }
         let mut recognizer =
-            Self { source, grammar, lexer, parser, layer, beginnings, start: None, mark };
+            Self { source, grammar, lexer, parser, layer, names, beginnings, start: None, mark };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
@@ -139,6 +142,11 @@ impl Recognizer {
     /// What stands between lexer and parser.
     pub(crate) fn layer(&self) -> &Layer {
         &self.layer
+    }
+
+    /// The memory of names between lexer and parser.
+    pub(crate) fn names(&self) -> &NameLayer {
+        &self.names
     }
 
     /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
@@ -232,8 +240,9 @@ impl Recognizer {
             stacks,
             blocks: Blocks::default(),
             line: Line::OTHER,
+            names: Names::default(),
         };
-        let begun = self.begin(self.lexer.start(), stacks, scratch)?;
+        let begun = self.begin(self.lexer.start(), stacks, &Names::default(), scratch)?;
         Ok(Some(Position::new(&mut begun.map(branch).collect())))
     }
 
@@ -268,6 +277,9 @@ impl Recognizer {
         let is_same = begun && possible == self.lexer.possible(branch.lexer);
         branch.lexer = lexer;
         branch.line = self.layer.line_after(branch.line, byte);
+        if !self.names.read(&mut branch.names, byte, !begun, &self.lexer, lexer)? {
+            return Ok(());
+        }
         if is_same || self.is_live(&branch, scratch)? {
             self.add(branch, scratch);
         }
@@ -284,13 +296,14 @@ impl Recognizer {
         for end in self.lexer.ends(branch.lexer)? {
             let line = self.layer.line_after(Line::OTHER, byte);
             for terminal in end.terminals.iter() {
-                let Some((stacks, blocks)) = self.step(branch, terminal, scratch)? else {
-                    continue;
-                };
-                for (start, stacks) in self.begin(end.next, stacks, scratch)? {
+                let after = self.step(branch, terminal, scratch)?;
+                let Some((stacks, blocks, names)) = after else { continue };
+                for (start, stacks) in self.begin(end.next, stacks, &names, scratch)? {
                     let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
-                    let begun = Branch { lexer, stacks, blocks: blocks.clone(), line };
-                    if self.is_live(&begun, scratch)? {
+                    let mut names = names.clone();
+                    let live = self.names.read(&mut names, byte, true, &self.lexer, lexer)?;
+                    let begun = Branch { lexer, stacks, blocks: blocks.clone(), line, names };
+                    if live && self.is_live(&begun, scratch)? {
                         self.add(begun, scratch);
                     }
                 }
@@ -299,23 +312,29 @@ impl Recognizer {
         Ok(())
     }
 
-    /// The state `next`, in which no byte of a lexeme was read, for the terminals with which a lexeme begins after some stacks;
-    /// stacks that differ in these are parted.
+    /// The state `next`, in which no byte of a lexeme was read, for the terminals with which a lexeme begins after some stacks, less the
+    /// names that were seen; stacks that differ in these terminals are parted.
     fn begin(
         &self,
         next: LexerState,
         stacks: Stacks,
+        names: &Names,
         scratch: &mut RecognizerScratch,
     ) -> Result<impl Iterator<Item = (LexerState, Stacks)> + use<>, RecognizerError> {
         let mut others = Vec::new();
         let first = match &self.beginnings {
             Beginnings::All => (next, stacks),
-            Beginnings::Viable => (scratch.among(self, next, &stacks)?, stacks),
+            Beginnings::Viable => (scratch.among(self, next, (&stacks, names))?, stacks),
             Beginnings::Contextual(contexts) => {
                 let parts = stacks.by_top(|state| contexts.of(state));
                 let mut begin = |(context, stacks)| {
-                    let state =
-                        scratch.contextual(self).begin(&self.lexer, contexts, next, context)?;
+                    let state = match names.is_any_seen() {
+                        true => self.among_unseen(contexts.terminals(context), next, names)?,
+                        false => {
+                            let known = scratch.contextual(self);
+                            known.begin(&self.lexer, contexts, next, context)?
+                        }
+                    };
                     Ok::<_, RecognizerError>((state, stacks))
                 };
                 let mut parts = parts.into_iter();
@@ -327,6 +346,18 @@ impl Recognizer {
             }
         };
         Ok(std::iter::once(first).chain(others))
+    }
+
+    /// The state `next` for some terminals less the names that were seen.
+    fn among_unseen(
+        &self,
+        terminals: &TerminalSet,
+        next: LexerState,
+        names: &Names,
+    ) -> Result<LexerState, RecognizerError> {
+        let mut unseen = terminals.clone();
+        self.names.leave_out(names, &mut unseen);
+        Ok(self.lexer.among(next, &unseen)?)
     }
 
     /// The contexts in which lexemes begin, where these depend on the parser's topmost state.
@@ -353,7 +384,7 @@ impl Recognizer {
     }
 
     /// The stacks after a terminal that the parser sees, and where the next lexeme begins, where lexemes are
-    /// [independent](Self::is_independent).
+    /// [independent](Self::is_independent) and no names were seen.
     pub(crate) fn after(
         &self,
         stacks: &Stacks,
@@ -364,7 +395,7 @@ impl Recognizer {
             return Ok(None);
         }
         let Some(stacks) = scratch.shift(self, stacks, terminal)? else { return Ok(None) };
-        let lexer = scratch.among(self, self.lexer.start(), &stacks)?;
+        let lexer = scratch.among(self, self.lexer.start(), (&stacks, &Names::default()))?;
         Ok(Some((lexer, stacks)))
     }
 
@@ -410,7 +441,7 @@ impl Recognizer {
                     continue;
                 }
                 for terminal in end.terminals.iter() {
-                    if let Some((stacks, blocks)) = self.step(branch, terminal, scratch)?
+                    if let Some((stacks, blocks, _)) = self.step(branch, terminal, scratch)?
                         && layer.accepts_end(parser, (&stacks, &blocks), &mut scratch.parser)?
                     {
                         return Ok(true);
@@ -427,14 +458,16 @@ impl Recognizer {
         branch: &Branch,
         terminal: TerminalId,
         scratch: &mut RecognizerScratch,
-    ) -> Result<Option<(Stacks, Blocks)>, RecognizerError> {
+    ) -> Result<Option<(Stacks, Blocks, Names)>, RecognizerError> {
+        let Some(names) = self.names.after(&branch.names, terminal) else { return Ok(None) };
         let parsed = (&branch.stacks, &branch.blocks);
         if self.layer.indentation.is_some() || self.layer.ignored.contains(terminal) {
             let letter = self.layer.ended(terminal, branch.line);
-            return Ok(self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?);
+            let after = self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
+            return Ok(after.map(|(stacks, blocks)| (stacks, blocks, names)));
         }
         let stacks = scratch.shift(self, &branch.stacks, terminal)?;
-        Ok(stacks.map(|stacks| (stacks, Blocks::default())))
+        Ok(stacks.map(|stacks| (stacks, Blocks::default(), names)))
     }
 }
 
@@ -466,6 +499,9 @@ fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
     grammar.ignored().iter().for_each(|&terminal| kept.ignore(terminal));
     if let Some(blocks) = grammar.indentation() {
         kept.indentation(blocks.clone());
+    }
+    if let Some(names) = grammar.distinct_names() {
+        kept.distinct_names(names.clone());
     }
     Arc::new(kept.build(grammar.start(), grammar.lexing()))
 }

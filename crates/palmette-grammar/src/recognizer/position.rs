@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::blocks::{Blocks, Line};
 use crate::glr::Stacks;
 use crate::lexer::LexerState;
+use crate::names::Names;
 
 /// Every way to read a text so far; never none. Immutable: a clone is one count more.
 ///
@@ -39,12 +40,14 @@ pub struct Branch {
     pub blocks: Blocks,
     /// Of a line's end in progress of such a grammar: how deep the next line begins, as far as it is read.
     pub line: Line,
+    /// The open scopes of a grammar with distinct names.
+    pub names: Names,
 }
 
 impl Branch {
     /// Branches that differ in nothing but their stacks have the same key.
-    pub(super) fn key(&self) -> (LexerState, Line, &Blocks) {
-        (self.lexer, self.line, &self.blocks)
+    pub(super) fn key(&self) -> (LexerState, Line, &Blocks, &Names) {
+        (self.lexer, self.line, &self.blocks, &self.names)
     }
 }
 
@@ -62,7 +65,8 @@ impl Position {
         Self { shared: Arc::new(Shared { branches, accepting: OnceLock::new() }) }
     }
 
-    /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation.
+    /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation or distinct
+    /// names.
     #[doc(hidden)]
     pub fn branches(&self) -> &[Branch] {
         match &self.shared.branches {
@@ -83,12 +87,21 @@ impl PartialEq for Position {
     }
 }
 
+impl Eq for Position {}
+
+impl Hash for Position {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.branches().hash(state);
+    }
+}
+
 impl Hash for Branch {
     /// By all but the line, which seldom tells branches apart.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.lexer.hash(state);
         self.stacks.fingerprint().hash(state);
         self.blocks.hash(state);
+        self.names.hash(state);
     }
 }
 

@@ -8,6 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use super::{Branch, ContextualStates, Position, Recognizer, RecognizerError};
 use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
+use crate::names::Names;
 use crate::{LimitError, TerminalId, TerminalSet};
 
 /// A memory takes about this many bytes at most; then it begins anew.
@@ -43,6 +44,8 @@ pub(super) struct Memory {
     /// By what the stacks are, as a hash.
     among: HashMap<(u64, LexerState), (Stacks, LexerState)>,
     contextual: ContextualStates,
+    /// Likewise, if names were seen.
+    among_unseen: HashMap<(u64, LexerState, Names), (Stacks, LexerState)>,
     positions: HashTable<Position>,
     hasher: DefaultHashBuilder,
     bytes: usize,
@@ -107,14 +110,18 @@ impl RecognizerScratch {
         Ok(allowed)
     }
 
-    /// The state `next`, in which no byte of a lexeme was read, for what the parser takes after some stacks.
+    /// The state `next`, in which no byte of a lexeme was read, for what the parser takes after some stacks, less the names that
+    /// were seen.
     pub(super) fn among(
         &mut self,
         recognizer: &Recognizer,
         next: LexerState,
-        stacks: &Stacks,
+        (stacks, names): (&Stacks, &Names),
     ) -> Result<LexerState, RecognizerError> {
         self.memory.turn_to(recognizer);
+        if !names.is_empty() {
+            return self.among_unseen(recognizer, next, (stacks, names));
+        }
         let key = (stacks.fingerprint(), next);
         if let Some((before, known)) = self.memory.among.get(&key)
             && before == stacks
@@ -133,6 +140,27 @@ impl RecognizerScratch {
     pub(super) fn contextual(&mut self, recognizer: &Recognizer) -> &mut ContextualStates {
         self.memory.turn_to(recognizer);
         &mut self.memory.contextual
+    }
+
+    fn among_unseen(
+        &mut self,
+        recognizer: &Recognizer,
+        next: LexerState,
+        (stacks, names): (&Stacks, &Names),
+    ) -> Result<LexerState, RecognizerError> {
+        let key = (stacks.fingerprint(), next, names.clone());
+        if let Some((before, known)) = self.memory.among_unseen.get(&key)
+            && before == stacks
+        {
+            return Ok(*known);
+        }
+        let mut terminals = recognizer.ignored().clone();
+        recognizer.parser().allowed(stacks, &mut terminals, &mut self.parser)?;
+        recognizer.names().leave_out(names, &mut terminals);
+        let found = recognizer.lexer().among(next, &terminals)?;
+        self.memory.bytes += SHIFT_BYTES;
+        self.memory.among_unseen.insert(key, (stacks.clone(), found));
+        Ok(found)
     }
 
     /// The position of the branches in `now`, which are none afterwards.

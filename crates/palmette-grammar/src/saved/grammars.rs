@@ -4,8 +4,8 @@ use super::numbers::{In, Malformed, Out};
 use super::regexes::{self, RegexesOut};
 use crate::span::Span;
 use crate::{
-    Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal, TerminalId,
-    TerminalKind,
+    DistinctNames, Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal,
+    TerminalId, TerminalKind,
 };
 
 /// Writes a grammar: expressions, terminals, nonterminals, rules, then the rest.
@@ -62,6 +62,15 @@ pub(super) fn write(grammar: &Grammar) -> Result<Vec<u8>, Malformed> {
         terminals(&mut out, &blocks.open);
         terminals(&mut out, &blocks.close);
         out.u32(blocks.tab_width);
+    }
+    out.u32(grammar.distinct_names().is_some().into());
+    if let Some(DistinctNames { open, between, close, one, many }) = grammar.distinct_names() {
+        [open, between, close, many].into_iter().for_each(|part| terminals(&mut out, part));
+        out.len(one.len());
+        for (terminal, name) in one {
+            out.u32(terminal.0);
+            out.text(name);
+        }
     }
     Ok(out.bytes)
 }
@@ -121,6 +130,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<Grammar, Malformed> {
         let close = read_terminals(from, num_terminals)?;
         let tab_width = from.u32()?;
         grammar.indentation(Indentation { newline, indent, dedent, open, close, tab_width });
+    }
+    if from.below(2, "kind of names")? == 1 {
+        let mut part = || read_terminals(from, num_terminals);
+        let (open, between, close, many) = (part()?, part()?, part()?, part()?);
+        let mut one = Vec::new();
+        for _ in 0..from.count("names")? {
+            let terminal = TerminalId(from.below(num_terminals, "terminal")?);
+            one.push((terminal, from.text()?.to_owned()));
+        }
+        grammar.distinct_names(DistinctNames { open, between, close, one, many });
     }
     from.end()?;
     Ok(grammar.build(start, lexing))
@@ -190,6 +209,7 @@ mod tests {
                 r#"{"properties": {"a": {"type": "string", "pattern": "^x{3,9}$"}, "b": {"not": {"enum": ["c"]}}}}"#,
             ),
             schema(r#"{"items": {"type": "number", "minimum": -3.5}, "maxItems": 3}"#),
+            schema(r#"{"properties": {"a": {"type": "null"}}, "minProperties": 2}"#),
         ]
     }
 
@@ -248,7 +268,7 @@ mod tests {
     proptest! {
         #[test]
         fn changed_numbers_are_an_error_or_another_grammar(
-            sample in 0..4_usize,
+            sample in 0..5_usize,
             changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![0..12_u32, any::<u32>()]), 1..4),
         ) {
             let mut bytes = write(&samples()[sample]).unwrap();

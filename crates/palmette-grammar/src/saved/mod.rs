@@ -47,7 +47,7 @@ use crate::{Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits};
 use lexers::{LexerSteps, STEP_NUMBERS};
 pub(crate) use numbers::Malformed;
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 3 };
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 4 };
 
 const HEAD: u32 = 0;
 const GRAMMAR: u32 = 1;

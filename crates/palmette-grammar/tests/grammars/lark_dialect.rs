@@ -215,7 +215,7 @@ fn errors_tell_all_and_where() {
     check_error("start: 'a'", &["double quotes"]);
     check_error("start: <|end|", &["a token is written `<name>`"]);
     check_error("start: A\nA: \"a\" <|end|>", &["no part of a terminal"]);
-    check_error("start: %json {}", &["`%json` inside a definition"]);
+    check_error("start: %yaml {}", &["`%yaml` inside a definition"]);
     check_error("start[lazy]: \"a\"", &["attributes"]);
     check_error("start: (\"a\" -> x)", &["an alias names a whole alternative"]);
     check_error("start: \"a\"~3..2", &["3 to 2 times is never"]);

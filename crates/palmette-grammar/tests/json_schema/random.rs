@@ -11,7 +11,7 @@ use crate::python_json::dumps;
 use crate::random_schemas::{schemas, values};
 
 /// Whether `value` is valid for `schema`, by the standard's words, for the keywords that [`schemas`] makes.
-fn is_valid(schema: &Value, value: &Value) -> bool {
+pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
     let Some(schema) = schema.as_object() else { return *schema == true };
     let sub = |name: &str| schema.get(name);
     let list = |name: &str| schema.get(name).and_then(Value::as_array);

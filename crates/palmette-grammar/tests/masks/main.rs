@@ -2,6 +2,7 @@
 
 mod budget;
 mod constraint;
+mod distinct_names;
 mod engines;
 mod hostile;
 mod language_masks;

@@ -48,7 +48,8 @@ fn lark(source: &str) -> Grammar {
     lark::parse(source, &lark::LarkOptions::default()).unwrap()
 }
 
-/// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, and by indentation.
+/// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, by indentation, and
+/// of distinct names.
 fn grammars() -> Vec<Grammar> {
     vec![
         schema(
@@ -65,6 +66,7 @@ fn grammars() -> Vec<Grammar> {
             "start: (NAME \":\" _NEWLINE _INDENT start _DEDENT | NAME _NEWLINE)+\nNAME: /[a-z]+/\n\
               _NEWLINE: /(\\r?\\n[ \\t]*)+/\n%declare _INDENT _DEDENT",
         ),
+        schema(r#"{"type": "object", "additionalProperties": {"enum": [1]}, "minProperties": 2}"#),
     ]
 }
 

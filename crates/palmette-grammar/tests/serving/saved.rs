@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::{constraints, filled, vocabulary, walking};
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 3 };
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 4 };
 const NUM_SECTIONS: u32 = 10;
 
 fn reopen(bytes: Vec<u8>, vocabulary: &Arc<VocabularySlices>) -> Result<Reopened, ReopenError> {
@@ -207,7 +207,7 @@ proptest! {
     /// Checksums are right, numbers are not: an error, or a grammar that answers.
     #[test]
     fn a_hostile_file_is_an_error_or_answers(
-        grammar in 0..5_usize,
+        grammar in 0..6_usize,
         section in 0..NUM_SECTIONS,
         changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![0..20_u32, any::<u32>()]), 1..5),
         cut in prop::option::of(any::<prop::sample::Index>()),

@@ -7,7 +7,7 @@ use clap::Args;
 use palmette_grammar::{Position, Recognizer, RecognizerScratch, Severity, analyse};
 use serde::Serialize;
 
-use super::loading::GrammarFileArgs;
+use super::loading::{GrammarFileArgs, Warning};
 use crate::output::{print, print_json, visible};
 
 /// Read a grammar, say what is wrong or remarkable in it, and whether texts are in its language
@@ -43,6 +43,9 @@ struct Diagnostic {
     message: String,
     line: Option<u32>,
     column: Option<u32>,
+    /// In a JSON Schema, the JSON pointer to what it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,16 +71,20 @@ struct Place {
 }
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
-    let grammar = args.grammar.parse()?;
+    let (grammar, warnings) = args.grammar.parse()?;
+    args.grammar.show(&warnings, args.json);
     let limits = palmette_grammar::ParserLimits::default();
     let analysis = analyse(&grammar, &limits.tables, &mut args.grammar.budget());
+    let found = analysis.diagnostics.iter().map(diagnostic);
+    // In text, they are on standard error.
+    let warnings = warnings.into_iter();
     let mut report = Report {
         syntax: args.grammar.kind()?,
         terminals: grammar.terminals().len(),
         nonterminals: grammar.nonterminals().len(),
         rules: grammar.rules().len(),
         conflicts: analysis.conflicts.len(),
-        diagnostics: analysis.diagnostics.iter().map(diagnostic).collect(),
+        diagnostics: warnings.filter(|_| args.json).map(Diagnostic::from).chain(found).collect(),
         texts: Vec::new(),
     };
     let recognizer = args.grammar.compile(grammar.without_tokens())?;
@@ -109,6 +116,13 @@ fn diagnostic(found: &palmette_grammar::Diagnostic) -> Diagnostic {
         message: found.message.clone(),
         line: found.span.map(|span| span.line),
         column: found.span.map(|span| span.column),
+        pointer: None,
+    }
+}
+
+impl From<Warning> for Diagnostic {
+    fn from(Warning { message, line, column, pointer }: Warning) -> Self {
+        Self { severity: "warning", message, line, column, pointer }
     }
 }
 

@@ -10,7 +10,7 @@ use palmette_grammar::VocabularySlices;
 use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
-use super::loading::GrammarFileArgs;
+use super::loading::{GrammarFileArgs, Warning};
 use crate::output::{bytes, print, print_json};
 
 /// Compile a grammar for a vocabulary and write it to a file, with masks found out ahead of time
@@ -35,6 +35,8 @@ pub(crate) struct CompileArgs {
 
 #[derive(Debug, Serialize)]
 struct Report {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
     file_bytes: u64,
     compile_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,13 +47,14 @@ pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
     let vocabulary = palmette_vocabulary::load(&args.vocab)?.vocabulary;
     let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
     let began = Instant::now();
-    let constraint = args.grammar.constraint(&vocabulary)?;
+    let (constraint, warnings) = args.grammar.constraint(&vocabulary)?;
+    args.grammar.show(&warnings, args.json);
     let compile_ms = began.elapsed().as_secs_f64() * 1e3;
     let ahead = args.ahead.run(&constraint)?;
     let named = || args.output.display().to_string();
     constraint.save(&args.output).with_context(named)?;
     let file_bytes = std::fs::metadata(&args.output).with_context(named)?.len();
-    let report = Report { file_bytes, compile_ms, ahead };
+    let report = Report { warnings, file_bytes, compile_ms, ahead };
     if args.json {
         return print_json(&report);
     }

@@ -1,14 +1,18 @@
 //! Reading a grammar from a file, as written or as compiled, and making it ready.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use palmette_grammar::frontends::json_schema;
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits, SavedGrammar,
     VocabularySlices,
 };
+
+use serde::Serialize;
 
 use crate::output::visible;
 
@@ -36,19 +40,23 @@ impl GrammarFileArgs {
         if self.is_compiled() { Ok("compiled") } else { Ok(self.syntax()?.name()) }
     }
 
-    /// What the file says; what of it has no effect goes to standard error.
-    pub(crate) fn parse(&self) -> anyhow::Result<Grammar> {
+    /// The grammar in the file, and warnings about parts of it without effect.
+    pub(crate) fn parse(&self) -> anyhow::Result<(Grammar, Vec<Warning>)> {
         if self.is_compiled() {
-            return Ok(Grammar::clone(self.open()?.grammar()));
+            return Ok((Grammar::clone(self.open()?.grammar()), Vec::new()));
         }
         let named = || self.file.display().to_string();
         let source = std::fs::read_to_string(&self.file).with_context(named)?;
         let (grammar, warnings) =
             self.reading.parse(self.syntax()?, &source).with_context(named)?;
-        for warning in warnings {
-            eprintln!("warning: {}: {}", self.file.display(), visible(&warning));
+        Ok((grammar, warnings.into_iter().map(Warning::from).collect()))
+    }
+
+    /// Prints warnings to standard error, but where they are part of a JSON document.
+    pub(crate) fn show(&self, warnings: &[Warning], json: bool) {
+        for warning in warnings.iter().filter(|_| !json) {
+            eprintln!("warning: {}: {}", self.file.display(), visible(&warning.to_string()));
         }
-        Ok(grammar)
     }
 
     /// The grammar made ready; the tokens that it asks for are those of a vocabulary already, or left out.
@@ -62,25 +70,23 @@ impl GrammarFileArgs {
     pub(crate) fn constraint(
         &self,
         vocabulary: &Arc<VocabularySlices>,
-    ) -> anyhow::Result<GrammarConstraint> {
+    ) -> anyhow::Result<(GrammarConstraint, Vec<Warning>)> {
         if !self.is_compiled() {
-            let grammar = self.parse()?.with_tokens_of(vocabulary.vocabulary());
+            let (grammar, warnings) = self.parse()?;
+            let grammar = grammar.with_tokens_of(vocabulary.vocabulary());
             let grammar = grammar.with_context(|| self.file.display().to_string())?;
             let recognizer = Arc::new(self.compile(grammar)?);
-            return Ok(GrammarConstraint::new(recognizer, Arc::clone(vocabulary)));
+            return Ok((GrammarConstraint::new(recognizer, Arc::clone(vocabulary)), warnings));
         }
         let limits = RecognizerLimits::default();
         let reopened = self
             .open()?
             .compile(vocabulary, &limits, &mut self.budget())
             .with_context(|| self.file.display().to_string())?;
-        if reopened.nodes.is_none() {
-            eprintln!(
-                "warning: {}: its masks are of another version of palmette and are found out again; compile it anew",
-                self.file.display()
-            );
-        }
-        Ok(reopened.constraint)
+        let message =
+            "its masks are of another version of palmette and are found out again; compile it anew";
+        let outdated = reopened.nodes.is_none().then(|| Warning::of_file(message));
+        Ok((reopened.constraint, outdated.into_iter().collect()))
     }
 
     fn syntax(&self) -> anyhow::Result<Syntax> {
@@ -105,5 +111,47 @@ impl GrammarFileArgs {
 
     pub(crate) fn budget(&self) -> Budget<'static> {
         Budget::new(self.budget)
+    }
+}
+
+/// Something in a grammar's file that has no effect.
+#[derive(Debug, Serialize)]
+pub(crate) struct Warning {
+    pub(crate) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) column: Option<u32>,
+    /// In a JSON Schema, the JSON pointer to what it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pointer: Option<String>,
+}
+
+impl Warning {
+    fn of_file(message: &str) -> Self {
+        Self { message: message.to_owned(), line: None, column: None, pointer: None }
+    }
+}
+
+impl From<json_schema::Warning> for Warning {
+    fn from(warning: json_schema::Warning) -> Self {
+        Self {
+            message: warning.message,
+            line: Some(warning.span.line),
+            column: Some(warning.span.column),
+            pointer: Some(warning.pointer),
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(f, "line {line}, column {column}, ")?;
+        }
+        if let Some(pointer) = &self.pointer {
+            write!(f, "at {pointer:?}: ")?;
+        }
+        f.write_str(&self.message)
     }
 }

@@ -13,7 +13,7 @@ use palmette_grammar::{
 };
 use serde::Serialize;
 
-use super::loading::GrammarFileArgs;
+use super::loading::{GrammarFileArgs, Warning};
 use crate::output::{grouped, print, print_json, table, visible};
 
 /// Show which tokens of a vocabulary may follow a text
@@ -46,6 +46,8 @@ pub(crate) struct MaskArgs {
 
 #[derive(Debug, Serialize)]
 struct Report {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
     /// Whether the text may end here.
     accepting: bool,
     /// How many tokens are allowed, end tokens included.
@@ -63,7 +65,9 @@ struct Report {
 
 pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let vocabulary = palmette_vocabulary::load(&args.vocab)?.vocabulary;
-    let constraint = args.grammar.constraint(&Arc::new(VocabularySlices::new(vocabulary)))?;
+    let (constraint, warnings) =
+        args.grammar.constraint(&Arc::new(VocabularySlices::new(vocabulary)))?;
+    args.grammar.show(&warnings, args.json);
     let mut scratch = GrammarScratch::default();
     let prefix = match &args.prefix_file {
         Some(path) => std::fs::read(path).with_context(|| path.display().to_string())?,
@@ -79,6 +83,7 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
     let [in_progress, next] = terminals(&constraint, &state)?;
     let report = Report {
+        warnings,
         accepting: constraint.is_accepting(&state, &mut scratch)?,
         allowed: mask::count(&row),
         num_tokens: constraint.num_tokens(),

@@ -4,7 +4,7 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_grammar::Grammar;
 use palmette_grammar::frontends::json_schema::{
-    self, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
+    self, Inexpressible, JsonSchemaOptions, PropertyOrder, Warning, Whitespace,
 };
 use palmette_grammar::frontends::{gbnf, lark, regex};
 
@@ -34,7 +34,7 @@ pub(crate) struct ReadingArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum Order {
-    /// Any; beyond four declared properties, required ones as in the schema, and others may come again
+    /// Any; optional ones may come again where an object declares more than four
     #[default]
     Any,
     /// As in the schema
@@ -63,7 +63,7 @@ impl ReadingArgs {
         &self,
         syntax: Syntax,
         source: &str,
-    ) -> anyhow::Result<(Grammar, Vec<String>)> {
+    ) -> anyhow::Result<(Grammar, Vec<Warning>)> {
         let rules = matches!(syntax, Syntax::Lark | Syntax::Gbnf);
         if let Some(start) = self.start.as_deref().filter(|_| !rules) {
             bail!("--start names a rule, {start}, but a {} has none; leave it out", syntax.name());
@@ -91,10 +91,7 @@ impl ReadingArgs {
             Syntax::JsonSchema => {
                 let (grammar, warnings) =
                     json_schema::parse_with_warnings(source, &self.json_schema())?;
-                let shown = warnings.iter().map(|warning| {
-                    format!("{}, at {:?}: {}", warning.span, warning.pointer, warning.message)
-                });
-                return Ok((grammar, shown.collect()));
+                return Ok((grammar, warnings));
             }
             Syntax::Regex => {
                 let source = source.trim_end_matches(['\n', '\r']);

@@ -14,7 +14,7 @@ use palmette_grammar::{
 use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
-use super::loading::GrammarFileArgs;
+use super::loading::{GrammarFileArgs, Warning};
 use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
@@ -43,6 +43,8 @@ pub(crate) struct StatsArgs {
 
 #[derive(Debug, Serialize)]
 struct Report {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
     terminals: usize,
     nonterminals: usize,
     rules: usize,
@@ -72,7 +74,8 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     let named = args.vocab.is_some() || !args.ahead.is_wanted();
     ensure!(named, "--ahead finds out masks over a vocabulary: add --vocab");
     let began = Instant::now();
-    let grammar = args.grammar.parse()?;
+    let (grammar, warnings) = args.grammar.parse()?;
+    args.grammar.show(&warnings, args.json);
     let parse_ms = began.elapsed().as_secs_f64() * 1e3;
     let limits = palmette_grammar::ParserLimits::default();
     let analysis = analyse(&grammar, &limits.tables, &mut args.grammar.budget());
@@ -103,6 +106,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     };
     let lexer = recognizer.lexer().statistics();
     let report = Report {
+        warnings,
         terminals: recognizer.grammar().terminals().len(),
         nonterminals: recognizer.grammar().nonterminals().len(),
         rules: recognizer.grammar().rules().len(),

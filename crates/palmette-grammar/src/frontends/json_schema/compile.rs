@@ -15,6 +15,7 @@ use super::{
     options::{Draft, Inexpressible, JsonSchemaOptions},
     resources::Resources,
     source::{Json, JsonId, Source},
+    wrappers::{Wrapper, wrapper},
 };
 use crate::Budget;
 
@@ -31,6 +32,8 @@ pub(super) struct Compiler<'o> {
     /// How the schema at hand is reached.
     pub(super) scope: ScopeId,
     root: JsonId,
+    /// The goal that rules are made for.
+    emitting: GoalId,
     claim_cases: HashMap<Claim, Rc<Cases>>,
     goal_cases: HashMap<GoalId, Rc<Cases>>,
     /// Claims whose cases are being found, outermost first.
@@ -58,6 +61,9 @@ impl<'o> Compiler<'o> {
         let max_depth = options.limits.max_depth;
         let mut resources = Resources::new(&options.resources, options.draft, max_depth);
         let root = resources.add(&mut source, "", schema_text, &mut budget)?;
+        if let Some(Wrapper { what, schema }) = wrapper(&source, root) {
+            return Err(source.error(root, Kind::Wrapped { what, schema }));
+        }
         Ok(Self {
             options,
             source,
@@ -67,6 +73,7 @@ impl<'o> Compiler<'o> {
             scopes: Scopes::new(),
             scope: ScopeId::EMPTY,
             root,
+            emitting: GoalId::ANY,
             claim_cases: HashMap::new(),
             goal_cases: HashMap::new(),
             open: Vec::new(),
@@ -323,9 +330,15 @@ impl<'o> Compiler<'o> {
         if denied { self.complement(&cases) } else { Ok(cases) }
     }
 
+    /// From here on, rules are made for this goal.
+    pub(super) fn emit_goal(&mut self, goal: GoalId) {
+        self.emitting = goal;
+    }
+
     /// The place at which the compiler is, for messages.
     pub(super) fn place(&self) -> JsonId {
-        match self.open.last() {
+        let emitting = self.goals.claims(self.emitting).and_then(|claims| claims.first());
+        match self.open.last().or(emitting) {
             Some(Claim { about: About::Schema(at, _) | About::Value(at), .. }) => *at,
             None => self.root,
         }
@@ -386,6 +399,24 @@ impl<'o> Compiler<'o> {
 
     pub(super) fn warn(&mut self, at: JsonId, message: String) {
         self.warnings.entry(at).or_insert(message);
+    }
+
+    /// Warns of the schemas for which no value is valid: those without cases but of arrays and objects, of which `no_value` tells.
+    pub(super) fn warn_of_schemas(&mut self, no_value: impl Fn(&Cases) -> bool) {
+        let mut found = Vec::new();
+        for (claim, cases) in &self.claim_cases {
+            if let Claim { about: About::Schema(at, _), denied: false } = *claim
+                && !(cases.null || cases.truth || cases.falsity)
+                && cases.numbers.is_empty()
+                && cases.strings.is_empty()
+                && no_value(cases)
+            {
+                found.push(at);
+            }
+        }
+        for at in found {
+            self.warn(at, "no value is valid for this schema".to_owned());
+        }
     }
 
     /// Lists the members of `schema` that no draft knows.

@@ -1,8 +1,8 @@
 //! From goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
 
-use std::{collections::BTreeSet, rc::Rc};
+use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{
     arrays::ArraySet,
@@ -19,8 +19,8 @@ use super::{
     strings::StringSet,
 };
 use crate::{
-    Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, Symbol, Terminal, TerminalId,
-    TerminalKind,
+    DistinctNames, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, Symbol, Terminal,
+    TerminalId, TerminalKind,
 };
 
 /// Numbers whose automaton is larger are spelled digit by digit.
@@ -35,6 +35,17 @@ enum Spelled {
     Automaton(NumberAutomaton),
 }
 
+/// A terminal's part in objects whose names are remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum InScope {
+    Open,
+    Comma,
+    Close,
+    /// This one.
+    OneName(Arc<str>),
+    ManyNames,
+}
+
 /// Makes the grammar.
 pub(super) struct Emitter<'c, 'o> {
     pub(super) compiler: &'c mut Compiler<'o>,
@@ -44,63 +55,87 @@ pub(super) struct Emitter<'c, 'o> {
     /// The names of the nonterminals.
     nonterminals: Vec<String>,
     rules: Vec<Rule>,
-    terminals: HashMap<Regex, TerminalId>,
+    /// The values of members that are counted, by goal and symbol.
+    pub(super) counted: Vec<(GoalId, Symbol)>,
+    /// Goals that no value was found to meet.
+    pub(super) impossible: HashSet<GoalId>,
+    /// By expression, and by what they are in scopes of distinct names.
+    terminals: HashMap<(Regex, Option<InScope>), TerminalId>,
+    distinct_names: DistinctNames,
     goals: HashMap<GoalId, NonterminalId>,
     /// Goals that are met in the same cases share a nonterminal.
     values: HashMap<Rc<Cases>, NonterminalId>,
     arrays: HashMap<Rc<ArraySet>, NonterminalId>,
     objects: HashMap<Rc<ObjectSet>, NonterminalId>,
     numbers: HashMap<BTreeSet<Condition>, Rc<Spelled>>,
-    /// Nonterminals that have no rules yet, and the values they are for.
-    open: Vec<(NonterminalId, Rc<Cases>)>,
+    /// Nonterminals that have no rules yet, the first goals that they are for, and the values.
+    open: Vec<(NonterminalId, GoalId, Rc<Cases>)>,
 }
 
 /// The grammar of the values that are valid for the schema.
 pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
-    let (whitespace, escapes) = (compiler.options.whitespace, compiler.options.escapes);
     let root = compiler.root();
     let goal = compiler.goal(root)?;
-    let mut emitter = Emitter {
-        compiler,
-        spelling: Spelling::new(whitespace, escapes),
-        builder: GrammarBuilder::new(),
-        nonterminals: Vec::new(),
-        rules: Vec::new(),
-        terminals: HashMap::new(),
-        goals: HashMap::new(),
-        values: HashMap::new(),
-        arrays: HashMap::new(),
-        objects: HashMap::new(),
-        numbers: HashMap::new(),
-        open: Vec::new(),
-    };
-    let document = emitter.part("document");
-    let Some(value) = emitter.goal(goal)? else {
-        return Err(emitter.compiler.source.error(root, Kind::Empty));
-    };
-    emitter.rule(document, vec![value])?;
-    if let Some(trailing) = emitter.spelling.trailing() {
-        let trailing = emitter.pattern("whitespace", trailing)?;
-        emitter.rule(document, vec![value, trailing])?;
+    let mut impossible = HashSet::new();
+    loop {
+        let mut emitter = Emitter::new(compiler, std::mem::take(&mut impossible));
+        let document = emitter.part("document");
+        emitter.document(document, goal)?;
+        let possible = possible(&emitter.rules, emitter.nonterminals.len());
+        if !possible[document.index()] {
+            return Err(compiler.source.error(root, Kind::Empty));
+        }
+        // Members that are counted must be possible: rules that wait for one that is not would leave a text stuck.
+        let counted = std::mem::take(&mut emitter.counted);
+        let found = counted.into_iter().filter(|(_, value)| !derives(value, &possible));
+        let found: HashSet<GoalId> = found.map(|(goal, _)| goal).collect();
+        if found.is_empty() {
+            emitter.warn_of_impossible(&possible);
+            emitter.rules.retain(|rule| rule.body.iter().all(|symbol| derives(symbol, &possible)));
+            let used = used(&emitter.rules, emitter.nonterminals.len(), document);
+            emitter.rules.retain(|rule| used[rule.head.index()]);
+            return Ok(emitter.build(document));
+        }
+        impossible = std::mem::take(&mut emitter.impossible);
+        impossible.extend(found);
     }
-    while let Some((head, cases)) = emitter.open.pop() {
-        emitter.value(head, &cases)?;
-    }
-    let grammar = emitter.build(document);
-    if !derives_something(&grammar) {
-        return Err(compiler.source.error(root, Kind::Empty));
-    }
-    Ok(grammar)
 }
 
-/// Whether the start derives a sentence.
-fn derives_something(grammar: &Grammar) -> bool {
+/// The nonterminals that sentences of `start` use.
+fn used(rules: &[Rule], num_nonterminals: usize, start: NonterminalId) -> Vec<bool> {
+    let mut bodies = vec![Vec::new(); num_nonterminals];
+    rules.iter().for_each(|rule| bodies[rule.head.index()].push(&rule.body));
+    let mut used = vec![false; num_nonterminals];
+    let mut work = vec![start];
+    while let Some(head) = work.pop() {
+        if std::mem::replace(&mut used[head.index()], true) {
+            continue;
+        }
+        let symbols = bodies[head.index()].iter().flat_map(|body| body.iter());
+        work.extend(symbols.filter_map(|symbol| match symbol {
+            Symbol::Nonterminal(id) => Some(*id),
+            Symbol::Terminal(_) => None,
+        }));
+    }
+    used
+}
+
+/// Tells if a symbol derives a sentence; `possible` says which nonterminals do.
+fn derives(symbol: &Symbol, possible: &[bool]) -> bool {
+    match symbol {
+        Symbol::Terminal(_) => true,
+        Symbol::Nonterminal(id) => possible[id.index()],
+    }
+}
+
+/// Which nonterminals derive a sentence.
+fn possible(rules: &[Rule], num_nonterminals: usize) -> Vec<bool> {
     // For each rule how many symbols are not known to derive anything, for each nonterminal where it stands.
     let mut missing = Vec::new();
-    let mut places = vec![Vec::new(); grammar.nonterminals().len()];
-    let mut known = vec![false; grammar.nonterminals().len()];
+    let mut places = vec![Vec::new(); num_nonterminals];
+    let mut known = vec![false; num_nonterminals];
     let mut open = Vec::new();
-    for (at, rule) in grammar.rules().iter().enumerate() {
+    for (at, rule) in rules.iter().enumerate() {
         let mut count = 0;
         for symbol in &rule.body {
             if let Symbol::Nonterminal(id) = symbol {
@@ -116,16 +151,64 @@ fn derives_something(grammar: &Grammar) -> bool {
     while let Some(found) = open.pop() {
         for &at in &places[found.index()] {
             missing[at] -= 1;
-            let head = grammar.rules()[at].head;
+            let head = rules[at].head;
             if missing[at] == 0 && !std::mem::replace(&mut known[head.index()], true) {
                 open.push(head);
             }
         }
     }
-    known[grammar.start().index()]
+    known
+}
+
+impl<'c, 'o> Emitter<'c, 'o> {
+    fn new(compiler: &'c mut Compiler<'o>, impossible: HashSet<GoalId>) -> Self {
+        let (whitespace, escapes) = (compiler.options.whitespace, compiler.options.escapes);
+        Self {
+            compiler,
+            spelling: Spelling::new(whitespace, escapes),
+            builder: GrammarBuilder::new(),
+            nonterminals: Vec::new(),
+            rules: Vec::new(),
+            terminals: HashMap::new(),
+            distinct_names: DistinctNames::default(),
+            counted: Vec::new(),
+            impossible,
+            goals: HashMap::new(),
+            values: HashMap::new(),
+            arrays: HashMap::new(),
+            objects: HashMap::new(),
+            numbers: HashMap::new(),
+            open: Vec::new(),
+        }
+    }
 }
 
 impl Emitter<'_, '_> {
+    /// The rules of a text whose value meets `goal`, and of all that they mention.
+    fn document(&mut self, head: NonterminalId, goal: GoalId) -> Result<()> {
+        let Some(value) = self.goal(goal)? else { return Ok(()) };
+        self.rule(head, vec![value])?;
+        if let Some(trailing) = self.spelling.trailing() {
+            let trailing = self.pattern("whitespace", trailing, None)?;
+            self.rule(head, vec![value, trailing])?;
+        }
+        while let Some((head, goal, cases)) = self.open.pop() {
+            self.compiler.emit_goal(goal);
+            self.value(head, &cases)?;
+        }
+        Ok(())
+    }
+
+    /// Warns of schemas for which no value is valid though others are.
+    fn warn_of_impossible(&mut self, possible: &[bool]) {
+        let (arrays, objects) = (&self.arrays, &self.objects);
+        let is_impossible =
+            |head: Option<&NonterminalId>| head.is_some_and(|head| !possible[head.index()]);
+        self.compiler.warn_of_schemas(|cases| {
+            cases.arrays.iter().all(|array| is_impossible(arrays.get(array)))
+                && cases.objects.iter().all(|object| is_impossible(objects.get(object)))
+        });
+    }
     /// The symbol for a goal's values; `None` for [`GoalId::NEVER`].
     pub(super) fn goal(&mut self, goal: GoalId) -> Result<Option<Symbol>> {
         if goal == GoalId::NEVER {
@@ -140,7 +223,7 @@ impl Emitter<'_, '_> {
             None => {
                 let fresh = self.part("value");
                 self.values.insert(cases.clone(), fresh);
-                self.open.push((fresh, cases));
+                self.open.push((fresh, goal, cases));
                 fresh
             }
         };
@@ -178,6 +261,10 @@ impl Emitter<'_, '_> {
                 .collect();
             builder.rule(head, body);
         }
+        let names = std::mem::take(&mut self.distinct_names);
+        if !names.open.is_empty() {
+            builder.distinct_names(names);
+        }
         builder.build(start, Lexing::Any)
     }
 
@@ -195,20 +282,31 @@ impl Emitter<'_, '_> {
     /// A token of JSON: `core` after whitespace.
     pub(super) fn token(&mut self, name: &str, core: Regex) -> Result<Symbol> {
         let regex = self.spelling.token(core);
-        self.pattern(name, regex)
+        self.pattern(name, regex, None)
     }
 
     pub(super) fn comma(&mut self) -> Result<Symbol> {
+        self.comma_of(None)
+    }
+
+    /// A comma of an object whose names are remembered, or another.
+    pub(super) fn comma_of(&mut self, scope: Option<InScope>) -> Result<Symbol> {
         let regex = self.spelling.comma();
-        self.pattern(",", regex)
+        self.pattern(",", regex, scope)
     }
 
     pub(super) fn punctuation(&mut self, text: &str) -> Result<Symbol> {
         self.token(text, Regex::literal(text))
     }
 
+    /// A brace of an object whose names are remembered, or not.
+    pub(super) fn brace(&mut self, text: &str, scope: Option<InScope>) -> Result<Symbol> {
+        let regex = self.spelling.token(Regex::literal(text));
+        self.pattern(text, regex, scope)
+    }
+
     /// A member's name and the colon.
-    pub(super) fn name(&mut self, names: &StringSet) -> Result<Symbol> {
+    pub(super) fn name(&mut self, names: &StringSet, scope: Option<InScope>) -> Result<Symbol> {
         let quoted = self.spelling.quoted(&names.regex());
         let regex = self.spelling.name(quoted);
         let name = match names {
@@ -217,23 +315,33 @@ impl Emitter<'_, '_> {
             }
             _ => None,
         };
-        self.pattern(name.as_deref().unwrap_or("name:"), regex)
+        self.pattern(name.as_deref().unwrap_or("name:"), regex, scope)
     }
 
-    fn pattern(&mut self, name: &str, regex: Regex) -> Result<Symbol> {
+    fn pattern(&mut self, name: &str, regex: Regex, scope: Option<InScope>) -> Result<Symbol> {
         self.compiler.tick(size(&regex))?;
-        if let Some(&found) = self.terminals.get(&regex) {
+        let key = (regex, scope);
+        if let Some(&found) = self.terminals.get(&key) {
             return Ok(Symbol::Terminal(found));
         }
         let terminal = Terminal {
             name: name.into(),
-            regex: regex.clone(),
+            regex: key.0.clone(),
             priority: 0,
             kind: TerminalKind::Pattern,
             span: None,
         };
         let fresh = self.builder.terminal(terminal);
-        self.terminals.insert(regex, fresh);
+        let names = &mut self.distinct_names;
+        match &key.1 {
+            None => {}
+            Some(InScope::Open) => names.open.push(fresh),
+            Some(InScope::Comma) => names.between.push(fresh),
+            Some(InScope::Close) => names.close.push(fresh),
+            Some(InScope::OneName(name)) => names.one.push((fresh, name.to_string())),
+            Some(InScope::ManyNames) => names.many.push(fresh),
+        }
+        self.terminals.insert(key, fresh);
         Ok(Symbol::Terminal(fresh))
     }
 
@@ -337,7 +445,7 @@ impl Emitter<'_, '_> {
                 }
                 None => {
                     let why = ": the automaton of these numbers has more".to_owned();
-                    self.compiler.over(self.compiler.root(), "max_states", max, why)
+                    self.compiler.over(self.compiler.place(), "max_states", max, why)
                 }
             })?;
             match automaton.regex(MAX_NUMBER_REGEX) {
@@ -364,7 +472,7 @@ impl Emitter<'_, '_> {
                     let first = self.token(&name, core)?;
                     self.rule(to, vec![first])?;
                 } else {
-                    let next = self.pattern(&name, core)?;
+                    let next = self.pattern(&name, core, None)?;
                     self.rule(to, vec![Symbol::Nonterminal(states[from]), next])?;
                 }
             }

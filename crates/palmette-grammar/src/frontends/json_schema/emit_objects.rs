@@ -1,55 +1,37 @@
 //! The rules of an object: its members in any order, or in the schema's.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use super::{
     compile::Result,
-    emit::Emitter,
-    goals::GoalId,
+    emit::{Emitter, InScope},
+    object_plan::{Member, Plan},
     objects::ObjectSet,
     options::PropertyOrder,
-    strings::{StringSet, Texts},
 };
-use crate::{NonterminalId, Regex, Symbol};
+use crate::{NonterminalId, Symbol};
 
-/// A member that an object may have.
-struct Member {
-    names: StringSet,
-    value: GoalId,
-    /// Its place among the declared names, where it is one of them.
-    declared: Option<usize>,
-    /// Which of the members that must exist it is, as a set of bits.
-    exists: u32,
-}
-
-/// All that is known of an object's members.
-struct Plan {
-    members: Vec<Member>,
-    /// For each declared name that may be there: whether it is required.
-    required: Vec<bool>,
-    /// All bits of the members that must exist.
-    exists: u32,
-    min: u64,
-    max: Option<u64>,
-}
+/// Optional members are counted, so that there is no comma after the last of a closed object, in as many states at most;
+/// beyond, their names may come again.
+const MAX_COUNTED: usize = 64;
 
 /// Which members an object has so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct State {
     /// Bits of the tracked names that were there.
     seen: u64,
-    /// In any order: how many of the names that come in order were there. In the schema's order: the next declared
-    /// name that may come.
+    /// In the schema's order: the next declared name that may come.
     next: usize,
+    /// Numbers of required names that were there, and of optional ones as far as these are limited.
+    required: usize,
+    optional: usize,
     exists: u32,
+    /// Number of names that were there without being the member that must exist.
+    misses: usize,
     /// Counted as far as it matters.
     count: u64,
-}
-
-impl State {
-    const START: Self = Self { seen: 0, next: 0, exists: 0, count: 0 };
 }
 
 /// How one group of members changes the state.
@@ -57,6 +39,8 @@ impl State {
 struct Effect {
     turn: Turn,
     exists: u32,
+    /// Its name is one of those of which one must exist: see [`Counter::candidates`].
+    candidate: bool,
 }
 
 /// When a member may come.
@@ -67,6 +51,40 @@ enum Turn {
     Once(u32),
     /// When [`State::next`] is this.
     Nth(usize),
+    /// Once, its name being remembered: one of those that are required.
+    Required,
+    /// Once, its name being remembered.
+    Optional,
+}
+
+/// Means by which the names of an object are kept apart.
+struct Tracking {
+    /// By place, when its member may come.
+    turns: Vec<Turn>,
+    /// The parts of its terminals in a scope of distinct names, where there is one.
+    scope: Scope,
+}
+
+/// The parts of an object's terminals in a scope of distinct names.
+#[derive(Clone, Debug, Default)]
+struct Scope {
+    open: Option<InScope>,
+    comma: Option<InScope>,
+    close: Option<InScope>,
+    /// Names that are not known one by one.
+    many: Option<InScope>,
+}
+
+impl Scope {
+    /// One that remembers its names; free ones, too, where `many`.
+    fn new(many: bool) -> Self {
+        Self {
+            open: Some(InScope::Open),
+            comma: Some(InScope::Comma),
+            close: Some(InScope::Close),
+            many: many.then_some(InScope::ManyNames),
+        }
+    }
 }
 
 impl Emitter<'_, '_> {
@@ -74,171 +92,63 @@ impl Emitter<'_, '_> {
         let Some(plan) = self.plan(object)? else { return Ok(()) };
         match self.compiler.options.order {
             PropertyOrder::Any { max_tracked } => {
-                self.object_in_any_order(head, &plan, max_tracked)
+                let tracking = self.tracking(&plan, max_tracked.min(20) as usize)?;
+                self.object_in_any_order(head, &plan, &tracking)
             }
             PropertyOrder::Schema => self.object_in_order(head, &plan),
         }
     }
 
-    /// The members; `None` when a required one is impossible.
-    fn plan(&mut self, object: &ObjectSet) -> Result<Option<Plan>> {
-        let declared = object.declared();
-        let values = object.values(&declared, &mut self.compiler.goals);
-        let mut allowed_names = Vec::new();
-        for &goal in &object.names {
-            allowed_names.push(self.compiler.goal_cases(goal)?);
+    /// Few names are tracked by the rules, in a state for each set of them. Otherwise names are remembered, and the rules
+    /// count, if more than that are required or names have to be told apart.
+    fn tracking(&self, plan: &Plan, max_tracked: usize) -> Result<Tracking> {
+        let all_tracked = plan.places.len() <= max_tracked;
+        let tells_apart = plan.tells_names_apart();
+        if !tells_apart && (all_tracked || plan.num_required() <= max_tracked) {
+            return Ok(Tracking { turns: once(plan, all_tracked), scope: Scope::default() });
         }
-        let is_required: HashSet<&Arc<str>> = object.required.iter().collect();
-        let mut plan = Plan {
-            members: Vec::new(),
-            required: Vec::new(),
-            exists: ((1u64 << object.exists.len().min(32)) - 1) as u32,
-            min: object.min,
-            max: object.max,
-        };
+        if tells_apart && all_tracked && !plan.is_open() {
+            return Ok(Tracking { turns: once(plan, true), scope: Scope::default() });
+        }
+        let by_name = plan.exists_by_name();
+        // One statement on few names is counted out; of several, one name may be the last for two.
+        let tracked = if by_name.count_ones() > 1 { plan.candidates(by_name) } else { Vec::new() };
+        let num_tracked = tracked.iter().filter(|&&tracked| tracked).count();
         let max = self.compiler.options.limits.max_states;
-        let places = |exists: usize| if exists > 16 { usize::MAX } else { 1 << exists };
-        self.within_states(places(object.exists.len()), max)?;
-        for (name, value) in declared.iter().zip(values) {
-            let named = allowed_names
-                .iter()
-                .all(|cases| cases.strings.iter().any(|strings| strings.contains(name)));
-            let required = is_required.contains(name);
-            if value == GoalId::NEVER || !named {
-                if required {
-                    return Ok(None);
-                }
-                continue;
-            }
-            let names = StringSet::one(name.clone());
-            let place = plan.required.len();
-            self.add_member(&mut plan, object, names, value, Some(place));
-            plan.required.push(required);
-        }
-        for (names, value) in self.other_members(object, &declared)? {
-            let mut sets = vec![names];
-            for cases in &allowed_names {
-                sets = sets
-                    .iter()
-                    .flat_map(|set| {
-                        cases.strings.iter().filter_map(|names| set.intersection(names))
-                    })
-                    .collect();
-            }
-            for names in sets {
-                self.add_member(&mut plan, object, names, value, None);
-            }
-        }
-        Ok(Some(plan))
-    }
-
-    /// Adds the member, and again for each way in which it can be one that must exist.
-    fn add_member(
-        &mut self,
-        plan: &mut Plan,
-        object: &ObjectSet,
-        names: StringSet,
-        value: GoalId,
-        declared: Option<usize>,
-    ) {
-        let mut ways = vec![(names, value, 0u32)];
-        for (bit, exists) in object.exists.iter().enumerate() {
-            for at in 0..ways.len() {
-                let (names, value, bits) = ways[at].clone();
-                let Some(names) = names.intersection(&exists.names) else { continue };
-                let value = self.compiler.goals.all_of([value, exists.goal]);
-                if value != GoalId::NEVER {
-                    ways.push((names, value, bits | 1 << bit));
-                }
-            }
-        }
-        let members = ways.into_iter().map(|(names, value, exists)| Member {
-            names,
-            value,
-            declared,
-            exists,
+        self.within_states(1usize.checked_shl(num_tracked as u32).unwrap_or(usize::MAX), max)?;
+        let num_optional = plan.places.iter().filter(|place| !place.required).count();
+        let states = (plan.num_required() + 1) * (num_optional + 1);
+        let counts_optional = tells_apart || plan.is_open() || states <= MAX_COUNTED;
+        let mut bits = 0..;
+        let turns = plan.places.iter().enumerate().map(|(at, place)| match place.required {
+            _ if tracked.get(at) == Some(&true) => Turn::Once(bits.next().expect("one for each")),
+            true => Turn::Required,
+            false if counts_optional => Turn::Optional,
+            false => Turn::Anywhere,
         });
-        plan.members.extend(members);
-    }
-
-    /// The members that are not declared: their names by the patterns that they match, and what their values must be.
-    fn other_members(
-        &mut self,
-        object: &ObjectSet,
-        declared: &[Arc<str>],
-    ) -> Result<Vec<(StringSet, GoalId)>> {
-        let mut patterns: Vec<&Texts> = Vec::new();
-        for scope in &object.scopes {
-            for (pattern, _) in &scope.patterns {
-                if !patterns.contains(&pattern) {
-                    patterns.push(pattern);
-                }
-            }
-        }
-        let names = Regex::alternate(declared.iter().map(|name| Regex::literal(name)));
-        let undeclared = match names {
-            Regex::Never => StringSet::any(),
-            names => StringSet::texts(Regex::complement(names)),
-        };
-        let mut classes: Vec<(StringSet, Vec<&Texts>)> = vec![(undeclared, Vec::new())];
-        for pattern in patterns {
-            let inside = StringSet::All { min: 0, max: None, all: vec![pattern.clone()] };
-            let outside = inside.complement();
-            let mut split = Vec::new();
-            for (names, matched) in classes {
-                if let Some(names) = names.intersection(&inside) {
-                    let matched = matched.iter().copied().chain([pattern]).collect();
-                    split.push((names, matched));
-                }
-                for outside in &outside {
-                    if let Some(names) = names.intersection(outside) {
-                        split.push((names, matched.clone()));
-                    }
-                }
-            }
-            classes = split;
-            self.within_states(classes.len(), 1 << 10)?;
-        }
-        let mut members = Vec::new();
-        for (names, matched) in classes {
-            let mut parts = Vec::new();
-            for scope in &object.scopes {
-                let before = parts.len();
-                let own = scope.patterns.iter().filter(|(pattern, _)| matched.contains(&pattern));
-                parts.extend(own.map(|(_, goal)| *goal));
-                if parts.len() == before {
-                    parts.push(scope.others);
-                }
-            }
-            let value = self.compiler.goals.all_of(parts);
-            if value != GoalId::NEVER {
-                members.push((names, value));
-            }
-        }
-        Ok(members)
+        Ok(Tracking { turns: turns.collect(), scope: Scope::new(tells_apart) })
     }
 
     fn object_in_any_order(
         &mut self,
         head: NonterminalId,
         plan: &Plan,
-        max_tracked: u32,
+        tracking: &Tracking,
     ) -> Result<()> {
-        let turns = turns(&plan.required, max_tracked.min(20) as usize);
-        let must = turns.iter().zip(&plan.required).filter(|(_, required)| **required);
-        let must_see = must.clone().fold(0u64, |bits, (turn, _)| match turn {
-            Turn::Once(bit) => bits | 1 << bit,
-            _ => bits,
-        });
-        let in_order = must.filter(|(turn, _)| matches!(turn, Turn::Nth(_))).count();
+        let Tracking { turns, scope } = tracking;
+        let counter = Counter::new(plan, turns);
         // Members that act alike share a nonterminal, and so do the names of those whose values are alike too: what comes
         // after the name is then the same for all of them.
         let mut groups: BTreeMap<Effect, NonterminalId> = BTreeMap::new();
         let mut named: HashMap<(NonterminalId, Symbol), NonterminalId> = HashMap::new();
         for member in &plan.members {
             let Some(value) = self.goal(member.value)? else { continue };
-            let turn = member.declared.map_or(Turn::Anywhere, |at| turns[at]);
-            let effect = Effect { turn, exists: member.exists };
+            let turn = member.place.map_or(Turn::Anywhere, |at| turns[at]);
+            if scope.open.is_some() {
+                self.counted.push((member.value, value));
+            }
+            let candidate = member.place.is_some_and(|at| counter.candidates[at]);
+            let effect = Effect { turn, exists: member.exists, candidate };
             let group = *groups.entry(effect).or_insert_with(|| self.part("member"));
             let names = match named.get(&(group, value)) {
                 Some(&names) => names,
@@ -249,30 +159,32 @@ impl Emitter<'_, '_> {
                     names
                 }
             };
-            let name = self.name(&member.names)?;
+            let remembered = match turn {
+                Turn::Required | Turn::Optional => member.name().map(InScope::OneName),
+                Turn::Anywhere if member.place.is_none() => scope.many.clone(),
+                Turn::Anywhere | Turn::Once(_) | Turn::Nth(_) => None,
+            };
+            let name = self.name(&member.names, remembered)?;
             self.rule(names, vec![name])?;
         }
-        let counter = Counter::new(plan);
         let groups: Vec<(Effect, NonterminalId)> = groups.into_iter().collect();
-        let mut states = vec![State::START];
+        let mut states = vec![State::default()];
         let mut ids: HashMap<State, NonterminalId> = HashMap::new();
-        let (open, close, comma) = (self.punctuation("{")?, self.punctuation("}")?, self.comma()?);
+        let open = self.brace("{", scope.open.clone())?;
+        let close = self.brace("}", scope.close.clone())?;
+        let comma = self.comma_of(scope.comma.clone())?;
         let mut done = 0;
         while done < states.len() {
             let state = states[done];
             done += 1;
-            let accepts = state.seen & must_see == must_see
-                && state.next == in_order
-                && state.exists == plan.exists
-                && state.count >= counter.min;
             // The start is no nonterminal: nothing is before the first member.
             let before = ids.get(&state).filter(|_| done > 1).copied();
-            if accepts {
+            if counter.accepts(&state, plan) {
                 let inside = before.map(Symbol::Nonterminal).unwrap_or(open);
                 self.rule(head, vec![inside, close])?;
             }
             for &(effect, group) in &groups {
-                let Some(next) = step(state, effect, &counter) else { continue };
+                let Some(next) = counter.step(state, effect) else { continue };
                 let to = match ids.get(&next) {
                     Some(&to) => to,
                     None => {
@@ -296,27 +208,52 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    fn member(&mut self, head: NonterminalId, member: &Member) -> Result<()> {
-        let name = self.name(&member.names)?;
-        match self.goal(member.value)? {
-            Some(value) => self.rule(head, vec![name, value]),
-            None => Ok(()),
+    fn member(
+        &mut self,
+        head: NonterminalId,
+        member: &Member,
+        scope: Option<InScope>,
+    ) -> Result<()> {
+        let counted = scope.is_some();
+        let name = self.name(&member.names, scope)?;
+        let Some(value) = self.goal(member.value)? else { return Ok(()) };
+        if counted {
+            self.counted.push((member.value, value));
         }
+        self.rule(head, vec![name, value])
     }
 
     fn object_in_order(&mut self, head: NonterminalId, plan: &Plan) -> Result<()> {
-        let (open, close, comma) = (self.punctuation("{")?, self.punctuation("}")?, self.comma()?);
-        let counter = Counter::new(plan);
-        let num_declared = plan.required.len();
+        // Names that are declared come in order, and so once.
+        let num_declared = plan.places.iter().filter(|place| place.declared).count();
+        let others = plan.is_open() || num_declared < plan.places.len();
+        let scope = match plan.tells_names_apart() && others {
+            true => Scope::new(true),
+            false => Scope::default(),
+        };
+        let open = self.brace("{", scope.open.clone())?;
+        let close = self.brace("}", scope.close.clone())?;
+        let comma = self.comma_of(scope.comma.clone())?;
+        let turn = |at: usize| if at < num_declared { Turn::Nth(at) } else { Turn::Optional };
+        let turns: Vec<Turn> = (0..plan.places.len()).map(turn).collect();
+        let counter = Counter::new(plan, &turns);
         // By place; those not declared last.
-        let mut groups: Vec<BTreeMap<u32, NonterminalId>> = vec![BTreeMap::new(); num_declared + 1];
+        let mut groups: Vec<BTreeMap<Effect, NonterminalId>> =
+            vec![BTreeMap::new(); num_declared + 1];
         for member in &plan.members {
-            let place = member.declared.unwrap_or(num_declared);
-            let group = *groups[place].entry(member.exists).or_insert_with(|| self.part("member"));
-            self.member(group, member)?;
+            let turn = member.place.map_or(Turn::Anywhere, |at| turns[at]);
+            let (place, remembered) = match turn {
+                Turn::Nth(at) => (at, None),
+                Turn::Anywhere => (num_declared, scope.many.clone()),
+                _ => (num_declared, member.name().map(InScope::OneName)),
+            };
+            let candidate = member.place.is_some_and(|at| counter.candidates[at]);
+            let effect = Effect { turn, exists: member.exists, candidate };
+            let group = *groups[place].entry(effect).or_insert_with(|| self.part("member"));
+            self.member(group, member, remembered)?;
         }
         // A nonterminal for what may follow: (state, whether nothing came before).
-        let start = (State::START, true);
+        let start = (State::default(), true);
         let mut ids: HashMap<_, _> = HashMap::from([(start, self.part("members"))]);
         let mut states = vec![start];
         self.rule(head, vec![open, Symbol::Nonterminal(ids[&start]), close])?;
@@ -330,12 +267,11 @@ impl Emitter<'_, '_> {
                 self.rule(from, Vec::new())?;
             }
             let mut moves: Vec<(Option<NonterminalId>, (State, bool))> = Vec::new();
-            if !ended && !plan.required[state.next] {
+            if !ended && !plan.places[state.next].required {
                 moves.push((None, (State { next: state.next + 1, ..state }, first)));
             }
-            for (&exists, &group) in &groups[state.next] {
-                let turn = if ended { Turn::Anywhere } else { Turn::Nth(state.next) };
-                if let Some(next) = step(state, Effect { turn, exists }, &counter) {
+            for (&effect, &group) in &groups[state.next] {
+                if let Some(next) = counter.step(state, effect) {
                     moves.push((Some(group), (next, false)));
                 }
             }
@@ -375,49 +311,90 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// The turn of each declared name: as [`PropertyOrder::Any`] says.
-fn turns(required: &[bool], max_tracked: usize) -> Vec<Turn> {
-    let num_required = required.iter().filter(|&&required| required).count();
-    let track_all = required.len() <= max_tracked;
-    let (mut once, mut nth) = (0..required.len() as u32, 0..required.len());
-    required
-        .iter()
-        .map(|&required| match required {
-            _ if track_all => Turn::Once(once.next().expect("one for each")),
-            true if num_required <= max_tracked => Turn::Once(once.next().expect("one for each")),
-            true => Turn::Nth(nth.next().expect("one for each")),
-            false => Turn::Anywhere,
-        })
-        .collect()
+/// Turns where the rules track names: all of them, or those that are required; others may come again.
+fn once(plan: &Plan, all: bool) -> Vec<Turn> {
+    let mut bits = 0..;
+    let turns = plan.places.iter().map(|place| match all || place.required {
+        true => Turn::Once(bits.next().expect("one for each")),
+        false => Turn::Anywhere,
+    });
+    turns.collect()
 }
 
-/// How far members are counted.
+/// Counts of members as far as they matter, and the condition under which an object has all that it must.
 struct Counter {
     min: u64,
     max: Option<u64>,
+    must_see: u64,
+    num_required: usize,
+    /// Most optional members, if there may be no others and their names are remembered.
+    max_optional: Option<usize>,
+    /// By place, whether it is one of the names of which one must exist: the only statement on names known one by one.
+    candidates: Vec<bool>,
+    /// The bit of that statement.
+    by_name: u32,
 }
 
 impl Counter {
-    fn new(plan: &Plan) -> Self {
-        let required = plan.required.iter().filter(|&&required| required).count() as u64;
-        Self { min: if plan.min <= required { 0 } else { plan.min }, max: plan.max }
+    fn new(plan: &Plan, turns: &[Turn]) -> Self {
+        let required = plan.num_required() as u64;
+        let must = plan.places.iter().zip(turns).filter(|(place, _)| place.required);
+        let must_see = must.clone().fold(0, |bits, (_, turn)| match turn {
+            Turn::Once(bit) => bits | 1 << bit,
+            _ => bits,
+        });
+        let count = |turn| turns.iter().filter(|&&other| other == turn).count();
+        let by_name = match plan.exists_by_name() {
+            one if one.is_power_of_two() => one,
+            _ => 0,
+        };
+        Self {
+            min: if plan.min <= required { 0 } else { plan.min },
+            max: plan.max,
+            must_see,
+            num_required: count(Turn::Required),
+            max_optional: (!plan.is_open()).then(|| count(Turn::Optional)),
+            candidates: plan.candidates(by_name),
+            by_name,
+        }
     }
-}
 
-fn step(state: State, effect: Effect, counter: &Counter) -> Option<State> {
-    let mut next = state;
-    match effect.turn {
-        Turn::Anywhere => {}
-        Turn::Once(bit) if state.seen & 1 << bit != 0 => return None,
-        Turn::Once(bit) => next.seen |= 1 << bit,
-        Turn::Nth(turn) if state.next != turn => return None,
-        Turn::Nth(turn) => next.next = turn + 1,
+    fn accepts(&self, state: &State, plan: &Plan) -> bool {
+        state.seen & self.must_see == self.must_see
+            && state.required == self.num_required
+            && state.exists == plan.exists
+            && state.count >= self.min
     }
-    next.exists |= effect.exists;
-    match counter.max {
-        Some(max) if state.count >= max => return None,
-        Some(_) => next.count += 1,
-        None => next.count = (next.count + 1).min(counter.min),
+
+    fn step(&self, state: State, effect: Effect) -> Option<State> {
+        let mut next = state;
+        match effect.turn {
+            Turn::Anywhere => {}
+            Turn::Once(bit) if state.seen & 1 << bit != 0 => return None,
+            Turn::Once(bit) => next.seen |= 1 << bit,
+            Turn::Nth(turn) if state.next != turn => return None,
+            Turn::Nth(turn) => next.next = turn + 1,
+            Turn::Required if state.required == self.num_required => return None,
+            Turn::Required => next.required += 1,
+            Turn::Optional if self.max_optional == Some(state.optional) => return None,
+            Turn::Optional if self.max_optional.is_some() => next.optional += 1,
+            Turn::Optional => {}
+        }
+        next.exists |= effect.exists;
+        if next.exists & self.by_name != 0 {
+            next.misses = 0;
+        } else if effect.candidate {
+            next.misses += 1;
+            let left = self.candidates.iter().filter(|&&candidate| candidate).count() - next.misses;
+            if left == 0 {
+                return None;
+            }
+        }
+        match self.max {
+            Some(max) if state.count >= max => return None,
+            Some(_) => next.count += 1,
+            None => next.count = (next.count + 1).min(self.min),
+        }
+        Some(next)
     }
-    Some(next)
 }

@@ -53,6 +53,8 @@ pub(super) enum Kind {
     Limit { limit: &'static str, value: usize, why: String },
     #[error("no value is valid for this schema")]
     Empty,
+    #[error("this is {what}, no schema; the schema is inside it, at {schema:?}: give that alone")]
+    Wrapped { what: &'static str, schema: String },
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
@@ -83,7 +85,11 @@ impl JsonSchemaError {
             Kind::Invalid { keyword, .. }
             | Kind::Unsupported { keyword, .. }
             | Kind::Unresolved { keyword, .. } => Some(keyword),
-            Kind::Syntax(_) | Kind::Limit { .. } | Kind::Empty | Kind::Interrupted(_) => None,
+            Kind::Syntax(_)
+            | Kind::Limit { .. }
+            | Kind::Empty
+            | Kind::Wrapped { .. }
+            | Kind::Interrupted(_) => None,
         }
     }
 
@@ -100,6 +106,14 @@ impl JsonSchemaError {
     /// Whether the schema is right and no value is valid for it.
     pub fn is_empty(&self) -> bool {
         matches!(self.0.kind, Kind::Empty)
+    }
+
+    /// The JSON pointer to the schema inside, where the document is no schema but a tool definition or a response format.
+    pub fn schema_inside(&self) -> Option<&str> {
+        match &self.0.kind {
+            Kind::Wrapped { schema, .. } => Some(schema),
+            _ => None,
+        }
     }
 
     /// The reason for which the work stopped, if the budget ran out or it was called off.

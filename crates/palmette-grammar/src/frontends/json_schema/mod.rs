@@ -16,7 +16,7 @@
 //!   (`1.25e-7`); where divisibility matters, without exponent (integers alone: with one from 16 up). Integers may be
 //!   spelled `1.0` ([`JsonSchemaOptions::integer_fractions`]);
 //! - strings: [`Escapes`]; half a surrogate pair is no character;
-//! - objects: [`PropertyOrder`]; names that are not declared may come again, as may those that are not tracked;
+//! - objects: [`PropertyOrder`]; a name that comes again is one member, and may come again only where that cannot matter;
 //! - whitespace: [`Whitespace`].
 //!
 //! # Keywords
@@ -52,6 +52,7 @@ mod number_automaton;
 mod number_reader;
 mod number_text;
 mod numbers;
+mod object_plan;
 mod objects;
 mod options;
 mod resources;
@@ -61,6 +62,7 @@ pub(super) mod source;
 mod strings;
 mod unevaluated;
 mod uri;
+mod wrappers;
 
 pub use error::{JsonSchemaError, Warning};
 pub use options::{
@@ -72,7 +74,7 @@ use crate::{Budget, Grammar};
 /// The grammar of the JSON texts of the values that are valid for a schema.
 ///
 /// # Errors
-/// With the place in the schema: no JSON; a keyword whose value the standard does not allow; a keyword that no
+/// With the place in the schema: no JSON; a tool definition or response format, which has a schema inside; a keyword whose value the standard does not allow; a keyword that no
 /// grammar can express; a reference to a schema that is not given; a limit passed; no value is valid.
 pub fn parse(schema_text: &str, options: &JsonSchemaOptions) -> Result<Grammar, JsonSchemaError> {
     parse_with_warnings(schema_text, options).map(|(grammar, _)| grammar)

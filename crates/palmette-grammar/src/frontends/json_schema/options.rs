@@ -31,12 +31,14 @@ pub struct JsonSchemaOptions {
 pub enum PropertyOrder {
     /// Any order.
     ///
-    /// Up to `max_tracked` declared properties of an object (the required ones before the others) are tracked exactly:
-    /// each comes at most once, the required ones once. The cost doubles with each, so beyond that: required
-    /// properties that are not tracked come in the order of the schema, and optional ones may come again (a
-    /// repeated name is JSON, and each of the repeated values is valid).
+    /// Up to `max_tracked` declared properties of an object (the required ones, where all are more) are tracked by the
+    /// rules: each comes at most once, the required ones once. The cost doubles with each. Where more are required, or
+    /// members must be counted by their names (`minProperties`, or some member that must be so), a position remembers
+    /// the names of its open objects instead, and each comes at most once however many there are. Elsewhere a name may
+    /// come again (a repeated name is JSON, and each of the repeated values is valid): optional ones of objects with more
+    /// than `max_tracked`, and those that are not declared.
     Any {
-        /// How many properties of an object are tracked; the number of states is 2 to this power.
+        /// Number of properties of an object that the rules track; the number of states is 2 to this power.
         max_tracked: u32,
     },
     /// The order in which the schema's `properties` declare them, each at most once; then required names that

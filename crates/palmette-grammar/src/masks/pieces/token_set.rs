@@ -193,9 +193,7 @@ impl TokenSet {
 
 /// Takes tokens out of a mask row.
 pub(super) fn remove(words: &mut [u32], tokens: &[TokenId]) {
-    for token in tokens {
-        words[token.index() / 32] &= !(1 << (token.index() % 32));
-    }
+    tokens.iter().for_each(|&token| mask::remove(words, token));
 }
 
 #[cfg(test)]

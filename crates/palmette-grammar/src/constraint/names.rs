@@ -1,0 +1,194 @@
+//! Tokens that would repeat a name, taken out of the masks of the engines, which know no names.
+//!
+//! Within a name of one terminal, the lexer's state has all that may follow, so a mask of lexer and parser is wrong
+//! in three places only: a name that begins within a token, one that begins with it, and one of many names that goes on. Such
+//! tokens are few; each is tried.
+
+use std::sync::{Arc, OnceLock};
+
+use hashbrown::HashMap;
+use palmette_core::{TokenId, mask};
+
+use super::{GrammarConstraint, GrammarScratch};
+use crate::masks::VocabularySlices;
+use crate::names::{BegunName, Names, Repeats};
+use crate::recognizer::{Position, RecognizerError, RecognizerScratch};
+use crate::vocabulary::VocabularyTrie;
+
+/// The tokens of a vocabulary that begin names.
+#[derive(Debug)]
+pub(super) struct NameTokens {
+    /// The tokens within which a name begins and is read in part.
+    within: Box<[(TokenId, BegunName)]>,
+    /// The nodes of the trie at which one may have begun: after blanks and a quote.
+    quotes: Box<[usize]>,
+}
+
+impl NameTokens {
+    fn new(vocabulary: &VocabularySlices) -> Self {
+        let texts = vocabulary.vocabulary().texts();
+        let within = texts.filter_map(|(token, text)| Some((token, BegunName::within(text)?)));
+        Self { within: within.collect(), quotes: quotes(vocabulary.trie()) }
+    }
+}
+
+/// At most so many positions are remembered; then the memory begins anew.
+const MAX_KNOWN: usize = 1 << 12;
+
+/// About what an entry of the memory takes, with the position that it keeps alive.
+const KNOWN_BYTES: usize = 256;
+
+/// A thread's memory of the tokens that spell a name which was seen, by position.
+#[derive(Debug, Default)]
+pub(super) struct DeniedNames {
+    /// Tells the constraint and its clones from others.
+    of: Option<Arc<OnceLock<NameTokens>>>,
+    known: HashMap<Position, Arc<[TokenId]>>,
+}
+
+impl DeniedNames {
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.known.len() * KNOWN_BYTES
+    }
+
+    /// Forgets all that is of another constraint, or too much.
+    fn turn_to(&mut self, of: &Arc<OnceLock<NameTokens>>) {
+        let same = self.of.as_ref().is_some_and(|known| Arc::ptr_eq(known, of));
+        if !same || self.known.len() >= MAX_KNOWN {
+            *self = Self { of: Some(Arc::clone(of)), known: HashMap::new() };
+        }
+    }
+}
+
+impl GrammarConstraint {
+    /// Clears the bits of tokens that spell a name which was seen; all bits where that fails.
+    pub(super) fn deny_repeated_names(
+        &self,
+        position: &Position,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+    ) -> Result<(), RecognizerError> {
+        match self.repeated_names(position, scratch) {
+            Ok(tokens) => tokens.iter().for_each(|&token| mask::remove(mask, token)),
+            Err(error) => {
+                mask.fill(0);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The tokens that are not allowed since they spell a name which was seen, and others that are not allowed.
+    pub(super) fn repeated_names(
+        &self,
+        position: &Position,
+        scratch: &mut GrammarScratch,
+    ) -> Result<Arc<[TokenId]>, RecognizerError> {
+        if !self.recognizer.names().is_active() {
+            return Ok(Arc::default());
+        }
+        scratch.denied_names.turn_to(&self.name_tokens);
+        if let Some(known) = scratch.denied_names.known.get(position) {
+            return Ok(Arc::clone(known));
+        }
+        let found: Arc<[TokenId]> = self.find_repeated(position, &mut scratch.recognizer)?.into();
+        scratch.denied_names.known.insert(position.clone(), Arc::clone(&found));
+        Ok(found)
+    }
+
+    fn find_repeated(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Vec<TokenId>, RecognizerError> {
+        let names = self.name_tokens.get_or_init(|| NameTokens::new(&self.vocabulary));
+        let mut tokens = Vec::new();
+        let (lexer, layer) = (self.recognizer.lexer(), self.recognizer.names());
+        for branch in position.branches() {
+            // A name that ends within the token may be the one that begins after it.
+            let possible = lexer.possible(branch.lexer);
+            let any = layer.is_before_name(lexer.matched(branch.lexer)?);
+            let begun = names.within.iter().filter(|(_, begun)| {
+                any || branch.names.may_repeat(begun)
+                    || layer.may_become(&branch.names, possible, begun)
+            });
+            tokens.extend(begun.map(|(token, _)| *token));
+        }
+        self.add_repeating(position, names, scratch, &mut tokens)?;
+        let mut denied = Vec::new();
+        for token in tokens {
+            let text = self.vocabulary().text(token);
+            if self.recognizer.advance_all(position, text, scratch)?.is_none() {
+                denied.push(token);
+            }
+        }
+        Ok(denied)
+    }
+
+    /// Adds the tokens with which a name begins or goes on that may become one that was seen: along the
+    /// vocabulary's trie, while that may be.
+    fn add_repeating(
+        &self,
+        position: &Position,
+        known: &NameTokens,
+        scratch: &mut RecognizerScratch,
+        tokens: &mut Vec<TokenId>,
+    ) -> Result<(), RecognizerError> {
+        let (lexer, layer) = (self.recognizer.lexer(), self.recognizer.names());
+        for branch in position.branches().iter().filter(|branch| branch.names.is_any_seen()) {
+            let begins = match branch.names.in_progress() {
+                Some(begun) => !begun,
+                None => {
+                    layer.is_between(lexer.matched(branch.lexer)?)
+                        && self
+                            .recognizer
+                            .begins_any(branch, scratch, |all| layer.has_names(all))?
+                }
+            };
+            if begins {
+                let quotes = known.quotes.iter().map(|&node| (node, vec![b'"']));
+                self.follow(&branch.names, quotes.collect(), tokens);
+            } else if branch.names.in_progress().is_some() {
+                self.follow(&branch.names, vec![(0, Vec::new())], tokens);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens at and below these nodes, each with the bytes of a name that lead to it.
+    fn follow(&self, names: &Names, mut work: Vec<(usize, Vec<u8>)>, tokens: &mut Vec<TokenId>) {
+        let trie = self.vocabulary.trie();
+        while let Some((node, bytes)) = work.pop() {
+            let ranks = match names.repeats(&bytes) {
+                Repeats::Never => continue,
+                Repeats::Already => trie.ranks(node),
+                Repeats::Perhaps(next) => {
+                    let below = next.into_iter().filter_map(|byte| {
+                        let child = trie.child(node, byte)?;
+                        Some((child, [&bytes[..], &[byte]].concat()))
+                    });
+                    work.extend(below);
+                    trie.own_ranks(node)
+                }
+            };
+            tokens.extend_from_slice(trie.tokens_in(ranks));
+        }
+    }
+}
+
+/// The nodes of the vocabulary's trie that are reached by blanks and a quote.
+fn quotes(trie: &VocabularyTrie) -> Box<[usize]> {
+    let mut work = vec![0];
+    let mut quotes = Vec::new();
+    while let Some(node) = work.pop() {
+        for child in trie.children(node) {
+            match child.byte {
+                b'"' => quotes.push(child.index),
+                blank if blank.is_ascii_whitespace() => work.push(child.index),
+                _ => {}
+            }
+        }
+    }
+    quotes.into()
+}
