@@ -127,6 +127,14 @@ fn terminals_are_named_as_lark_names_them() {
 }
 
 #[test]
+fn names_have_hyphens_between_their_parts() {
+    let grammar = read("start: tool-call -> first-one\ntool-call: X-Y* \"-\"->b\nX-Y: \"a\"");
+    let names: Vec<_> = grammar.nonterminals().iter().map(|one| &*one.name).collect();
+    assert!(names.contains(&"tool-call"), "{names:?}");
+    assert!(grammar.terminals().iter().any(|one| one.name == "X-Y"));
+}
+
+#[test]
 fn texts_in_quotes() {
     let grammar = read(r#"start: "\"" "\\" "\n" "\x41\u0042\U00000043" "\d""#);
     let texts: Vec<_> = grammar.terminals().iter().map(|terminal| terminal.regex.clone()).collect();

@@ -1,6 +1,7 @@
 //! What JSON Schemas accept.
 
 mod keywords;
+mod limits;
 #[path = "../machine/mod.rs"]
 mod machine;
 mod messages;

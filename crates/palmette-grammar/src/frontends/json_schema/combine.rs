@@ -2,11 +2,15 @@
 
 use std::{rc::Rc, sync::Arc};
 
+use hashbrown::HashMap;
+
 use super::{
     arrays::{ArraySet, Count},
     cases::Cases,
     compile::{Compiler, Result},
+    decimal::Decimal,
     goals::GoalId,
+    keywords::{Role, role},
     numbers::NumberSet,
     objects::ObjectSet,
     options::Draft,
@@ -36,6 +40,15 @@ pub(super) enum Part {
     Values(Vec<JsonId>),
 }
 
+/// A scalar by its value.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Scalar {
+    Text(Arc<str>),
+    Number(Decimal),
+    /// Whether it is `true`, and whether it is `null`.
+    Word(bool, bool),
+}
+
 impl Compiler<'_> {
     /// The values that are valid for `schema`.
     pub(super) fn schema_cases(&mut self, schema: JsonId) -> Result<Cases> {
@@ -59,6 +72,10 @@ impl Compiler<'_> {
         };
         for part in &parts {
             cases = match part {
+                Part::One(schemas) if self.constants(schemas).is_some() => {
+                    let holds = self.part_cases(part)?;
+                    self.meet(&cases, &holds)?
+                }
                 Part::One(schemas) => self.exactly_one(&cases, schemas)?,
                 Part::If { condition, then, otherwise } => {
                     self.conditional(&cases, *condition, *then, *otherwise, false)?
@@ -186,11 +203,20 @@ impl Compiler<'_> {
                 let goals = self.goals_of(schemas, false)?;
                 self.together(&goals)
             }
-            Part::Any(schemas) => {
-                let goals = self.goals_of(schemas, false)?;
-                self.either(&goals)
-            }
-            Part::One(schemas) => self.exactly_one(&Cases::all(), schemas),
+            Part::Any(schemas) => match self.constants(schemas) {
+                Some(values) => self.constant_cases(schemas, &values),
+                None => {
+                    let goals = self.goals_of(schemas, false)?;
+                    self.either(&goals)
+                }
+            },
+            Part::One(schemas) => match self.constants(schemas) {
+                Some(values) => {
+                    let values = self.once_each(values)?;
+                    self.constant_cases(schemas, &values)
+                }
+                None => self.exactly_one(&Cases::all(), schemas),
+            },
             Part::Not(schema) => {
                 let goal = self.denied_goal(*schema)?;
                 self.together(&[goal])
@@ -264,6 +290,59 @@ impl Compiler<'_> {
                 self.complement(&cases)
             }
         }
+    }
+
+    /// The values of alternatives that are one scalar each and say nothing else but annotations: an enumeration, as generators of
+    /// schemas write one with titles. `None` where an alternative is none.
+    fn constants(&self, schemas: &[JsonId]) -> Option<Vec<JsonId>> {
+        schemas.iter().map(|&schema| self.constant(schema)).collect()
+    }
+
+    fn constant(&self, schema: JsonId) -> Option<JsonId> {
+        let value = self.get(schema, "const")?;
+        let kind = match self.source.json(value) {
+            Json::Null => "null",
+            Json::Bool(_) => "boolean",
+            Json::Number(_) => "number",
+            Json::String(_) => "string",
+            Json::Array(_) | Json::Object(_) => return None,
+        };
+        let says_nothing = |(name, at): &(Arc<str>, JsonId)| match &**name {
+            "const" => true,
+            "type" => self.source.string(*at).is_some_and(|named| &**named == kind),
+            other => matches!(role(other), None | Some(Role::Annotation)),
+        };
+        let object = self.source.object(schema)?;
+        object.members().iter().all(says_nothing).then_some(value)
+    }
+
+    fn constant_cases(&mut self, schemas: &[JsonId], values: &[JsonId]) -> Result<Cases> {
+        schemas.iter().for_each(|&schema| self.warn_unknown(schema));
+        self.values(values)
+    }
+
+    /// Scalars without those that come twice: they are values of two alternatives.
+    fn once_each(&mut self, values: Vec<JsonId>) -> Result<Vec<JsonId>> {
+        let mut times = HashMap::<_, usize>::new();
+        let mut keys = Vec::with_capacity(values.len());
+        for &value in &values {
+            self.spend(1)?;
+            let key = match self.source.json(value) {
+                Json::String(text) => Scalar::Text(Arc::clone(text)),
+                Json::Number(_) => Scalar::Number(self.number(value)?),
+                other => {
+                    Scalar::Word(matches!(other, Json::Bool(true)), matches!(other, Json::Null))
+                }
+            };
+            *times.entry(key.clone()).or_default() += 1;
+            keys.push(key);
+        }
+        Ok(values
+            .into_iter()
+            .zip(keys)
+            .filter(|(_, key)| times[key] == 1)
+            .map(|(value, _)| value)
+            .collect())
     }
 
     fn goals_of(&mut self, schemas: &[JsonId], denied: bool) -> Result<Vec<GoalId>> {

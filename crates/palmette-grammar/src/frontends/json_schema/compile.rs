@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{
     arrays::ArraySet,
@@ -117,7 +117,9 @@ impl<'o> Compiler<'o> {
     fn claim_goal(&mut self, mut schema: JsonId, mut denied: bool) -> Result<GoalId> {
         let mut scope = self.scope;
         // What only refers to another schema is that schema; that way, unions and intersections are made once.
-        for _ in 0..self.options.limits.max_nesting {
+        // Chains of references are followed however long they are; one that comes back to itself has no meaning.
+        let mut seen = HashSet::new();
+        while seen.insert((schema, denied)) {
             scope = self.entered(scope, schema);
             let object = match self.source.json(schema) {
                 Json::Bool(valid) => {

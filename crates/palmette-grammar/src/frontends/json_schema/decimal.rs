@@ -48,6 +48,12 @@ impl Decimal {
         (self.digits.len() as i64 - self.exponent).max(0) as usize
     }
 
+    /// How many digits it has when it is written without an exponent.
+    pub(super) fn written_digits(&self) -> usize {
+        let whole = self.exponent.max(1) as usize;
+        whole.saturating_add(self.fraction_digits())
+    }
+
     /// The digits before the point, at least one.
     pub(super) fn whole(&self) -> Vec<u8> {
         if self.exponent <= 0 {
@@ -158,6 +164,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn written_digits_are_those_of_both_sides_of_the_point() {
+        for (text, digits) in [("0", 1), ("-12.050", 4), ("0.007", 4), ("1e9", 10), ("15e-3", 4)] {
+            let number = decimal(text);
+            assert_eq!(number.written_digits(), digits, "{text}");
+            assert_eq!(number.whole().len() + number.fraction().len(), digits, "{text}");
+        }
+        assert_eq!(decimal("1e2000000000").written_digits(), 2_000_000_001);
     }
 
     #[test]

@@ -119,12 +119,13 @@ fn leap_seconds(fraction: &str) -> String {
 }
 
 /// RFC 3339, appendix A.
+/// RFC 3339, appendix A, and a fraction of seconds, which it lacks and ISO 8601, Pydantic and zod write.
 fn duration() -> String {
-    let units = |names: [char; 3]| {
+    let units = |names: [&str; 3]| {
         let [first, second, third] = names.map(|name| format!("[0-9]+{name}"));
         format!("(?:{first}(?:{second}(?:{third})?)?|{second}(?:{third})?|{third})")
     };
-    let (date, time) = (units(['Y', 'M', 'D']), units(['H', 'M', 'S']));
+    let (date, time) = (units(["Y", "M", "D"]), units(["H", "M", r"(?:\.[0-9]+)?S"]));
     format!("P(?:{date}(?:T{time})?|T{time}|[0-9]+W)")
 }
 

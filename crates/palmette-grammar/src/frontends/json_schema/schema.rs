@@ -21,6 +21,9 @@ use crate::{
     regex::parse::{Dialect, Flags, Reading, parse_with_budget},
 };
 
+/// A number of a schema has at most so many digits when it is written without an exponent.
+const MAX_DIGITS: usize = 4_096;
+
 /// What a schema says of each type, by its own keywords; combinators and references are not in it.
 pub(super) struct Own {
     /// The types it allows; of numbers, those of which `numbers` is true.
@@ -304,11 +307,23 @@ impl Compiler<'_> {
         }
     }
 
-    fn number(&self, at: JsonId) -> Result<Decimal> {
+    pub(super) fn number(&self, at: JsonId) -> Result<Decimal> {
         let Json::Number(text) = self.source.json(at) else {
             return Err(self.invalid(at, "must be a number".into()));
         };
-        Decimal::parse(text).ok_or_else(|| self.invalid(at, format!("{text} is out of all bounds")))
+        // Numbers are written out digit by digit further on, so their length is bounded before anything is.
+        let small = |number: &Decimal| number.written_digits() <= MAX_DIGITS;
+        Decimal::parse(text).filter(small).ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            let more = if shown.len() < text.len() { "…" } else { "" };
+            self.invalid(
+                at,
+                format!(
+                    "{shown}{more} has more than {MAX_DIGITS} digits when it is written without an exponent; numbers of that \
+                     size are read by no program alike: use a smaller one, or leave the keyword out"
+                ),
+            )
+        })
     }
 
     /// A whole number, not below zero.

@@ -209,8 +209,14 @@ pub(super) fn line_length(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 
+/// The length of a name: letters, digits and underscores, with hyphens between them.
 fn word_length(rest: &str) -> usize {
-    rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let bytes = rest.as_bytes();
+    let goes_on = |&(at, &byte): &(usize, &u8)| {
+        is_word(byte) || byte == b'-' && bytes.get(at + 1).is_some_and(|&next| is_word(next))
+    };
+    bytes.iter().enumerate().take_while(goes_on).count()
 }
 
 fn digits(rest: &str) -> usize {

@@ -1,0 +1,124 @@
+//! Schemas at the bounds of what is read: extreme numbers, long enumerations, long chains of references.
+
+use std::time::{Duration, Instant};
+
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse, parse_with_budget};
+use palmette_grammar::{Budget, Recognizer, RecognizerLimits};
+
+use crate::keywords::check;
+
+/// Numbers of which one written out would fill the memory.
+#[test]
+fn extreme_numbers_are_an_error_at_once() {
+    let numbers =
+        ["1e2000000000", "-1e2000000000", "1e-2000000000", "1e4097", "5e99999", "-7.5e-4096"];
+    let schemas = [
+        "{\"const\": #}",
+        "{\"enum\": [1, #]}",
+        "{\"minimum\": #}",
+        "{\"exclusiveMaximum\": #}",
+        "{\"properties\": {\"a\": {\"anyOf\": [{\"const\": #}, {\"type\": \"null\"}]}}}",
+    ];
+    let divisors =
+        ["1e-2000000000", "1e2000000000", "3e-5000"].map(|number| ("{\"multipleOf\": #}", number));
+    let all = schemas.iter().flat_map(|&schema| numbers.map(|number| (schema, number)));
+    let begin = Instant::now();
+    for (schema, number) in all.chain(divisors) {
+        let schema = schema.replace('#', number);
+        let error = parse(&schema, &JsonSchemaOptions::default()).expect_err(&schema).to_string();
+        assert!(error.contains(number) && error.contains("4096 digits"), "{schema}: {error}");
+    }
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "each of them is refused before anything is written out"
+    );
+}
+
+/// The work of numbers that are just small enough is bounded by the budget.
+#[test]
+fn long_numbers_stop_with_the_budget() {
+    for schema in [
+        "{\"multipleOf\": 1e-4000}",
+        "{\"multipleOf\": 7e-4000, \"minimum\": 1e-4000}",
+        "{\"const\": 1e4000}",
+        "{\"minimum\": 1e1999, \"multipleOf\": 3}",
+    ] {
+        let mut budget = Budget::new(1_000_000);
+        let read = parse_with_budget(schema, &JsonSchemaOptions::default(), &mut budget);
+        let Ok((grammar, _)) = read else { continue };
+        let made = Recognizer::new(grammar.into(), &RecognizerLimits::default(), &mut budget);
+        assert!(made.is_ok() || budget.spend(1_000_000).is_err(), "{schema}");
+    }
+}
+
+#[test]
+fn large_numbers_are_spelled_in_full_and_by_exponent() {
+    check(
+        "{\"const\": 1e20}",
+        &["100000000000000000000", "1e20", "1.0E+020"],
+        &["1e21", "10000000000000000000"],
+    );
+    check(
+        "{\"const\": -1.7976931348623157e308}",
+        &["-1.7976931348623157e308"],
+        &["1.7976931348623157e308"],
+    );
+}
+
+fn constants(count: usize, keyword: &str) -> String {
+    let one = |at| {
+        format!("{{\"const\": \"v{at}\", \"title\": \"T{at}\", \"description\": \"about {at}\"}}")
+    };
+    let all: Vec<String> = (0..count).map(one).collect();
+    format!("{{\"{keyword}\": [{}]}}", all.join(","))
+}
+
+#[test]
+fn constants_with_titles_are_an_enumeration() {
+    for keyword in ["oneOf", "anyOf"] {
+        check(
+            &constants(5_000, keyword),
+            &["\"v0\"", "\"v4999\""],
+            &["\"v5000\"", "\"v\"", "\"T0\""],
+        );
+    }
+}
+
+#[test]
+fn a_constant_of_two_alternatives_is_valid_for_neither() {
+    let twice = r#"{"oneOf": [{"const": 1}, {"const": "a"}, {"const": 1.0, "title": "one"}, {"const": true}, {"const": null}]}"#;
+    check(twice, &["\"a\"", "true", "null"], &["1", "1.0", "false"]);
+    let either = r#"{"anyOf": [{"const": 1}, {"const": "a", "type": "string"}, {"const": 1.0}]}"#;
+    check(either, &["1", "\"a\""], &["2"]);
+    let typed = r#"{"oneOf": [{"const": 1, "type": "string"}, {"const": "a"}]}"#;
+    check(typed, &["\"a\""], &["1"]);
+    let denied =
+        r#"{"not": {"oneOf": [{"const": 1}, {"const": 1}, {"const": 2}]}, "type": "integer"}"#;
+    check(denied, &["1", "3"], &["2"]);
+    let beside = r#"{"oneOf": [{"const": 1}, {"const": 2}], "minimum": 2}"#;
+    check(beside, &["2"], &["1"]);
+}
+
+#[test]
+fn references_are_followed_however_long_the_chain() {
+    let link = |at: usize| format!("\"d{at}\": {{\"$ref\": \"#/$defs/d{}\"}}", at + 1);
+    let links: Vec<String> = (0..2_000).map(link).collect();
+    let schema = format!(
+        "{{\"$ref\": \"#/$defs/d0\", \"$defs\": {{{}, \"d2000\": {{\"type\": \"null\"}}}}}}",
+        links.join(",")
+    );
+    check(&schema, &["null"], &["1"]);
+    let circle = schema.replace("{\"type\": \"null\"}", "{\"$ref\": \"#/$defs/d0\"}");
+    let error = parse(&circle, &JsonSchemaOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("refers to itself"), "{error}");
+}
+
+#[test]
+fn seconds_of_a_duration_have_a_fraction() {
+    let schema = r#"{"type": "string", "format": "duration"}"#;
+    check(
+        schema,
+        &["\"PT0.5S\"", "\"P1DT2M3.25S\"", "\"PT1S\""],
+        &["\"PT0.5M\"", "\"P0.5D\"", "\"PT.5S\"", "\"PT1.S\""],
+    );
+}
