@@ -100,6 +100,31 @@ fn check_says_where_a_text_is_refused() {
     assert_eq!(report["texts"][2], json!({"file": short, "accepted": false, "expected": expected}));
 }
 
+/// A schema that can be used is no error, and its warnings are where the output is.
+#[test]
+fn warnings_about_a_schema_are_in_the_document() {
+    let files = Files::new();
+    let schema = r#"{"anyOf": [{"type": "object", "properties": {"a": false}, "required": ["a"]}, {"type": "string", "minimun": 3}]}"#;
+    let (schema, vocab) = (files.write("part.json", schema), files.vocabulary());
+    let output = palmette(&["grammar", "check", &schema, "--json"]);
+    assert!(output.status.success() && output.stderr.is_empty());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let pointers = |warnings: &Value| -> Vec<Value> {
+        let warnings = warnings.as_array().unwrap();
+        warnings.iter().map(|warning| warning["pointer"].clone()).collect()
+    };
+    let expected = [json!("/anyOf/0"), json!("/anyOf/1/minimun")];
+    assert_eq!(pointers(&report["diagnostics"]), expected);
+    assert_eq!(report["diagnostics"][0]["severity"], "warning");
+    assert_eq!(report["diagnostics"][0]["message"], "no value is valid for this schema");
+    let mask = run_json(&["grammar", "mask", &schema, "--vocab", &vocab]);
+    assert_eq!(pointers(&mask["warnings"]), expected);
+    assert_eq!(pointers(&run_json(&["grammar", "stats", &schema])["warnings"]), expected);
+    let output = palmette(&["grammar", "check", &schema]);
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && shown.contains("at \"/anyOf/0\": no value"), "{shown}");
+}
+
 #[test]
 fn check_reports_what_is_remarkable() {
     let files = Files::new();

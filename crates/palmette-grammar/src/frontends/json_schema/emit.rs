@@ -91,9 +91,12 @@ pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
         let found: HashSet<GoalId> = found.map(|(goal, _)| goal).collect();
         if found.is_empty() {
             emitter.warn_of_impossible(&possible);
+            let num_rules = emitter.rules.len();
             emitter.rules.retain(|rule| rule.body.iter().all(|symbol| derives(symbol, &possible)));
-            let used = used(&emitter.rules, emitter.nonterminals.len(), document);
-            emitter.rules.retain(|rule| used[rule.head.index()]);
+            if emitter.rules.len() < num_rules {
+                let used = used(&emitter.rules, emitter.nonterminals.len(), document);
+                emitter.rules.retain(|rule| used[rule.head.index()]);
+            }
             return Ok(emitter.build(document));
         }
         impossible = std::mem::take(&mut emitter.impossible);
