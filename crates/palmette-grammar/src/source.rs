@@ -1,7 +1,7 @@
 //! A grammar as its author wrote it, whatever the language.
 
 use crate::frontends::json_schema::{self, JsonSchemaError, JsonSchemaOptions, Warning};
-use crate::frontends::{gbnf, lark, regex};
+use crate::frontends::{gbnf, lark, regex, structural_tag};
 use crate::regex::parse::RegexError;
 use crate::{Budget, Grammar, Interrupted};
 
@@ -31,6 +31,13 @@ pub enum GrammarSource {
         /// How it is read.
         options: JsonSchemaOptions,
     },
+    /// A structural tag: free text in which triggers begin regions that schemas hold.
+    StructuralTag {
+        /// The document.
+        text: String,
+        /// How it is read.
+        options: structural_tag::StructuralTagOptions,
+    },
     /// One regular expression for the whole text.
     Regex {
         /// The expression.
@@ -52,6 +59,9 @@ pub enum SourceError {
     /// A JSON Schema.
     #[error(transparent)]
     JsonSchema(#[from] JsonSchemaError),
+    /// A structural tag.
+    #[error(transparent)]
+    StructuralTag(#[from] structural_tag::StructuralTagError),
     /// A regular expression.
     #[error(transparent)]
     Regex(#[from] RegexError),
@@ -64,6 +74,7 @@ impl SourceError {
             Self::Lark(error) => error.interrupted(),
             Self::Gbnf(error) => error.interrupted,
             Self::JsonSchema(error) => error.interrupted(),
+            Self::StructuralTag(error) => error.interrupted,
             Self::Regex(error) => error.interrupted,
         }
     }
@@ -76,6 +87,7 @@ impl GrammarSource {
             Self::Lark { text, .. }
             | Self::Gbnf { text, .. }
             | Self::JsonSchema { text, .. }
+            | Self::StructuralTag { text, .. }
             | Self::Regex { text, .. } => text,
         }
     }
@@ -102,6 +114,9 @@ impl GrammarSource {
             }
             Self::Gbnf { text, options } => gbnf::parse_with_budget(text, options, budget)?,
             Self::Regex { text, options } => regex::parse_with_budget(text, options, budget)?,
+            Self::StructuralTag { text, options } => {
+                return Ok(structural_tag::parse_with_budget(text, options, budget)?);
+            }
             Self::JsonSchema { text, options } => {
                 return Ok(json_schema::parse_with_budget(text, options, budget)?);
             }

@@ -35,6 +35,8 @@ pub struct TokenPattern {
 pub enum TokenPart {
     /// The token of this name, which only a vocabulary knows.
     Named(Arc<str>),
+    /// The special token of this name, if the vocabulary has one.
+    Optional(Arc<str>),
     /// The tokens of these numbers, the last one included.
     Numbers(u32, u32),
 }
@@ -90,6 +92,10 @@ impl TokenPattern {
                     let token = find(vocabulary, name)?;
                     (token.0, token.0)
                 }
+                TokenPart::Optional(name) => match vocabulary.named(name) {
+                    Some(token) => (token.0, token.0),
+                    None => continue,
+                },
                 TokenPart::Numbers(low, high) => (*low, *high),
             };
             if low > last || high > last {
@@ -107,7 +113,7 @@ impl TokenPattern {
     /// Its numbers; an error with the name of a token whose number is not known.
     pub(crate) fn ranges(&self) -> Result<Vec<(u32, u32)>, &str> {
         let ranges = self.parts.iter().map(|part| match part {
-            TokenPart::Named(name) => Err(&**name),
+            TokenPart::Named(name) | TokenPart::Optional(name) => Err(&**name),
             TokenPart::Numbers(low, high) => Ok((*low, *high)),
         });
         let ranges = joined(ranges.collect::<Result<_, _>>()?);
@@ -128,16 +134,17 @@ impl TokenPattern {
 impl fmt::Display for TokenPattern {
     /// As Lark grammars write it: `<|call|>`, `<[7-9,12]>`, `<[^7]>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let ([TokenPart::Named(name)], false) = (&*self.parts, self.negated) {
+        use TokenPart::{Named, Numbers, Optional};
+        if let ([Named(name) | Optional(name)], false) = (&*self.parts, self.negated) {
             return f.write_str(name);
         }
         f.write_str(if self.negated { "<[^" } else { "<[" })?;
         for (at, part) in self.parts.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
             match part {
-                TokenPart::Named(name) => write!(f, "{comma}{name}")?,
-                TokenPart::Numbers(low, high) if low == high => write!(f, "{comma}{low}")?,
-                TokenPart::Numbers(low, high) => write!(f, "{comma}{low}-{high}")?,
+                Named(name) | Optional(name) => write!(f, "{comma}{name}")?,
+                Numbers(low, high) if low == high => write!(f, "{comma}{low}")?,
+                Numbers(low, high) => write!(f, "{comma}{low}-{high}")?,
             }
         }
         f.write_str("]>")

@@ -16,3 +16,4 @@ mod parser;
 mod peer_regex;
 mod python_table;
 mod regex_oracle;
+mod structural_tag;

@@ -11,3 +11,4 @@ mod random;
 #[path = "../random_schemas/mod.rs"]
 mod random_schemas;
 mod repeated_names;
+mod unique_items;

@@ -2,11 +2,12 @@
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use palmette_grammar::Grammar;
 use palmette_grammar::frontends::json_schema::{
     self, Inexpressible, JsonSchemaOptions, PropertyOrder, Warning, Whitespace,
 };
+use palmette_grammar::frontends::structural_tag::{self, StructuralTagOptions};
 use palmette_grammar::frontends::{gbnf, lark, regex};
+use palmette_grammar::{Budget, Grammar};
 
 use super::Syntax;
 
@@ -79,7 +80,7 @@ impl ReadingArgs {
         let grammar = match syntax {
             Syntax::Lark => {
                 let options = start.map(lark::LarkOptions::from_rule).unwrap_or_default();
-                lark::parse(source, &options)?
+                return Ok(lark::parse_with_budget(source, &options, &mut Budget::unlimited())?);
             }
             Syntax::Gbnf => {
                 let mut options = gbnf::GbnfOptions::default();
@@ -87,6 +88,14 @@ impl ReadingArgs {
                     options.root = start.to_owned();
                 }
                 gbnf::parse(source, &options)?
+            }
+            // No schema has this type.
+            Syntax::JsonSchema if structural_tag::is_structural_tag(source) => {
+                let options = StructuralTagOptions { json_schema: self.json_schema() };
+                let budget = &mut Budget::unlimited();
+                let (grammar, warnings) =
+                    structural_tag::parse_with_budget(source, &options, budget)?;
+                return Ok((grammar, warnings));
             }
             Syntax::JsonSchema => {
                 let (grammar, warnings) =

@@ -367,6 +367,17 @@ impl<'o> Compiler<'o> {
         self.source.error(at, Kind::Unsupported { keyword, reason })
     }
 
+    /// What no grammar can express, but a request should not be lost for: a warning, unless all is to be enforced.
+    pub(super) fn relaxed(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
+        if self.options.inexpressible == Inexpressible::Refused {
+            let or =
+                "or let it go unenforced (`Inexpressible::Approximated`: no --strict; or --relax)";
+            return Err(self.unsupported(at, format!("{message}; {way_out}, {or}")));
+        }
+        self.warn(at, format!("not enforced: {message}"));
+        Ok(())
+    }
+
     /// What no grammar can express, and is not enforced: an error, or a warning when the caller wants it.
     pub(super) fn not_enforced(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
         if self.options.inexpressible == Inexpressible::Ignored {

@@ -35,7 +35,7 @@ enum Spelled {
     Automaton(NumberAutomaton),
 }
 
-/// A terminal's part in objects whose names are remembered.
+/// A terminal's part in objects whose names are remembered, and in arrays whose items are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum InScope {
     Open,
@@ -319,6 +319,12 @@ impl Emitter<'_, '_> {
             _ => None,
         };
         self.pattern(name.as_deref().unwrap_or("name:"), regex, scope)
+    }
+
+    /// A string that is an item of an array whose items are remembered.
+    pub(super) fn item(&mut self, texts: &Regex, scope: InScope) -> Result<Symbol> {
+        let regex = self.spelling.token(self.spelling.quoted(texts));
+        self.pattern("item", regex, Some(scope))
     }
 
     fn pattern(&mut self, name: &str, regex: Regex, scope: Option<InScope>) -> Result<Symbol> {

@@ -1,14 +1,18 @@
 //! The rules of an array: items in order, counted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use hashbrown::HashMap;
 
 use super::{
     arrays::{ArraySet, Count},
+    cases::Cases,
     compile::Result,
     decimal::Decimal,
-    emit::Emitter,
+    emit::{Emitter, InScope},
     goals::GoalId,
     number_text,
     numbers::{self, NumberSet},
@@ -21,6 +25,9 @@ const MAX_UNROLLED: u64 = 64;
 
 /// So many values can be told apart by whether they came already: bits of a number.
 const MAX_VALUES: u64 = 60;
+
+/// Up to so many items that are remembered are counted.
+const MAX_COUNTED: u64 = 1_000;
 
 /// A value of a finite set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -258,6 +265,86 @@ impl Emitter<'_, '_> {
         })
     }
 
+    /// An array of strings none of which comes twice: a scope of distinct names, of which the rules count as many as there are. `false`
+    /// where it is none.
+    ///
+    /// As many rules as items are counted and listed.
+    fn unique_strings(&mut self, head: NonterminalId, array: &ArraySet) -> Result<bool> {
+        let cases = self.compiler.goal_cases(array.item(0))?;
+        let strings = Cases { strings: cases.strings.clone(), ..Cases::none() };
+        let is_plain =
+            array.prefix.is_empty() && array.counts.is_empty() && array.unique == Some(true);
+        if !is_plain || *cases != strings || cases.strings.is_empty() {
+            return Ok(false);
+        }
+        let mut listed = BTreeSet::new();
+        let mut others = Vec::new();
+        for set in &cases.strings {
+            match set {
+                StringSet::OneOf(texts) => listed.extend(texts.iter().cloned()),
+                StringSet::All { .. } => others.push(set.regex()),
+            }
+        }
+        let at_most = others.is_empty().then_some(listed.len() as u64);
+        let max = match (array.max, at_most) {
+            (Some(max), Some(at_most)) => Some(max.min(at_most)),
+            (max, at_most) => max.or(at_most),
+        };
+        let counted = max.unwrap_or(array.min.max(1));
+        if counted > MAX_COUNTED || array.min > MAX_COUNTED {
+            return Ok(false);
+        }
+        let item = self.part("item");
+        for text in &listed {
+            let scope = InScope::OneName(Arc::clone(text));
+            let symbol = self.item(&Regex::literal(text), scope)?;
+            self.rule(item, vec![symbol])?;
+        }
+        if !others.is_empty() {
+            // A listed text is remembered by its own terminal alone.
+            let unlisted = listed.iter().map(|text| Regex::literal(text));
+            let unlisted = Regex::complement(Regex::alternate(unlisted));
+            let others = Regex::and([Regex::alternate(others), unlisted]);
+            let symbol = self.item(&others, InScope::ManyNames)?;
+            self.rule(item, vec![symbol])?;
+        }
+        self.counted_scope(head, Symbol::Nonterminal(item), array.min, max)?;
+        Ok(true)
+    }
+
+    /// `[`, from `min` to `max` items, `]`, in a scope of distinct names.
+    fn counted_scope(
+        &mut self,
+        head: NonterminalId,
+        item: Symbol,
+        min: u64,
+        max: Option<u64>,
+    ) -> Result<()> {
+        let open = self.brace("[", Some(InScope::Open))?;
+        let close = self.brace("]", Some(InScope::Close))?;
+        let comma = self.comma_of(Some(InScope::Comma))?;
+        if min == 0 {
+            self.rule(head, vec![open, close])?;
+        }
+        let mut before = None;
+        for length in 1..=max.unwrap_or(min.max(1)) {
+            let items = self.part("items");
+            let body = match before {
+                None => vec![open, item],
+                Some(before) => vec![Symbol::Nonterminal(before), comma, item],
+            };
+            self.rule(items, body)?;
+            if length >= min {
+                self.rule(head, vec![Symbol::Nonterminal(items), close])?;
+            }
+            before = Some(items);
+        }
+        if let (None, Some(last)) = (max, before) {
+            self.rule(last, vec![Symbol::Nonterminal(last), comma, item])?;
+        }
+        Ok(())
+    }
+
     /// An array of finitely many possible items, none (or with `unique` false: some) of which comes twice.
     fn unique_array(&mut self, head: NonterminalId, array: &ArraySet, unique: bool) -> Result<()> {
         let places = array.prefix.len() as u64 + 1;
@@ -265,6 +352,9 @@ impl Emitter<'_, '_> {
         let mut allowed: Vec<Vec<usize>> = Vec::new();
         for at in 0..places {
             let Some(scalars) = self.scalars(array.item(at))? else {
+                if self.unique_strings(head, array)? {
+                    return Ok(());
+                }
                 return self.not_unique(head, array, "the items have infinitely many values");
             };
             let mut here = Vec::new();
@@ -285,6 +375,9 @@ impl Emitter<'_, '_> {
         let max_states = self.compiler.options.limits.max_states;
         let subsets = subsets(values.len() as u64, array.max);
         if values.len() as u64 > MAX_VALUES || subsets > max_states as u64 {
+            if self.unique_strings(head, array)? {
+                return Ok(());
+            }
             let reason = format!(
                 "{} values have more subsets than the limit `max_states` = {max_states} has states",
                 values.len()
@@ -336,11 +429,12 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// `uniqueItems` that cannot be: an error, or a warning when the caller wants it.
+    /// `uniqueItems` that cannot be: a warning, or an error when the caller wants it.
     fn not_unique(&mut self, head: NonterminalId, array: &ArraySet, why: &str) -> Result<()> {
         let at = array.unique_at.unwrap_or(self.compiler.root());
-        let message = format!("no grammar can tell whether an item comes twice: {why}");
-        self.compiler.not_enforced(at, &message, "leave it out, list the possible items")?;
+        let message = format!("items that come twice are not told apart: {why}");
+        let way_out = "leave it out, let the items be strings or list the possible ones";
+        self.compiler.relaxed(at, &message, way_out)?;
         let relaxed = ArraySet { unique: None, ..array.clone() };
         self.array(head, &relaxed)
     }

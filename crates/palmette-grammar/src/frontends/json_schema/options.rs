@@ -67,7 +67,7 @@ pub enum Escapes {
     Any,
 }
 
-/// Treatment of what no grammar can express: `uniqueItems` over infinitely many values, the formats `idn-hostname`,
+/// Treatment of what no grammar can express: `uniqueItems` over infinitely many values that are not all strings, the formats `idn-hostname`,
 /// `hostname` (what a label in Punycode encodes) and `regex` (groups nested without bound), and in draft 7 what
 /// `contentEncoding` and `contentMediaType` say of a string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,8 +75,8 @@ pub enum Inexpressible {
     /// All of it is an error, and so are formats that are not known: what compiles allows valid texts only.
     Refused,
     /// An error where it would not be enforced at all. Of the formats `hostname` and `regex` is enforced what a grammar
-    /// can; `contentEncoding` and `contentMediaType` are annotations; formats that are not known are reported
-    /// as warnings.
+    /// can; `contentEncoding` and `contentMediaType` are annotations; formats that are not known, and `uniqueItems` where items
+    /// are not told apart, are reported as warnings.
     #[default]
     Approximated,
     /// As before, and what would be an error is reported as a warning and not enforced.

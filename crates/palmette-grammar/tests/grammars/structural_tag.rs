@@ -1,0 +1,197 @@
+//! Structural tags: the texts that they allow, and the tokens that they ask for.
+
+use std::sync::Arc;
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, is_structural_tag, parse};
+use palmette_grammar::{
+    Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
+    RecognizerScratch, VocabularySlices,
+};
+
+fn read(source: &str) -> Grammar {
+    parse(source, &StructuralTagOptions::default())
+        .unwrap_or_else(|error| panic!("{source}\n{error}"))
+}
+
+fn accepts(grammar: &Grammar, text: &str) -> bool {
+    let (grammar, limits) = (Arc::new(grammar.without_tokens()), RecognizerLimits::default());
+    let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited()).unwrap();
+    let mut scratch = RecognizerScratch::default();
+    let Some(start) = recognizer.start() else { return false };
+    let end = recognizer.advance_all(start, text.as_bytes(), &mut scratch).unwrap();
+    end.is_some_and(|end| recognizer.is_accepting(&end, &mut scratch).unwrap())
+}
+
+#[track_caller]
+fn check(source: &str, valid: &[&str], invalid: &[&str]) {
+    let grammar = read(source);
+    for text in valid {
+        assert!(accepts(&grammar, text), "{text:?} is refused by\n{source}");
+    }
+    for text in invalid {
+        assert!(!accepts(&grammar, text), "{text:?} is accepted by\n{source}");
+    }
+}
+
+#[track_caller]
+fn refused(source: &str, message: &str) {
+    let error = parse(source, &StructuralTagOptions::default()).expect_err(source).to_string();
+    assert!(error.contains(message), "{message:?} is not in:\n{error}");
+}
+
+const TIME: &str = r#"{"begin": "<f=time>", "content": {"type": "json_schema", "json_schema":
+    {"type": "object", "properties": {"zone": {"enum": ["<f=", "cet"]}}, "required": ["zone"], "additionalProperties": false}}, "end": "</f>"}"#;
+const RAIN: &str = r#"{"type": "tag", "begin": "<f=rain>", "content": {"type": "regex", "pattern": "[a-z]+"}, "end": ["</f>", "<f/>"]}"#;
+
+fn triggered(more: &str) -> String {
+    format!(
+        r#"{{"type": "structural_tag", "format": {{"type": "triggered_tags", "triggers": ["<f="], "tags": [{TIME}, {RAIN}]{more}}}}}"#
+    )
+}
+
+#[test]
+fn text_is_free_until_a_trigger() {
+    check(
+        &triggered(""),
+        &[
+            "",
+            "no call < at all <f",
+            "so <f=time>{\"zone\": \"cet\"}</f> then",
+            "<f=rain>oslo</f><f=rain>rome<f/>",
+            "a <f=time>{\"zone\":\"<f=\"}</f>",
+        ],
+        &[
+            "<f=",
+            "see <f=time>",
+            "<f=snow>x</f>",
+            "<f=time>{}</f>",
+            "<f=rain>Oslo</f>",
+            "<f=rain>oslo</f> <f=",
+        ],
+    );
+}
+
+#[test]
+fn one_tag_at_least_or_at_most() {
+    let tag = "<f=rain>oslo</f>";
+    let twice = format!("{tag}{tag}");
+    let after = format!("{tag} done");
+    let before = format!("so {tag}");
+    check(&triggered(r#", "at_least_one": true"#), &[tag, &twice, &after], &["", "so", &before]);
+    check(
+        &triggered(r#", "stop_after_first": true"#),
+        &["", "so", tag, &before],
+        &[&twice, &after],
+    );
+    check(
+        &triggered(r#", "at_least_one": true, "stop_after_first": true"#),
+        &[tag],
+        &["", &before, &after, &twice],
+    );
+    check(&triggered(r#", "excludes": ["bye"]"#), &["hello", &before], &["goodbye"]);
+}
+
+#[test]
+fn the_older_form_is_read() {
+    let older = r#"{"type": "structural_tag", "structures": [{"begin": "<a>", "schema": {"type": "null"}, "end": "</a>"}], "triggers": ["<a"]}"#;
+    check(older, &["x", "x <a>null</a> y"], &["<a", "<a>1</a>"]);
+    assert!(is_structural_tag(older) && !is_structural_tag("{\"type\": \"object\"}"));
+}
+
+/// A trigger that overlaps itself begins where it first stands.
+#[test]
+fn triggers_begin_where_they_first_stand() {
+    let tag = r#"{"type": "triggered_tags", "triggers": ["aa"], "tags": [{"begin": "aab", "content": {"type": "const_string", "value": "x"}, "end": "."}]}"#;
+    check(tag, &["a", "aabx.", "baabx.a"], &["aaabx.", "aa"]);
+}
+
+#[test]
+fn formats_are_composed() {
+    let thinking = r#"{"type": "sequence", "elements": [
+        {"type": "tag", "begin": "<think>", "content": {"type": "any_text"}, "end": "</think>"},
+        {"type": "optional", "content": {"type": "const_string", "value": "\n"}},
+        {"type": "or", "elements": [{"type": "json_schema", "json_schema": {"type": "integer"}}, {"type": "const_string", "value": "none"}]}]}"#;
+    check(
+        thinking,
+        &["<think></think>7", "<think>a < b\n</think>\nnone"],
+        &["<think>7", "<think>a</think>b</think>7", "7"],
+    );
+    let list = r#"{"type": "tags_with_separator", "separator": ", ", "tags": [{"begin": "(", "content": {"type": "grammar", "grammar": "root ::= [0-9]+"}, "end": ")"}]}"#;
+    check(list, &["", "(1)", "(1), (22)"], &["(1),(2)", "(a)", "(1), "]);
+    let repeat = r#"{"type": "repeat", "min": 1, "max": 3, "content": {"type": "const_string", "value": "ab"}}"#;
+    check(repeat, &["ab", "ababab"], &["", "abababab"]);
+    check(&repeat.replace('3', "-1"), &["ab", "abababab"], &[""]);
+    check(
+        r#"{"type": "star", "content": {"type": "const_string", "value": "x"}}"#,
+        &["", "xxx"],
+        &["y"],
+    );
+    check(
+        r#"{"type": "plus", "content": {"type": "const_string", "value": "x"}}"#,
+        &["x", "xxx"],
+        &[""],
+    );
+    check(
+        r#"{"type": "any_text", "max_chars": 2, "excludes": ["b"]}"#,
+        &["", "aé"],
+        &["aaa", "ab"],
+    );
+}
+
+#[test]
+fn errors_name_the_part_and_the_rule() {
+    refused("{\"type\": \"structural_tag\"}", "has a \"format\"");
+    refused("{\"type\": \"tags\"}", "the format \"tags\" is not known");
+    refused("[", "line 1");
+    refused(&triggered("").replace("[\"<f=\"]", "[\"<g=\"]"), "no trigger begins this tag");
+    refused(&triggered("").replace("[a-z]+", "[a-z"), "/format/tags/1/content");
+    refused(r#"{"type": "json_schema", "json_schema": {"type": "text"}}"#, "in this schema");
+    refused(
+        r#"{"type": "tag", "begin": "<a>", "content": {"type": "any_text"}}"#,
+        "\"end\" is missing",
+    );
+    refused(
+        r#"{"type": "repeat", "min": 3, "max": 2, "content": {"type": "any_text"}}"#,
+        "from \"min\" to \"max\"",
+    );
+    let deep = (0..100).fold("{\"type\": \"any_text\"}".to_owned(), |inner, _| {
+        format!("{{\"type\": \"star\", \"content\": {inner}}}")
+    });
+    refused(&deep, "more than 64 deep");
+}
+
+/// Names of special tokens within a text are those tokens, or the characters.
+#[test]
+fn names_in_fixed_texts_are_tokens_where_the_vocabulary_has_them() {
+    let texts = [Some("<"), Some("call"), Some(">"), Some("{}"), Some("/"), None, None, None];
+    let names =
+        [(5, "<call>"), (6, "</call>")].map(|(token, name)| (TokenId(token), name.to_owned()));
+    let vocabulary = Vocabulary::new(texts, [TokenId(7)]).unwrap().with_names(names).unwrap();
+    let tag = read(
+        r#"{"type": "triggered_tags", "triggers": ["<call>"], "at_least_one": true,
+        "tags": [{"begin": "<call>", "content": {"type": "json_schema", "json_schema": {"type": "object"}}, "end": "</call>"}]}"#,
+    );
+    let made = tag.with_tokens_of(&vocabulary).unwrap();
+    let recognizer =
+        Recognizer::new(Arc::new(made), &RecognizerLimits::default(), &mut Budget::unlimited())
+            .unwrap();
+    let constraint = GrammarConstraint::new(
+        Arc::new(recognizer),
+        Arc::new(VocabularySlices::new(Arc::new(vocabulary))),
+    );
+    let allowed = |tokens: &[u32]| {
+        let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
+        for &token in tokens {
+            constraint.commit(&mut state, TokenId(token), &mut scratch).unwrap();
+        }
+        let mut row = vec![0; 1];
+        constraint.fill_mask(&state, &mut scratch, &mut row).unwrap();
+        mask::iter(&row).map(|token| token.0).collect::<Vec<_>>()
+    };
+    assert_eq!(allowed(&[]), [0, 5]);
+    assert_eq!(allowed(&[5]), [3]);
+    assert_eq!(allowed(&[0, 1, 2]), [3]);
+    assert_eq!(allowed(&[5, 3]), [0, 6]);
+    assert_eq!(allowed(&[5, 3, 6]), [0, 1, 2, 3, 4, 5, 7]);
+}
