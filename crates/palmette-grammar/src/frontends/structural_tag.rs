@@ -16,6 +16,9 @@
 
 mod formats;
 mod free_text;
+mod tools;
+
+pub use tools::{TOOL_FORMATS, ToolFormat, structural_tag_of};
 
 use crate::frontends::json_schema::source::{Json, JsonId, Source};
 use crate::frontends::json_schema::{JsonSchemaLimits, JsonSchemaOptions, Warning};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, is_structural_tag, parse};
+use palmette_grammar::frontends::structural_tag::{
+    StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag, parse, structural_tag_of,
+};
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
     RecognizerScratch, VocabularySlices,
@@ -194,4 +196,123 @@ fn names_in_fixed_texts_are_tokens_where_the_vocabulary_has_them() {
     assert_eq!(allowed(&[0, 1, 2]), [3]);
     assert_eq!(allowed(&[5, 3]), [0, 6]);
     assert_eq!(allowed(&[5, 3, 6]), [0, 1, 2, 3, 4, 5, 7]);
+}
+
+const TOOLS: &str = r#"[{"type": "function", "function": {"name": "time", "description": "now", "parameters": {"type": "object",
+    "properties": {"zone": {"enum": ["cet"]}}, "required": ["zone"], "additionalProperties": false}}},
+    {"name": "rain", "input_schema": {"type": "object", "properties": {"mm": {"type": "integer"}}, "additionalProperties": false}},
+    {"name": "stop"}]"#;
+
+#[track_caller]
+fn calls(request: &str, format: &str, valid: &[&str], invalid: &[&str]) {
+    let tag = structural_tag_of(request, ToolFormat::named(format).unwrap()).unwrap();
+    check(&tag, valid, invalid);
+}
+
+fn request(more: &str) -> String {
+    format!("{{\"tools\": {TOOLS}{more}}}")
+}
+
+const TIME_CALL: &str =
+    "<tool_call>\n{\"name\": \"time\", \"arguments\": {\"zone\": \"cet\"}}\n</tool_call>";
+const RAIN_CALL: &str =
+    "<tool_call>\n{\"name\": \"rain\", \"arguments\": {\"mm\": 3}}\n</tool_call>";
+
+#[test]
+fn calls_may_stand_in_words() {
+    let both = format!("let me see {TIME_CALL}\n{RAIN_CALL}");
+    let thought = format!("<think>hm</think>{TIME_CALL}");
+    let wrong = TIME_CALL.replace("cet", "utc");
+    let unknown = TIME_CALL.replace("time", "snow");
+    calls(
+        TOOLS,
+        "hermes",
+        &["", "hello", TIME_CALL, &both, &thought],
+        &[&wrong, &unknown, "<tool_call>"],
+    );
+}
+
+#[test]
+fn a_choice_requires_forbids_or_names_calls() {
+    let both = format!("{TIME_CALL}\n{RAIN_CALL}");
+    calls(
+        &request(", \"tool_choice\": \"required\""),
+        "hermes",
+        &[TIME_CALL, &both],
+        &["", "hello"],
+    );
+    calls(
+        &request(", \"tool_choice\": {\"type\": \"any\"}, \"parallel_tool_calls\": false"),
+        "hermes",
+        &[RAIN_CALL],
+        &["", &both],
+    );
+    calls(
+        &request(", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"rain\"}}"),
+        "hermes",
+        &[RAIN_CALL],
+        &[TIME_CALL, "x"],
+    );
+    calls(
+        &request(", \"tool_choice\": {\"type\": \"tool\", \"name\": \"time\"}"),
+        "hermes",
+        &[TIME_CALL],
+        &[RAIN_CALL],
+    );
+    calls(&request(", \"tool_choice\": \"none\""), "hermes", &["words"], &[]);
+}
+
+#[test]
+fn an_answer_without_a_call_has_the_response_format() {
+    let format = r#", "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "integer"}}}"#;
+    calls(&request(format), "hermes", &["7", TIME_CALL], &["seven", "{}"]);
+    let alone = r#"{"type": "json_schema", "json_schema": {"schema": {"type": "integer"}}}"#;
+    calls(alone, "llama3", &["7"], &["seven"]);
+    calls("{\"response_format\": {\"type\": \"json_object\"}}", "llama3", &["{\"a\": 1}"], &["[]"]);
+}
+
+#[test]
+fn formats_differ_in_the_texts_around_calls() {
+    let arguments = "{\"zone\": \"cet\"}";
+    for (format, call) in [
+        ("llama3", format!("{{\"name\": \"time\", \"parameters\": {arguments}}}")),
+        ("mistral", format!("[TOOL_CALLS]time[ARGS]{arguments}")),
+        (
+            "deepseek",
+            format!(
+                "<think>hm</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+            ),
+        ),
+        (
+            "harmony",
+            format!(
+                "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.time <|constrain|>json<|message|>{arguments}"
+            ),
+        ),
+    ] {
+        let wrong = call.replace("cet", "utc");
+        calls(TOOLS, format, &[&call], &[&wrong]);
+        calls(&request(", \"tool_choice\": \"required\""), format, &[&call], &[&wrong, "words"]);
+    }
+    calls(TOOLS, "harmony", &["<|channel|>final<|message|>hello"], &["hello"]);
+    assert_eq!(TOOL_FORMATS.len(), 5);
+}
+
+#[test]
+fn a_request_that_is_none_says_the_rule() {
+    let refused = |request: &str, rule: &str| {
+        let error = structural_tag_of(request, &TOOL_FORMATS[0]).unwrap_err().to_string();
+        assert!(error.contains(rule), "{request}: {error}");
+    };
+    refused("7", "tools are a list");
+    refused("[{\"parameters\": {}}]", "a tool has a \"name\"");
+    refused("[{\"name\": \"a\"}, {\"name\": \"a\"}]", "is there twice");
+    refused(&request(", \"tool_choice\": \"maybe\""), "a choice is");
+    refused(
+        &request(", \"tool_choice\": {\"type\": \"tool\", \"name\": \"snow\"}"),
+        "there are: time, rain, stop",
+    );
+    refused(&request(", \"response_format\": {\"type\": \"xml\"}"), "\"json_object\"");
+    refused("{\"tools\": [], \"tool_choice\": \"required\"}", "there are no tools");
+    refused("[{\"name\": \"a\\\"b\"}]", "no quotes");
 }

@@ -1,11 +1,13 @@
 //! How a grammar is to be read: choices of several commands.
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_grammar::frontends::json_schema::{
     self, Inexpressible, JsonSchemaOptions, PropertyOrder, Warning, Whitespace,
 };
-use palmette_grammar::frontends::structural_tag::{self, StructuralTagOptions};
+use palmette_grammar::frontends::structural_tag::{
+    self, StructuralTagOptions, TOOL_FORMATS, ToolFormat,
+};
 use palmette_grammar::frontends::{gbnf, lark, regex};
 use palmette_grammar::{Budget, Grammar};
 
@@ -31,6 +33,10 @@ pub(crate) struct ReadingArgs {
     /// formats that are not known, so that what is allowed is valid in every respect
     #[arg(long, conflicts_with = "relax", help_heading = "JSON Schema")]
     strict: bool,
+    /// Read the file as tools, or a request with tools, and allow calls in a format: hermes (Qwen3), llama3, mistral, deepseek or
+    /// harmony (gpt-oss)
+    #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema")]
+    tools: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
@@ -89,13 +95,13 @@ impl ReadingArgs {
                 }
                 gbnf::parse(source, &options)?
             }
+            Syntax::JsonSchema if self.tools.is_some() => {
+                let source = structural_tag::structural_tag_of(source, self.tool_format()?)?;
+                return self.structural_tag(&source);
+            }
             // No schema has this type.
             Syntax::JsonSchema if structural_tag::is_structural_tag(source) => {
-                let options = StructuralTagOptions { json_schema: self.json_schema() };
-                let budget = &mut Budget::unlimited();
-                let (grammar, warnings) =
-                    structural_tag::parse_with_budget(source, &options, budget)?;
-                return Ok((grammar, warnings));
+                return self.structural_tag(source);
             }
             Syntax::JsonSchema => {
                 let (grammar, warnings) =
@@ -108,6 +114,18 @@ impl ReadingArgs {
             }
         };
         Ok((grammar, Vec::new()))
+    }
+
+    fn tool_format(&self) -> anyhow::Result<&'static ToolFormat> {
+        let name = self.tools.as_deref().unwrap_or_default();
+        let known = TOOL_FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+        ToolFormat::named(name)
+            .with_context(|| format!("--tools {name} is no format; there are {known}"))
+    }
+
+    fn structural_tag(&self, source: &str) -> anyhow::Result<(Grammar, Vec<Warning>)> {
+        let options = StructuralTagOptions { json_schema: self.json_schema() };
+        Ok(structural_tag::parse_with_budget(source, &options, &mut Budget::unlimited())?)
     }
 
     fn json_schema(&self) -> JsonSchemaOptions {
