@@ -8,10 +8,15 @@
 //! terminals, less the ignored ones, are a sentence of the rules. How it may be cut is the grammar's [`Lexing`]:
 //!
 //! - [`Lexing::Any`]: in any way. The grammar then is a context-free grammar over characters.
+//! - [`Lexing::Contextual`]: each lexeme is the longest that any terminal matches at its place for which the parser's topmost
+//!   state has an action.
 //! - [`Lexing::Longest`]: each lexeme is the longest that any terminal matches at its place, as programming
-//!   languages are read. Of the terminals that match it, those of the highest priority count; at equal
-//!   priority a [`TerminalKind::Literal`] goes before a [`TerminalKind::Pattern`] that is not ignored; if several are
-//!   left, each may be meant. A terminal that would lose every one of its lexemes in this way loses none.
+//!   languages are read.
+//!
+//! In both, of the terminals that match it, those of the highest priority count; at equal priority a
+//! [`TerminalKind::Literal`] goes before a [`TerminalKind::Pattern`] that is not ignored; if several are left, each may be
+//! meant. A terminal that would lose every one of its lexemes in this way loses none. A [`TerminalKind::Free`] terminal does
+//! not compete.
 //!
 //! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
 //!

@@ -26,8 +26,8 @@
 //! it adds no space. For every text that it takes, the bytes of its tokens are the text.
 //!
 //! # Special tokens
-//! A special token has no bytes. In a `tokenizer.json` these are the added tokens marked so, the unknown token, and ids that
-//! nothing has; in a list, `null`, the empty piece, pieces `<|…|>` and a few well-known names such as `</s>` and `[PAD]`.
+//! A special token has no bytes, and a name by which grammars may ask for it. In a `tokenizer.json` these are the added tokens
+//! marked so or written in angle brackets (`<tool_call>`, which Qwen3 marks as text), the unknown token, and ids that nothing has; in a list, `null`, the empty piece, pieces `<|…|>` and a few well-known names such as `</s>` and `[PAD]`.
 //! A tokenizer never makes special tokens of text: `</s>` in a text is four characters.
 //!
 //! # End tokens

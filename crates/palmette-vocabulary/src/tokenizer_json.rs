@@ -101,9 +101,16 @@ fn added_tokens(file: &Value) -> Result<Vec<AddedToken<'_>>, Kind> {
                 "added_tokens[{index}] needs a number \"id\" and a string \"content\""
             )));
         };
-        tokens.push(AddedToken { id, content, special: token["special"] == true });
+        let special = token["special"] == true || is_in_angles(content);
+        tokens.push(AddedToken { id, content, special });
     }
     Ok(tokens)
+}
+
+/// Whether a token is written as control tokens are, `<tool_call>`: tokenizers mark some of them as text, and none is meant to be
+/// written within a JSON string.
+fn is_in_angles(content: &str) -> bool {
+    content.len() > 2 && content.starts_with('<') && content.ends_with('>')
 }
 
 /// Pieces with their ids, and the piece for what the model does not know.

@@ -6,8 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::TokenId;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
+use palmette_grammar::frontends::structural_tag::{
+    StructuralTagError, StructuralTagOptions, ToolFormat, structural_tag_of,
+};
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
-use palmette_grammar::{CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
+use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
 use palmette_vocabulary::{TokenizeError, Tokenizer, VocabularyLoadError};
 
 use crate::grammar::{CompiledGrammar, GrammarError};
@@ -160,6 +163,44 @@ impl Vocabulary {
     pub fn gbnf(&self, grammar: &str) -> Result<CompiledGrammar, GrammarError> {
         let (text, options) = (grammar.to_owned(), GbnfOptions::default());
         self.compile(&GrammarSource::Gbnf { text, options })
+    }
+
+    /// Texts of a structural tag (XGrammar, vLLM): free text in which triggers begin regions that schemas or grammars hold.
+    ///
+    /// # Errors
+    /// When the document is none, a schema or grammar in it is refused, or a limit is exceeded.
+    pub fn structural_tag(&self, document: &str) -> Result<CompiledGrammar, GrammarError> {
+        let (text, options) = (document.to_owned(), StructuralTagOptions::default());
+        self.compile(&GrammarSource::StructuralTag { text, options })
+    }
+
+    /// Answers to a request with tools, as OpenAI's and Anthropic's interfaces define them (`tools`, `tool_choice`,
+    /// `parallel_tool_calls`, `response_format`), in the text format of a family of models: `hermes` (Qwen3), `llama3`, `mistral`,
+    /// `deepseek` or `harmony` (gpt-oss).
+    ///
+    /// ```
+    /// # #[cfg(feature = "encodings")] {
+    /// let tokens = palmette::Vocabulary::encoding("o200k_base")?;
+    /// let tools = r#"[{"name": "now", "input_schema": {"enum": [{}]}}]"#;
+    /// let mut matcher = tokens.tools(tools, "hermes")?.matcher();
+    /// matcher.commit_bytes(b"One moment. <tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>")?;
+    /// assert!(matcher.is_accepting()?);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the format is not known, the request is none, or its schemas are refused.
+    pub fn tools(&self, request: &str, format: &str) -> Result<CompiledGrammar, GrammarError> {
+        let known = ToolFormat::named(format).ok_or_else(|| StructuralTagError {
+            span: None,
+            pointer: String::new(),
+            message: format!("{format:?} is no format of tool calls; there are hermes, llama3, mistral, deepseek and harmony"),
+            interrupted: None,
+        });
+        let tag = known.and_then(|format| structural_tag_of(request, format));
+        let tag = tag.map_err(|error| CacheError::Source(Arc::new(error.into())))?;
+        self.structural_tag(&tag)
     }
 
     /// Texts that a regular expression matches from beginning to end.

@@ -114,6 +114,17 @@ fn references_are_followed_however_long_the_chain() {
 }
 
 #[test]
+fn patterns_of_python_and_rust_are_read() {
+    let of = |pattern: &str| format!("{{\"type\": \"string\", \"pattern\": {pattern:?}}}");
+    check(&of(r"(?i)^abc$"), &["\"ABC\"", "\"abC\""], &["\"abd\"", "\"abcd\""]);
+    check(&of(r"\A[0-9]+\Z"), &["\"12\""], &["\"a12\"", "\"12b\"", "\"\""]);
+    check(&of(r"\A[0-9]+\z"), &["\"12\""], &["\"a12\"", "\"12b\""]);
+    check(&of(r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{2})$"), &["\"2026-01\""], &["\"26-01\""]);
+    let error = parse(&of("(?i"), &JsonSchemaOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("the pattern"), "{error}");
+}
+
+#[test]
 fn seconds_of_a_duration_have_a_fraction() {
     let schema = r#"{"type": "string", "format": "duration"}"#;
     check(

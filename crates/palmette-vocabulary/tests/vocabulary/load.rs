@@ -164,6 +164,18 @@ fn a_tokenizer_json() {
     assert_eq!(loaded.specials.len(), 2);
 }
 
+/// Qwen3 marks `<tool_call>` as text.
+#[test]
+fn added_tokens_in_angle_brackets_are_special() {
+    let mut file = byte_level();
+    file["added_tokens"][0]["content"] = json!("<tool_call>");
+    let loaded = load_content(&file.to_string()).unwrap();
+    assert_eq!(loaded.vocabulary.text(TokenId(3)), b"");
+    assert_eq!(loaded.vocabulary.named("<tool_call>"), Some(TokenId(3)));
+    assert_eq!(loaded.vocabulary.named("<|pad|>"), Some(TokenId(6)));
+    assert_eq!(loaded.specials.len(), 3);
+}
+
 #[test]
 fn a_folder_is_its_tokenizer_json() {
     let folder = tempfile::tempdir().unwrap();

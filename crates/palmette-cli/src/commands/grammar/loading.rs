@@ -103,7 +103,7 @@ impl GrammarFileArgs {
         let named = || self.file.display().to_string();
         ensure!(
             self.reading.is_default(),
-            "{}: a compiled grammar was read already; leave out --start, --order, --whitespace, --relax and --strict",
+            "{}: a compiled grammar was read already; leave out --start, --lexing, --tools and the options of JSON Schema",
             named()
         );
         SavedGrammar::open(&self.file).with_context(named)

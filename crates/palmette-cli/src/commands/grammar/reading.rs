@@ -3,13 +3,13 @@
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_grammar::frontends::json_schema::{
-    self, Inexpressible, JsonSchemaOptions, PropertyOrder, Warning, Whitespace,
+    self, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Warning, Whitespace,
 };
 use palmette_grammar::frontends::structural_tag::{
     self, StructuralTagOptions, TOOL_FORMATS, ToolFormat,
 };
 use palmette_grammar::frontends::{gbnf, lark, regex};
-use palmette_grammar::{Budget, Grammar};
+use palmette_grammar::{Budget, Grammar, Lexing};
 
 use super::Syntax;
 
@@ -19,12 +19,18 @@ pub(crate) struct ReadingArgs {
     /// Start rule [default: start in Lark, root in GBNF]
     #[arg(long, value_name = "RULE")]
     start: Option<String>,
+    /// In Lark: how texts are cut into lexemes [default: contextual, longest where the grammar has blocks by indentation]
+    #[arg(long, value_name = "WAY")]
+    lexing: Option<Cutting>,
     /// In JSON Schema: in which order the members of an object may come
     #[arg(long, value_name = "ORDER", default_value = "any", help_heading = "JSON Schema")]
     order: Order,
     /// In JSON Schema: what may stand between the tokens of the JSON text
     #[arg(long, value_name = "POLICY", default_value = "flexible", help_heading = "JSON Schema")]
     whitespace: Spaces,
+    /// In JSON Schema: with which escapes a string may be written
+    #[arg(long, value_name = "POLICY", default_value = "needed", help_heading = "JSON Schema")]
+    escapes: Escaped,
     /// In JSON Schema: leave out what no grammar can express, such as uniqueItems, with a warning; texts
     /// that break it are then allowed
     #[arg(long, help_heading = "JSON Schema")]
@@ -37,6 +43,25 @@ pub(crate) struct ReadingArgs {
     /// harmony (gpt-oss)
     #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema")]
     tools: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
+enum Escaped {
+    /// Those of characters that need one, or are not ASCII
+    #[default]
+    Needed,
+    /// Any, such as \u003c for <
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Cutting {
+    /// Each lexeme is the longest of the terminals that the parser could take at its place
+    Contextual,
+    /// Each lexeme is the longest of all terminals
+    Longest,
+    /// In any way
+    Any,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
@@ -75,6 +100,11 @@ impl ReadingArgs {
         if let Some(start) = self.start.as_deref().filter(|_| !rules) {
             bail!("--start names a rule, {start}, but a {} has none; leave it out", syntax.name());
         }
+        ensure!(
+            self.lexing.is_none() || syntax == Syntax::Lark,
+            "--lexing is for Lark; this is read as {}",
+            syntax.name()
+        );
         for (given, name) in [(self.relax, "--relax"), (self.strict, "--strict")] {
             let read = syntax.name();
             ensure!(
@@ -85,7 +115,12 @@ impl ReadingArgs {
         let start = self.start.as_deref();
         let grammar = match syntax {
             Syntax::Lark => {
-                let options = start.map(lark::LarkOptions::from_rule).unwrap_or_default();
+                let mut options = start.map(lark::LarkOptions::from_rule).unwrap_or_default();
+                options.lexing = self.lexing.map(|way| match way {
+                    Cutting::Contextual => Lexing::Contextual,
+                    Cutting::Longest => Lexing::Longest,
+                    Cutting::Any => Lexing::Any,
+                });
                 return Ok(lark::parse_with_budget(source, &options, &mut Budget::unlimited())?);
             }
             Syntax::Gbnf => {
@@ -134,6 +169,10 @@ impl ReadingArgs {
             order: match self.order {
                 Order::Any => default.order,
                 Order::Schema => PropertyOrder::Schema,
+            },
+            escapes: match self.escapes {
+                Escaped::Needed => default.escapes,
+                Escaped::Any => Escapes::Any,
             },
             whitespace: match self.whitespace {
                 Spaces::Flexible => Whitespace::Flexible,

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Regex,
-    regex::parse::{Dialect, Flags, Reading, parse_with_budget},
+    regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget},
 };
 
 /// A number of a schema has at most so many digits when it is written without an exponent.
@@ -290,13 +290,32 @@ impl Compiler<'_> {
         }
     }
 
+    /// A pattern of ECMA-262, as the standard has it; what is none, such as `(?i)` or `\\A…\\Z`, is read as Python's and then Rust's,
+    /// whose patterns Pydantic and others export as they are.
     pub(super) fn pattern(&mut self, at: JsonId, text: &str) -> Result<Regex> {
         let (flags, budget) = (Flags::default(), &mut self.budget);
-        parse_with_budget(text, Dialect::Ecma, flags, Reading::Search, budget).map_err(|error| {
-            match error.interrupted {
-                Some(why) => self.source.error(at, Kind::Interrupted(why)),
-                None => self.unsupported(at, format!("the pattern {text:?}: {error}")),
-            }
+        let mut read = |dialect| parse_with_budget(text, dialect, flags, Reading::Search, budget);
+        let first = match read(Dialect::Ecma) {
+            Err(error) if error.interrupted.is_none() => error,
+            read => return self.pattern_or(at, text, read),
+        };
+        let others = [Dialect::Python, Dialect::Rust].into_iter().map(read);
+        let other = others.into_iter().find(|read| match read {
+            Ok(_) => true,
+            Err(error) => error.interrupted.is_some(),
+        });
+        self.pattern_or(at, text, other.unwrap_or(Err(first)))
+    }
+
+    fn pattern_or(
+        &self,
+        at: JsonId,
+        text: &str,
+        read: std::result::Result<Regex, RegexError>,
+    ) -> Result<Regex> {
+        read.map_err(|error| match error.interrupted {
+            Some(why) => self.source.error(at, Kind::Interrupted(why)),
+            None => self.unsupported(at, format!("the pattern {text:?}: {error}")),
         })
     }
 
