@@ -146,7 +146,7 @@ fn grammars_that_cannot_be_read_are_errors_with_a_place() {
         ("a.json", "{\"type\": \"objekt\"}", "line 1, column"),
         ("b.json", "{\"type\":\n \"object\"", "line 2, column"),
         ("c.json", "{\"$ref\": \"other.json\"}", "other.json"),
-        ("d.json", "{\"uniqueItems\": true}", "uniqueItems"),
+        ("d.json", "{\"format\": \"idn-hostname\"}", "idn-hostname"),
         (
             "e.json",
             r#"{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}"#,
@@ -229,11 +229,33 @@ fn a_prefix_that_does_not_fit_is_an_error() {
 }
 
 #[test]
+fn tools_are_read_in_the_format_of_a_model() {
+    let files = Files::new();
+    let tools = files.write(
+        "tools.json",
+        r#"[{"name": "now", "input_schema": {"type": "object", "additionalProperties": false}}]"#,
+    );
+    let call = files.write("call", "{\"name\": \"now\", \"parameters\": {}}");
+    let check = ["grammar", "check", &tools, "--tools", "llama3", "--text"];
+    assert!(run(&[&check[..], &[&call]].concat()).contains("in the language"));
+    check_refused(&["grammar", "check", &tools, "--tools", "gpt"], &["hermes, llama3"]);
+    let grammar = files.write("call.lark", "start: <call> \"a\"");
+    run(&["grammar", "check", &grammar]);
+    let vocab = files.vocabulary();
+    check_refused(
+        &["grammar", "mask", &grammar, "--vocab", &vocab],
+        &["token <call>", "none of this name"],
+    );
+}
+
+#[test]
 fn stats_count_what_texts_take() {
     let files = Files::new();
     let (grammar, text) = (files.write("sum.lark", LARK), files.write("text", "x = 1 + 2"));
-    let before = run_json(&["grammar", "stats", &grammar]);
-    let after = run_json(&["grammar", "stats", &grammar, "--text", &text]);
+    // Where all terminals compete, no state is looked at before a text is read.
+    let longest = ["grammar", "stats", &grammar, "--lexing", "longest"];
+    let before = run_json(&longest);
+    let after = run_json(&[&longest[..], &["--text", &text]].concat());
     // NAME, =, NUMBER, + and the blank.
     assert_eq!(before["terminals"], 5);
     assert_eq!(before["rules"], after["rules"]);

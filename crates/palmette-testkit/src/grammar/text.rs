@@ -376,7 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grammar::generate::{ALPHABET, text_grammar, vocabulary};
+    use crate::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
 
     /// A grammar `S → t*` over these terminals.
     fn any_of(
@@ -480,7 +480,7 @@ mod tests {
 
         #[test]
         fn live_is_closed_under_beginnings(grammar in text_grammar(), tokens in vocabulary()) {
-            let oracle = TextOracle::new(&grammar, &ALPHABET, 200);
+            let oracle = TextOracle::new(&over_alphabet(&grammar), &ALPHABET, 200);
             let start = oracle.is_live(b"");
             for token in tokens {
                 if oracle.is_live(&token) == Some(true) {
@@ -501,7 +501,7 @@ mod tests {
         let (mut live, mut dead, mut unknown) = (0, 0, 0);
         for _ in 0..100 {
             let grammar = text_grammar().new_tree(&mut runner).unwrap().current();
-            let oracle = TextOracle::new(&grammar, &ALPHABET, 200);
+            let oracle = TextOracle::new(&over_alphabet(&grammar), &ALPHABET, 200);
             for prefix in ["", "a", "b", "ab", "éa"] {
                 match oracle.is_live(prefix.as_bytes()) {
                     Some(true) => live += 1,
