@@ -5,7 +5,7 @@ use palmette_grammar::Regex;
 /// Whether the empty text is matched, as far as no lookaround decides it.
 pub fn matches_empty(regex: &Regex) -> bool {
     match regex {
-        Regex::Never | Regex::Literal(_) | Regex::Class(_) => false,
+        Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => false,
         Regex::Empty | Regex::Look { .. } => true,
         Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(matches_empty),
         Regex::Alternate(options) => options.iter().any(matches_empty),
@@ -18,7 +18,11 @@ pub fn matches_empty(regex: &Regex) -> bool {
 pub fn has_look(regex: &Regex) -> bool {
     match regex {
         Regex::Look { .. } => true,
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) => false,
+        Regex::Never
+        | Regex::Empty
+        | Regex::Literal(_)
+        | Regex::Class(_)
+        | Regex::Tokens(_) => false,
         Regex::Repeat { inner, .. } | Regex::Not(inner) => has_look(inner),
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().any(has_look)

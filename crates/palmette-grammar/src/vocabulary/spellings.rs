@@ -15,7 +15,7 @@ pub enum Numbered {
 
 /// All spellings of a vocabulary's tokens.
 ///
-/// Invariant: a text that holds [`NUMBER_MARK`] is no spelling. No UTF-8 text does, so no grammar allows its token.
+/// Invariant: a text that holds the byte of numbers, 0xFF, is no spelling. No UTF-8 text does, so no grammar allows its token.
 ///
 /// Cost: 5 bytes a token.
 #[derive(Clone, Debug)]
