@@ -19,27 +19,25 @@ impl Grammar {
     ///
     /// # Errors
     /// When the vocabulary does not have a token.
-    pub fn with_tokens_of(&self, vocabulary: &Vocabulary) -> Result<Self, TokenError> {
-        let mut made = self.clone();
-        for terminal in &mut made.terminals {
+    pub fn with_tokens_of(mut self, vocabulary: &Vocabulary) -> Result<Self, TokenError> {
+        for terminal in &mut self.terminals {
             if let Regex::Tokens(tokens) = &terminal.regex {
                 terminal.regex = Regex::Tokens(tokens.resolved(vocabulary)?);
             }
         }
-        Ok(made)
+        Ok(self)
     }
 
     /// The same grammar without the tokens that it asks for by name or number, which no text spells: for questions about texts
     /// before there is a vocabulary.
     #[must_use]
-    pub fn without_tokens(&self) -> Self {
-        let mut made = self.clone();
-        for terminal in &mut made.terminals {
+    pub fn without_tokens(mut self) -> Self {
+        for terminal in &mut self.terminals {
             if matches!(terminal.regex, Regex::Tokens(_)) {
                 terminal.regex = Regex::Never;
             }
         }
-        made
+        self
     }
 }
 
