@@ -17,7 +17,8 @@ fn read(source: &str) -> Grammar {
 }
 
 fn accepts(grammar: &Grammar, text: &str) -> bool {
-    let (grammar, limits) = (Arc::new(grammar.clone().without_tokens()), RecognizerLimits::default());
+    let (grammar, limits) =
+        (Arc::new(grammar.clone().without_tokens()), RecognizerLimits::default());
     let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited()).unwrap();
     let mut scratch = RecognizerScratch::default();
     let Some(start) = recognizer.start() else { return false };

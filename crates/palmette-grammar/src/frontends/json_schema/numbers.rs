@@ -160,6 +160,9 @@ pub(super) fn simplified(conditions: &BTreeSet<Condition>, max_literals: u64) ->
     Some(NumberSet::All(bounds))
 }
 
+/// As many multiples between two bounds are tried one by one.
+const MAX_TRIED: i128 = 10_000;
+
 /// Conditions on divisibility, all in units of `10^-places`.
 struct Divisors {
     places: usize,
@@ -239,7 +242,11 @@ impl Divisors {
             }
         }
         let (first, last) = (low?.div_euclid(of), high?.div_euclid(of) + 1);
-        if last - first > i128::from(max) + 2 * (1 + 10i128.pow(self.places as u32) / of) {
+        // Bounds are rounded to whole numbers, so more may have to be tried than are left.
+        let tried = last - first;
+        if tried > i128::from(max) + 2 * (1 + 10i128.pow(self.places as u32) / of)
+            || tried > MAX_TRIED
+        {
             return None;
         }
         let mut numbers = BTreeSet::new();
