@@ -22,6 +22,7 @@ pub fn has_look(regex: &Regex) -> bool {
         | Regex::Empty
         | Regex::Literal(_)
         | Regex::Class(_)
+        | Regex::Multiple(_)
         | Regex::Tokens(_) => false,
         Regex::Repeat { inner, .. } | Regex::Not(inner) => has_look(inner),
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {

@@ -109,7 +109,7 @@ pub use recognizer::{
     CompileError, Expected, Position, Recognizer, RecognizerError, RecognizerLimits,
     RecognizerScratch,
 };
-pub use regex::{CharClass, Regex, TokenError, TokenPart, TokenPattern};
+pub use regex::{CharClass, Multiple, Regex, TokenError, TokenPart, TokenPattern};
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
 pub use source::{GrammarSource, SourceError};
 pub use span::Span;

@@ -2,12 +2,14 @@
 
 mod char_class;
 pub(crate) mod expressions;
+mod multiple;
 pub mod parse;
 pub(crate) mod tokens;
 
 use std::sync::Arc;
 
 pub use char_class::CharClass;
+pub use multiple::Multiple;
 pub use tokens::{TokenError, TokenPart, TokenPattern};
 
 /// A set of texts (UTF-8 strings).
@@ -40,6 +42,8 @@ pub enum Regex {
         /// at which it can, as a backtracking matcher would end it.
         reluctant: bool,
     },
+    /// The digits of the multiples of a number.
+    Multiple(Multiple),
     /// All of these at once.
     And(Arc<[Regex]>),
     /// Every text but these.

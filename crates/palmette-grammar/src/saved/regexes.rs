@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::numbers::{In, Malformed, Out};
-use crate::{CharClass, Regex, TokenPart, TokenPattern};
+use crate::{CharClass, Multiple, Regex, TokenPart, TokenPattern};
 
 /// How deep expressions may nest in a file. What is deeper could not be let go of without recursion as deep.
 pub(super) const MAX_DEPTH: u32 = 4_000;
@@ -26,6 +26,7 @@ const RELUCTANT: u32 = 9;
 /// And three more, by two bits: behind, negated.
 const LOOK: u32 = 10;
 const TOKENS: u32 = 14;
+const MULTIPLE: u32 = 15;
 
 /// In place of a greatest count that there is not.
 const NO_MAX: u32 = u32::MAX;
@@ -65,7 +66,7 @@ pub(super) struct RegexesOut {
     count: u32,
     /// Of the expressions that are behind an `Arc`, by its address and what else they are made of. The expressions outlive
     /// this, so no address is used twice.
-    known: HashMap<(usize, u32, u32, u32), u32>,
+    known: HashMap<Identity, u32>,
     sizes: Vec<Size>,
 }
 
@@ -122,6 +123,13 @@ impl RegexesOut {
                 for (low, high) in ranges {
                     out.u32(low);
                     out.u32(high);
+                }
+            }
+            Regex::Multiple(of) => {
+                out.u32(MULTIPLE);
+                let (modulus, remainder, place) = of.parts();
+                for number in [modulus, remainder, place] {
+                    out.all(&[(number >> 32) as u32, number as u32]);
                 }
             }
             Regex::Concat(_) => out.u32(CONCAT),
@@ -188,6 +196,7 @@ pub(super) fn read(from: &mut In<'_>) -> Result<Vec<(Regex, u64)>, Malformed> {
             LITERAL => leaf = Regex::Literal(from.text()?.into()),
             CLASS => leaf = Regex::Class(class(from)?),
             TOKENS => leaf = Regex::Tokens(tokens(from)?),
+            MULTIPLE => leaf = Regex::Multiple(multiple(from)?),
             CONCAT | ALTERNATE | AND => {
                 for _ in 0..from.count("parts")? {
                     parts.push(from.below(made.len(), "expression")?);
@@ -230,6 +239,15 @@ pub(super) fn read(from: &mut In<'_>) -> Result<Vec<(Regex, u64)>, Malformed> {
     Ok(made.into_iter().zip(sizes.iter().map(|size| size.nodes)).collect())
 }
 
+fn multiple(from: &mut In<'_>) -> Result<Multiple, Malformed> {
+    let mut number = || Ok(u64::from(from.u32()?) << 32 | u64::from(from.u32()?));
+    let parts = (number()?, number()?, number()?);
+    match Multiple::from_parts(parts) {
+        Some(made) => Ok(made),
+        None => Malformed::because(format!("{parts:?} are no state of a division")),
+    }
+}
+
 fn class(from: &mut In<'_>) -> Result<CharClass, Malformed> {
     let mut ranges = Vec::new();
     for _ in 0..from.count("characters")? {
@@ -253,7 +271,12 @@ fn tokens(from: &mut In<'_>) -> Result<TokenPattern, Malformed> {
 /// What an expression is directly made of.
 fn parts(regex: &Regex) -> &[Regex] {
     match regex {
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => &[],
+        Regex::Never
+        | Regex::Empty
+        | Regex::Literal(_)
+        | Regex::Class(_)
+        | Regex::Multiple(_)
+        | Regex::Tokens(_) => &[],
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => parts,
         Regex::Not(inner) | Regex::Repeat { inner, .. } | Regex::Look { inner, .. } => {
             std::slice::from_ref(inner)
@@ -261,30 +284,37 @@ fn parts(regex: &Regex) -> &[Regex] {
     }
 }
 
+/// An address, a kind and numbers.
+type Identity = (usize, u32, u64, u64, u64);
+
 /// Equal only for equal expressions.
-fn identity(regex: &Regex) -> (usize, u32, u32, u32) {
+fn identity(regex: &Regex) -> Identity {
+    let plain = |address: usize, kind: u32, size: usize| (address, kind, size as u64, 0, 0);
     match regex {
-        Regex::Never => (0, NEVER, 0, 0),
-        Regex::Empty => (0, EMPTY, 0, 0),
-        Regex::Literal(text) => (text.as_ptr() as usize, LITERAL, text.len() as u32, 0),
-        Regex::Class(class) => {
-            (class.ranges().as_ptr() as usize, CLASS, class.ranges().len() as u32, 0)
+        Regex::Never => plain(0, NEVER, 0),
+        Regex::Empty => plain(0, EMPTY, 0),
+        Regex::Literal(text) => plain(text.as_ptr() as usize, LITERAL, text.len()),
+        Regex::Class(class) => plain(class.ranges().as_ptr() as usize, CLASS, class.ranges().len()),
+        Regex::Multiple(of) => {
+            let (modulus, remainder, place) = of.parts();
+            (0, MULTIPLE, modulus, remainder, place)
         }
         Regex::Tokens(tokens) => {
-            let negated = u32::from(tokens.negated);
-            (tokens.parts.as_ptr() as usize, TOKENS, tokens.parts.len() as u32, negated)
+            let (address, count) = (tokens.parts.as_ptr() as usize, tokens.parts.len() as u64);
+            (address, TOKENS, count, u64::from(tokens.negated), 0)
         }
-        Regex::Concat(parts) => (parts.as_ptr() as usize, CONCAT, parts.len() as u32, 0),
-        Regex::Alternate(parts) => (parts.as_ptr() as usize, ALTERNATE, parts.len() as u32, 0),
-        Regex::And(parts) => (parts.as_ptr() as usize, AND, parts.len() as u32, 0),
-        Regex::Not(inner) => (Arc::as_ptr(inner) as usize, NOT, 0, 0),
+        Regex::Concat(parts) => plain(parts.as_ptr() as usize, CONCAT, parts.len()),
+        Regex::Alternate(parts) => plain(parts.as_ptr() as usize, ALTERNATE, parts.len()),
+        Regex::And(parts) => plain(parts.as_ptr() as usize, AND, parts.len()),
+        Regex::Not(inner) => plain(Arc::as_ptr(inner) as usize, NOT, 0),
         Regex::Repeat { inner, min, max, reluctant } => {
             let tag = if *reluctant { RELUCTANT } else { REPEAT };
-            (Arc::as_ptr(inner) as usize, tag, *min, max.unwrap_or(NO_MAX))
+            let max = max.unwrap_or(NO_MAX);
+            (Arc::as_ptr(inner) as usize, tag, u64::from(*min), u64::from(max), 0)
         }
         Regex::Look { inner, behind, negated } => {
             let tag = LOOK + u32::from(*behind) + 2 * u32::from(*negated);
-            (Arc::as_ptr(inner) as usize, tag, 0, 0)
+            plain(Arc::as_ptr(inner) as usize, tag, 0)
         }
     }
 }

@@ -38,6 +38,16 @@ impl Match<'_> {
                 let matches = self.text.get(at).is_some_and(|&next| class.contains(next));
                 matches.then_some(at + 1).into_iter().collect()
             }
+            // By the definition of a set of texts: the longest first.
+            Regex::Multiple(of) => {
+                let (mut of, mut ends) = (Some(*of), Vec::new());
+                for end in at..=self.text.len() {
+                    ends.extend(of.filter(|of| of.may_end()).map(|_| end));
+                    let next = self.text.get(end).and_then(|&next| u8::try_from(next).ok());
+                    of = of.zip(next).and_then(|(of, next)| of.after(next));
+                }
+                ends.into_iter().rev().collect()
+            }
             Regex::Concat(parts) => parts.iter().fold(vec![at], |places, part| {
                 once_each(places.into_iter().flat_map(|place| self.ends(part, place)))
             }),
@@ -162,6 +172,10 @@ fn derivative(regex: &Regex, next: char) -> Regex {
         },
         Regex::Class(class) if class.contains(next) => Regex::Empty,
         Regex::Class(_) => Regex::Never,
+        Regex::Multiple(of) => {
+            let after = u8::try_from(next).ok().and_then(|next| of.after(next));
+            after.map_or(Regex::Never, Regex::Multiple)
+        }
         Regex::Concat(parts) => {
             let mut options = Vec::new();
             for (at, part) in parts.iter().enumerate() {
@@ -203,6 +217,7 @@ fn nullable(regex: &Regex) -> bool {
         Regex::Never | Regex::Class(_) | Regex::Tokens(_) => false,
         Regex::Empty | Regex::Look { .. } => true,
         Regex::Literal(literal) => literal.is_empty(),
+        Regex::Multiple(of) => of.may_end(),
         Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(nullable),
         Regex::Alternate(options) => options.iter().any(nullable),
         Regex::Repeat { inner, min, .. } => *min == 0 || nullable(inner),

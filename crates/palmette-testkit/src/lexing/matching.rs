@@ -17,9 +17,12 @@ pub fn lexeme_ends(regex: &Regex, text: &[char], begin: usize) -> BTreeSet<usize
 
 fn is_reluctant(regex: &Regex) -> bool {
     match regex {
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => {
-            false
-        }
+        Regex::Never
+        | Regex::Empty
+        | Regex::Literal(_)
+        | Regex::Class(_)
+        | Regex::Multiple(_)
+        | Regex::Tokens(_) => false,
         Regex::Look { .. } => false,
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().any(is_reluctant)

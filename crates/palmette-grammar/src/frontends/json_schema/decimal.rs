@@ -35,6 +35,15 @@ impl Decimal {
         Some(Self { negative, digits, exponent })
     }
 
+    /// So many units of `10^-places`.
+    pub(super) fn of_units(units: i128, places: usize) -> Self {
+        let size = units.unsigned_abs().to_string();
+        let digits: Vec<u8> =
+            size.trim_end_matches('0').bytes().map(|digit| digit - b'0').collect();
+        let exponent = if digits.is_empty() { 0 } else { size.len() as i64 - places as i64 };
+        Self { negative: units < 0, digits, exponent }
+    }
+
     pub(super) fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
@@ -48,30 +57,22 @@ impl Decimal {
         (self.digits.len() as i64 - self.exponent).max(0) as usize
     }
 
-    /// How many digits it has when it is written without an exponent.
-    pub(super) fn written_digits(&self) -> usize {
-        let whole = self.exponent.max(1) as usize;
-        whole.saturating_add(self.fraction_digits())
+    /// The same number on the other side of zero.
+    pub(super) fn negated(&self) -> Self {
+        Self { negative: !self.negative && !self.is_zero(), ..self.clone() }
     }
 
-    /// The digits before the point, at least one.
-    pub(super) fn whole(&self) -> Vec<u8> {
-        if self.exponent <= 0 {
-            return vec![0];
+    /// The size as a whole number of units of `10^-places`, towards zero; `None` when it is too large.
+    pub(super) fn floor_size(&self, places: usize) -> Option<i128> {
+        let length = self.exponent.checked_add(i64::try_from(places).ok()?)?;
+        if self.is_zero() || length <= 0 {
+            return Some(0);
         }
-        (0..self.exponent as usize).map(|at| self.digits.get(at).copied().unwrap_or(0)).collect()
-    }
-
-    /// The digits after the point, without trailing zeros.
-    pub(super) fn fraction(&self) -> Vec<u8> {
-        let zeros = (-self.exponent).max(0) as usize;
-        let from = self.exponent.max(0) as usize;
-        let digits = self.digits.iter().skip(from).copied();
-        if self.is_zero() {
-            Vec::new()
-        } else {
-            std::iter::repeat_n(0, zeros).chain(digits).collect()
+        if length > 36 {
+            return None;
         }
+        let digit = |at| i128::from(self.digits.get(at).copied().unwrap_or(0));
+        Some((0..length as usize).fold(0, |value, at| value * 10 + digit(at)))
     }
 
     /// The number as an integer, after the point is moved `places` to the right; `None` when it is none or too large.
@@ -80,7 +81,7 @@ impl Decimal {
         if self.is_zero() {
             return Some(0);
         }
-        if exponent < self.digits.len() as i64 || exponent > 19 || self.negative {
+        if exponent < self.digits.len() as i64 || exponent > 20 || self.negative {
             return None;
         }
         (0..exponent as usize).try_fold(0u64, |value, at| {
@@ -89,26 +90,39 @@ impl Decimal {
         })
     }
 
-    /// Whether this is a multiple of `divisor` (above zero).
-    pub(super) fn is_multiple_of(&self, divisor: &Self) -> bool {
-        // Division by hand: this is `a / 10^m`, the divisor `b / 10^n`, in lowest terms of ten; a multiple needs no more
-        // digits after the point than the divisor has.
-        let places = divisor.fraction_digits();
-        if self.fraction_digits() > places {
-            return false;
-        }
-        let Some(modulus) = divisor.scaled(places) else {
-            // A divisor above 10^19: only by comparison of digits.
-            return self.is_zero()
-                || (self.digits == divisor.digits && self.exponent >= divisor.exponent);
-        };
-        let length = (self.exponent + places as i64).max(0) as usize;
-        let remainder = (0..length).fold(0u128, |remainder, at| {
-            let digit = self.digits.get(at).copied().unwrap_or(0);
-            (remainder * 10 + u128::from(digit)) % u128::from(modulus)
-        });
-        remainder == 0
+    /// Its digits as a number and the power of ten that they are multiplied with; `None` when they are too many.
+    pub(super) fn factors(&self) -> Option<(u64, i64)> {
+        let mut digits = self.digits.iter();
+        let number = digits
+            .try_fold(0u64, |number, &digit| number.checked_mul(10)?.checked_add(u64::from(digit)));
+        Some((number?, self.exponent - self.digits.len() as i64))
     }
+
+    /// Whether this is a multiple of `divisor`, which is above zero and of few digits (see [`factors`](Self::factors)).
+    pub(super) fn is_multiple_of(&self, divisor: &Self) -> bool {
+        let Some((factor, tens)) = divisor.factors() else { return self == divisor };
+        let above = self.exponent - self.digits.len() as i64 - tens;
+        if self.is_zero() || above < 0 {
+            // The last digit is not zero.
+            return self.is_zero();
+        }
+        let modulus = u128::from(factor);
+        let digits = self.digits.iter();
+        let remainder = digits.fold(0, |rest, &digit| (rest * 10 + u128::from(digit)) % modulus);
+        (remainder * power_of_ten(above as u64, modulus)) % modulus == 0
+    }
+}
+
+/// `10^exponent` modulo a number below 2^64, by squaring.
+fn power_of_ten(mut exponent: u64, modulus: u128) -> u128 {
+    let (mut power, mut square) = (1 % modulus, 10 % modulus);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = power * square % modulus;
+        }
+        (square, exponent) = (square * square % modulus, exponent >> 1);
+    }
+    power
 }
 
 impl PartialOrd for Decimal {
@@ -167,21 +181,41 @@ mod tests {
     }
 
     #[test]
-    fn written_digits_are_those_of_both_sides_of_the_point() {
-        for (text, digits) in [("0", 1), ("-12.050", 4), ("0.007", 4), ("1e9", 10), ("15e-3", 4)] {
-            let number = decimal(text);
-            assert_eq!(number.written_digits(), digits, "{text}");
-            assert_eq!(number.whole().len() + number.fraction().len(), digits, "{text}");
+    fn units_are_numbers() {
+        for (units, places, text) in
+            [(0, 5, "0"), (-120, 1, "-12"), (7, 3, "0.007"), (10, 0, "1e1")]
+        {
+            assert_eq!(Decimal::of_units(units, places), decimal(text));
         }
-        assert_eq!(decimal("1e2000000000").written_digits(), 2_000_000_001);
+    }
+
+    #[test]
+    fn great_numbers_are_divided_without_their_zeros() {
+        for (number, divisor, divides) in [
+            ("1e2000000000", "7", false),
+            ("7e2000000000", "7", true),
+            ("2e30", "1e30", true),
+            ("3e29", "1e30", false),
+            ("1e2000000000", "8e1999999000", true),
+            ("1e-2000000000", "1e-2000000000", true),
+            ("0", "1e2000000000", true),
+            ("36893488147419103230", "18446744073709551615", true),
+        ] {
+            assert_eq!(
+                decimal(number).is_multiple_of(&decimal(divisor)),
+                divides,
+                "{number} {divisor}"
+            );
+        }
     }
 
     #[test]
     fn parts() {
-        let number = decimal("-12.050");
-        assert_eq!((number.whole(), number.fraction()), (vec![1, 2], vec![0, 5]));
-        let number = decimal("0.007");
-        assert_eq!((number.whole(), number.fraction()), (vec![0], vec![0, 0, 7]));
+        assert_eq!(decimal("-12.050").floor_size(1), Some(120));
+        assert_eq!(decimal("0.007").floor_size(2), Some(0));
+        assert_eq!(decimal("0.007").floor_size(3), Some(7));
+        assert_eq!(decimal("1e2000000000").floor_size(0), None);
+        assert_eq!(decimal("12e2000000000").factors(), Some((12, 2_000_000_000)));
         assert_eq!(decimal("1e3").scaled(2), Some(100_000));
         assert_eq!(decimal("1.5").scaled(0), None);
     }

@@ -1,6 +1,6 @@
 //! From goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
 
-use std::{collections::BTreeSet, rc::Rc, sync::Arc};
+use std::{rc::Rc, sync::Arc};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -11,9 +11,8 @@ use super::{
     error::Kind,
     goals::GoalId,
     json_text::Spelling,
-    number_automaton::{self, NumberAutomaton},
     number_text,
-    numbers::{self, Condition, NumberSet, Property},
+    numbers::{self, NumberSet},
     objects::ObjectSet,
     sharing,
     strings::StringSet,
@@ -23,17 +22,8 @@ use crate::{
     TerminalId, TerminalKind,
 };
 
-/// Numbers whose automaton is larger are spelled digit by digit.
-const MAX_NUMBER_REGEX: usize = 2_000;
 /// So many numbers between two bounds are listed rather than made an automaton of.
 const MAX_LITERALS: u64 = 500;
-
-/// How the numbers under some conditions are spelled.
-enum Spelled {
-    Regex(Regex),
-    /// Where the regular expression would be too large.
-    Automaton(NumberAutomaton),
-}
 
 /// A terminal's part in objects whose names are remembered, and in arrays whose items are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +57,6 @@ pub(super) struct Emitter<'c, 'o> {
     values: HashMap<Rc<Cases>, NonterminalId>,
     arrays: HashMap<Rc<ArraySet>, NonterminalId>,
     objects: HashMap<Rc<ObjectSet>, NonterminalId>,
-    numbers: HashMap<BTreeSet<Condition>, Rc<Spelled>>,
     /// Nonterminals that have no rules yet, the first goals that they are for, and the values.
     open: Vec<(NonterminalId, GoalId, Rc<Cases>)>,
 }
@@ -180,7 +169,6 @@ impl<'c, 'o> Emitter<'c, 'o> {
             values: HashMap::new(),
             arrays: HashMap::new(),
             objects: HashMap::new(),
-            numbers: HashMap::new(),
             open: Vec::new(),
         }
     }
@@ -410,6 +398,7 @@ impl Emitter<'_, '_> {
                 NumberSet::All(conditions) => numbers::simplified(conditions, MAX_LITERALS),
                 NumberSet::OneOf(_) => Some(set.clone()),
             };
+            let fractions = fractions || !(listed || set.is_of_integers());
             match simple {
                 None => {}
                 Some(NumberSet::OneOf(numbers)) => {
@@ -420,10 +409,7 @@ impl Emitter<'_, '_> {
                     if fractions {
                         options.extend(number_text::large_integers(&conditions));
                     }
-                    match &*self.spelled_numbers(conditions)? {
-                        Spelled::Regex(regex) => options.push(regex.clone()),
-                        Spelled::Automaton(automaton) => self.digits(head, automaton)?,
-                    }
+                    options.push(number_text::numbers(&conditions, fractions));
                 }
             }
         }
@@ -434,69 +420,12 @@ impl Emitter<'_, '_> {
         }
         Ok(())
     }
-
-    /// The spellings of the numbers under these conditions, made once.
-    fn spelled_numbers(&mut self, conditions: BTreeSet<Condition>) -> Result<Rc<Spelled>> {
-        if let Some(known) = self.numbers.get(&conditions) {
-            return Ok(known.clone());
-        }
-        let fractions = self.compiler.options.integer_fractions;
-        let integer = Condition { property: Property::Integer, holds: true };
-        let spelled = if conditions.len() == 1 && conditions.contains(&integer) {
-            Spelled::Regex(number_text::any_integer(fractions))
-        } else {
-            let max = self.compiler.options.limits.max_states;
-            let budget = &mut self.compiler.budget;
-            let automaton = number_automaton::automaton(&conditions, fractions, max, budget);
-            let automaton = automaton.map_err(|stopped| match stopped {
-                Some(why) => {
-                    self.compiler.source.error(self.compiler.place(), Kind::Interrupted(why))
-                }
-                None => {
-                    let why = ": the automaton of these numbers has more".to_owned();
-                    self.compiler.over(self.compiler.place(), "max_states", max, why)
-                }
-            })?;
-            match automaton.regex(MAX_NUMBER_REGEX) {
-                Some(regex) => Spelled::Regex(regex),
-                None => Spelled::Automaton(automaton),
-            }
-        };
-        let spelled = Rc::new(spelled);
-        self.numbers.insert(conditions, spelled.clone());
-        Ok(spelled)
-    }
-
-    /// Numbers digit by digit: a nonterminal a state, for what leads to it.
-    fn digits(&mut self, head: NonterminalId, automaton: &NumberAutomaton) -> Result<()> {
-        let states: Vec<NonterminalId> =
-            automaton.edges.iter().map(|_| self.part("digits")).collect();
-        for (from, row) in automaton.edges.iter().enumerate() {
-            for (&symbol, &to) in row {
-                let core = Regex::literal(symbol.encode_utf8(&mut [0; 4]));
-                let name = symbol.to_string();
-                let to = states[to as usize];
-                if from == 0 {
-                    // No edge leads back to the start.
-                    let first = self.token(&name, core)?;
-                    self.rule(to, vec![first])?;
-                } else {
-                    let next = self.pattern(&name, core, None)?;
-                    self.rule(to, vec![Symbol::Nonterminal(states[from]), next])?;
-                }
-            }
-            if automaton.accepting[from] {
-                self.rule(head, vec![Symbol::Nonterminal(states[from])])?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// About how many nodes and texts a tree has.
 fn size(regex: &Regex) -> usize {
     match regex {
-        Regex::Never | Regex::Empty => 1,
+        Regex::Never | Regex::Empty | Regex::Multiple(_) => 1,
         Regex::Tokens(tokens) => 1 + tokens.parts.len(),
         Regex::Literal(text) => 1 + text.len() / 8,
         Regex::Class(class) => 1 + class.ranges().len(),

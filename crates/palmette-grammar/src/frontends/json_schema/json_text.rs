@@ -66,6 +66,7 @@ impl Spelling {
             Regex::Never | Regex::Tokens(_) => Regex::Never,
             Regex::Empty => Regex::Empty,
             Regex::Literal(text) => self.literal(text),
+            Regex::Multiple(_) => texts.clone(),
             Regex::Class(class) => self.class(class),
             Regex::Concat(parts) => Regex::concat(all(parts)),
             Regex::Alternate(options) => self.alternate(options),

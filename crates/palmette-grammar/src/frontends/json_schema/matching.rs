@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::Regex;
+use crate::{Multiple, Regex};
 
 /// Whether `regex` matches the whole of `text`.
 ///
@@ -34,6 +34,7 @@ impl Matcher<'_> {
                 });
                 found.map(|&at| at + 1).collect()
             }
+            Regex::Multiple(of) => starts.iter().flat_map(|&at| self.multiples(*of, at)).collect(),
             Regex::Concat(parts) => {
                 parts.iter().fold(starts.clone(), |ends, part| self.ends(part, &ends))
             }
@@ -67,6 +68,16 @@ impl Matcher<'_> {
                 starts.iter().copied().filter(|&at| seen(at) != *negated).collect()
             }
         }
+    }
+
+    fn multiples(&self, of: Multiple, start: usize) -> Vec<usize> {
+        let (mut of, mut ends) = (Some(of), Vec::new());
+        for at in start..=self.text.len() {
+            ends.extend(of.filter(|of| of.may_end()).map(|_| at));
+            let next = self.text.get(at).and_then(|&next| u8::try_from(next).ok());
+            of = of.zip(next).and_then(|(of, next)| of.after(next));
+        }
+        ends
     }
 
     fn each(

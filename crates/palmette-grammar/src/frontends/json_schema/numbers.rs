@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::decimal::Decimal;
+use super::{decimal::Decimal, number_intervals::Interval};
 
 /// A set of numbers, by their values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +54,12 @@ impl NumberSet {
         Self::All(BTreeSet::from([Condition { property, holds }]))
     }
 
+    /// Whether a condition is that they are integers.
+    pub(super) fn is_of_integers(&self) -> bool {
+        let integer = Condition { property: Property::Integer, holds: true };
+        matches!(self, Self::All(conditions) if conditions.contains(&integer))
+    }
+
     /// The numbers not in this set, as a union.
     pub(super) fn complement(&self) -> Vec<Self> {
         match self {
@@ -95,7 +101,7 @@ impl NumberSet {
                     condition.holds
                         && all.contains(&Condition { holds: false, ..condition.clone() })
                 });
-                (!opposed && !is_empty_interval(&all)).then_some(Self::All(all))
+                (!opposed && !Interval::of(&all).is_empty()).then_some(Self::All(all))
             }
         }
     }
@@ -107,37 +113,6 @@ impl NumberSet {
                 .iter()
                 .all(|condition| condition.property.holds(number) == condition.holds),
         }
-    }
-}
-
-fn is_empty_interval(conditions: &BTreeSet<Condition>) -> bool {
-    // (bound, whether the bound itself is left out)
-    let mut low: Option<(&Decimal, bool)> = None;
-    let mut high: Option<(&Decimal, bool)> = None;
-    for condition in conditions {
-        let (bound, above) = match &condition.property {
-            Property::AtLeast(bound) => (bound, false),
-            Property::Above(bound) => (bound, true),
-            _ => continue,
-        };
-        if condition.holds {
-            low = low.max(Some((bound, above)));
-        } else {
-            // Not at least the bound: the bound is left out.
-            let stricter = match high {
-                Some((other, open)) => bound < other || (bound == other && !above && !open),
-                None => true,
-            };
-            if stricter {
-                high = Some((bound, !above));
-            }
-        }
-    }
-    match (low, high) {
-        (Some((low, low_open)), Some((high, high_open))) => {
-            low > high || (low == high && (low_open || high_open))
-        }
-        _ => false,
     }
 }
 
@@ -159,9 +134,6 @@ pub(super) fn simplified(conditions: &BTreeSet<Condition>, max_literals: u64) ->
     bounds.extend(divisors.conditions());
     Some(NumberSet::All(bounds))
 }
-
-/// As many multiples between two bounds are tried one by one.
-const MAX_TRIED: i128 = 10_000;
 
 /// Conditions on divisibility, all in units of `10^-places`.
 struct Divisors {
@@ -215,44 +187,30 @@ impl Divisors {
     /// All numbers, when bounds leave at most `max`.
     fn enumerated(&self, bounds: &BTreeSet<Condition>, max: u64) -> Option<BTreeSet<Decimal>> {
         let of = i128::from(self.of?);
-        let scale = |bound: &Decimal, up: bool| -> Option<i128> {
-            // The nearest multiple on the far side of the bound is found by trying.
-            let mut size = bound.clone();
-            size.negative = false;
-            let digits: String = size.whole().iter().map(|digit| (b'0' + digit) as char).collect();
-            let units = digits.parse::<i128>().ok()?.checked_add(1)?;
-            let units = units.checked_mul(10i128.checked_pow(self.places as u32)?)?;
-            let units = if bound.negative { -units } else { units };
-            Some(if up { units.max(0) } else { units.min(0) })
-        };
-        let mut low = None;
-        let mut high = None;
-        for condition in bounds {
-            let (Property::AtLeast(bound) | Property::Above(bound)) = &condition.property else {
-                continue;
+        let (mut low, mut high) = (None, None);
+        for Condition { property, holds } in bounds {
+            let (Property::AtLeast(bound) | Property::Above(bound)) = property else { continue };
+            // Everything from the unit on that is not above the bound (or not below it) is tried, and the conditions decide.
+            let towards_zero = bound.floor_size(self.places)?;
+            let units = match (holds, bound.negative) {
+                (true, false) => towards_zero,
+                (true, true) => -towards_zero - 1,
+                (false, false) => towards_zero + 1,
+                (false, true) => -towards_zero,
             };
-            if condition.holds {
-                // Everything from below the bound on is tried, and the conditions decide.
-                let units = scale(bound, false)?;
-                let units = if bound.negative { units } else { self.floor(bound)? };
+            if *holds {
                 low = low.max(Some(units));
             } else {
-                let units = if bound.negative { -self.floor(bound)? } else { scale(bound, true)? };
                 high = Some(high.map_or(units, |known: i128| known.min(units)));
             }
         }
         let (first, last) = (low?.div_euclid(of), high?.div_euclid(of) + 1);
-        // Bounds are rounded to whole numbers, so more may have to be tried than are left.
-        let tried = last - first;
-        if tried > i128::from(max) + 2 * (1 + 10i128.pow(self.places as u32) / of)
-            || tried > MAX_TRIED
-        {
+        if last - first > i128::from(max) + 2 {
             return None;
         }
         let mut numbers = BTreeSet::new();
         for times in first..=last {
-            let text = format!("{}e-{}", times * of, self.places);
-            let number = Decimal::parse(&text)?;
+            let number = Decimal::of_units(times * of, self.places);
             let divisible = |divisor: &u64| (times * of) % i128::from(*divisor) == 0;
             let bounded =
                 bounds.iter().all(|condition| condition.property.holds(&number) == condition.holds);
@@ -263,16 +221,9 @@ impl Divisors {
         Some(numbers)
     }
 
-    /// The size of `bound` in units, towards zero.
-    fn floor(&self, bound: &Decimal) -> Option<i128> {
-        let digits: String = bound.whole().iter().map(|digit| (b'0' + digit) as char).collect();
-        digits.parse::<i128>().ok()?.checked_mul(10i128.checked_pow(self.places as u32)?)
-    }
-
     fn conditions(&self) -> Vec<Condition> {
         let divisor = |units: u64, holds: bool| {
-            let divisor = Decimal::parse(&format!("{units}e-{}", self.places));
-            let divisor = divisor.expect("digits and a small exponent");
+            let divisor = Decimal::of_units(units.into(), self.places);
             let whole = Decimal::parse("1").as_ref() == Some(&divisor);
             let property = if whole { Property::Integer } else { Property::MultipleOf(divisor) };
             Condition { property, holds }

@@ -21,8 +21,11 @@ use crate::{
     regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget},
 };
 
-/// A number of a schema has at most so many digits when it is written without an exponent.
-const MAX_DIGITS: usize = 4_096;
+/// Bounds of numbers with more digits are refused: an expression has each of them with all before it.
+const MAX_DIGITS: usize = 400;
+
+/// As many characters of a number are in a message.
+const MAX_SHOWN: usize = 40;
 
 /// What a schema says of each type, by its own keywords; combinators and references are not in it.
 pub(super) struct Own {
@@ -84,14 +87,14 @@ impl Compiler<'_> {
         let exclusive = |keyword| self.get(schema, keyword).map(|at| (at, self.source.json(at)));
         let (low, high) = (exclusive("exclusiveMinimum"), exclusive("exclusiveMaximum"));
         if let Some(at) = self.get(schema, "minimum") {
-            let bound = self.number(at)?;
+            let bound = self.bound(at)?;
             match low {
                 Some((_, Json::Bool(true))) => require(Property::Above(bound), true),
                 _ => require(Property::AtLeast(bound), true),
             }
         }
         if let Some(at) = self.get(schema, "maximum") {
-            let bound = self.number(at)?;
+            let bound = self.bound(at)?;
             match high {
                 Some((_, Json::Bool(true))) => require(Property::AtLeast(bound), false),
                 _ => require(Property::Above(bound), false),
@@ -101,17 +104,21 @@ impl Compiler<'_> {
         if let Some((at, json)) = low
             && !matches!(json, Json::Bool(_))
         {
-            require(Property::Above(self.number(at)?), true);
+            require(Property::Above(self.bound(at)?), true);
         }
         if let Some((at, json)) = high
             && !matches!(json, Json::Bool(_))
         {
-            require(Property::AtLeast(self.number(at)?), false);
+            require(Property::AtLeast(self.bound(at)?), false);
         }
         if let Some(at) = self.get(schema, "multipleOf") {
             let divisor = self.number(at)?;
             if divisor.negative || divisor.is_zero() {
                 return Err(self.invalid(at, "must be above zero".into()));
+            }
+            if divisor.factors().is_none() {
+                let reason = "of a number with more than 19 digits; round it";
+                return Err(self.unsupported(at, reason));
             }
             require(Property::MultipleOf(divisor), true);
         }
@@ -330,26 +337,40 @@ impl Compiler<'_> {
         let Json::Number(text) = self.source.json(at) else {
             return Err(self.invalid(at, "must be a number".into()));
         };
-        // Numbers are written out digit by digit further on, so their length is bounded before anything is.
-        let small = |number: &Decimal| number.written_digits() <= MAX_DIGITS;
-        Decimal::parse(text).filter(small).ok_or_else(|| {
-            let shown: String = text.chars().take(40).collect();
+        Decimal::parse(text).ok_or_else(|| {
+            let shown: String = text.chars().take(MAX_SHOWN).collect();
             let more = if shown.len() < text.len() { "…" } else { "" };
-            self.invalid(
-                at,
-                format!(
-                    "{shown}{more} has more than {MAX_DIGITS} digits when it is written without an exponent; numbers of that \
-                     size are read by no program alike: use a smaller one, or leave the keyword out"
-                ),
-            )
+            let reason = format!(
+                "the exponent of {shown}{more} is not between {} and {}; write a number closer to zero and one, or \
+                 leave it out",
+                i32::MIN,
+                i32::MAX
+            );
+            self.unsupported(at, reason)
         })
+    }
+
+    /// A number that others are compared with.
+    fn bound(&self, at: JsonId) -> Result<Decimal> {
+        let bound = self.number(at)?;
+        if bound.digits.len() <= MAX_DIGITS {
+            return Ok(bound);
+        }
+        let (count, max) = (bound.digits.len(), MAX_DIGITS);
+        Err(self.unsupported(at, format!("a bound of {count} digits, more than {max}; round it")))
     }
 
     /// A whole number, not below zero.
     pub(super) fn count(&self, at: JsonId) -> Result<u64> {
         let number = self.number(at)?;
-        let whole = if number.is_integer() { number.scaled(0) } else { None };
-        whole.ok_or_else(|| self.invalid(at, "must be a whole number, not below zero".into()))
+        if number.negative || !number.is_integer() {
+            return Err(self.invalid(at, "must be a whole number, not below zero".into()));
+        }
+        number.scaled(0).ok_or_else(|| {
+            let reason =
+                format!("must be at most {}; write a lower number or leave it out", u64::MAX);
+            self.unsupported(at, reason)
+        })
     }
 
     fn length(&self, at: JsonId) -> Result<u32> {

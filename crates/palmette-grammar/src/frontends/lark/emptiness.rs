@@ -17,6 +17,8 @@ pub(super) fn emptiness(regex: &Regex) -> Emptiness {
     match regex {
         Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => Emptiness::Never,
         Regex::Empty => Emptiness::Always,
+        Regex::Multiple(of) if of.may_end() => Emptiness::Always,
+        Regex::Multiple(_) => Emptiness::Never,
         Regex::Look { .. } => Emptiness::Sometimes,
         Regex::Concat(parts) | Regex::And(parts) => all(parts),
         Regex::Alternate(options) => {

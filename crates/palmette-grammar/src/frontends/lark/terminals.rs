@@ -282,9 +282,12 @@ fn join(mut parts: Vec<Built>, joined: impl FnOnce(Vec<Regex>) -> Regex) -> Buil
 /// Depth and nodes of a tree.
 fn measure(regex: &Regex) -> (u32, u64) {
     let inner = match regex {
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => {
-            (0, 0)
-        }
+        Regex::Never
+        | Regex::Empty
+        | Regex::Literal(_)
+        | Regex::Class(_)
+        | Regex::Multiple(_)
+        | Regex::Tokens(_) => (0, 0),
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().map(measure).fold((0, 0), |all, part| (all.0.max(part.0), all.1 + part.1))
         }

@@ -135,6 +135,10 @@ impl Maker<'_, '_> {
             _ if self.has_opposites(&flat) => return Ok(ExprId::NEVER),
             _ => {}
         }
+        let shortest = flat.iter().map(|&part| self.facts(part).shortest).max();
+        if shortest > flat.iter().map(|&part| self.facts(part).longest).min() {
+            return Ok(ExprId::NEVER);
+        }
         let behind = flat.iter().any(|&part| self.facts(part).behind);
         if flat.contains(&ExprId::EMPTY) && !behind {
             let nulls: Vec<_> = flat.iter().map(|&part| self.null(part)).collect();

@@ -27,6 +27,7 @@ pub(crate) struct Partitions {
     /// Of the bytes from one to another, and all others.
     ranges: HashMap<(u8, u8), PartitionId>,
     arms: HashMap<ArmShapes, PartitionId>,
+    digits: Option<PartitionId>,
 }
 
 /// Several arms of a switch: from which byte to which, and the first arm that leads to the same.
@@ -78,6 +79,7 @@ impl Partitions {
             joins: HashMap::new(),
             ranges: HashMap::new(),
             arms: HashMap::new(),
+            digits: None,
         };
         partitions.intern(|_| 0);
         partitions
@@ -118,6 +120,17 @@ impl Partitions {
         let made = self.intern(label);
         self.arms.insert(shape, made);
         made
+    }
+
+    /// The partition that tells digits and the point apart.
+    pub(super) fn of_digits(&mut self) -> PartitionId {
+        let digits = self.digits.take().unwrap_or_else(|| {
+            self.intern(|byte| match byte {
+                b'0'..=b'9' | b'.' => u32::from(byte),
+                _ => 0,
+            })
+        });
+        *self.digits.insert(digits)
     }
 
     /// The partition into these bytes and all others.

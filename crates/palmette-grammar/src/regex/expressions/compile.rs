@@ -1,6 +1,6 @@
 //! From trees to expressions.
 
-use super::{Arm, Exceeded, ExprId, Made, Maker, Repeat};
+use super::{Arm, Exceeded, ExprId, Made, Maker, Node, Repeat};
 use crate::Regex;
 use crate::regex::tokens::{NUMBER_MARK, TokenPattern};
 
@@ -60,6 +60,11 @@ impl Maker<'_, '_> {
             Regex::Literal(text) => self.literals(vec![text.as_bytes()])?,
             Regex::Class(class) => self.class(class)?,
             Regex::Tokens(tokens) => self.tokens(tokens)?,
+            Regex::Multiple(_) if order == Order::Kept => {
+                let set = self.tree(regex, Order::Dropped)?;
+                self.unordered(set)?
+            }
+            Regex::Multiple(of) => self.intern(Node::Multiple(*of))?,
             Regex::Concat(parts) => {
                 let mut whole = ExprId::EMPTY;
                 for part in parts.iter().rev() {
@@ -274,7 +279,12 @@ fn refuse_reluctant(parts: &[Regex], inside: &'static str) -> Result<(), Compile
 
 fn children(regex: &Regex) -> &[Regex] {
     match regex {
-        Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => &[],
+        Regex::Never
+        | Regex::Empty
+        | Regex::Literal(_)
+        | Regex::Class(_)
+        | Regex::Multiple(_)
+        | Regex::Tokens(_) => &[],
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => parts,
         Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
             std::slice::from_ref(inner)

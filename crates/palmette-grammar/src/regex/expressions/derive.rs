@@ -35,6 +35,10 @@ impl Maker<'_, '_> {
                 let arm = arms.get(at).filter(|arm| arm.low <= byte);
                 Ok(arm.map_or(ExprId::NEVER, |arm| arm.then))
             }
+            Node::Multiple(of) => match of.after(byte) {
+                Some(after) => self.intern(Node::Multiple(after)),
+                None => Ok(ExprId::NEVER),
+            },
             Node::Concat(a, b) => {
                 let begun = self.derive(a, byte)?;
                 let rest = self.forward(b, byte)?;
@@ -186,6 +190,7 @@ impl Maker<'_, '_> {
             Node::Never
             | Node::Empty
             | Node::Switch(_)
+            | Node::Multiple(_)
             | Node::First(_)
             | Node::Grows(_)
             | Node::Longer(_) => Ok(of),

@@ -113,7 +113,7 @@ impl Node {
     /// Shows the expressions it is made of.
     pub(super) fn parts(&self, mut show: impl FnMut(ExprId)) {
         match self {
-            Self::Never | Self::Empty => {}
+            Self::Never | Self::Empty | Self::Multiple(_) => {}
             Self::Switch(arms) => arms.iter().for_each(|arm| show(arm.then)),
             Self::Concat(a, b) => [*a, *b].into_iter().for_each(show),
             Self::Or(parts) | Self::Ordered(parts) | Self::And(parts) => {
@@ -143,6 +143,7 @@ impl Node {
         match self {
             Self::Never => Self::Never,
             Self::Empty => Self::Empty,
+            Self::Multiple(of) => Self::Multiple(*of),
             Self::Switch(arms) => {
                 Self::Switch(arms.iter().map(|arm| Arm { then: to(arm.then), ..*arm }).collect())
             }

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     Arm, Exceeded, ExprId, Expressions, Facts, Interned, Item, Made, Node, PartitionId, Repeat,
+    UNBOUNDED,
 };
 use crate::Budget;
 
@@ -95,7 +96,7 @@ impl Maker<'_, '_> {
             at_end: false,
             reach: 0,
             shortest: self.shortest_of(node),
-            is_finite: self.is_finite_for_sure(node),
+            longest: self.longest_of(node),
             greatest_bound: self.greatest_bound_of(node),
             has_lexemes: None,
             can_hold: None,
@@ -103,6 +104,7 @@ impl Maker<'_, '_> {
         facts.at_end = match node {
             Node::Never | Node::Switch(_) | Node::Grows(_) | Node::Longer(_) => false,
             Node::Empty => true,
+            Node::Multiple(of) => of.may_end(),
             Node::Concat(a, b) => self.facts(*a).at_end && self.facts(*b).at_end,
             Node::Or(parts) | Node::Ordered(parts) => {
                 parts.iter().any(|&part| self.facts(part).at_end)
@@ -122,6 +124,7 @@ impl Maker<'_, '_> {
         match node {
             Node::Never | Node::Empty => {}
             Node::Switch(arms) => facts.partition = self.partitions.of_arms(arms),
+            Node::Multiple(_) => facts.partition = self.partitions.of_digits(),
             Node::Concat(a, b) => {
                 self.add_part(&mut facts, *a);
                 let null = self.facts(*a).null;
@@ -183,6 +186,7 @@ impl Maker<'_, '_> {
         let least = |parts: &[ExprId]| parts.iter().map(shortest).min().unwrap_or(0);
         match node {
             Node::Never => u32::MAX,
+            Node::Multiple(of) => of.shortest(),
             Node::Empty | Node::Not(_) | Node::Behind { .. } => 0,
             Node::Grows(_) | Node::Longer(_) => 0,
             Node::Switch(arms) => {
@@ -204,17 +208,27 @@ impl Maker<'_, '_> {
         }
     }
 
-    fn is_finite_for_sure(&self, node: &Node) -> bool {
-        let is_finite = |of: &ExprId| self.facts(*of).is_finite;
+    /// The counterpart of [`shortest_of`](Self::shortest_of) from above.
+    fn longest_of(&self, node: &Node) -> u32 {
+        let longest = |of: &ExprId| self.facts(*of).longest;
         match node {
-            Node::Never | Node::Empty | Node::Behind { .. } => true,
-            Node::Switch(arms) => arms.iter().all(|arm| is_finite(&arm.then)),
-            Node::Concat(a, b) => is_finite(a) && is_finite(b),
-            Node::Or(parts) | Node::Ordered(parts) => parts.iter().all(is_finite),
-            Node::And(parts) => parts.iter().any(is_finite),
-            Node::Repeat(Repeat { inner, max, .. }) => max.is_some() && is_finite(inner),
-            Node::Unordered(inner) | Node::Given { inner, .. } => is_finite(inner),
-            Node::Not(_) | Node::First(_) | Node::Grows(_) | Node::Longer(_) => false,
+            Node::Never | Node::Empty | Node::Behind { .. } => 0,
+            Node::Switch(arms) => {
+                let rest = arms.iter().map(|arm| longest(&arm.then)).max();
+                rest.unwrap_or(0).saturating_add(1)
+            }
+            Node::Concat(a, b) => longest(a).saturating_add(longest(b)),
+            Node::Or(parts) | Node::Ordered(parts) => parts.iter().map(longest).max().unwrap_or(0),
+            Node::And(parts) => parts.iter().map(longest).min().unwrap_or(UNBOUNDED),
+            Node::Repeat(Repeat { inner, max, .. }) => {
+                longest(inner).saturating_mul(max.unwrap_or(UNBOUNDED))
+            }
+            Node::Unordered(inner) | Node::Given { inner, .. } => longest(inner),
+            Node::Not(_)
+            | Node::Multiple(_)
+            | Node::First(_)
+            | Node::Grows(_)
+            | Node::Longer(_) => UNBOUNDED,
         }
     }
 
@@ -252,6 +266,7 @@ impl Maker<'_, '_> {
         match node {
             Node::Never | Node::Switch(_) | Node::Grows(_) => Ok(ExprId::NEVER),
             Node::Empty => Ok(ExprId::ALL),
+            Node::Multiple(of) => Ok(if of.may_end() { ExprId::ALL } else { ExprId::NEVER }),
             Node::Concat(a, b) => self.and([self.null(*a), self.null(*b)]),
             Node::Or(parts) | Node::Ordered(parts) => {
                 let nulls: Vec<_> = parts.iter().map(|&part| self.null(part)).collect();

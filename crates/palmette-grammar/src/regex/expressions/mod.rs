@@ -37,7 +37,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub(crate) use import::Front;
 pub(crate) use maker::Maker;
 
-use crate::{Budget, CharClass, Interrupted};
+use crate::{Budget, CharClass, Interrupted, Multiple};
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +58,8 @@ enum Node {
     Or(Box<[ExprId]>),
     /// One of these; a backtracking matcher tries them in this order. At least two.
     Ordered(Box<[ExprId]>),
+    /// The digits of the multiples of a number.
+    Multiple(Multiple),
     /// All of these: sorted, at least two.
     And(Box<[ExprId]>),
     /// Any bytes and any following text but these.
@@ -119,8 +121,8 @@ struct Facts {
     reach: u32,
     /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each other are not looked into.
     shortest: u32,
-    /// Whether it has finitely many lexemes for sure.
-    is_finite: bool,
+    /// No lexeme has more bytes; [`UNBOUNDED`] where that is not known.
+    longest: u32,
     /// No repeat within has a greater bound.
     greatest_bound: u32,
     /// Whether some lexeme is in, where that has been found out.
@@ -128,6 +130,9 @@ struct Facts {
     /// Whether it holds for some text as a condition, where that has been found out.
     can_hold: Option<bool>,
 }
+
+/// No bound on the bytes of lexemes, or one beyond all use.
+const UNBOUNDED: u32 = u32::MAX;
 
 /// An expression as it is found by its shape.
 #[derive(Clone, Copy, Debug)]
@@ -252,7 +257,7 @@ impl Expressions {
 
     /// Whether it has finitely many lexemes for sure.
     pub(crate) fn is_finite(&self, of: ExprId) -> bool {
-        self.facts(of).is_finite
+        self.facts(of).longest < UNBOUNDED
     }
 
     /// How many expressions there are.

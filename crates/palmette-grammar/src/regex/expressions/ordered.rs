@@ -126,6 +126,7 @@ impl Maker<'_, '_> {
                 Ok(vec![Item::Go(goes_on), Item::Match(self.null(inner))])
             }
             Node::Or(_)
+            | Node::Multiple(_)
             | Node::And(_)
             | Node::Not(_)
             | Node::First(_)

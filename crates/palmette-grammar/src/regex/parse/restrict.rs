@@ -8,6 +8,7 @@ pub(crate) fn is_nullable(regex: &Regex) -> bool {
     match regex {
         Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => false,
         Regex::Empty | Regex::Look { .. } => true,
+        Regex::Multiple(of) => of.may_end(),
         Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(is_nullable),
         Regex::Alternate(options) => options.iter().any(is_nullable),
         Regex::Repeat { inner, min, .. } => *min == 0 || is_nullable(inner),
@@ -30,7 +31,7 @@ pub(crate) fn non_empty(regex: &Regex) -> Regex {
                 Regex::concat([non_empty(&parts[first])].into_iter().chain(rest))
             }))
         }
-        Regex::And(_) | Regex::Not(_) => {
+        Regex::And(_) | Regex::Not(_) | Regex::Multiple(_) => {
             Regex::and([regex.clone(), Regex::Class(CharClass::any()).repeat(1, None)])
         }
         _ => Regex::Never,
@@ -95,7 +96,7 @@ fn restrict(
             let max = max.map(|max| max.saturating_sub(1));
             beside(restricted, vec![unit.repeat(min, max)])
         }
-        Regex::And(_) | Regex::Not(_) | Regex::Look { .. } => {
+        Regex::And(_) | Regex::Not(_) | Regex::Multiple(_) | Regex::Look { .. } => {
             Regex::and([regex.clone(), beside(class_regex(class), vec![Regex::anything()])])
         }
     }
