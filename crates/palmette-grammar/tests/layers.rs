@@ -11,7 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("span", &[]),
     ("budget", &[]),
     ("byte_set", &[]),
-    ("regex", &["budget"]),
+    ("regex", &["budget", "byte_set"]),
     ("vocabulary", &["regex"]),
     ("grammar", &["span", "regex"]),
     // Front ends make grammars and nothing else.

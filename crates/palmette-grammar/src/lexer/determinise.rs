@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use super::{
     AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders, State, UNKNOWN,
-    error::Kind,
+    error::Kind, rivalry::Rivalry,
 };
 use crate::byte_set::ByteSet;
 use crate::{
@@ -40,6 +40,7 @@ pub(super) struct Determiniser {
     meanings: Vec<Meaning>,
     /// Found when a lexeme first begins under a condition.
     beginnings: Vec<Beginning>,
+    rivalry: Rivalry,
     max_states: usize,
     /// What the states and their meanings keep elsewhere.
     list_bytes: usize,
@@ -121,6 +122,7 @@ impl Determiniser {
             begun: HashMap::new(),
             meanings: Vec::new(),
             beginnings: Vec::new(),
+            rivalry: Rivalry::default(),
             max_states: limits.max_states,
             list_bytes: 0,
         };
@@ -305,13 +307,96 @@ impl Determiniser {
 
     /// What is left of a state's terminals.
     pub(super) fn remainders(&mut self, state: LexerState) -> Remainders<'_> {
-        let Meaning { fresh, competes, pending, live } = &self.meanings[state.0 as usize];
+        let Meaning { competes, pending, live, .. } = &self.meanings[state.0 as usize];
         Remainders {
-            fresh: *fresh,
             independent: !competes && *pending == ExprId::ALL,
+            pending: *pending,
             live,
             expressions: &mut self.expressions,
         }
+    }
+
+    /// What is left of a state's terminals, each with all that decides its lexeme: the rivals that could take it, and the condition
+    /// on the text from here.
+    pub(super) fn guarded(
+        &mut self,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<Vec<Live>, LexerError> {
+        let Meaning { competes, pending, live, .. } = self.meanings[state.0 as usize].clone();
+        let mut guarded = Vec::with_capacity(live.len());
+        for &(terminal, expr) in &live {
+            let stands = match competes && !self.free.contains(terminal) {
+                true => self.unless_rivalled((terminal, expr), &live, budget)?,
+                false => expr,
+            };
+            match self.expressions.making(budget).given(pending, stands)? {
+                ExprId::NEVER => {}
+                left => guarded.push((terminal, left)),
+            }
+        }
+        Ok(guarded)
+    }
+
+    /// The lexemes of a live terminal that no other takes, where what follows lets none grow.
+    fn unless_rivalled(
+        &mut self,
+        (terminal, expr): Live,
+        live: &[Live],
+        budget: &mut Budget<'_>,
+    ) -> Result<ExprId, LexerError> {
+        let whole = self.whole_of(terminal);
+        let rank = self.losing_rank(terminal);
+        let loses = !self.shadowed.contains(terminal);
+        let (mut longer, mut higher) = (Vec::new(), Vec::new());
+        for &(rival, left) in live.iter().filter(|(rival, _)| !self.free.contains(*rival)) {
+            let of_rival = self.whole_of(rival);
+            if self.rivalry.outgrows(&mut self.expressions, of_rival, whole, budget)? {
+                longer.push((of_rival, left));
+            }
+            if loses
+                && self.ranks[rival.index()] > rank
+                && self.rivalry.meets(&mut self.expressions, of_rival, whole, budget)?
+            {
+                higher.push(left);
+            }
+        }
+        let longer = self.widest(longer, budget)?;
+        let mut making = self.expressions.making(budget);
+        let (longer, higher) = (making.or(longer)?, making.or(higher)?);
+        let longer = making.longer(longer)?;
+        let (longest, unranked) = (making.not(longer)?, making.not(higher)?);
+        Ok(making.and([expr, longest, unranked])?)
+    }
+
+    /// What is left of some terminals, without those whose lexemes others have as well.
+    fn widest(
+        &mut self,
+        of: Vec<(Live, ExprId)>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Vec<ExprId>, LexerError> {
+        let mut kept = Vec::with_capacity(of.len());
+        'each: for &(one, left) in &of {
+            for &(other, _) in of.iter().filter(|&&(other, _)| other != one) {
+                // PERF: few are a part of a finite one, and literals are many.
+                if self.expressions.is_finite(other.1) {
+                    continue;
+                }
+                let (expressions, rivalry) = (&mut self.expressions, &mut self.rivalry);
+                if rivalry.covers(expressions, other, one, budget)?
+                    && (other < one || !rivalry.covers(expressions, one, other, budget)?)
+                {
+                    continue 'each;
+                }
+            }
+            kept.push(left);
+        }
+        Ok(kept)
+    }
+
+    fn whole_of(&self, terminal: TerminalId) -> Live {
+        let at = self.whole.binary_search_by_key(&terminal, |&(known, _)| known);
+        self.whole[at.expect("only terminals that match something are live")]
     }
 
     /// The state at which a lexeme begins, given the condition that is on the text from here.

@@ -38,6 +38,7 @@ mod append_only;
 mod determinise;
 mod error;
 mod known;
+mod rivalry;
 
 use std::{
     collections::BTreeSet,
@@ -154,10 +155,10 @@ struct Ends {
 /// What is left of the terminals that can still match in a state.
 #[derive(Debug)]
 pub(crate) struct Remainders<'a> {
-    /// Whether no byte of the lexeme was read.
-    pub(crate) fresh: bool,
     /// Whether nothing else decides what a terminal matches: neither other terminals nor conditions on what follows.
     pub(crate) independent: bool,
+    /// What earlier lexemes ask of the text from here.
+    pub(crate) pending: ExprId,
     /// By terminal, ascending.
     pub(crate) live: &'a [(TerminalId, ExprId)],
     /// What the ids mean.
@@ -312,6 +313,18 @@ impl Lexer {
         read: impl FnOnce(Remainders<'_>) -> T,
     ) -> T {
         read(self.determiniser().remainders(state))
+    }
+
+    /// What is left of a state's terminals, by terminal, each with all that decides its lexeme: the other terminals that could match more of
+    /// the text, or the same with a higher rank, and what earlier lexemes ask of the text from here.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn guarded(
+        &self,
+        state: LexerState,
+    ) -> Result<Vec<(TerminalId, ExprId)>, LexerError> {
+        self.step(|determiniser, budget| determiniser.guarded(state, budget))
     }
 
     /// What is left of some terminals of a state: equal where these go on alike.

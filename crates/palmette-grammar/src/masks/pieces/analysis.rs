@@ -6,6 +6,7 @@
 //! goes through both at once ([`compare`](super::compare)), and leaves out each part of the vocabulary where nothing can tell
 //! them apart.
 
+use hashbrown::HashMap;
 use palmette_core::TokenId;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use super::steps::{Local, Steps};
 use super::suffixes::SuffixId;
 use super::token_set::TokenSet;
 use super::{PieceId, Pieces, Unread};
-use crate::regex::expressions::Exceeded;
+use crate::byte_set::ByteSet;
+use crate::regex::expressions::{Exceeded, ExprId};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Interrupted};
 
@@ -26,9 +28,18 @@ pub(super) struct Analysis {
     /// The tokens after which the lexeme goes on, or has just ended.
     pub(super) stay: TokenSet,
     /// What may be left of a token when the lexeme has ended within it, not at its front.
-    pub(super) suffixes: Box<[(SuffixId, Option<Arc<Except>>)]>,
-    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending.
+    pub(super) suffixes: Box<[Ended]>,
+    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded pieces, which are no models.
     pub(super) ends: Box<[u32]>,
+}
+
+/// Ends of a lexeme within tokens that ask the same of what follows.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) suffixes: SuffixId,
+    /// Tokens that do not count.
+    pub(super) except: Option<Arc<Except>>,
+    pub(super) condition: ExprId,
 }
 
 impl Analysis {
@@ -77,12 +88,12 @@ impl Pieces {
         if let Some(known) = memo.get() {
             return Ok(known);
         }
-        let mut at = Analysing { pieces: self, trie, num_words, steps: Steps::new(self), budget };
+        let mut at = Analysing::new(self, trie, num_words, budget);
         let found = at.find(piece)?;
         let except: usize = found
             .suffixes
             .iter()
-            .flat_map(|(_, except)| except)
+            .flat_map(|ended| &ended.except)
             .map(|except| size_of_val(&*except.tokens))
             .sum();
         let bytes = found.stay.memory_bytes() + size_of_val(&*found.ends) + except;
@@ -97,11 +108,28 @@ pub(super) struct Analysing<'a, 'b, 'c> {
     pub(super) trie: &'a VocabularyTrie,
     pub(super) num_words: usize,
     pub(super) steps: Steps<'a>,
+    /// By condition, the bytes that it allows to come next.
+    allowed: HashMap<ExprId, ByteSet>,
     pub(super) budget: &'b mut Budget<'c>,
+}
+
+impl<'a, 'b, 'c> Analysing<'a, 'b, 'c> {
+    fn new(
+        pieces: &'a Pieces,
+        trie: &'a VocabularyTrie,
+        num_words: usize,
+        budget: &'b mut Budget<'c>,
+    ) -> Self {
+        let (steps, allowed) = (Steps::new(pieces), HashMap::new());
+        Self { pieces, trie, num_words, steps, allowed, budget }
+    }
 }
 
 impl Analysing<'_, '_, '_> {
     fn find(&mut self, piece: PieceId) -> Result<Analysis, Unread> {
+        if self.pieces.is_guarded(piece) {
+            return Ok(self.walk(piece, usize::MAX)?.expect("there are no more nodes"));
+        }
         if let Some(found) = self.excepted(piece)? {
             return Ok(found);
         }
@@ -185,7 +213,7 @@ impl Analysing<'_, '_, '_> {
 
     /// Walks all tokens through a piece; `None` where more than `most` nodes are left of them.
     fn walk(&mut self, piece: PieceId, most: usize) -> Result<Option<Analysis>, Unread> {
-        let (mut stay, mut ends) = (Vec::new(), Vec::new());
+        let (mut stay, mut ends, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
         let (trie, mut path) = (self.trie, vec![self.steps.number(piece)?]);
         let mut left = most;
         for first in 0..=u8::MAX {
@@ -207,8 +235,12 @@ impl Analysing<'_, '_, '_> {
                         }
                         left -= 1;
                         stay.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
-                        if self.steps.ends(next) && trie.end(index) > index + 1 {
-                            ends.push(index as u32);
+                        match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
+                            Some(ExprId::ALL) => ends.push(index as u32),
+                            Some(condition) if self.goes_on_under(index, condition)? => {
+                                guarded.push((condition, index as u32));
+                            }
+                            _ => {}
                         }
                         path.push(next);
                         index += 1;
@@ -217,14 +249,32 @@ impl Analysing<'_, '_, '_> {
                 }
             }
         }
-        let suffixes = self.suffixes(&ends).into_iter().collect();
+        guarded.sort_unstable();
+        let guarded = guarded.chunk_by(|(one, _), (other, _)| one == other).flat_map(|ends| {
+            let nodes: Vec<u32> = ends.iter().map(|&(_, node)| node).collect();
+            self.suffixes(&nodes, ends[0].0)
+        });
+        let suffixes = self.suffixes(&ends, ExprId::ALL).into_iter().chain(guarded).collect();
         let stay = TokenSet::new(stay, self.num_words);
         Ok(Some(Analysis { stay, suffixes, ends: ends.into() }))
     }
 
+    /// Whether some token goes on at a node as a condition allows, as far as the next byte tells.
+    fn goes_on_under(&mut self, node: usize, condition: ExprId) -> Result<bool, Unread> {
+        let allowed = match self.allowed.get(&condition) {
+            Some(known) => *known,
+            None => {
+                let found = self.pieces.allowed_by(condition, self.budget)?;
+                *self.allowed.entry(condition).or_insert(found)
+            }
+        };
+        Ok(self.trie.children(node).any(|child| allowed.contains(child.byte)))
+    }
+
     /// What follows these nodes.
-    pub(super) fn suffixes(&self, ends: &[u32]) -> Option<(SuffixId, Option<Arc<Except>>)> {
-        (!ends.is_empty()).then(|| (self.pieces.suffixes.of(self.trie, ends), None))
+    pub(super) fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<Ended> {
+        let suffixes = || self.pieces.suffixes.of(self.trie, ends);
+        (!ends.is_empty()).then(|| Ended { suffixes: suffixes(), except: None, condition })
     }
 
     /// What tokens do to a piece within which the tokens of `stay` stay, and which ends where its model does, but for
@@ -238,17 +288,21 @@ impl Analysing<'_, '_, '_> {
     ) -> Analysis {
         let is_left = |end: &&u32| removed.binary_search(end).is_err();
         let mut ends: Vec<u32> = model.ends.iter().filter(is_left).copied().collect();
-        let kept = !ends.is_empty() && model.suffixes.iter().all(|(_, except)| except.is_none());
+        let kept = !ends.is_empty() && model.suffixes.iter().all(|ended| ended.except.is_none());
         let except = if kept { self.exceptions(removed) } else { None };
         ends.extend_from_slice(added);
         ends.sort_unstable();
         let suffixes = match except {
             Some(except) => {
                 let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
-                let same = model.suffixes.iter().map(|&(id, _)| (id, except.clone()));
-                same.chain(self.suffixes(added)).collect()
+                let same = model.suffixes.iter().map(|&Ended { suffixes, condition, .. }| Ended {
+                    suffixes,
+                    except: except.clone(),
+                    condition,
+                });
+                same.chain(self.suffixes(added, ExprId::ALL)).collect()
             }
-            None => self.suffixes(&ends).into_iter().collect(),
+            None => self.suffixes(&ends, ExprId::ALL).into_iter().collect(),
         };
         Analysis { stay, suffixes, ends: ends.into() }
     }
@@ -333,8 +387,8 @@ mod tests {
     /// Tokens with how much is left of them where the lexeme has ended.
     fn left_over(pieces: &Pieces, analysis: &Analysis) -> BTreeSet<(TokenId, u32)> {
         let mut found = BTreeSet::new();
-        for (root, except) in &analysis.suffixes {
-            let mut work = vec![*root];
+        for Ended { suffixes, except, .. } in &analysis.suffixes {
+            let mut work = vec![*suffixes];
             while let Some(id) = work.pop() {
                 let node = pieces.suffixes.node(id);
                 let counts =
@@ -356,9 +410,8 @@ mod tests {
         let (trie, num_words) = (&*TRIE, num_words());
         let found =
             pieces.analysis(trie, num_words, piece, &mut Budget::unlimited()).expect("small");
-        let steps = Steps::new(pieces);
         let budget = &mut Budget::unlimited();
-        let mut at = Analysing { pieces, trie, num_words, steps, budget };
+        let mut at = Analysing::new(pieces, trie, num_words, budget);
         let walked = at.walk(piece, usize::MAX).expect("small").expect("no limit");
         let words = |analysis: &Analysis| analysis.stay.to_words(num_words);
         assert_eq!(words(found), words(&walked), "tokens that stay within {name}");
@@ -492,10 +545,8 @@ mod tests {
                 pieces.advance(piece, byte, &mut Budget::unlimited()).expect("small")
             };
             let at = bytes.as_bytes().iter().try_fold(piece(&pieces, &whole).expect("some"), after);
-            let steps = Steps::new(&pieces);
             let budget = &mut Budget::unlimited();
-            let mut analysing =
-                Analysing { pieces: &pieces, trie: &TRIE, num_words: num_words(), steps, budget };
+            let mut analysing = Analysing::new(&pieces, &TRIE, num_words(), budget);
             assert!(analysing.excepted(at.expect("some")).expect("small").is_some(), "{bytes:?}");
         }
     }

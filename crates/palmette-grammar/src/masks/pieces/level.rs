@@ -13,11 +13,11 @@ use super::pending::{At, Pending};
 use super::suffixes::SuffixId;
 use super::tail_nodes::SaidOfPlace;
 use super::tails::{Tail, TailId, Tails};
-use super::tops::{Deeper, Shift, TopId, Tops, TopsMemory};
+use super::tops::{Deeper, Settled, Shift, TopId, Tops, TopsMemory};
 use super::{Lexemes, PieceId, Pieces, Unread};
 use crate::lexer::{AppendOnly, LexerState};
 use crate::lr::StateId;
-use crate::recognizer::Recognizer;
+use crate::recognizer::{ContextId, Recognizer};
 use crate::regex::expressions::ExprId;
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, NonterminalId, TerminalId};
@@ -42,7 +42,7 @@ impl Pieces {
     /// The exceptions.
     pub(super) fn except(&self, id: ExceptId) -> &Except {
         let analysis = self.piece(id.piece).analysis.get().expect("where they were found");
-        analysis.suffixes[id.suffixes as usize].1.as_ref().expect("it has some")
+        analysis.suffixes[id.suffixes as usize].except.as_ref().expect("it has some")
     }
 }
 
@@ -52,14 +52,29 @@ pub(super) struct Place {
     pub(super) suffix: SuffixId,
     /// What does not count.
     pub(super) except: Option<ExceptId>,
+    /// What earlier lexemes ask of the text from here.
+    pub(super) condition: ExprId,
+    /// The context of the lexeme that begins here, where there are contexts and reductions have begun that wait for the lexeme; else
+    /// that of the topmost state.
+    pub(super) context: Option<ContextId>,
 }
 
 impl Place {
     /// Before the first byte of all tokens.
-    const FRONT: Self = Self { suffix: SuffixId::WHOLE, except: None };
+    const FRONT: Self =
+        Self { suffix: SuffixId::WHOLE, except: None, condition: ExprId::ALL, context: None };
+
+    pub(super) fn is_front(self) -> bool {
+        self.suffix == SuffixId::WHOLE
+    }
 
     fn at(self, suffix: SuffixId) -> Self {
         Self { suffix, ..self }
+    }
+
+    /// Where a lexeme has ended that asks something of the text from here.
+    fn after_lexeme(self, suffix: SuffixId, condition: ExprId) -> Self {
+        Self { suffix, condition, context: None, ..self }
     }
 }
 
@@ -91,8 +106,8 @@ pub(super) struct LevelMemory {
     pub(super) tokens: Vec<(TokenId, u32)>,
     /// The pieces that tokens may stay within, each once.
     stayed: Vec<PieceId>,
-    /// The stacks on which lexemes begin at a token's front.
-    fronts: Vec<TopId>,
+    /// The stacks on which lexemes begin at a token's front, and under which conditions.
+    fronts: Vec<(Place, TopId)>,
     /// Where lexemes begin within tokens, and on which stacks.
     begins: Vec<(Place, TopId)>,
     /// The same, where they are followed themselves.
@@ -167,9 +182,9 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
     }
 
     /// How tokens go on at a place.
-    pub(super) fn read_place(mut self, suffix: SuffixId) -> Result<Found, Unread> {
+    pub(super) fn read_place(mut self, place: Place) -> Result<Found, Unread> {
         let whole = self.tops.whole();
-        self.start(Place { suffix, except: None }, whole);
+        self.start(place, whole);
         self.read_to_end()
     }
 
@@ -208,7 +223,8 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
     ) -> Result<(), Unread> {
         let whole = self.tops.whole();
         if in_progress.fresh {
-            self.memory.fronts.push(whole);
+            let front = Place { condition: in_progress.condition, ..Place::FRONT };
+            self.memory.fronts.push((front, whole));
         } else {
             self.go_on(whole, in_progress, components)?;
         }
@@ -218,8 +234,8 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
             }
         };
         let fronts = std::mem::take(&mut self.memory.fronts);
-        for &stack in &fronts {
-            add(self.along_known(Place::FRONT, stack)?);
+        for &(front, stack) in &fronts {
+            add(self.along_known(front, stack)?);
         }
         self.memory.fronts = fronts;
         while let Some((place, stack)) = self.memory.begins.pop() {
@@ -233,10 +249,10 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
 
     /// Adds a place on a stack.
     fn start(&mut self, place: Place, stack: TopId) {
-        if place != Place::FRONT {
+        if !place.is_front() {
             self.memory.within.push((place, stack));
-        } else if !self.memory.fronts.contains(&stack) {
-            self.memory.fronts.push(stack);
+        } else if !self.memory.fronts.contains(&(place, stack)) {
+            self.memory.fronts.push((place, stack));
         }
     }
 
@@ -262,9 +278,9 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
 
     fn find_all(&mut self) -> Result<(), Unread> {
         let mut done = 0;
-        while let Some(&stack) = self.memory.fronts.get(done) {
+        while let Some(&(front, stack)) = self.memory.fronts.get(done) {
             done += 1;
-            self.each_lexeme(Place::FRONT, stack, |at, lexeme, after| at.at_front(lexeme, after))?;
+            self.each_lexeme(front, stack, |at, lexeme, after| at.at_front(lexeme, after))?;
         }
         // What comes where a lexeme has ended is kept for other fronts.
         while let Some((place, stack)) = self.memory.begins.pop() {
@@ -294,8 +310,9 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
 
     /// How tokens go on at a place as far as the stack is known; adds what is pending then.
     fn along_known(&mut self, place: Place, stack: TopId) -> Result<TailId, Unread> {
-        let mut at = stack;
-        let mut node = self.growing.first_tail(self.fixed, place.suffix, self.tops.state(at))?;
+        let Some(stack) = self.settled(place, stack)? else { return Ok(TailId::NOTHING) };
+        let (mut at, counted) = (stack, Place { except: None, ..place });
+        let mut node = self.growing.first_tail(self.fixed, counted, self.tops.state(at))?;
         let pending_after = 'read: loop {
             let missing = self.growing.tails.nodes.get(node).missing;
             if missing == 0 {
@@ -441,6 +458,10 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         mut show: impl FnMut(&mut Self, LexemeId, &[After]) -> Result<(), Unread>,
     ) -> Result<(), Unread> {
         let recognizer = self.fixed.recognizer;
+        let Some(stack) = self.settled(place, stack)? else { return Ok(()) };
+        let was_reduced = place.context.is_some();
+        let context = || recognizer.contexts().map(|all| all.of(self.tops.state(stack)));
+        let place = Place { context: place.context.or_else(context), ..place };
         let mut shifts = std::mem::take(&mut self.memory.shifts);
         shifts.clear();
         self.tops.shifts(recognizer.parser().tables(), stack, None, &mut shifts)?;
@@ -450,25 +471,47 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         shifts.sort_unstable();
         let mut after = Vec::new();
         for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {
-            if let Some(lexeme) = self.whole(of_terminal[0].0)? {
+            if let Some(lexeme) = self.begun(place, of_terminal[0].0)? {
                 after.clear();
                 after.extend(of_terminal.iter().map(|&(_, base, to)| After::Shifted(base, to)));
                 show(self, lexeme, &after)?;
             }
         }
+        self.memory.shifts = shifts;
+        // What is ignored is no lookahead to reduce by: after it, the stack is what it was, and so is the next lexeme's context.
+        if was_reduced {
+            return Ok(());
+        }
         for terminal in recognizer.ignored().iter() {
-            if let Some(lexeme) = self.whole(terminal)? {
+            if let Some(lexeme) = self.begun(place, terminal)? {
                 show(self, lexeme, &[After::Same(stack)])?;
             }
         }
-        self.memory.shifts = shifts;
         Ok(())
     }
 
-    /// A terminal before its first byte.
-    fn whole(&mut self, terminal: TerminalId) -> Result<Option<LexemeId>, Unread> {
+    /// A terminal before its first byte; `None` where it cannot begin.
+    fn begun(&mut self, place: Place, terminal: TerminalId) -> Result<Option<LexemeId>, Unread> {
         let Growing { lexemes, budget, .. } = &mut self.growing;
-        lexemes.whole(self.fixed.recognizer.lexer(), terminal, budget)
+        let at = (place.context, place.condition);
+        lexemes.begun(self.fixed.recognizer, terminal, at, budget)
+    }
+
+    /// The stack on which a lexeme begins at a place: where the topmost state decides its context, after the reductions that need no
+    /// lookahead; `None` where that is not known, which is then pending, or there is none.
+    fn settled(&mut self, place: Place, stack: TopId) -> Result<Option<TopId>, Unread> {
+        let recognizer = self.fixed.recognizer;
+        if recognizer.contexts().is_none() || place.context.is_some() {
+            return Ok(Some(stack));
+        }
+        Ok(match self.tops.settled(recognizer.parser().tables(), stack)? {
+            Settled::On(stack) => Some(stack),
+            Settled::Nowhere => None,
+            Settled::After(reduction) => {
+                self.memory.pending.push(Pending { at: At::Place(place), reduction });
+                None
+            }
+        })
     }
 
     /// Adds the tokens that begin with what is left of a lexeme.
@@ -476,17 +519,16 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         self.growing.budget.spend(1)?;
         let lexeme = self.fixed.lexemes.get(lexeme.index());
         let Some(whole) = lexeme.whole else { return self.begin_at(Place::FRONT, lexeme, after) };
-        if self.fixed.pieces.ends(whole) {
+        if let Some(condition) = self.fixed.pieces.ends(whole) {
+            let front = Place { condition, ..Place::FRONT };
             for &after in after {
-                let next = self.next(after);
+                let next = (front, self.next(after));
                 if !self.memory.fronts.contains(&next) {
                     self.memory.fronts.push(next);
                 }
             }
         }
-        self.stay(whole, |at, place| {
-            at.begin(place, after);
-        })
+        self.stay(whole, |at, place| at.begin(place, after))
     }
 
     /// Adds the tokens that go on at a place with a lexeme's blanks, its text and what comes then.
@@ -517,9 +559,12 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         heads.clear();
         match blanks {
             None => heads.push(place),
-            Some(blanks) if place == Place::FRONT => {
+            Some(blanks) if place.is_front() => {
                 heads.push(place);
-                self.stay(blanks, |_, place| heads.push(place))?;
+                self.stay(blanks, |_, place| {
+                    heads.push(place);
+                    Ok(())
+                })?;
             }
             Some(blanks) => {
                 let mut nodes = std::mem::take(&mut self.memory.blank_nodes);
@@ -546,16 +591,17 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
     fn stay(
         &mut self,
         piece: PieceId,
-        mut show: impl FnMut(&mut Self, Place),
+        mut show: impl FnMut(&mut Self, Place) -> Result<(), Unread>,
     ) -> Result<(), Unread> {
         let Fixed { pieces, trie, num_words, .. } = self.fixed;
         let analysis = pieces.analysis(trie, num_words, piece, self.growing.budget)?;
         if !self.memory.stayed.contains(&piece) {
             self.memory.stayed.push(piece);
         }
-        for ((suffix, except), suffixes) in analysis.suffixes.iter().zip(0..) {
-            let except = except.as_ref().map(|_| ExceptId { piece, suffixes });
-            show(self, Place { suffix: *suffix, except });
+        for (ended, suffixes) in analysis.suffixes.iter().zip(0..) {
+            let except = ended.except.as_ref().map(|_| ExceptId { piece, suffixes });
+            let place = Place::FRONT.after_lexeme(ended.suffixes, ended.condition);
+            show(self, Place { except, ..place })?;
         }
         Ok(())
     }
@@ -589,8 +635,8 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         work.push((place.suffix, piece));
         while let Some((suffix, piece)) = work.pop() {
             self.growing.budget.spend(1)?;
-            if pieces.ends(piece) {
-                self.begin(place.at(suffix), after);
+            if let Some(condition) = pieces.ends(piece) {
+                self.begin(place.after_lexeme(suffix, condition), after)?;
             }
             for (&byte, at) in pieces.suffixes.node(suffix).bytes().iter().zip(0..) {
                 if let Some(next) = pieces.advance(piece, byte, self.growing.budget)? {
@@ -629,14 +675,23 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
     }
 
     /// A lexeme has ended, and more of tokens is to come.
-    fn begin(&mut self, place: Place, after: &[After]) {
-        if self.fixed.pieces.suffixes.node(place.suffix).bytes().is_empty() {
-            return;
+    fn begin(&mut self, place: Place, after: &[After]) -> Result<(), Unread> {
+        let pieces = self.fixed.pieces;
+        let bytes = pieces.suffixes.node(place.suffix).bytes();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if place.condition != ExprId::ALL {
+            let allowed = pieces.allowed_by(place.condition, self.growing.budget)?;
+            if !bytes.iter().any(|&byte| allowed.contains(byte)) {
+                return Ok(());
+            }
         }
         for &after in after {
             let next = self.next(after);
             self.memory.begins.push((place, next));
         }
+        Ok(())
     }
 
     fn next(&mut self, after: After) -> TopId {

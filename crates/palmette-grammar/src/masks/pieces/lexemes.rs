@@ -8,7 +8,8 @@ use crate::Budget;
 use crate::TerminalId;
 use crate::lexer::{AppendOnly, Lexer, LexerState};
 use crate::masks::chunks::SparseChunks;
-use crate::regex::expressions::{ExprId, Expressions, Front};
+use crate::recognizer::{ContextId, Recognizer};
+use crate::regex::expressions::{ExprId, Expressions, Front, Met};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
 /// many, and few tokens begin it.
@@ -40,6 +41,8 @@ pub(super) struct Lexeme {
     pub(super) rest: PieceId,
     /// All of it as one piece; `None` where the text is long, so that it is best taken as it is.
     pub(super) whole: Option<PieceId>,
+    /// In the expressions of the grammar's lexer.
+    of: ExprId,
 }
 
 /// What is left of terminals in a state of a grammar's lexer.
@@ -48,6 +51,8 @@ pub(super) struct InProgress {
     pub(super) state: LexerState,
     /// Whether no byte of the lexeme was read.
     pub(super) fresh: bool,
+    /// What earlier lexemes ask of the text from here, where no byte was read; in the expressions of pieces.
+    pub(super) condition: ExprId,
     /// By terminal, ascending; empty when no byte was read.
     pub(super) live: Box<[(TerminalId, ExprId)]>,
 }
@@ -62,8 +67,12 @@ pub(in crate::masks) struct Lexemes {
     by_expr: HashMap<ExprId, Option<LexemeId>>,
     lexemes: Arc<AppendOnly<Lexeme>>,
     num_lexemes: usize,
-    /// By terminal: its lexeme before the first byte.
+    /// By terminal: its lexeme before the first byte, where terminals do not compete.
     whole: Vec<Whole>,
+    /// By context, the lexemes that begin in it.
+    in_context: HashMap<ContextId, Box<[(TerminalId, LexemeId)]>>,
+    /// By lexeme and what is asked of it and of what follows.
+    under: HashMap<(LexemeId, ExprId), Option<LexemeId>>,
     /// By state, if it was asked for; an error where some terminal is no piece.
     by_state: SparseChunks<Option<Result<Arc<InProgress>, Unread>>>,
 }
@@ -84,6 +93,8 @@ impl Lexemes {
             lexemes: Arc::new(AppendOnly::new()),
             num_lexemes: 0,
             whole: Vec::new(),
+            in_context: HashMap::new(),
+            under: HashMap::new(),
             by_state: SparseChunks::default(),
         }
     }
@@ -95,7 +106,8 @@ impl Lexemes {
 
     /// About how much memory they take, without the pieces.
     pub(in crate::masks) fn bytes(&self) -> usize {
-        let maps = self.imported.len() + self.by_expr.len();
+        let in_contexts: usize = self.in_context.values().map(|begun| begun.len()).sum();
+        let maps = self.imported.len() + self.by_expr.len() + self.under.len() + in_contexts;
         maps * 32 + self.by_state.memory_bytes() + self.num_lexemes * 64 + self.whole.len() * 8
     }
 
@@ -109,19 +121,118 @@ impl Lexemes {
         &mut self,
         lexer: &Lexer,
         state: LexerState,
+        budget: &mut Budget<'_>,
     ) -> Result<Arc<InProgress>, Unread> {
         if let Some(Some(known)) = self.by_state.get(state.0 as usize) {
             return known.clone();
         }
-        let found = lexer.remainders(state, |left| {
-            if !left.independent {
-                return Err(Unread::Unknown);
-            }
-            let live = if left.fresh { Box::default() } else { left.live.into() };
-            Ok(Arc::new(InProgress { state, fresh: left.fresh, live }))
-        });
-        *self.by_state.entry(state.0 as usize) = Some(found.clone());
+        let found = self.find_in_progress(lexer, state, budget).map(Arc::new);
+        if !matches!(found, Err(Unread::Interrupted(_))) {
+            *self.by_state.entry(state.0 as usize) = Some(found.clone());
+        }
         found
+    }
+
+    fn find_in_progress(
+        &mut self,
+        lexer: &Lexer,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<InProgress, Unread> {
+        if lexer.is_fresh(state) {
+            let condition = lexer
+                .remainders(state, |left| self.import(left.expressions, left.pending, budget))?;
+            return Ok(InProgress { state, fresh: true, condition, live: Box::default() });
+        }
+        let live = lexer.guarded(state)?.into();
+        Ok(InProgress { state, fresh: false, condition: ExprId::ALL, live })
+    }
+
+    /// A terminal before its first byte, for a lexeme that begins in a context, if there are contexts, where earlier ones ask something of the
+    /// text; `None` when it matches nothing there.
+    pub(super) fn begun(
+        &mut self,
+        recognizer: &Recognizer,
+        terminal: TerminalId,
+        (context, condition): (Option<ContextId>, ExprId),
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
+        let found = match context {
+            None => self.whole(recognizer.lexer(), terminal, budget)?,
+            Some(context) => {
+                let begun = self.begun_in(recognizer, context, budget)?;
+                let at = begun.binary_search_by_key(&terminal, |&(known, _)| known);
+                at.ok().map(|at| begun[at].1)
+            }
+        };
+        match found {
+            Some(lexeme) if condition != ExprId::ALL => {
+                self.under(recognizer.lexer(), lexeme, condition, budget)
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The lexemes that begin in a context, by terminal.
+    fn begun_in(
+        &mut self,
+        recognizer: &Recognizer,
+        context: ContextId,
+        budget: &mut Budget<'_>,
+    ) -> Result<&[(TerminalId, LexemeId)], Unread> {
+        if !self.in_context.contains_key(&context) {
+            let lexer = recognizer.lexer();
+            let contexts = recognizer.contexts().expect("a lexeme begins in one of them");
+            let state = lexer.among(lexer.start(), contexts.terminals(context))?;
+            let mut begun = Vec::new();
+            for (terminal, expr) in lexer.guarded(state)? {
+                let lexeme = self.left(lexer, state, expr, budget)?;
+                begun.extend(lexeme.map(|lexeme| (terminal, lexeme)));
+            }
+            self.in_context.insert(context, begun.into());
+        }
+        Ok(&self.in_context[&context])
+    }
+
+    /// A lexeme that meets a condition together with what follows it.
+    ///
+    /// PERF: most conditions are about the next byte. A lexeme that begins with none that they forbid is the same lexeme.
+    fn under(
+        &mut self,
+        lexer: &Lexer,
+        lexeme: LexemeId,
+        condition: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
+        if let Some(&known) = self.under.get(&(lexeme, condition)) {
+            return Ok(known);
+        }
+        let of = self.lexemes.get(lexeme.index()).of;
+        let here =
+            lexer.remainders(lexer.start(), |left| self.import(left.expressions, of, budget))?;
+        let met = self.pieces.growing().expressions.making(budget).met_by(condition, here)?;
+        let found = match met {
+            Met::Always => Some(lexeme),
+            Met::Never => None,
+            Met::By(left) => {
+                let front = self.pieces.growing().expressions.making(budget).front(left)?;
+                let whole = is_one_piece(&front).then_some(left);
+                self.add(front, whole, of, budget)?
+            }
+        };
+        self.under.insert((lexeme, condition), found);
+        Ok(found)
+    }
+
+    fn import(
+        &mut self,
+        expressions: &Expressions,
+        of: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<ExprId, Unread> {
+        let mut growing = self.pieces.growing();
+        let mut making = growing.expressions.making(budget);
+        Ok(making.import(expressions, of, &mut self.imported)?)
     }
 
     /// What is left of one of the terminals in a state; `None` when it matches nothing.
@@ -170,29 +281,36 @@ impl Lexemes {
         if let Some(&known) = self.by_expr.get(&expr) {
             return Ok(known);
         }
-        if !expressions.is_context_free(expr) {
+        if expressions.looks_behind(expr) {
             return Err(Unread::Unknown);
         }
         let front = expressions.making(budget).front(expr)?;
-        let known_whole = is_one_piece(&front);
+        let whole = is_one_piece(&front).then_some(expr);
         let Front { blanks, text, rest } = front;
-        let mut growing = self.pieces.growing();
-        let mut piece = |expr| {
-            let mut making = growing.expressions.making(budget);
-            let here = making.import(expressions, expr, &mut self.imported)?;
-            self.pieces.intern(&mut growing, here, budget)
-        };
-        let made = match piece(rest)? {
-            None => None,
-            Some(rest) => {
-                let blanks = blanks.map(&mut piece).transpose()?.flatten();
-                let whole = if known_whole { piece(expr)? } else { None };
-                self.lexemes.push(self.num_lexemes, Lexeme { blanks, text, rest, whole });
-                self.num_lexemes += 1;
-                Some(LexemeId(self.num_lexemes as u32 - 1))
-            }
-        };
+        let mut import = |expr| self.import(expressions, expr, budget);
+        let rest = import(rest)?;
+        let blanks = blanks.map(&mut import).transpose()?;
+        let whole = whole.map(import).transpose()?;
+        let made = self.add(Front { blanks, text, rest }, whole, expr, budget)?;
         self.by_expr.insert(expr, made);
         Ok(made)
+    }
+
+    /// Adds a lexeme that is left of `of`, in the expressions of the grammar's lexer; `None` when it matches nothing.
+    fn add(
+        &mut self,
+        Front { blanks, text, rest }: Front,
+        whole: Option<ExprId>,
+        of: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
+        let mut growing = self.pieces.growing();
+        let mut piece = |expr| self.pieces.intern(&mut growing, expr, budget);
+        let Some(rest) = piece(rest)? else { return Ok(None) };
+        let blanks = blanks.map(&mut piece).transpose()?.flatten();
+        let whole = whole.map(piece).transpose()?.flatten();
+        self.lexemes.push(self.num_lexemes, Lexeme { blanks, text, rest, whole, of });
+        self.num_lexemes += 1;
+        Ok(Some(LexemeId(self.num_lexemes as u32 - 1)))
     }
 }

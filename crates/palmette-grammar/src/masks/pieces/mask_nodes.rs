@@ -81,7 +81,7 @@ impl Growing<'_, '_> {
         lexer: LexerState,
         top: StateId,
     ) -> Result<ReadNodeId, Unread> {
-        let in_progress = self.lexemes.in_progress(fixed.recognizer.lexer(), lexer)?;
+        let in_progress = self.lexemes.in_progress(fixed.recognizer.lexer(), lexer, self.budget)?;
         let level = Level::on(fixed, self.reborrow(), top);
         let (mut components, pending) = level.read_mask(&in_progress)?;
         let (pending, missing) = self.tails.pending.intern(pending);

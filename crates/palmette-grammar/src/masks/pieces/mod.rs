@@ -14,8 +14,9 @@
 //!
 //! Pieces may be found out [ahead], and so may what stacks say ([`stacks_ahead`]).
 //!
-//! That holds where terminals do not compete for lexemes ([`Lexing::Any`](crate::Lexing::Any)) and none looks at what is
-//! around its lexeme.
+//! Where terminals compete for lexemes, or look at what follows these, a piece is *guarded*: an end of its lexeme asks something
+//! of what follows, a *condition*. That goes along with the place in the token, so that the lexemes that begin there are those that
+//! meet it ([`lexemes`]). Terminals that look at what is before their lexeme have no pieces.
 
 mod ahead;
 mod alike;
@@ -62,12 +63,13 @@ pub(super) use tails::{TailId, Tails};
 use unions::Unions;
 
 use crate::Budget;
+use crate::byte_set::ByteSet;
 use crate::lexer::AppendOnly;
 use crate::regex::expressions::{
     ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions, Front,
 };
 use crate::vocabulary::VocabularyTrie;
-use crate::{Interrupted, LimitError};
+use crate::{Interrupted, LexerError, LimitError};
 
 /// An entry that was not asked for yet.
 const UNKNOWN: u32 = 0;
@@ -98,6 +100,12 @@ impl From<Exceeded> for Unread {
             Exceeded::Interrupted(why) => Self::Interrupted(why),
             _ => Self::Unknown,
         }
+    }
+}
+
+impl From<LexerError> for Unread {
+    fn from(error: LexerError) -> Self {
+        error.interrupted().map_or(Self::Unknown, Self::Interrupted)
     }
 }
 
@@ -139,6 +147,8 @@ struct Growing {
     num_pieces: usize,
     /// Pieces that others are like.
     hubs: Vec<PieceId>,
+    /// By condition, the bytes that it allows to come next.
+    allowed: HashMap<ExprId, ByteSet>,
     /// For how many bytes two pieces agree.
     agreements: HashMap<(PieceId, PieceId), Option<u8>>,
     /// By what stands before a part, the nodes of the vocabulary's trie where that ends, if it ends there for sure.
@@ -151,8 +161,10 @@ struct Piece {
     classes: Arc<ByteClasses>,
     /// By class: [`UNKNOWN`], [`DEAD`], or a piece's number after [`FIRST_PIECE`].
     row: Box<[AtomicU32]>,
-    /// Whether the lexeme may end here.
-    ends: bool,
+    /// What the lexeme asks of what follows to end here; never, where it cannot.
+    ends: ExprId,
+    /// Whether that may be more than nothing anywhere.
+    guarded: bool,
     analysis: OnceLock<Box<Analysis>>,
     /// The vocabulary as the piece sees it, where it is a model.
     merged: OnceLock<Box<Merged>>,
@@ -179,6 +191,7 @@ impl Pieces {
                 ids: Vec::new(),
                 num_pieces: 0,
                 hubs: Vec::new(),
+                allowed: HashMap::new(),
                 agreements: HashMap::new(),
                 fronts: HashMap::new(),
             }),
@@ -198,9 +211,25 @@ impl Pieces {
             + self.num_expressions.load(Ordering::Relaxed) * EXPRESSION_BYTES
     }
 
-    /// Whether the lexeme may end here.
-    fn ends(&self, piece: PieceId) -> bool {
-        self.piece(piece).ends
+    /// What the lexeme asks of what follows to end here; `None` where it cannot.
+    fn ends(&self, piece: PieceId) -> Option<ExprId> {
+        Some(self.piece(piece).ends).filter(|&condition| condition != ExprId::NEVER)
+    }
+
+    /// Whether lexemes may ask something of what follows them.
+    fn is_guarded(&self, piece: PieceId) -> bool {
+        self.piece(piece).guarded
+    }
+
+    /// The bytes that a condition allows to come next.
+    fn allowed_by(&self, condition: ExprId, budget: &mut Budget<'_>) -> Result<ByteSet, Exceeded> {
+        let mut growing = self.growing();
+        if let Some(known) = growing.allowed.get(&condition) {
+            return Ok(*known);
+        }
+        let found = growing.expressions.first_bytes(condition, budget)?;
+        growing.allowed.insert(condition, found);
+        Ok(found)
     }
 
     /// The piece after a byte; `None` when nothing goes on so.
@@ -280,10 +309,11 @@ impl Pieces {
         let id = PieceId(growing.num_pieces as u32);
         let classes = growing.expressions.classes([expr]);
         let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
-        let ends = growing.expressions.null(expr) != ExprId::NEVER;
+        let ends = growing.expressions.null(expr);
+        let guarded = growing.expressions.looks_ahead(expr);
         self.add_bytes(size_of::<Piece>() + size_of_val(&*row));
         let (analysis, merged) = (OnceLock::new(), OnceLock::new());
-        let piece = Piece { expr, classes, row, ends, analysis, merged };
+        let piece = Piece { expr, classes, row, ends, guarded, analysis, merged };
         self.pieces.push(growing.num_pieces, piece);
         growing.num_pieces += 1;
         growing.remember(expr, id.0 + FIRST_PIECE);

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::byte_groups::{Groups, group_bit};
 use super::{PieceId, Pieces, Unread};
 use crate::Budget;
+use crate::regex::expressions::ExprId;
 
 /// A piece that a walk has met. A number into [`Steps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +35,7 @@ struct StepTable {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     piece: PieceId,
-    ends: bool,
+    ends: Option<ExprId>,
     /// All steps are known but those by these groups of bytes.
     incomplete: Groups,
 }
@@ -80,6 +81,11 @@ impl<'a> Steps<'a> {
 
     /// Whether the lexeme may end here.
     pub(super) fn ends(&self, local: Local) -> bool {
+        self.ends_if(local).is_some()
+    }
+
+    /// What the lexeme asks of what follows to end here; `None` where it cannot.
+    pub(super) fn ends_if(&self, local: Local) -> Option<ExprId> {
         self.table.known[usize::from(local.0)].ends
     }
 

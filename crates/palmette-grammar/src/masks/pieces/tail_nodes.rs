@@ -3,9 +3,8 @@
 use hashbrown::HashMap;
 
 use super::Unread;
-use super::level::{Fixed, Found, Growing, Level};
+use super::level::{Fixed, Found, Growing, Level, Place};
 use super::pending::{PendingId, Step};
-use super::suffixes::SuffixId;
 use super::tails::TailId;
 use crate::lr::StateId;
 use crate::masks::read_nodes::{ReadNode, ReadNodeId, ReadNodes};
@@ -24,14 +23,14 @@ pub(super) struct SaidOfPlace {
 #[derive(Debug, Default)]
 pub(super) struct TailNodes {
     /// By place, its number there.
-    places: HashMap<SuffixId, u32>,
+    places: HashMap<Place, u32>,
     nodes: ReadNodes<SaidOfPlace>,
 }
 
 impl TailNodes {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.places.len() * size_of::<(SuffixId, u32)>() + self.nodes.memory_bytes()
+        self.places.len() * size_of::<(Place, u32)>() + self.nodes.memory_bytes()
     }
 
     pub(super) fn get(&self, id: ReadNodeId) -> &ReadNode<SaidOfPlace> {
@@ -40,11 +39,11 @@ impl TailNodes {
 }
 
 impl Growing<'_, '_> {
-    /// The node of a place on stacks with this topmost state.
+    /// The node of a place, of which all tokens count, on stacks with this topmost state.
     pub(super) fn first_tail(
         &mut self,
         fixed: Fixed<'_>,
-        place: SuffixId,
+        place: Place,
         top: StateId,
     ) -> Result<ReadNodeId, Unread> {
         let TailNodes { places, nodes } = &self.tails.nodes;
@@ -59,11 +58,11 @@ impl Growing<'_, '_> {
     fn find_first_tail(
         &mut self,
         fixed: Fixed<'_>,
-        place: SuffixId,
+        place: Place,
         top: StateId,
     ) -> Result<ReadNodeId, Unread> {
         let Found { tail, pending } = Level::on(fixed, self.reborrow(), top).read_place(place)?;
-        let is_front = place == SuffixId::WHOLE;
+        let is_front = place.is_front();
         let tail = self.tails.intern(tail);
         let tail = if is_front { self.tails.union(TailId::NOTHING, &[tail], true) } else { tail };
         let (pending, missing) = self.tails.pending.intern(pending);

@@ -28,6 +28,16 @@ pub(super) struct Unfinished {
     pub(super) missing: u32,
 }
 
+/// A stack after the reductions that need no lookahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    On(TopId),
+    /// There is no such stack.
+    Nowhere,
+    /// One of the reductions pops more than is known.
+    After(Unfinished),
+}
+
 /// The memory of [`Tops`], kept from one to the next.
 #[derive(Debug, Default)]
 pub(super) struct TopsMemory {
@@ -136,6 +146,30 @@ impl Tops {
         }
         self.memory.work = work;
         Ok(())
+    }
+
+    /// The stack after all reductions that need no lookahead.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub(super) fn settled(&mut self, tables: &Tables, stack: TopId) -> Result<Settled, Unread> {
+        let mut stack = stack;
+        for _ in 0..MAX_TOPS {
+            let Some(rule) = tables.sole_reduction(self.state(stack)) else {
+                return Ok(Settled::On(stack));
+            };
+            let head = tables.rules().head(rule);
+            let base = match self.pop(stack, tables.rules().length(rule)) {
+                Ok(Some(base)) => base,
+                Ok(None) => return Ok(Settled::Nowhere),
+                Err(missing) => return Ok(Settled::After(Unfinished { head, missing })),
+            };
+            match tables.goto(self.state(base), head) {
+                Some(target) => stack = self.push(target, base),
+                None => return Ok(Settled::Nowhere),
+            }
+        }
+        Err(LimitError::new(MAX_TOPS).into())
     }
 
     /// The stack with `state` on top of `below`.

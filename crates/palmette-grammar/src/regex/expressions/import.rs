@@ -22,6 +22,11 @@ impl Expressions {
         !facts.ahead && !facts.behind
     }
 
+    /// Whether what is before a lexeme may matter.
+    pub(crate) fn looks_behind(&self, of: ExprId) -> bool {
+        self.facts(of).behind
+    }
+
     /// Whether it is a repetition of single bytes without bounds.
     fn is_any_number_of_bytes(&self, of: ExprId) -> bool {
         let Node::Repeat(Repeat { inner, min: 0, max: None, reluctant: false }) = *self.node(of)

@@ -16,6 +16,7 @@ mod build;
 mod byte_classes;
 mod class_rows;
 mod compile;
+mod conditions;
 mod derive;
 mod emptiness;
 mod exceptions;
@@ -32,11 +33,13 @@ pub(crate) use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
 use class_rows::ClassRows;
 pub(crate) use compile::CompileErrorKind;
+pub(crate) use conditions::Met;
 pub(crate) use exceptions::Exception;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub(crate) use import::Front;
 pub(crate) use maker::Maker;
 
+use crate::byte_set::ByteSet;
 use crate::{Budget, CharClass, Interrupted, Multiple};
 
 /// An expression's place in [`Expressions`]. Equal ids are equal expressions.
@@ -204,7 +207,7 @@ impl ExprId {
     /// The empty lexeme.
     pub(crate) const EMPTY: Self = Self(1);
     /// Any one byte.
-    const ANY_BYTE: Self = Self(2);
+    pub(crate) const ANY_BYTE: Self = Self(2);
     /// Any bytes; the condition that always holds.
     pub(crate) const ALL: Self = Self(3);
 }
@@ -282,6 +285,25 @@ impl Expressions {
             joined = self.partitions.join(joined, next);
         }
         Arc::clone(self.partitions.get(joined))
+    }
+
+    /// The bytes after which something is left of an expression.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn first_bytes(
+        &mut self,
+        of: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<ByteSet, Exceeded> {
+        let classes = self.classes([of]);
+        let mut leads = Vec::with_capacity(classes.representatives().len());
+        for &byte in classes.representatives() {
+            leads.push(self.making(budget).derive(of, byte)? != ExprId::NEVER);
+        }
+        let mut found = ByteSet::default();
+        found.insert_all((0..=u8::MAX).filter(|&byte| leads[classes.class(byte)]));
+        Ok(found)
     }
 
     fn facts(&self, of: ExprId) -> &Facts {
