@@ -197,11 +197,12 @@ impl TrieWalk<'_> {
         let parser = self.recognizer.parser();
         let layer = self.recognizer.layer();
         let mut after = Vec::new();
-        if self.recognizer.ignored().contains(letter.terminal) {
-            after.push(before);
-        } else if let Some((stacks, blocks)) =
-            layer.step(parser, (stacks, blocks), letter, &mut scratch.parser)?
-        {
+        let stepped = match self.recognizer.ignored().contains(letter.terminal) {
+            true => Some((stacks.clone(), blocks.clone())),
+            false => layer.step(parser, (stacks, blocks), letter, &mut scratch.parser)?,
+        };
+        // A lexeme in progress may be one for stacks in several contexts.
+        if let Some((stacks, blocks)) = stepped {
             let context = |state| self.recognizer.contexts().map(|contexts| contexts.of(state));
             for (_, stacks) in stacks.by_top(context) {
                 after.push(self.know(stacks, blocks.clone(), scratch)?);

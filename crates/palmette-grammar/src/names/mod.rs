@@ -171,8 +171,10 @@ impl NameLayer {
             left -= 1;
             let bytes = match (reading.begun, reading.ended) {
                 (_, true) => continue,
-                (false, _) => b'"'..=b'"',
                 (true, _) => 0..=u8::MAX,
+                (false, _) if lexer.advance(state, b'"')?.is_some() => b'"'..=b'"',
+                // Within a line break of two characters.
+                (false, _) => 0..=b' ',
             };
             for byte in bytes {
                 if let Some(next) = lexer.advance(state, byte)?

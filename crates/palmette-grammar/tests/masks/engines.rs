@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, Recognizer, RecognizerLimits,
-    VocabularySlices,
+    Budget, CharClass, Grammar, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing,
+    Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind, VocabularySlices,
 };
 use palmette_testkit::grammar::TextOracle;
 use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
@@ -100,4 +100,31 @@ proptest! {
         let constraint = GrammarConstraint::new(Arc::new(recognizer.unwrap()), Arc::new(slices));
         laws::check(&constraint, 11, 1, 4);
     }
+}
+
+/// A lexeme in progress may be one for stacks whose topmost states are in several contexts: blanks after what may be the end.
+#[test]
+fn lexemes_after_ignored_ones_begin_in_the_contexts_of_all_stacks() {
+    let mut grammar = GrammarBuilder::new();
+    let mut terminal = |name: &str, regex, priority, kind| {
+        grammar.terminal(Terminal { name: name.into(), regex, priority, kind, span: None })
+    };
+    let b = || Regex::Class(CharClass::new([('b', 'b')]));
+    let others = Regex::Class(CharClass::new([('a', 'a'), ('é', 'é')]));
+    let one = terminal("one", b(), 1, TerminalKind::Pattern);
+    let several = terminal("several", b().repeat(2, Some(3)), 0, TerminalKind::Pattern);
+    let other = terminal("other", others, 0, TerminalKind::Free);
+    grammar.ignore(several);
+    let start = grammar.nonterminal("start", None);
+    grammar
+        .rule(start, [Symbol::Terminal(one), Symbol::Nonterminal(start), Symbol::Terminal(other)]);
+    grammar.rule(start, [Symbol::Terminal(other)]);
+    grammar.rule(start, []);
+    let grammar = grammar.build(start, Lexing::Contextual);
+    let tokens: Vec<Vec<u8>> = ["bé", "b", "é", "bb"].map(|token| token.as_bytes().to_vec()).into();
+    proptest!(ProptestConfig::with_cases(64), |(
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 5),
+    )| {
+        walk(&over_alphabet(&grammar), &tokens, &choices);
+    });
 }

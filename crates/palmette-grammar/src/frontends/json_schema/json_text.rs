@@ -28,6 +28,7 @@ impl Spelling {
     /// Whitespace belongs to the token that it precedes, so that a text is cut in one way only.
     pub(super) fn token(&self, core: Regex) -> Regex {
         match self.whitespace {
+            Whitespace::Bounded => Regex::concat([layout(), core]),
             Whitespace::Flexible => Regex::concat([blanks(), core]),
             Whitespace::Compact | Whitespace::Spaced => core,
         }
@@ -54,7 +55,11 @@ impl Spelling {
     /// texts are the same set operations on spelled texts, if complements are taken within these.
     /// Half a surrogate pair (`\ud800` alone) is no character and spells nothing.
     pub(super) fn quoted(&self, texts: &Regex) -> Regex {
-        Regex::concat([Regex::literal("\""), self.spelled(texts), Regex::literal("\"")])
+        let spelled = match is_free(texts) {
+            true => Self::new(self.whitespace, Escapes::Any).spelled(texts),
+            false => self.spelled(texts),
+        };
+        Regex::concat([Regex::literal("\""), spelled, Regex::literal("\"")])
     }
 
     fn spelled(&self, texts: &Regex) -> Regex {
@@ -212,6 +217,22 @@ fn blank() -> Regex {
 
 fn blanks() -> Regex {
     blank().repeat(0, None)
+}
+
+/// Blanks within a line, or a line break and indentation.
+fn layout() -> Regex {
+    let blanks =
+        |max| Regex::Class(CharClass::new([(' ', ' '), ('\t', '\t')])).repeat(0, Some(max));
+    let line_break = Regex::concat([Regex::literal("\r").optional(), Regex::literal("\n")]);
+    Regex::alternate([
+        blanks(Whitespace::MAX_BLANKS),
+        Regex::concat([line_break, blanks(Whitespace::MAX_INDENTATION)]),
+    ])
+}
+
+/// Whether texts may hold any characters.
+fn is_free(texts: &Regex) -> bool {
+    matches!(texts, Regex::Repeat { inner, .. } if **inner == Regex::Class(CharClass::any()))
 }
 
 /// What follows `\u` for a character of `class`: four digits, or for a character beyond the basic plane a surrogate

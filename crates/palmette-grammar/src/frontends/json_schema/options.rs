@@ -49,6 +49,9 @@ pub enum PropertyOrder {
 /// Whitespace between the tokens of the JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Whitespace {
+    /// As programs and people lay JSON out, and no more, so that a model that is stuck cannot go on writing blanks: before each token up to
+    /// [`MAX_BLANKS`](Self::MAX_BLANKS) spaces and tabs, or a line break and up to [`MAX_INDENTATION`](Self::MAX_INDENTATION); none at the end.
+    Bounded,
     /// Any JSON whitespace, any amount, before each token and at the end.
     Flexible,
     /// None: `{"a":[1,2]}`.
@@ -57,11 +60,19 @@ pub enum Whitespace {
     Spaced,
 }
 
+impl Whitespace {
+    /// Spaces and tabs in a row, within a line, that [`Bounded`](Self::Bounded) allows.
+    pub const MAX_BLANKS: u32 = 8;
+    /// Spaces and tabs at the start of a line that [`Bounded`](Self::Bounded) allows.
+    pub const MAX_INDENTATION: u32 = 64;
+}
+
 /// Escapes with which a string may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Escapes {
-    /// Printable ASCII characters stand for themselves (quote and backslash excepted, and `\/` spells a slash, too);
-    /// every other character may be escaped in any way that JSON knows.
+    /// In strings whose text is free, but for its length, every character may be escaped in any way that JSON knows. In others printable ASCII
+    /// characters stand for themselves (quote and backslash excepted, and `\/` spells a slash, too), and every other character may be
+    /// escaped in any way.
     Needed,
     /// Every character may be escaped in any way that JSON knows.
     Any,

@@ -40,7 +40,12 @@ pub(super) struct Ended {
     /// Tokens that do not count.
     pub(super) except: Option<Arc<Except>>,
     pub(super) condition: ExprId,
+    /// Whether tokens go on from there in many ways.
+    pub(super) are_many: bool,
 }
+
+/// More tokens than this, counted for each of the ends that they go on from, are many.
+const MANY: usize = if cfg!(test) { 40 } else { 4096 };
 
 impl Analysis {
     /// The ends within some ranges of nodes, both ascending.
@@ -273,8 +278,13 @@ impl Analysing<'_, '_, '_> {
 
     /// What follows these nodes.
     pub(super) fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<Ended> {
-        let suffixes = || self.pieces.suffixes.of(self.trie, ends);
-        (!ends.is_empty()).then(|| Ended { suffixes: suffixes(), except: None, condition })
+        let below = |&end: &u32| self.trie.ranks(end as usize).len();
+        (!ends.is_empty()).then(|| Ended {
+            suffixes: self.pieces.suffixes.of(self.trie, ends),
+            except: None,
+            condition,
+            are_many: ends.iter().map(below).sum::<usize>() > MANY,
+        })
     }
 
     /// What tokens do to a piece within which the tokens of `stay` stay, and which ends where its model does, but for
@@ -295,10 +305,11 @@ impl Analysing<'_, '_, '_> {
         let suffixes = match except {
             Some(except) => {
                 let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
-                let same = model.suffixes.iter().map(|&Ended { suffixes, condition, .. }| Ended {
-                    suffixes,
+                let same = model.suffixes.iter().map(|ended| Ended {
+                    suffixes: ended.suffixes,
                     except: except.clone(),
-                    condition,
+                    condition: ended.condition,
+                    are_many: ended.are_many,
                 });
                 same.chain(self.suffixes(added, ExprId::ALL)).collect()
             }

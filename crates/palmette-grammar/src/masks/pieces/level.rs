@@ -54,6 +54,8 @@ pub(super) struct Place {
     pub(super) except: Option<ExceptId>,
     /// What earlier lexemes ask of the text from here.
     pub(super) condition: ExprId,
+    /// What is left of a lexeme that comes first; only before the first byte of tokens.
+    pub(super) before: Option<LexemeId>,
     /// The context of the lexeme that begins here, where there are contexts and reductions have begun that wait for the lexeme; else
     /// that of the topmost state.
     pub(super) context: Option<ContextId>,
@@ -61,8 +63,13 @@ pub(super) struct Place {
 
 impl Place {
     /// Before the first byte of all tokens.
-    const FRONT: Self =
-        Self { suffix: SuffixId::WHOLE, except: None, condition: ExprId::ALL, context: None };
+    const FRONT: Self = Self {
+        suffix: SuffixId::WHOLE,
+        except: None,
+        condition: ExprId::ALL,
+        before: None,
+        context: None,
+    };
 
     pub(super) fn is_front(self) -> bool {
         self.suffix == SuffixId::WHOLE
@@ -74,7 +81,7 @@ impl Place {
 
     /// Where a lexeme has ended that asks something of the text from here.
     fn after_lexeme(self, suffix: SuffixId, condition: ExprId) -> Self {
-        Self { suffix, condition, context: None, ..self }
+        Self { suffix, condition, before: None, context: None, ..self }
     }
 }
 
@@ -280,7 +287,7 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         let mut done = 0;
         while let Some(&(front, stack)) = self.memory.fronts.get(done) {
             done += 1;
-            self.each_lexeme(front, stack, |at, lexeme, after| at.at_front(lexeme, after))?;
+            self.each_lexeme(front, stack, |at, lexeme, after| at.at_front(front, lexeme, after))?;
         }
         // What comes where a lexeme has ended is kept for other fronts.
         while let Some((place, stack)) = self.memory.begins.pop() {
@@ -440,7 +447,7 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
         }
         // What lexemes have in common is a part of each of them, which other masks have without the others.
         self.memory.heads_of = None;
-        self.at_front(lexeme, after)?;
+        self.at_front(Place::FRONT, lexeme, after)?;
         if let Some(components) = components
             && !self.memory.tokens.is_empty()
         {
@@ -493,8 +500,12 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
     /// A terminal before its first byte; `None` where it cannot begin.
     fn begun(&mut self, place: Place, terminal: TerminalId) -> Result<Option<LexemeId>, Unread> {
         let Growing { lexemes, budget, .. } = &mut self.growing;
-        let at = (place.context, place.condition);
-        lexemes.begun(self.fixed.recognizer, terminal, at, budget)
+        let (recognizer, at) = (self.fixed.recognizer, (place.context, place.condition));
+        let begun = lexemes.begun(recognizer, terminal, at, budget)?;
+        match begun.zip(place.before) {
+            Some((lexeme, before)) => lexemes.joined(recognizer.lexer(), (before, lexeme), budget),
+            None => Ok(begun),
+        }
     }
 
     /// The stack on which a lexeme begins at a place: where the topmost state decides its context, after the reductions that need no
@@ -515,10 +526,17 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
     }
 
     /// Adds the tokens that begin with what is left of a lexeme.
-    fn at_front(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+    fn at_front(&mut self, front: Place, id: LexemeId, after: &[After]) -> Result<(), Unread> {
         self.growing.budget.spend(1)?;
-        let lexeme = self.fixed.lexemes.get(lexeme.index());
+        let lexeme = self.fixed.lexemes.get(id.index());
         let Some(whole) = lexeme.whole else { return self.begin_at(Place::FRONT, lexeme, after) };
+        if front.before.is_none() && self.is_joined(whole)? {
+            for &after in after {
+                let next = self.next(after);
+                self.start(Place { before: Some(id), ..Place::FRONT }, next);
+            }
+            return self.stay(whole, |_, _| Ok(()));
+        }
         if let Some(condition) = self.fixed.pieces.ends(whole) {
             let front = Place { condition, ..Place::FRONT };
             for &after in after {
@@ -529,6 +547,16 @@ impl<'p, 'g, 'b> Level<'p, 'g, 'b> {
             }
         }
         self.stay(whole, |at, place| at.begin(place, after))
+    }
+
+    /// Whether a lexeme is taken as one with each that may come next.
+    ///
+    /// PERF: after a space any word may come, and so most of what is left of the tokens that begin with one. As a part of the lexeme that
+    /// comes next these are found once for all stacks.
+    fn is_joined(&mut self, whole: PieceId) -> Result<bool, Unread> {
+        let Fixed { pieces, trie, num_words, .. } = self.fixed;
+        let analysis = pieces.analysis(trie, num_words, whole, self.growing.budget)?;
+        Ok(analysis.stay.is_list() && analysis.suffixes.iter().any(|ended| ended.are_many))
     }
 
     /// Adds the tokens that go on at a place with a lexeme's blanks, its text and what comes then.

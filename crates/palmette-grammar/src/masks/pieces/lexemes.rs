@@ -41,8 +41,16 @@ pub(super) struct Lexeme {
     pub(super) rest: PieceId,
     /// All of it as one piece; `None` where the text is long, so that it is best taken as it is.
     pub(super) whole: Option<PieceId>,
-    /// In the expressions of the grammar's lexer.
-    of: ExprId,
+    expr: Of,
+}
+
+/// The expression of a lexeme.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    /// Among those of the grammar's lexer, where it is taken over only if it is asked for.
+    Lexer(ExprId),
+    /// Among those of pieces.
+    Pieces(ExprId),
 }
 
 /// What is left of terminals in a state of a grammar's lexer.
@@ -73,6 +81,8 @@ pub(in crate::masks) struct Lexemes {
     in_context: HashMap<ContextId, Box<[(TerminalId, LexemeId)]>>,
     /// By lexeme and what is asked of it and of what follows.
     under: HashMap<(LexemeId, ExprId), Option<LexemeId>>,
+    /// By two lexemes, one after the other.
+    joined: HashMap<(LexemeId, LexemeId), Option<LexemeId>>,
     /// By state, if it was asked for; an error where some terminal is no piece.
     by_state: SparseChunks<Option<Result<Arc<InProgress>, Unread>>>,
 }
@@ -95,6 +105,7 @@ impl Lexemes {
             whole: Vec::new(),
             in_context: HashMap::new(),
             under: HashMap::new(),
+            joined: HashMap::new(),
             by_state: SparseChunks::default(),
         }
     }
@@ -107,7 +118,8 @@ impl Lexemes {
     /// About how much memory they take, without the pieces.
     pub(in crate::masks) fn bytes(&self) -> usize {
         let in_contexts: usize = self.in_context.values().map(|begun| begun.len()).sum();
-        let maps = self.imported.len() + self.by_expr.len() + self.under.len() + in_contexts;
+        let in_maps = self.imported.len() + self.by_expr.len() + self.under.len();
+        let maps = in_maps + self.joined.len() + in_contexts;
         maps * 32 + self.by_state.memory_bytes() + self.num_lexemes * 64 + self.whole.len() * 8
     }
 
@@ -207,21 +219,58 @@ impl Lexemes {
         if let Some(&known) = self.under.get(&(lexeme, condition)) {
             return Ok(known);
         }
-        let of = self.lexemes.get(lexeme.index()).of;
-        let here =
-            lexer.remainders(lexer.start(), |left| self.import(left.expressions, of, budget))?;
+        let here = self.expr(lexer, lexeme, budget)?;
         let met = self.pieces.growing().expressions.making(budget).met_by(condition, here)?;
         let found = match met {
             Met::Always => Some(lexeme),
             Met::Never => None,
-            Met::By(left) => {
-                let front = self.pieces.growing().expressions.making(budget).front(left)?;
-                let whole = is_one_piece(&front).then_some(left);
-                self.add(front, whole, of, budget)?
-            }
+            Met::By(left) => self.make_here(left, budget)?,
         };
         self.under.insert((lexeme, condition), found);
         Ok(found)
+    }
+
+    /// A lexeme that begins where another has ended, as one with it; `None` when it matches nothing.
+    pub(super) fn joined(
+        &mut self,
+        lexer: &Lexer,
+        (first, second): (LexemeId, LexemeId),
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
+        if let Some(&known) = self.joined.get(&(first, second)) {
+            return Ok(known);
+        }
+        let (before, after) = (self.expr(lexer, first, budget)?, self.expr(lexer, second, budget)?);
+        let both = self.pieces.growing().expressions.making(budget).concat(before, after)?;
+        let found = self.make_here(both, budget)?;
+        self.joined.insert((first, second), found);
+        Ok(found)
+    }
+
+    /// A lexeme's expression, among those of pieces.
+    fn expr(
+        &mut self,
+        lexer: &Lexer,
+        lexeme: LexemeId,
+        budget: &mut Budget<'_>,
+    ) -> Result<ExprId, Unread> {
+        match self.lexemes.get(lexeme.index()).expr {
+            Of::Pieces(expr) => Ok(expr),
+            Of::Lexer(expr) => {
+                lexer.remainders(lexer.start(), |left| self.import(left.expressions, expr, budget))
+            }
+        }
+    }
+
+    /// The lexeme of an expression of pieces.
+    fn make_here(
+        &mut self,
+        expr: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<LexemeId>, Unread> {
+        let front = self.pieces.growing().expressions.making(budget).front(expr)?;
+        let whole = is_one_piece(&front).then_some(expr);
+        self.add(front, whole, Of::Pieces(expr), budget)
     }
 
     fn import(
@@ -291,17 +340,18 @@ impl Lexemes {
         let rest = import(rest)?;
         let blanks = blanks.map(&mut import).transpose()?;
         let whole = whole.map(import).transpose()?;
-        let made = self.add(Front { blanks, text, rest }, whole, expr, budget)?;
+        let made = self.add(Front { blanks, text, rest }, whole, Of::Lexer(expr), budget)?;
         self.by_expr.insert(expr, made);
         Ok(made)
     }
 
-    /// Adds a lexeme that is left of `of`, in the expressions of the grammar's lexer; `None` when it matches nothing.
+    /// Adds the lexeme of an expression, whose front and, if it is one piece, whole are given among those of pieces; `None` when it matches
+    /// nothing.
     fn add(
         &mut self,
         Front { blanks, text, rest }: Front,
         whole: Option<ExprId>,
-        of: ExprId,
+        expr: Of,
         budget: &mut Budget<'_>,
     ) -> Result<Option<LexemeId>, Unread> {
         let mut growing = self.pieces.growing();
@@ -309,7 +359,7 @@ impl Lexemes {
         let Some(rest) = piece(rest)? else { return Ok(None) };
         let blanks = blanks.map(&mut piece).transpose()?.flatten();
         let whole = whole.map(piece).transpose()?.flatten();
-        self.lexemes.push(self.num_lexemes, Lexeme { blanks, text, rest, whole, of });
+        self.lexemes.push(self.num_lexemes, Lexeme { blanks, text, rest, whole, expr });
         self.num_lexemes += 1;
         Ok(Some(LexemeId(self.num_lexemes as u32 - 1)))
     }

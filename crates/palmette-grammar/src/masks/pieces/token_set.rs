@@ -142,6 +142,11 @@ impl TokenSet {
         }
     }
 
+    /// Whether it is told by its few tokens.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self, Self::List(_))
+    }
+
     /// Whether adding its tokens to others takes time.
     pub(super) fn is_large(&self) -> bool {
         match self {
