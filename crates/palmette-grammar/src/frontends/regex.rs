@@ -6,9 +6,11 @@ use crate::regex::parse::{
     Reading, parse_with_budget as text_with_budget,
     restrict::{is_nullable, non_empty},
 };
-use crate::{Budget, Grammar, GrammarBuilder, Lexing, Span, Symbol, Terminal, TerminalKind};
+use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Span, Symbol, Terminal, TerminalKind};
 
 /// Options of [`parse`]; the default is the crate `regex`'s dialect without flags.
+///
+/// What the crate `regex` refuses is read as Python's `re` would: lookarounds, `\Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegexOptions {
     /// Notation of the expression.
@@ -49,7 +51,7 @@ pub fn parse_with_budget(
     options: &RegexOptions,
     budget: &mut Budget<'_>,
 ) -> Result<Grammar, RegexError> {
-    let regex = text_with_budget(source, options.dialect, options.flags, Reading::Text, budget)?;
+    let regex = read(source, options, budget)?;
     let mut builder = GrammarBuilder::new();
     let span = Some(Span::locate(source, 0, source.len()));
     let root = builder.nonterminal("root", span);
@@ -67,6 +69,20 @@ pub fn parse_with_budget(
     Ok(builder.build(root, Lexing::Any))
 }
 
+/// The expression, in its dialect, or in Python's where the crate `regex` refuses it; the error then is of the latter, which has a way out.
+fn read(
+    source: &str,
+    &RegexOptions { dialect, flags }: &RegexOptions,
+    budget: &mut Budget<'_>,
+) -> Result<Regex, RegexError> {
+    match text_with_budget(source, dialect, flags, Reading::Text, budget) {
+        Err(error) if dialect == Dialect::Rust && error.interrupted.is_none() => {
+            text_with_budget(source, Dialect::Python, flags, Reading::Text, budget)
+        }
+        read => read,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +95,21 @@ mod tests {
         assert!(!is_nullable(&grammar.terminals()[0].regex));
         let grammar = parse("a+", &RegexOptions::default()).expect("sound");
         assert_eq!(grammar.rules().len(), 1);
+    }
+
+    #[test]
+    fn what_the_crate_regex_refuses_is_read_as_python_does() {
+        let read = |source| parse(source, &RegexOptions::default());
+        for source in
+            [r"a\Z", r"a(?=b)b", r"(?!ab)[ab]{2}", r"(?P<year>[0-9]{4})(?<!0)\Z", r"\p{Lu}\z"]
+        {
+            assert!(read(source).is_ok(), "{source}");
+        }
+        for (source, message) in
+            [(r"(a)(?=b)\1", "refer"), (r"a(?>b)", "atomic"), (r"a[", "close it with `]`")]
+        {
+            let error = read(source).expect_err(source).to_string();
+            assert!(error.contains(message), "{source}: {error}");
+        }
     }
 }

@@ -106,6 +106,20 @@ fn one_construct_each() {
     check(r#"root ::= a "x" a ::= b b ::= "y" a?"#, &["yx", "yyyx"], &["x", "y"]);
 }
 
+/// XGrammar's names have points; in llama.cpp's a point is any character.
+#[test]
+fn points_are_a_part_of_names_that_are_defined_so() {
+    let dotted =
+        "root ::= root.item (\",\" root.item)* a.b\nroot.item ::= [0-9]+\na ::= \"a\"\nb ::= \"b\"";
+    check(dotted, &["1,23a.b", "4a\u{e9}b"], &["1,ab", "root.item", "1,"]);
+    check(
+        "root ::= \"x.y ::=\" x.y\nx.y.z-1 ::= \"z\"\nx.y::=x.y.z-1 | \"y\"",
+        &["x.y ::=z", "x.y ::=y"],
+        &["x.y ::=x"],
+    );
+    check("root ::= x.\nx ::= \"x\"", &["xx", "x."], &["x"]);
+}
+
 #[test]
 fn regular_rules_are_one_terminal() {
     let chess = grammar(CHESS);

@@ -44,8 +44,42 @@ fn any_value_with_any_whitespace() {
     ];
     let outside =
         ["", "[1,]", "{\"a\" 1}", "01", "+1", "1.", "\"", "nul", "[1 2]", "{,}", "\"\\ud83d\""];
+    let flexible =
+        JsonSchemaOptions { whitespace: Whitespace::Flexible, ..JsonSchemaOptions::default() };
+    check_with(&flexible, "{}", &inside, &outside);
+    check_with(&flexible, "true", &inside, &outside);
+}
+
+/// The layouts that programs write, and no floods of blanks.
+#[test]
+fn whitespace_is_bounded_by_default() {
+    let deep = format!("{{\r\n{}\"a\": 1\r\n}}", " ".repeat(64));
+    let inside = [
+        "{\"a\":[1,2]}",
+        "{\"a\": [1, 2]}",
+        "{ \"a\" : [ 1 , 2 ] }",
+        "{\n  \"a\": [\n    1,\n    2\n  ]\n}",
+        "{\n\t\"a\": {}\n}",
+        "\n{\"a\":     1}",
+        &deep,
+    ];
+    let long = format!("{{{}\"a\":1}}", " ".repeat(9));
+    let far = format!("{{\n{}\"a\":1}}", " ".repeat(65));
+    let outside =
+        ["\n\n{}", "{}\n", "{} ", "{\n\n\"a\":1}", "{ \n\"a\":1}", "{\r\"a\":1}", &long, &far];
     check("{}", &inside, &outside);
-    check("true", &inside, &outside);
+    check("{\"type\": \"object\"}", &inside, &outside);
+}
+
+/// Where the text of a string is free, all escapes of RFC 8259 are, and where it is not, those that are needed.
+#[test]
+fn free_strings_may_hold_any_escape() {
+    let texts = [r#""\u003cb\u003e \u0026""#, r#""\u0027""#, r#""\u002B""#, r#""\u0041""#];
+    check("{\"type\":\"string\"}", &texts, &[r#""\u12""#, r#""\ud800""#, r#""\x41""#]);
+    check("{}", &texts, &[r#""\u12""#]);
+    check("{\"type\":\"string\",\"maxLength\":2}", &texts[1..], &[r#""\u0041bc""#]);
+    check("{\"additionalProperties\":{\"type\":\"string\"}}", &[r#"{"\u0041":"\u0041"}"#], &[]);
+    check("{\"enum\":[\"A\",\"é\"]}", &[r#""A""#, r#""\u00e9""#], &[r#""\u0041""#]);
 }
 
 #[test]

@@ -178,8 +178,9 @@ fn check_complete(
         for index in walk {
             let expected = filled(&slow, &state);
             let mut row = vec![!0; expected.len()];
-            // Digits are counted, and counts followed until they look alike for the longest token.
-            if text.iter().filter(|byte: &&u8| byte.is_ascii_digit()).count() <= 4 {
+            // Digits and blanks are counted, and counts followed until they look alike for the longest token.
+            let count = |of: fn(&u8) -> bool| text.iter().filter(|&byte| of(byte)).count();
+            if count(u8::is_ascii_digit) <= 4 && count(u8::is_ascii_whitespace) <= 1 {
                 let known = constraint.fill_mask_within(&state, &mut scratch, &mut row, &little);
                 prop_assert!(
                     known.is_ok(),

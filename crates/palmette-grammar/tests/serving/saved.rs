@@ -76,6 +76,10 @@ fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
         assert_eq!(num_nodes(&again), num_nodes(&constraint));
         for tokens in &known {
             for (before, after) in states(&constraint, tokens).iter().zip(states(&again, tokens)) {
+                // The mask after a walk's last token was not asked for.
+                if !is_known(&constraint, before) {
+                    continue;
+                }
                 assert!(again.automaton().is_none() || is_known(&again, &after));
                 assert_eq!(filled(&again, &after), filled(&slow, before));
             }

@@ -26,7 +26,7 @@ pub(crate) struct ReadingArgs {
     #[arg(long, value_name = "ORDER", default_value = "any", help_heading = "JSON Schema")]
     order: Order,
     /// In JSON Schema: what may stand between the tokens of the JSON text
-    #[arg(long, value_name = "POLICY", default_value = "flexible", help_heading = "JSON Schema")]
+    #[arg(long, value_name = "POLICY", default_value = "bounded", help_heading = "JSON Schema")]
     whitespace: Spaces,
     /// In JSON Schema: with which escapes a string may be written
     #[arg(long, value_name = "POLICY", default_value = "needed", help_heading = "JSON Schema")]
@@ -47,7 +47,7 @@ pub(crate) struct ReadingArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum Escaped {
-    /// Those of characters that need one, or are not ASCII
+    /// In strings of any text all; in others those of characters that need one, or are not ASCII
     #[default]
     Needed,
     /// Any, such as \u003c for <
@@ -75,8 +75,10 @@ enum Order {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum Spaces {
-    /// Any amount of whitespace
+    /// Up to 8 blanks, or a line break and up to 64, before each token; nothing at the end. A model cannot go on writing blanks
     #[default]
+    Bounded,
+    /// Any amount of whitespace
     Flexible,
     /// None
     Compact,
@@ -175,6 +177,7 @@ impl ReadingArgs {
                 Escaped::Any => Escapes::Any,
             },
             whitespace: match self.whitespace {
+                Spaces::Bounded => Whitespace::Bounded,
                 Spaces::Flexible => Whitespace::Flexible,
                 Spaces::Compact => Whitespace::Compact,
                 Spaces::Spaced => Whitespace::Spaced,

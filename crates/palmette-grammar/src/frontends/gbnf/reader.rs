@@ -1,5 +1,9 @@
 //! Reads the text of a grammar.
 
+use std::rc::Rc;
+
+use hashbrown::HashSet;
+
 use super::{
     GbnfError,
     syntax::{Definition, Expression, Kind},
@@ -18,7 +22,8 @@ const MAX_LEN: usize = 1 << 24;
 const UNITS_PER_ELEMENT: u64 = 16;
 
 pub(super) fn read(source: &str, budget: &mut Budget<'_>) -> Result<Vec<Definition>, GbnfError> {
-    let mut reader = Reader { source, at: 0, depth: 0, budget: budget.lend() };
+    let dotted = Rc::new(dotted_names(source));
+    let mut reader = Reader { source, at: 0, depth: 0, dotted, budget: budget.lend() };
     if source.len() > MAX_LEN {
         let message = format!("the grammar has {} bytes; at most {MAX_LEN} are read", source.len());
         return Err(reader.error((0, 0), &message));
@@ -36,6 +41,8 @@ struct Reader<'a> {
     source: &'a str,
     at: usize,
     depth: usize,
+    /// Names of rules with points in them, as XGrammar allows; elsewhere a point is any character.
+    dotted: Rc<HashSet<&'a str>>,
     budget: Budget<'a>,
 }
 
@@ -46,7 +53,7 @@ impl<'a> Reader<'a> {
         let place = (start, self.at);
         if name.is_empty() {
             return Err(self.unexpected(
-                "a rule begins with its name: letters, digits, `-` and `_`, then `::=`",
+                "a rule begins with its name: letters, digits, `-`, `_` and points between them, then `::=`",
             ));
         }
         self.skip_blanks();
@@ -315,7 +322,8 @@ impl<'a> Reader<'a> {
     /// Whether the next rule begins here.
     fn at_definition(&self) -> bool {
         let budget = self.budget.lend();
-        let mut ahead = Reader { source: self.source, at: self.at, depth: 0, budget };
+        let dotted = Rc::clone(&self.dotted);
+        let mut ahead = Reader { source: self.source, at: self.at, depth: 0, dotted, budget };
         if ahead.name().is_empty() {
             return false;
         }
@@ -324,8 +332,10 @@ impl<'a> Reader<'a> {
     }
 
     fn name(&mut self) -> &'a str {
-        let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        let len = self.rest().bytes().take_while(word).count();
+        let len = match dotted_length(self.rest()) {
+            len if self.dotted.contains(&self.rest()[..len]) => len,
+            _ => self.rest().bytes().take_while(is_word).count(),
+        };
         let name = &self.rest()[..len];
         self.at += len;
         name
@@ -381,6 +391,36 @@ impl<'a> Reader<'a> {
         }
         found
     }
+}
+
+fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+/// The length of the name that a text begins with, points between other characters of names included.
+fn dotted_length(text: &str) -> usize {
+    let mut len = 0;
+    for part in text.split('.') {
+        let word = part.bytes().take_while(is_word).count();
+        if word == 0 {
+            break;
+        }
+        len += usize::from(len > 0) + word;
+        if word < part.len() {
+            break;
+        }
+    }
+    len
+}
+
+/// The names with points in them that stand before `::=`.
+fn dotted_names(source: &str) -> HashSet<&str> {
+    let is_part = |character: char| {
+        u8::try_from(character).is_ok_and(|byte| is_word(&byte)) || character == '.'
+    };
+    let before = source.match_indices("::=").map(|(at, _)| source[..at].trim_end());
+    let names = before.map(|before| &before[before.trim_end_matches(is_part).len()..]);
+    names.filter(|name| name.contains('.') && dotted_length(name) == name.len()).collect()
 }
 
 /// How many repetitions of repetitions an expression is.

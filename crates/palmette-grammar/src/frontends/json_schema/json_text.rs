@@ -363,8 +363,11 @@ mod tests {
     }
 
     #[test]
-    fn printable_characters_need_no_escape() {
-        let regex = spelling(Escapes::Needed).quoted(&Regex::anything());
+    fn printable_characters_need_no_escape_where_texts_are_told() {
+        let spelling = spelling(Escapes::Needed);
+        let free = spelling.quoted(&Regex::anything());
+        assert!(matches(&free, r#""\u0061\u003c""#) && !matches(&free, r#""\ud83d""#));
+        let regex = spelling.quoted(&Regex::complement(Regex::literal("zz")));
         for inside in [r#""""#, r#""a\n\u00e9é\ud83d\ude00😀\/""#, r#""\u000A\u007f""#] {
             assert!(matches(&regex, inside), "{inside}");
         }

@@ -130,7 +130,7 @@ impl Default for JsonSchemaOptions {
     fn default() -> Self {
         Self {
             order: PropertyOrder::Any { max_tracked: 4 },
-            whitespace: Whitespace::Flexible,
+            whitespace: Whitespace::Bounded,
             escapes: Escapes::Needed,
             integer_fractions: true,
             formats: true,

@@ -119,21 +119,21 @@ impl Definitions {
         as_name: &Name,
         problems: &mut Problems<'_>,
     ) -> bool {
-        if library.text != "common" {
+        let Some(known) = imports::library(&library.text) else {
             let message = if library.text.is_empty() {
                 "%import is written `%import common.NAME`: which library?".to_owned()
             } else {
                 format!(
-                    "there is no library `{}`, only `common`: copy the definitions that you need into this grammar",
+                    "there is no library `{}`, only `common` and `unicode`: copy the definitions that you need into this grammar",
                     library.text
                 )
             };
             problems.add(&library.range, message);
             return false;
-        }
-        let Some(regex) = imports::common(&name.text) else {
-            let message =
-                format!("`common` has no `{}`; it has {}", name.text, imports::common_names());
+        };
+        let Some(regex) = imports::definition(known, &name.text) else {
+            let names = imports::names(known);
+            let message = format!("`{}` has no `{}`; it has {names}", library.text, name.text);
             problems.add(&name.range, message);
             return false;
         };
@@ -254,7 +254,7 @@ impl Definitions {
     /// A hint: a name that differs in case or underscores, or the import that would define it.
     fn similar(&self, name: &str) -> String {
         let plain = |name: &str| name.replace('_', "").to_lowercase();
-        if imports::common(name).is_some() {
+        if imports::library("common").is_some_and(|all| imports::definition(all, name).is_some()) {
             return format!(": say `%import common.{name}`");
         }
         let wanted = plain(name);

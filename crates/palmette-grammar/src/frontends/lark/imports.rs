@@ -1,4 +1,4 @@
-//! The library that `%import common.NAME` reads from.
+//! The libraries that `%import common.NAME` and `%import unicode.NAME` read from.
 
 use crate::{
     Regex,
@@ -36,15 +36,27 @@ const COMMON: [(&str, &str); 26] = [
     ("_STRING_INNER", r"[^\n]*?"),
 ];
 
-/// The definition of a name of library `common`.
-pub(super) fn common(name: &str) -> Option<Regex> {
-    let (_, pattern) = COMMON.iter().find(|(known, _)| *known == name)?;
+/// The same of library `unicode`.
+const UNICODE: [(&str, &str); 2] = [("WS_INLINE", r"[ \t\xa0]+"), ("WS", r"[ \t\xa0\f\r\n]+")];
+
+/// The names of a library with their patterns.
+pub(super) fn library(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
+    match name {
+        "common" => Some(&COMMON),
+        "unicode" => Some(&UNICODE),
+        _ => None,
+    }
+}
+
+/// The definition of a name of a library.
+pub(super) fn definition(library: &[(&str, &str)], name: &str) -> Option<Regex> {
+    let (_, pattern) = library.iter().find(|(known, _)| *known == name)?;
     parse::parse(pattern, Dialect::Python, Flags::default()).ok()
 }
 
-/// The names of library `common`, for messages.
-pub(super) fn common_names() -> String {
-    let public = COMMON.iter().map(|(name, _)| *name).filter(|name| !name.starts_with('_'));
+/// The names of a library, for messages.
+pub(super) fn names(library: &[(&str, &str)]) -> String {
+    let public = library.iter().map(|(name, _)| *name).filter(|name| !name.starts_with('_'));
     public.collect::<Vec<_>>().join(", ")
 }
 
@@ -54,8 +66,11 @@ mod tests {
 
     #[test]
     fn every_name_can_be_read() {
-        for (name, _) in COMMON {
-            assert!(common(name).is_some(), "{name}");
+        for library in ["common", "unicode"].map(|name| library(name).expect("it is one")) {
+            for (name, _) in library {
+                assert!(definition(library, name).is_some(), "{name}");
+            }
         }
+        assert!(library("python").is_none());
     }
 }

@@ -101,7 +101,8 @@ impl Reader<'_> {
                 let class = classes::by_letter(lower, self.dialect, self.flags);
                 return Ok(Member::Class(class.complement()));
             }
-            'p' | 'P' if !python => return self.property(start, next == 'P').map(Member::Class),
+            // Python's module `re` does not know them; module `regex`, which lark may use, does.
+            'p' | 'P' => return self.property(start, next == 'P').map(Member::Class),
             'b' if in_class => 8,
             'a' if python => 7,
             'f' => 0xC,
