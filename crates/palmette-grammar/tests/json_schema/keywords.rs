@@ -53,18 +53,18 @@ fn any_value_with_any_whitespace() {
 /// The layouts that programs write, and no floods of blanks.
 #[test]
 fn whitespace_is_bounded_by_default() {
-    let deep = format!("{{\r\n{}\"a\": 1\r\n}}", " ".repeat(64));
+    let deep = format!("{{\r\n{}\"a\": 1\r\n}}", " ".repeat(40));
     let inside = [
         "{\"a\":[1,2]}",
         "{\"a\": [1, 2]}",
         "{ \"a\" : [ 1 , 2 ] }",
         "{\n  \"a\": [\n    1,\n    2\n  ]\n}",
         "{\n\t\"a\": {}\n}",
-        "\n{\"a\":     1}",
+        "\n{\"a\":  1}",
         &deep,
     ];
-    let long = format!("{{{}\"a\":1}}", " ".repeat(9));
-    let far = format!("{{\n{}\"a\":1}}", " ".repeat(65));
+    let long = format!("{{{}\"a\":1}}", " ".repeat(3));
+    let far = format!("{{\n{}\"a\":1}}", " ".repeat(41));
     let outside =
         ["\n\n{}", "{}\n", "{} ", "{\n\n\"a\":1}", "{ \n\"a\":1}", "{\r\"a\":1}", &long, &far];
     check("{}", &inside, &outside);

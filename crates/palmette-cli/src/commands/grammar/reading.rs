@@ -75,7 +75,7 @@ enum Order {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum Spaces {
-    /// Up to 8 blanks, or a line break and up to 64, before each token; nothing at the end. A model cannot go on writing blanks
+    /// Up to 2 blanks, or a line break and up to 40, before each token; nothing at the end. A model cannot go on writing blanks
     #[default]
     Bounded,
     /// Any amount of whitespace

@@ -62,9 +62,9 @@ pub enum Whitespace {
 
 impl Whitespace {
     /// Spaces and tabs in a row, within a line, that [`Bounded`](Self::Bounded) allows.
-    pub const MAX_BLANKS: u32 = 8;
+    pub const MAX_BLANKS: u32 = 2;
     /// Spaces and tabs at the start of a line that [`Bounded`](Self::Bounded) allows.
-    pub const MAX_INDENTATION: u32 = 64;
+    pub const MAX_INDENTATION: u32 = 40;
 }
 
 /// Escapes with which a string may be written.
