@@ -3,6 +3,7 @@
 
 mod commands;
 mod features;
+mod input;
 mod memory;
 mod output;
 mod tables;

@@ -74,7 +74,20 @@ impl Draft {
         self.texts[id.index()] = None;
         if !self.specials.iter().any(|(special, _)| *special == id) {
             self.specials.push((id, name.to_owned()));
+            self.name(id, name);
         }
+    }
+
+    /// Tells if an id has a token.
+    pub(crate) fn is_taken(&self, id: u32) -> bool {
+        self.taken.get(id as usize).copied().unwrap_or(false)
+    }
+
+    /// Gives a special token another name.
+    pub(crate) fn rename(&mut self, token: TokenId, name: &str) {
+        self.specials.retain(|(special, _)| *special != token);
+        self.specials.push((token, name.to_owned()));
+        self.name(token, name);
     }
 
     /// The token that the file spells `piece`.

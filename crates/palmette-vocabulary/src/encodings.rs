@@ -79,9 +79,9 @@ impl Encoding {
         }
         Ok(Source {
             draft,
-            format: Format::Encoding,
             method: Some(Method::Encoding(pairs)),
             ends: Some(self.ends.iter().map(|&id| TokenId(id)).collect()),
+            ..Source::of(Format::Encoding)
         })
     }
 }

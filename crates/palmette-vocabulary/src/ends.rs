@@ -33,6 +33,12 @@ const WELL_KNOWN: [&str; 15] = [
 pub enum EndsFound {
     /// The encoding defines them.
     Encoding,
+    /// They were [asked for](crate::LoadOptions::end_tokens).
+    Given,
+    /// The file itself says it, or its format.
+    Format(Format),
+    /// The file is taken for that of a model family, by its number of ranks.
+    Family(&'static str),
     /// A configuration file beside the vocabulary names them.
     File {
         /// The file's name, such as `generation_config.json`.
@@ -50,6 +56,9 @@ impl fmt::Display for EndsFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Encoding => f.write_str("by the encoding"),
+            Self::Given => f.write_str("as asked for"),
+            Self::Format(format) => write!(f, "by the {format}"),
+            Self::Family(name) => write!(f, "as of {name}, which has as many ranks"),
             Self::File { file, key } => write!(f, "by {key} in {file}"),
             Self::WellKnownNames(names) => write!(f, "by name: {}", names.join(", ")),
             Self::None => f.write_str("none found"),
@@ -75,7 +84,16 @@ pub(crate) fn find(source: &mut Source, folder: &Path) -> Result<(Vec<TokenId>, 
         }
     }
     if let Some(ends) = source.ends.clone() {
-        return Ok((ends, EndsFound::Encoding));
+        return Ok((
+            ends,
+            match (source.family, source.format) {
+                (Some(name), _) => EndsFound::Family(name),
+                (None, format @ (Format::Tekken | Format::SentencePiece)) => {
+                    EndsFound::Format(format)
+                }
+                (None, _) => EndsFound::Encoding,
+            },
+        ));
     }
     let mut known: Vec<_> = source
         .draft

@@ -8,6 +8,8 @@
 //! | tiktoken encoding | its name, such as `o200k_base` | as the encoding has them |
 //! | Hugging Face `tokenizer.json`, or a folder with one | a JSON object with `model` | as its decoder spells a single token, see below |
 //! | tiktoken file | lines `base64 rank` | decoded |
+//! | Mistral's `tekken.json` | a JSON object whose `vocab` has `token_bytes` | decoded |
+//! | SentencePiece `.model` | a protobuf that begins with a piece | `▁` is a space, `<0x0A>` the byte 0A |
 //! | list or object of pieces | a JSON array of strings, or an object piece → id | as guessed from the pieces, see below |
 //! | text list | any other text: a token a line | the line's, with the escapes `\n \r \t \\ \xHH`; then as a list of pieces |
 //!
@@ -27,7 +29,11 @@
 //!
 //! # Special tokens
 //! A special token has no bytes, and a name by which grammars may ask for it. In a `tokenizer.json` these are the added tokens
-//! marked so or written in angle brackets (`<tool_call>`, which Qwen3 marks as text), the unknown token, and ids that nothing has; in a list, `null`, the empty piece, pieces `<|…|>` and a few well-known names such as `</s>` and `[PAD]`.
+//! marked so or written in angle brackets (`<tool_call>`, which Qwen3 marks as text: [`AngleTokens`]), the unknown token, and
+//! ids that nothing has; in a `tekken.json` those that it lists, or the ones of its first version; in a SentencePiece model control,
+//! unused and unknown pieces, and pieces of the user in angle brackets; in a list, `null`, the empty piece, pieces `<|…|>` and a
+//! few well-known names such as `</s>` and `[PAD]`. A tiktoken file has none: they are those of the encoding with its ranks, those that
+//! a `tokenizer_config.json` beside it adds, or, by the number of ranks, Llama 3's or Qwen's. [`LoadOptions`] adds others.
 //! A tokenizer never makes special tokens of text: `</s>` in a text is four characters.
 //!
 //! # End tokens
@@ -57,10 +63,14 @@ mod draft;
 mod encodings;
 mod ends;
 mod error;
+mod families;
 mod hugging_face;
 mod lists;
 mod load;
+mod options;
+mod sentence_piece;
 mod spelling;
+mod tekken;
 mod tiktoken_file;
 mod tokenizer;
 mod tokenizer_json;
@@ -68,5 +78,6 @@ mod tokenizer_json;
 pub use encodings::names as encoding_names;
 pub use ends::EndsFound;
 pub use error::VocabularyLoadError;
-pub use load::{Format, LoadedVocabulary, load};
+pub use load::{Format, LoadedVocabulary, load, load_with};
+pub use options::{AngleTokens, LoadOptions};
 pub use tokenizer::{TokenizeError, Tokenizer};

@@ -10,7 +10,10 @@ use crate::draft::Draft;
 use crate::ends::{self, EndsFound};
 use crate::error::Kind;
 use crate::tokenizer::{Method, Tokenizer};
-use crate::{VocabularyLoadError, encodings, lists, tiktoken_file, tokenizer_json};
+use crate::{
+    LoadOptions, VocabularyLoadError, encodings, lists, sentence_piece, tekken, tiktoken_file,
+    tokenizer_json,
+};
 
 /// A vocabulary, and what else its source says.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct LoadedVocabulary {
     pub ends: EndsFound,
     /// The special tokens that have a name, ascending, each with it.
     pub specials: Vec<(TokenId, String)>,
+    /// Of these the ones that the file marks as text, and that are special by [`AngleTokens::Special`].
+    pub angle_tokens: Vec<String>,
 }
 
 /// The kinds of source of a vocabulary. `Display` says it in a few words.
@@ -39,6 +44,10 @@ pub enum Format {
     TokenizerJson,
     /// Lines `base64 rank`.
     TiktokenFile,
+    /// Mistral's `tekken.json`.
+    Tekken,
+    /// A SentencePiece model in protobuf.
+    SentencePiece,
     /// A JSON array of pieces, or an object piece → id.
     Pieces,
     /// A text with a token a line.
@@ -51,6 +60,8 @@ impl fmt::Display for Format {
             Self::Encoding => "tiktoken encoding",
             Self::TokenizerJson => "tokenizer.json",
             Self::TiktokenFile => "tiktoken file",
+            Self::Tekken => "tekken.json",
+            Self::SentencePiece => "SentencePiece model",
             Self::Pieces => "JSON list of pieces",
             Self::TextList => "text list",
         })
@@ -66,7 +77,18 @@ impl fmt::Display for Format {
 /// When there is neither, or the file is none that is read (see the crate documentation), is damaged, or spells
 /// tokens in a way that does not give them bytes of their own (WordPiece, WordLevel).
 pub fn load(name_or_path: &str) -> Result<LoadedVocabulary, VocabularyLoadError> {
-    read(name_or_path).map_err(|kind| VocabularyLoadError::new(name_or_path, kind))
+    load_with(name_or_path, &LoadOptions::default())
+}
+
+/// As [`load`], with choices where the file leaves something open.
+///
+/// # Errors
+/// As [`load`], and when a special token that is asked for has a text, or an end token is none.
+pub fn load_with(
+    name_or_path: &str,
+    options: &LoadOptions,
+) -> Result<LoadedVocabulary, VocabularyLoadError> {
+    read(name_or_path, options).map_err(|kind| VocabularyLoadError::new(name_or_path, kind))
 }
 
 /// What the reader of a format makes.
@@ -77,23 +99,35 @@ pub(crate) struct Source {
     pub(crate) method: Option<Method>,
     /// End tokens that the format itself knows, unless a file beside it says otherwise.
     pub(crate) ends: Option<Vec<TokenId>>,
+    /// The family that these and the special tokens were taken from.
+    pub(crate) family: Option<&'static str>,
+    /// Tokens that are special by their angle brackets alone.
+    pub(crate) angle_tokens: Vec<String>,
 }
 
-fn read(name_or_path: &str) -> Result<LoadedVocabulary, Kind> {
-    let (mut source, ends, found) = match encodings::find(name_or_path) {
-        Some(encoding) => {
-            let source = encoding.source()?;
-            let ends = source.ends.clone().unwrap_or_default();
-            (source, ends, EndsFound::Encoding)
-        }
+impl Source {
+    /// Nothing yet of a format.
+    pub(crate) fn of(format: Format) -> Self {
+        let (draft, angle_tokens) = Default::default();
+        Self { draft, format, method: None, ends: None, family: None, angle_tokens }
+    }
+}
+
+fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, Kind> {
+    let (mut source, folder) = match encodings::find(name_or_path) {
+        Some(encoding) => (encoding.source()?, None),
         None => {
             let path = file_of(Path::new(name_or_path))?;
             let bytes = std::fs::read(&path).map_err(Kind::Read)?;
             let folder = path.parent().unwrap_or(Path::new(""));
-            let mut source = read_bytes(&bytes, folder)?;
-            let (ends, found) = ends::find(&mut source, folder)?;
-            (source, ends, found)
+            (read_bytes(&bytes, folder, options)?, Some(folder.to_owned()))
         }
+    };
+    options.add_special_tokens(&mut source)?;
+    let (ends, found) = match (options.ends(&source)?, folder) {
+        (Some(ends), _) => (ends, EndsFound::Given),
+        (None, Some(folder)) => ends::find(&mut source, &folder)?,
+        (None, None) => (source.ends.clone().unwrap_or_default(), EndsFound::Encoding),
     };
     for &end in &ends {
         let text = source.draft.texts[end.index()].take();
@@ -111,6 +145,7 @@ fn read(name_or_path: &str) -> Result<LoadedVocabulary, Kind> {
         format: source.format,
         ends: found,
         specials,
+        angle_tokens: source.angle_tokens,
     })
 }
 
@@ -136,14 +171,20 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
 }
 
 /// Tells the format by the content.
-fn read_bytes(bytes: &[u8], folder: &Path) -> Result<Source, Kind> {
+fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Source, Kind> {
+    if sentence_piece::is_model(bytes) {
+        return sentence_piece::read(bytes, options.angle_tokens);
+    }
     let text = text_of(bytes)?;
     match text.trim_ascii_start().as_bytes().first() {
         None => Err(Kind::Unrecognised { found: "an empty file" }),
         Some(b'{' | b'[') => {
             let json: serde_json::Value = serde_json::from_str(text).map_err(Kind::Json)?;
             match json.get("model") {
-                Some(serde_json::Value::Object(_)) => tokenizer_json::read(json),
+                Some(serde_json::Value::Object(_)) => {
+                    tokenizer_json::read(json, options.angle_tokens)
+                }
+                _ if tekken::is_tekken(&json) => tekken::read(&json),
                 _ => lists::read_json(&json),
             }
         }
@@ -161,8 +202,6 @@ fn text_of(bytes: &[u8]) -> Result<&str, Kind> {
         _ if bytes.starts_with(b"version https://git-lfs") => {
             "a Git LFS pointer, not the file it stands for"
         }
-        // A SentencePiece model is a protobuf whose first field is a message: its first piece.
-        [b'\n', _, b'\n', ..] if bytes.contains(&0) => "a SentencePiece model in protobuf",
         _ if bytes.contains(&0) => "a binary file",
         _ => match str::from_utf8(bytes) {
             Ok(text) => return Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text)),

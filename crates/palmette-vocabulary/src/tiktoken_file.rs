@@ -6,9 +6,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::draft::Draft;
-use crate::encodings;
 use crate::error::{Kind, invalid};
 use crate::load::{Format, Source};
+use crate::{encodings, families};
 
 /// Whether the first line looks like a tiktoken file's.
 pub(crate) fn is_tiktoken(text: &str) -> bool {
@@ -16,7 +16,7 @@ pub(crate) fn is_tiktoken(text: &str) -> bool {
 }
 
 /// Reads the file. Special tokens are not in it: they are those of the encoding with these ranks, if the program carries
-/// one, else those that a `tokenizer_config.json` beside it adds.
+/// one, else those that a `tokenizer_config.json` beside it adds, else those of the model family with as many ranks.
 pub(crate) fn read(text: &str, folder: &Path) -> Result<Source, Kind> {
     let mut draft = Draft::default();
     for (line, number) in text.lines().zip(1..) {
@@ -30,10 +30,21 @@ pub(crate) fn read(text: &str, folder: &Path) -> Result<Source, Kind> {
     if let Some(encoding) = encodings::with_texts(&draft.texts) {
         return Ok(Source { format: Format::TiktokenFile, ..encoding.source()? });
     }
-    for (id, name) in crate::ends::added_tokens(folder)? {
-        draft.special(id, &name)?;
+    let mut source = Source { draft, ..Source::of(Format::TiktokenFile) };
+    let added = crate::ends::added_tokens(folder)?;
+    for (id, name) in &added {
+        source.draft.special(*id, name)?;
     }
-    Ok(Source { draft, format: Format::TiktokenFile, method: None, ends: None })
+    if let Some(family) =
+        families::with_ranks(source.draft.texts.len()).filter(|_| added.is_empty())
+    {
+        for &(id, name) in family.specials {
+            source.draft.special(id.into(), name)?;
+        }
+        source.draft.reserve(family.num_tokens)?;
+        (source.ends, source.family) = (Some(family.ends()), Some(family.name));
+    }
+    Ok(source)
 }
 
 fn token(line: &str) -> Option<(Vec<u8>, u64)> {

@@ -4,31 +4,39 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use crate::AngleTokens;
 use crate::draft::Draft;
 use crate::error::{Kind, invalid};
 use crate::hugging_face::HuggingFace;
 use crate::load::{Format, Source};
+use crate::options::is_in_angles;
 use crate::spelling::Spelling;
 use crate::tokenizer::Method;
 
 /// Reads tokens and tokenizer.
-pub(crate) fn read(file: Value) -> Result<Source, Kind> {
-    let draft = tokens(&file)?;
+pub(crate) fn read(file: Value, angle_tokens: AngleTokens) -> Result<Source, Kind> {
+    let (draft, angle_tokens) = tokens(&file, angle_tokens)?;
     let tokenizer = HuggingFace::new(within_text(file))
         .map_err(|error| invalid(format!("its tokenizer cannot be built: {error}")))?;
     let method = Some(Method::Tokenizer(tokenizer));
-    Ok(Source { draft, format: Format::TokenizerJson, method, ends: None })
+    Ok(Source { draft, method, angle_tokens, ..Source::of(Format::TokenizerJson) })
 }
 
-fn tokens(file: &Value) -> Result<Draft, Kind> {
+/// The tokens, and those that are special by their angle brackets alone.
+fn tokens(file: &Value, angle_tokens: AngleTokens) -> Result<(Draft, Vec<String>), Kind> {
     let model = &file["model"];
     check_model(model)?;
     let spelling = Spelling::of_tokenizer(file)?;
     let mut draft = Draft::default();
     let added = added_tokens(file)?;
     let ids: HashMap<_, _> = added.iter().map(|token| (token.content, token.id)).collect();
+    let mut in_angles = Vec::new();
     for token in &added {
-        if token.special {
+        let by_angles = angle_tokens == AngleTokens::Special && is_in_angles(token.content);
+        if by_angles && !token.special {
+            in_angles.push(token.content.to_owned());
+        }
+        if token.special || by_angles {
             draft.special(token.id, token.content)?;
         } else {
             // Added tokens are found in the text as it is, before anything is spelled.
@@ -48,7 +56,7 @@ fn tokens(file: &Value) -> Result<Draft, Kind> {
             None => draft.text(id, piece, spelling.bytes(piece))?,
         }
     }
-    Ok(draft)
+    Ok((draft, in_angles))
 }
 
 /// Refuses models whose tokens have no bytes of their own.
@@ -101,16 +109,10 @@ fn added_tokens(file: &Value) -> Result<Vec<AddedToken<'_>>, Kind> {
                 "added_tokens[{index}] needs a number \"id\" and a string \"content\""
             )));
         };
-        let special = token["special"] == true || is_in_angles(content);
+        let special = token["special"] == true;
         tokens.push(AddedToken { id, content, special });
     }
     Ok(tokens)
-}
-
-/// Whether a token is written as control tokens are, `<tool_call>`: tokenizers mark some of them as text, and none is meant to be
-/// written within a JSON string.
-fn is_in_angles(content: &str) -> bool {
-    content.len() > 2 && content.starts_with('<') && content.ends_with('>')
 }
 
 /// Pieces with their ids, and the piece for what the model does not know.

@@ -1,6 +1,6 @@
 //! The vocabulary of a model, prepared for grammars.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +11,7 @@ use palmette_grammar::frontends::structural_tag::{
 };
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
-use palmette_vocabulary::{TokenizeError, Tokenizer, VocabularyLoadError};
+use palmette_vocabulary::{LoadOptions, TokenizeError, Tokenizer, VocabularyLoadError};
 
 use crate::grammar::{CompiledGrammar, GrammarError};
 
@@ -50,25 +50,39 @@ enum Kind {
     NoTokenizer,
 }
 
+/// A path that never means an encoding, even where a file has its name.
+fn file_path(path: &Path) -> PathBuf {
+    if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
+}
+
 impl Vocabulary {
     /// A tiktoken encoding by name, such as `o200k_base`.
     ///
     /// # Errors
     /// When there is none of this name; the message lists them.
     pub fn encoding(name: &str) -> Result<Self, VocabularyError> {
-        Self::load(name)
+        Self::load(name, &LoadOptions::default())
     }
 
-    /// A file or folder: a Hugging Face `tokenizer.json`, a tiktoken file, or a list of pieces.
+    /// A file or folder: a Hugging Face `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece `.model`, a tiktoken file, or a list of
+    /// pieces.
     ///
     /// # Errors
     /// When it cannot be read, or spells tokens in a way that does not give them bytes of their own.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VocabularyError> {
-        let path = path.as_ref();
-        // A path never means an encoding, even where a file has its name.
-        let inside = Path::new(".").join(path);
-        let path = if path.is_absolute() { path } else { &inside };
-        Self::load(&path.to_string_lossy())
+        Self::open_with(path, &LoadOptions::default())
+    }
+
+    /// As [`open`](Self::open), with choices where the file leaves something open: special tokens that it does not name, the tokens
+    /// that end the output.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and when a special token that is asked for has a text, or an end token is none.
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        options: &LoadOptions,
+    ) -> Result<Self, VocabularyError> {
+        Self::load(&file_path(path.as_ref()).to_string_lossy(), options)
     }
 
     /// Tokens given one by one: `tokens[t]` are the bytes of token `t`, `None` for a special token; `ends` are the tokens
@@ -93,8 +107,8 @@ impl Vocabulary {
         Self { shared: Arc::new(Shared { slices, tokenizer, cache }) }
     }
 
-    fn load(name: &str) -> Result<Self, VocabularyError> {
-        let loaded = palmette_vocabulary::load(name);
+    fn load(name: &str, options: &LoadOptions) -> Result<Self, VocabularyError> {
+        let loaded = palmette_vocabulary::load_with(name, options);
         let loaded = loaded.map_err(|error| VocabularyError(error.into()))?;
         Ok(Self::of(loaded.vocabulary, loaded.tokenizer.map(Arc::new)))
     }

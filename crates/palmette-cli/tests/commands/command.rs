@@ -1,12 +1,23 @@
 //! The built command, run as a user runs it.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
 pub(crate) fn palmette(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_palmette")).args(args).output().expect("the built command")
+}
+
+/// The same with text on standard input.
+pub(crate) fn palmette_with_input(args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
+    let command = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the built command");
+    // A command that refuses its arguments does not read.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("it ends")
 }
 
 /// Runs a command that must succeed; what it prints.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::command::{check_refused, palmette, run, run_json, write};
+use crate::command::{check_refused, palmette, palmette_with_input, run, run_json, write};
 
 pub(crate) const SCHEMA: &str = r#"{
   "type": "object",
@@ -204,8 +204,8 @@ fn mask_lists_what_may_follow() {
     assert_eq!(count["next"], json!(["}"]));
 
     let done = mask("{\"size\": \"S\", \"count\": 1}");
-    assert_eq!(done["tokens"], json!(tokens(&[" ", "<|endoftext|>"])));
-    assert_eq!([&done["accepting"], &done["allowed"]], [&json!(true), &json!(2)]);
+    assert_eq!(done["tokens"], json!(tokens(&["<|endoftext|>"])));
+    assert_eq!([&done["accepting"], &done["allowed"]], [&json!(true), &json!(1)]);
 }
 
 #[test]
@@ -226,6 +226,72 @@ fn a_prefix_that_does_not_fit_is_an_error() {
     let (schema, vocab) = (files.write("order.json", SCHEMA), files.vocabulary());
     let args = ["grammar", "mask", &schema, "--vocab", &vocab, "--prefix", "{\"sort"];
     check_refused(&args, &["the prefix", "offset 3"]);
+}
+
+#[test]
+fn a_grammar_is_read_from_standard_input() {
+    let files = Files::new();
+    let text = files.write("text", "[true]");
+    let source = "{\"items\": {\"type\": \"boolean\"}}";
+    let check = ["grammar", "check", "-", "--text", &text];
+    let read = |args: &[&str]| palmette_with_input(&[&check[..], args].concat(), source);
+    let output = read(&["--syntax", "json-schema"]);
+    assert!(output.status.success(), "{output:?}");
+    let output = read(&[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains("say --syntax lark, gbnf"), "{errors}");
+    let shown = palmette_with_input(
+        &["grammar", "check", &files.write("a.json", source), "--text", "-"],
+        "[1]",
+    );
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("-: not in the language"), "{shown:?}");
+}
+
+#[test]
+fn rarer_options_of_schemas_are_named() {
+    let files = Files::new();
+    let schema = files
+        .write("a.json", "{\"type\": \"integer\", \"minimum\": 1, \"exclusiveMinimum\": true}");
+    let text = files.write("text", "2.0");
+    let check = |options: &[&str]| {
+        let given = options.iter().flat_map(|&option| ["--option", option]);
+        let args: Vec<&str> =
+            ["grammar", "check", &schema, "--text", &text].into_iter().chain(given).collect();
+        String::from_utf8_lossy(&palmette(&args).stdout).into_owned()
+    };
+    assert!(check(&["draft=4"]).contains(": in the language"));
+    assert!(check(&["draft=4", "integer_fractions=false"]).contains("not in the language"));
+    for (option, words) in [
+        ("draft=5", ["there is no draft \"5\"", "2019-09, 2020-12"]),
+        ("formats=no", ["formats is true or false", "\"no\""]),
+        ("max_states=many", ["max_states is a whole number", "\"many\""]),
+        ("colour=red", ["there is no option \"colour\"", "max_cases"]),
+        ("draft", ["NAME=VALUE", "draft"]),
+    ] {
+        check_refused(&["grammar", "check", &schema, "--option", option], &words);
+    }
+    let limits = ["grammar", "check", &schema, "--option", "draft=4", "--option", "max_rules=0"];
+    check_refused(&limits, &["max_rules"]);
+    let lark = files.write("a.lark", "start: \"a\"");
+    check_refused(
+        &["grammar", "check", &lark, "--option", "draft=4"],
+        &["--option is for JSON Schema"],
+    );
+}
+
+#[test]
+fn special_and_end_tokens_of_a_vocabulary_are_given() {
+    let files = Files::new();
+    let lark = files.write("a.lark", "start: \"a\" <|tool|>");
+    let vocab = files.write("ranks.tiktoken", "YQ== 0\nYg== 1\n");
+    let mask = ["grammar", "mask", &lark, "--vocab", &vocab, "--prefix", "a"];
+    let given =
+        ["--special-token", "<|tool|>=3", "--special-token", "<|end|>=4", "--end-token", "<|end|>"];
+    let found = run_json(&[&mask[..], &given].concat());
+    assert_eq!([&found["tokens"], &found["num_tokens"]], [&json!([3]), &json!(5)]);
+    check_refused(&mask, &["<|tool|>"]);
+    check_refused(&[&mask[..], &["--special-token", "<|tool|>"]].concat(), &["NAME=ID"]);
+    check_refused(&[&mask[..], &["--end-token", "<|no|>"]].concat(), &["<|no|>", "below 2"]);
 }
 
 #[test]

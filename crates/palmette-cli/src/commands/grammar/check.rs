@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use palmette_grammar::{Position, Recognizer, RecognizerScratch, Severity, analyse};
 use serde::Serialize;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     };
     let recognizer = args.grammar.compile(grammar.without_tokens())?;
     for path in &args.text {
-        let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+        let text = crate::input::read(path)?;
         report.texts.push(read(&recognizer, path.display().to_string(), &text)?);
     }
     if args.json {

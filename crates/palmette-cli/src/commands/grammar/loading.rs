@@ -14,6 +14,7 @@ use palmette_grammar::{
 
 use serde::Serialize;
 
+use crate::input;
 use crate::output::visible;
 
 use super::{ReadingArgs, Syntax};
@@ -21,7 +22,7 @@ use super::{ReadingArgs, Syntax};
 /// A grammar and how it is written.
 #[derive(Debug, Args)]
 pub(crate) struct GrammarFileArgs {
-    /// The grammar
+    /// The grammar; - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// How it is written [default: by the file's ending]
@@ -46,9 +47,11 @@ impl GrammarFileArgs {
             return Ok((Grammar::clone(self.open()?.grammar()), Vec::new()));
         }
         let named = || self.file.display().to_string();
-        let source = std::fs::read_to_string(&self.file).with_context(named)?;
+        let syntax = self.syntax()?;
+        let source = String::from_utf8(input::read(&self.file)?);
+        let source = source.context("a grammar is text in UTF-8").with_context(named)?;
         let (grammar, warnings) =
-            self.reading.parse(self.syntax()?, &source).with_context(named)?;
+            self.reading.parse(syntax, &source, &mut self.budget()).with_context(named)?;
         Ok((grammar, warnings.into_iter().map(Warning::from).collect()))
     }
 
@@ -90,6 +93,10 @@ impl GrammarFileArgs {
     }
 
     fn syntax(&self) -> anyhow::Result<Syntax> {
+        ensure!(
+            self.syntax.is_some() || !input::is_stdin(&self.file),
+            "standard input has no ending that tells how the grammar is written; say --syntax lark, gbnf, json-schema or regex"
+        );
         self.syntax.map_or_else(|| Syntax::of(&self.file), Ok)
     }
 

@@ -14,6 +14,7 @@ use palmette_grammar::{
 use serde::Serialize;
 
 use super::loading::{GrammarFileArgs, Warning};
+use crate::commands::vocabulary::VocabularyArgs;
 use crate::output::{grouped, print, print_json, table, visible};
 
 /// Show which tokens of a vocabulary may follow a text
@@ -24,6 +25,8 @@ pub(crate) struct MaskArgs {
     /// Vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
+    #[command(flatten)]
+    vocabulary: VocabularyArgs,
     /// The text so far
     #[arg(
         long,
@@ -64,13 +67,13 @@ struct Report {
 }
 
 pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
-    let vocabulary = palmette_vocabulary::load(&args.vocab)?.vocabulary;
+    let vocabulary = args.vocabulary.load(&args.vocab)?.vocabulary;
     let (constraint, warnings) =
         args.grammar.constraint(&Arc::new(VocabularySlices::new(vocabulary)))?;
     args.grammar.show(&warnings, args.json);
     let mut scratch = GrammarScratch::default();
     let prefix = match &args.prefix_file {
-        Some(path) => std::fs::read(path).with_context(|| path.display().to_string())?,
+        Some(path) => crate::input::read(path)?,
         None => args.prefix.clone().into_bytes(),
     };
     let mut state = constraint.start();

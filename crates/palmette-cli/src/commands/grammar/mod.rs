@@ -6,6 +6,7 @@ mod compile;
 mod loading;
 mod mask;
 mod reading;
+mod schema_option;
 mod stats;
 mod syntax;
 
@@ -25,10 +26,11 @@ pub(crate) enum GrammarCommand {
 pub(crate) const AFTER_HELP: &str = "\
 How a grammar is written goes by the file's ending: .lark for Lark, .gbnf or .ebnf for llama.cpp's
 EBNF, .json for a JSON Schema, .regex for a regular expression; --syntax says otherwise. A file that
-ends in .pmg is one that `palmette grammar compile` wrote.
+ends in .pmg is one that `palmette grammar compile` wrote. `-` is standard input.
 
 Examples:
   palmette grammar check json.lark --text order.json
+  generate-schema | palmette grammar check - --syntax json-schema --option draft=7
   palmette grammar mask schema.json --vocab o200k_base --prefix '{\"name\": \"'
   palmette grammar stats python.lark --start file_input
   palmette grammar compile schema.json --vocab o200k_base --ahead -o schema.pmg";

@@ -12,6 +12,7 @@ use palmette_grammar::frontends::{gbnf, lark, regex};
 use palmette_grammar::{Budget, Grammar, Lexing};
 
 use super::Syntax;
+use super::schema_option::{SchemaOption, schema_option};
 
 /// Choices that the file leaves open.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -39,6 +40,10 @@ pub(crate) struct ReadingArgs {
     /// formats that are not known, so that what is allowed is valid in every respect
     #[arg(long, conflicts_with = "relax", help_heading = "JSON Schema")]
     strict: bool,
+    /// Rarer options, repeatable: draft=4|6|7|2019-09|2020-12 of schemas that name none; formats=false, integer_fractions=false;
+    /// max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
+    #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
+    option: Vec<SchemaOption>,
     /// Read the file as tools, or a request with tools, and allow calls in a format: hermes (Qwen3), llama3, mistral, deepseek or
     /// harmony (gpt-oss)
     #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema")]
@@ -97,6 +102,7 @@ impl ReadingArgs {
         &self,
         syntax: Syntax,
         source: &str,
+        budget: &mut Budget<'_>,
     ) -> anyhow::Result<(Grammar, Vec<Warning>)> {
         let rules = matches!(syntax, Syntax::Lark | Syntax::Gbnf);
         if let Some(start) = self.start.as_deref().filter(|_| !rules) {
@@ -107,7 +113,10 @@ impl ReadingArgs {
             "--lexing is for Lark; this is read as {}",
             syntax.name()
         );
-        for (given, name) in [(self.relax, "--relax"), (self.strict, "--strict")] {
+        let has_option = !self.option.is_empty();
+        for (given, name) in
+            [(self.relax, "--relax"), (self.strict, "--strict"), (has_option, "--option")]
+        {
             let read = syntax.name();
             ensure!(
                 !given || syntax == Syntax::JsonSchema,
@@ -123,31 +132,31 @@ impl ReadingArgs {
                     Cutting::Longest => Lexing::Longest,
                     Cutting::Any => Lexing::Any,
                 });
-                return Ok(lark::parse_with_budget(source, &options, &mut Budget::unlimited())?);
+                return Ok(lark::parse_with_budget(source, &options, budget)?);
             }
             Syntax::Gbnf => {
                 let mut options = gbnf::GbnfOptions::default();
                 if let Some(start) = start {
                     options.root = start.to_owned();
                 }
-                gbnf::parse(source, &options)?
+                gbnf::parse_with_budget(source, &options, budget)?
             }
             Syntax::JsonSchema if self.tools.is_some() => {
                 let source = structural_tag::structural_tag_of(source, self.tool_format()?)?;
-                return self.structural_tag(&source);
+                return self.structural_tag(&source, budget);
             }
             // No schema has this type.
             Syntax::JsonSchema if structural_tag::is_structural_tag(source) => {
-                return self.structural_tag(source);
+                return self.structural_tag(source, budget);
             }
             Syntax::JsonSchema => {
                 let (grammar, warnings) =
-                    json_schema::parse_with_warnings(source, &self.json_schema())?;
+                    json_schema::parse_with_budget(source, &self.json_schema(), budget)?;
                 return Ok((grammar, warnings));
             }
             Syntax::Regex => {
                 let source = source.trim_end_matches(['\n', '\r']);
-                regex::parse(source, &regex::RegexOptions::default())?
+                regex::parse_with_budget(source, &regex::RegexOptions::default(), budget)?
             }
         };
         Ok((grammar, Vec::new()))
@@ -160,14 +169,18 @@ impl ReadingArgs {
             .with_context(|| format!("--tools {name} is no format; there are {known}"))
     }
 
-    fn structural_tag(&self, source: &str) -> anyhow::Result<(Grammar, Vec<Warning>)> {
+    fn structural_tag(
+        &self,
+        source: &str,
+        budget: &mut Budget<'_>,
+    ) -> anyhow::Result<(Grammar, Vec<Warning>)> {
         let options = StructuralTagOptions { json_schema: self.json_schema() };
-        Ok(structural_tag::parse_with_budget(source, &options, &mut Budget::unlimited())?)
+        Ok(structural_tag::parse_with_budget(source, &options, budget)?)
     }
 
     fn json_schema(&self) -> JsonSchemaOptions {
         let default = JsonSchemaOptions::default();
-        JsonSchemaOptions {
+        let mut options = JsonSchemaOptions {
             order: match self.order {
                 Order::Any => default.order,
                 Order::Schema => PropertyOrder::Schema,
@@ -188,6 +201,8 @@ impl ReadingArgs {
                 (false, false) => Inexpressible::Approximated,
             },
             ..default
-        }
+        };
+        self.option.iter().for_each(|option| option.set(&mut options));
+        options
     }
 }

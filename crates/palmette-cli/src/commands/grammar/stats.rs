@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
-use palmette_core::{Constraint, mask};
+use palmette_core::{Constraint, Vocabulary, mask};
 use palmette_grammar::{
     GrammarConstraint, GrammarScratch, Recognizer, RecognizerScratch, VocabularySlices, analyse,
     engine::store::{MaskStore, Steps},
@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
 use super::loading::{GrammarFileArgs, Warning};
+use crate::commands::vocabulary::VocabularyArgs;
 use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
@@ -31,6 +32,8 @@ pub(crate) struct StatsArgs {
     /// Count the rows of a mask store over this vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE")]
     vocab: Option<String>,
+    #[command(flatten)]
+    vocabulary: VocabularyArgs,
     /// Streamlining steps of the store, 0 to 2
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2), requires = "vocab")]
     steps: u8,
@@ -85,7 +88,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     let mut scratch = RecognizerScratch::default();
     let mut texts = Vec::new();
     for path in &args.text {
-        texts.push(std::fs::read(path).with_context(|| path.display().to_string())?);
+        texts.push(crate::input::read(path)?);
     }
     for text in &texts {
         if let Some(start) = recognizer.start() {
@@ -93,12 +96,15 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         }
     }
     let store = match &args.vocab {
-        Some(vocab) => Some(store(&recognizer, vocab, args.steps, &texts)?),
+        Some(vocab) => {
+            let vocabulary = args.vocabulary.load(vocab)?.vocabulary;
+            Some(store(&recognizer, vocabulary, args.steps, &texts)?)
+        }
         None => None,
     };
     let ahead = match &args.vocab {
         Some(vocab) => {
-            let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
+            let vocabulary = args.vocabulary.load(vocab)?.vocabulary;
             let slices = Arc::new(VocabularySlices::new(vocabulary));
             args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?
         }
@@ -127,7 +133,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
 /// The mask store after the masks at each character of the texts.
 fn store(
     recognizer: &Arc<Recognizer>,
-    vocab: &str,
+    vocabulary: Arc<Vocabulary>,
     steps: u8,
     texts: &[Vec<u8>],
 ) -> anyhow::Result<Store> {
@@ -135,7 +141,6 @@ fn store(
         MaskStore::reads(recognizer),
         "the lexemes of this grammar depend on the parser, which the mask store cannot follow; leave out --vocab"
     );
-    let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
     let slices = Arc::new(VocabularySlices::new(vocabulary));
     let which = Steps::first(usize::from(steps));
     let store = MaskStore::new(Arc::clone(recognizer), Arc::clone(&slices), which, usize::MAX);
