@@ -105,6 +105,82 @@ fn a_part_of_a_text() {
 }
 
 #[test]
+fn words_of_a_text_are_runs_of_one_kind() {
+    let source = "start: \"<\" %regex {\"substring_words\": \"the quick, brown_1 fox\"} \">\"";
+    check(
+        source,
+        &["<quick>", "<quick,>", "<, brown_1 fox>", "< fox>", "<>"],
+        &["<qui>", "<brown>", "<fox quick>"],
+    );
+}
+
+/// A rule for each number, of which those are made that are reached.
+#[test]
+fn parametric_rules() {
+    let permutations = r#"
+        start    :  perm::0x0 "."
+        perm::_  :  ""                     %if is_ones([0:3])
+                 |  "a" perm::set_bit(0)   %if bit_clear(0)
+                 |  "b" perm::set_bit(1)   %if not(bit_set(1))
+                 |  "c" perm::set_bit(2)   %if eq([2:3], 0)
+    "#;
+    check(permutations, &["abc.", "cab.", "bca."], &["ab.", "abcc.", "aab.", "."]);
+    let counted = r#"
+        start: aa::0
+        aa::_: "b" aa::incr(_) %if lt(_, 3) | bb::_
+        bb::_: "a" bb::incr([0:8]) %if le([0:8], 2) | "c" end::bit_and(1)
+        end::_: "odd" %if true | "even" %if or(is_zeros(_), false_::0)
+        false_::_: "x" %if and(true, ge(_, 1))
+    "#;
+    refused(counted, "after the name of a function");
+    let counted =
+        counted.replace("or(is_zeros(_), false_::0)", "or(is_zeros(_), bit_count_gt(_, 9))");
+    check(
+        &counted.replace("%if true", "%if ne(_, 0)").replace("false_", "unused"),
+        &["ceven", "bcodd", "baceven", "aaceven", "bbbcodd"],
+        &["bceven", "codd", "bbbbc", "bacodd"],
+    );
+    let least = "start: p::0\np::_: \"a\" p::incr([0:2]) | \"!\" %if ge([0:2], 2)";
+    check(least, &["aa!", "aaaaaa!"], &["a!", "!"]);
+}
+
+#[test]
+fn parametric_rules_that_are_wrong() {
+    refused("start: p\np::_: \"a\"", "`p` is a rule for each number: give it one, `p::0`");
+    refused("start: p::0\np: \"a\"", "`p` has no number: define it as `p::_: …`");
+    refused("start: q::0", "`q` is used but not defined");
+    refused("start: p::incr(_)\np::_: \"a\"", "the rule that it stands in, which has none");
+    refused("start: \"a\" %if bit_set(1)", "the rule that it stands in, which has none");
+    refused("start: p::0\np::_: \"a\" %if bit_set(64)", "there is no bit 64");
+    refused("start: p::0\np::_: \"a\" %if is_ones([4:2])", "bits 4 to 2 are none");
+    refused("start: p::0\np::_: \"a\" %if odd(_)", "there is no such condition");
+    refused("start: p::18446744073709551616\np::_: \"a\"", "a number below 2^64");
+    refused("start: p::twice(_)\np::_: \"a\"", "set_bit(k)");
+    refused("start: p::0\np::_: \"a\" p::incr(_) | \"b\"", "limit `template_instances`");
+    refused("start: A\nA: p::0\np::_: \"a\"", "`p` is a rule: a terminal is built of");
+}
+
+/// Of a lazy rule no lexeme begins another.
+#[test]
+fn attributes_of_rules() {
+    check("start: t \"!\"\nt[lazy]: /[a-z]*ab/", &["ab!", "xxab!"], &["abab!", "a!"]);
+    check("start: t+\nt[suffix=\"END\"]: /.*/", &["END", "xENDyEND", "ENDEND"], &["x", "xENDy"]);
+    check(
+        "start: t\nt[suffix=/[0-9];/, capture=\"a\"]: /(?s:.*)/",
+        &["\n7;", "7 8;"],
+        &["7", "7;8;"],
+    );
+    check("start: t\nt[capture, temperature=0.7, stop=\"\"]: /a+/", &["aa"], &["", "b"]);
+    refused("start: t\nt[stop=\"x\"]: /a/", "there is no attribute `stop` here");
+    refused("start: t\nt[lazy]: u\nu: \"a\"", "`u` is a rule: a terminal is built of");
+    refused("start: t\nt[lazy: \"a\"", "to close the attributes");
+    let source = "start: t\nt[max_tokens=12]: /a+/";
+    let (_, warnings) =
+        parse_with_budget(source, &LarkOptions::default(), &mut Budget::unlimited()).unwrap();
+    assert!(warnings.len() == 1 && warnings[0].message.contains("not enforced"), "{warnings:?}");
+}
+
+#[test]
 fn errors_name_the_place_and_the_way_out() {
     refused("start: %json {\"type\": \"text\"}", "line 1, column 8: in this schema");
     refused("start: %json {\"type\": \"object\"", "it is none");

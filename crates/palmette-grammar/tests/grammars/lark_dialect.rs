@@ -224,7 +224,7 @@ fn errors_tell_all_and_where() {
     check_error("start: <|end|", &["a token is written `<name>`"]);
     check_error("start: A\nA: \"a\" <|end|>", &["no part of a terminal"]);
     check_error("start: %yaml {}", &["`%yaml` inside a definition"]);
-    check_error("start[lazy]: \"a\"", &["attributes"]);
+    check_error("start[eager]: \"a\"", &["there is no attribute `eager`", "lazy, suffix=TERMINAL"]);
     check_error("start: (\"a\" -> x)", &["an alias names a whole alternative"]);
     check_error("start: \"a\"~3..2", &["3 to 2 times is never"]);
     check_error("start: \"a\"?+", &["two repetitions"]);

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::Range};
 use super::{
     error::Problems,
     imports,
-    syntax::{Definition, Expr, Name, Statement},
+    syntax::{Definition, Expr, NUMBER, Name, Statement},
 };
 
 /// What a grammar says.
@@ -186,7 +186,8 @@ impl Definitions {
         problems: &mut Problems<'_>,
     ) {
         match expr {
-            Expr::Rule(name) | Expr::Template { name, .. } if in_terminal => problems.add(
+            Expr::Rule(name) | Expr::Template { name, .. } | Expr::Parametric { name, .. }
+                if in_terminal => problems.add(
                 &name.range,
                 format!("`{}` is a rule: a terminal is built of texts, regular expressions and terminals", name.text),
             ),
@@ -196,6 +197,10 @@ impl Definitions {
                     // The hint is a search.
                     let hint = if problems.is_full() { String::new() } else { self.similar(&name.text) };
                     let message = format!("`{}` is used but not defined{hint}", name.text);
+                    problems.add(&name.range, message);
+                }
+                Some((_, found)) if found.is_parametric() => {
+                    let message = format!("`{0}` is a rule for each number: give it one, `{0}::0`", name.text);
                     problems.add(&name.range, message);
                 }
                 Some((_, found)) if !found.parameters.is_empty() => {
@@ -222,6 +227,23 @@ impl Definitions {
                     self.check_expr(argument, false, parameters, problems);
                 }
             }
+            Expr::Parametric { name, number } => {
+                match self.get(&name.text) {
+                    Some((_, found)) if found.is_parametric() => {}
+                    Some(_) => problems.add(
+                        &name.range,
+                        format!("`{0}` has no number: define it as `{0}::_: …`, or leave out the `::…`", name.text),
+                    ),
+                    None => problems.add(&name.range, format!("`{}` is used but not defined", name.text)),
+                }
+                if number.value.is_relative() && !has_number(parameters) {
+                    problems.add(&number.range, OWN_NUMBER);
+                }
+            }
+            Expr::If { range, .. } if in_terminal || !has_number(parameters) => {
+                problems.add(range, OWN_NUMBER);
+            }
+            Expr::If { inner, .. } => self.check_expr(inner, in_terminal, parameters, problems),
             Expr::And(_, range) | Expr::Not(_, range) if !in_terminal => problems.add(
                 range,
                 "`&` and `~` hold for terminals only: give this a terminal of its own, `NAME: …`",
@@ -263,6 +285,13 @@ impl Definitions {
             None => String::new(),
         }
     }
+}
+
+const OWN_NUMBER: &str = "this is about the number of the rule that it stands in, which has none: define the rule as `name::_: …`, or write a \
+                          number";
+
+fn has_number(parameters: &[Name]) -> bool {
+    parameters.iter().any(|parameter| parameter.text == NUMBER)
 }
 
 fn is_upper(name: &str) -> bool {

@@ -137,13 +137,28 @@ fn pieces(source: &str) -> Option<Vec<String>> {
     match (&**name, json.json(*value)) {
         ("substring_chars", Json::String(text)) => Some(text.chars().map(String::from).collect()),
         ("substring_words", Json::String(text)) => {
-            Some(text.split_inclusive(char::is_whitespace).map(String::from).collect())
+            Some(words(text).into_iter().map(String::from).collect())
         }
         ("substring_chunks", Json::Array(items)) => {
             items.iter().map(|&item| Some(json.string(item)?.to_string())).collect()
         }
         _ => None,
     }
+}
+
+/// Runs of letters, digits and underscores, of blanks, and of other characters.
+fn words(text: &str) -> Vec<&str> {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    let kind = |character: char| (is_word(character), character.is_whitespace());
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|next| kind(next) != kind(first)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        words.push(word);
+        rest = after;
+    }
+    words
 }
 
 /// `start → ε | p₁ rest₁ | …`, where `restᵢ → ε | pᵢ₊₁ restᵢ₊₁`: as many rules as pieces.

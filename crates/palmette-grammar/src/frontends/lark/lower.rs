@@ -15,7 +15,7 @@ use super::{
     definitions::Definitions,
     emptiness::Emptiness,
     error::Problems,
-    syntax::{Definition, Expr},
+    syntax::{Definition, Expr, NUMBER},
     terminals::Terminals,
 };
 use crate::{Grammar, NonterminalId, Regex, Symbol, TerminalId, TerminalKind};
@@ -72,6 +72,8 @@ enum Body {
     Choice(Vec<Body>),
     /// The empty text for which `[…]` leaves a gap in a parse tree.
     Gap,
+    /// The argument of a parametric rule.
+    Number(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -185,6 +187,15 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
                 let (index, _) = self.definitions.get(&name.text)?;
                 self.instance(index, arguments, &name.range)
             }
+            Expr::Parametric { name, number } => {
+                let (index, _) = self.definitions.get(&name.text)?;
+                let number = Body::Number(number.value.of(own_number(parameters)));
+                self.instance(index, vec![number], &name.range)
+            }
+            Expr::If { inner, condition, .. } => match condition.holds(own_number(parameters)) {
+                true => self.body(inner, parameters),
+                false => Some(Body::Choice(Vec::new())),
+            },
             Expr::Sequence(parts) => {
                 let parts = parts.iter().map(|part| self.body(part, parameters));
                 Some(Body::Sequence(parts.collect::<Option<_>>()?))
@@ -250,7 +261,10 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
             return None;
         }
         let arguments: Vec<_> = key.1.iter().map(|argument| self.body_name(argument)).collect();
-        let mut name = format!("{name}{{{}}}", arguments.join(","));
+        let mut name = match &*key.1 {
+            [Body::Number(number)] => format!("{name}::{number:#x}"),
+            _ => format!("{name}{{{}}}", arguments.join(",")),
+        };
         if name.len() > MAX_NAME {
             name = format!(
                 "{}{{#{}}}",
@@ -272,7 +286,7 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
             Body::Sequence(parts) | Body::Choice(parts) => {
                 parts.first().map_or("", |part| self.body_name(part))
             }
-            Body::Gap => "",
+            Body::Gap | Body::Number(_) => "",
         }
     }
 
@@ -417,6 +431,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         let alternatives = match body {
             Body::Symbol(symbol) => vec![vec![*symbol]],
             Body::Gap => vec![Vec::new()],
+            // An argument of nothing but parametric rules, which use it for conditions and numbers.
+            Body::Number(_) => Vec::new(),
             Body::Choice(options) => {
                 let mut all = Vec::new();
                 for option in options {
@@ -495,5 +511,13 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         };
         self.budget = left;
         self.problems.spend(UNITS_PER_SYMBOL * symbols)
+    }
+}
+
+/// The number of the parametric rule that is being made.
+fn own_number(parameters: &Parameters<'_>) -> u64 {
+    match parameters.get(NUMBER) {
+        Some(Body::Number(number)) => *number,
+        _ => 0,
     }
 }

@@ -25,6 +25,7 @@
 //! terminals out, `lower` makes plain rules, `assemble` keeps what the start reaches.
 
 mod assemble;
+mod attributes;
 mod definitions;
 mod embedded;
 mod emptiness;
@@ -32,6 +33,7 @@ mod error;
 mod imports;
 mod literals;
 mod lower;
+mod parametric;
 mod parse;
 mod syntax;
 mod terminals;

@@ -12,7 +12,7 @@ use super::{
 use crate::frontends::token_references;
 
 /// Groups within groups past this many are an error: every later pass goes into them by recursion.
-const MAX_NESTING: usize = 100;
+pub(super) const MAX_NESTING: usize = 100;
 
 /// What a statement costs, beside its regular expressions and texts.
 const UNITS_PER_STATEMENT: usize = 64;
@@ -42,13 +42,13 @@ pub(super) fn statements(problems: &mut Problems<'_>) -> Vec<Statement> {
 }
 
 /// A `None` of its methods means that the reason has been reported.
-struct Parser<'p, 'a> {
+pub(super) struct Parser<'p, 'a> {
     words: Vec<Word>,
     at: usize,
     /// How many groups are open.
-    depth: usize,
-    problems: &'p mut Problems<'a>,
-    statements: Vec<Statement>,
+    pub(super) depth: usize,
+    pub(super) problems: &'p mut Problems<'a>,
+    pub(super) statements: Vec<Statement>,
 }
 
 impl Parser<'_, '_> {
@@ -121,12 +121,10 @@ impl Parser<'_, '_> {
             }
             self.expect('}', "to close the template's parameters")?;
         }
-        if self.peek().kind == Kind::Mark('[') {
-            return self.unexpected(
-                "attributes (`name[…]:`) are not supported: leave them out, and write what the text must be as a \
-                 regular expression",
-            );
+        if self.is_number_next() && !is_terminal {
+            parameters.push(self.own_number()?);
         }
+        let attributes = self.attributes()?;
         let mut priority = 0;
         if self.take(Kind::Mark('.')) {
             let number = self.peek().clone();
@@ -145,6 +143,7 @@ impl Parser<'_, '_> {
         }
         let body = self.choice()?;
         self.end_of_statement()?;
+        let body = self.with_attributes(&name, attributes, body);
         Some(Definition { name, is_terminal, parameters, priority, body })
     }
 
@@ -152,7 +151,8 @@ impl Parser<'_, '_> {
     fn choice(&mut self) -> Option<Expr> {
         let mut options = Vec::new();
         loop {
-            options.push(self.conjunction()?);
+            let option = self.conjunction()?;
+            options.push(self.conditioned(option)?);
             if self.peek().kind == Kind::Arrow {
                 let arrow = self.next();
                 if self.depth > 0 {
@@ -194,6 +194,7 @@ impl Parser<'_, '_> {
                 Kind::Newline | Kind::End | Kind::Arrow | Kind::Mark('|' | '&' | ')' | ']') => {
                     break;
                 }
+                Kind::Directive if self.is_if() => break,
                 _ => parts.push(self.repeated()?),
             }
         }
@@ -280,7 +281,7 @@ impl Parser<'_, '_> {
         Some(count)
     }
 
-    fn atom(&mut self) -> Option<Expr> {
+    pub(super) fn atom(&mut self) -> Option<Expr> {
         let before = self.at;
         let word = self.next();
         match word.kind {
@@ -288,6 +289,7 @@ impl Parser<'_, '_> {
             Kind::Mark('[') => Some(Expr::Maybe(Box::new(self.group(&word, ']')?))),
             Kind::TerminalName => Some(Expr::Terminal(self.named(&word))),
             Kind::RuleName if self.is_template_usage() => self.template(&word),
+            Kind::RuleName if self.is_number_next() => self.parametric(&word),
             Kind::RuleName => Some(Expr::Rule(self.named(&word))),
             Kind::Text if self.peek().kind == Kind::DotDot => self.characters(&word),
             Kind::Text => literals::text(&word.range, self.problems),
@@ -506,20 +508,20 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn is_name(&self) -> bool {
+    pub(super) fn is_name(&self) -> bool {
         matches!(self.peek().kind, Kind::RuleName | Kind::TerminalName)
     }
 
-    fn name(&mut self) -> Option<Name> {
+    pub(super) fn name(&mut self) -> Option<Name> {
         let word = self.next();
         Some(self.named(&word))
     }
 
-    fn named(&self, word: &Word) -> Name {
+    pub(super) fn named(&self, word: &Word) -> Name {
         Name { text: self.text(&word.range).to_owned(), range: word.range.clone() }
     }
 
-    fn expect(&mut self, mark: char, why: &str) -> Option<()> {
+    pub(super) fn expect(&mut self, mark: char, why: &str) -> Option<()> {
         if self.take(Kind::Mark(mark)) {
             return Some(());
         }
@@ -527,7 +529,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reports the next word.
-    fn unexpected<T>(&mut self, rule: &str) -> Option<T> {
+    pub(super) fn unexpected<T>(&mut self, rule: &str) -> Option<T> {
         let word = self.peek().clone();
         let found = match word.kind {
             Kind::End => "the grammar ends here".to_owned(),
@@ -538,28 +540,33 @@ impl Parser<'_, '_> {
         None
     }
 
-    fn take(&mut self, kind: Kind) -> bool {
+    pub(super) fn take(&mut self, kind: Kind) -> bool {
         let found = self.peek().kind == kind;
         self.at += usize::from(found && kind != Kind::End);
         found
     }
 
+    /// Goes back by a word.
+    pub(super) fn back(&mut self) {
+        self.at = self.at.saturating_sub(1);
+    }
+
     /// The next word, passed over; the last one stays.
-    fn next(&mut self) -> Word {
+    pub(super) fn next(&mut self) -> Word {
         let word = self.peek().clone();
         self.at = (self.at + 1).min(self.words.len() - 1);
         word
     }
 
-    fn peek(&self) -> &Word {
+    pub(super) fn peek(&self) -> &Word {
         self.word(0)
     }
 
-    fn word(&self, ahead: usize) -> &Word {
+    pub(super) fn word(&self, ahead: usize) -> &Word {
         &self.words[(self.at + ahead).min(self.words.len() - 1)]
     }
 
-    fn text(&self, range: &Range<usize>) -> &str {
+    pub(super) fn text(&self, range: &Range<usize>) -> &str {
         &self.problems.source.text[range.clone()]
     }
 }

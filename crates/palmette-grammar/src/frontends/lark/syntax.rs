@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::parametric::{Condition, Use};
 use crate::{Grammar, Regex, TokenPattern};
 
 /// A name where it stands.
@@ -34,11 +35,21 @@ pub(super) enum Statement {
 pub(super) struct Definition {
     pub(super) name: Name,
     pub(super) is_terminal: bool,
-    /// Of a template.
+    /// Of a template; `_` alone of a [parametric](super::parametric) rule.
     pub(super) parameters: Vec<Name>,
     /// Of a terminal; a rule's decides between parses, not between texts.
     pub(super) priority: i32,
     pub(super) body: Expr,
+}
+
+/// The name of a parametric rule's number.
+pub(super) const NUMBER: &str = "_";
+
+impl Definition {
+    /// Tells if it is a rule for each number.
+    pub(super) fn is_parametric(&self) -> bool {
+        matches!(&*self.parameters, [only] if only.text == NUMBER)
+    }
 }
 
 /// The right side of a definition. Aliases (`-> name`) name parts of a parse tree and are gone.
@@ -80,6 +91,17 @@ pub(super) enum Expr {
     Template {
         name: Name,
         arguments: Vec<Expr>,
+    },
+    /// `name::…`
+    Parametric {
+        name: Name,
+        number: Use,
+    },
+    /// `… %if …`
+    If {
+        inner: Box<Expr>,
+        condition: Condition,
+        range: Range<usize>,
     },
     Sequence(Vec<Expr>),
     Choice(Vec<Expr>),

@@ -262,7 +262,12 @@ fn written_out(
         }
         Expr::Not(inner, _) => Some(written_out(inner, named, problems)?.wrap(Regex::complement)),
         // Reported by `Definitions::gather`.
-        Expr::Rule(_) | Expr::Template { .. } | Expr::Embedded { .. } | Expr::Declared => None,
+        Expr::Rule(_)
+        | Expr::Template { .. }
+        | Expr::Parametric { .. }
+        | Expr::If { .. }
+        | Expr::Embedded { .. }
+        | Expr::Declared => None,
     }
 }
 

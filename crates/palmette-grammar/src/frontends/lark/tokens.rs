@@ -135,19 +135,20 @@ pub(super) fn cut(problems: &mut Problems<'_>) -> Vec<Word> {
             }
             '-' if rest.starts_with("->") => (Kind::Arrow, 2),
             '.' if rest.starts_with("..") => (Kind::DotDot, 2),
-            '0'..='9' => (Kind::Number, digits(rest)),
+            '0'..='9' => (Kind::Number, number_length(rest)),
             '+' | '-' if digits(&rest[1..]) > 0 => (Kind::Number, 1 + digits(&rest[1..])),
+            // The number of a parametric rule.
+            '_' if word_length(rest) == 1 => (Kind::Mark('_'), 1),
             '_' | 'a'..='z' | 'A'..='Z' => {
                 let length = word_length(rest);
                 (name_kind(&rest[..length], at, problems), length)
             }
             ':' | ',' | '.' | '~' | '(' | ')' | '[' | ']' | '{' | '}' | '?' | '*' | '+' | '!'
-            | '&' => (Kind::Mark(next), 1),
+            | '&' | '=' => (Kind::Mark(next), 1),
             _ => {
                 let message = match next {
                     '@' => "`@` (a grammar of another name) is not supported: put its rules into this one".to_owned(),
                     '\'' => "texts are written in double quotes: \"…\"".to_owned(),
-                    '=' => "a definition is written `name: …`".to_owned(),
                     _ => format!("{next:?} has no meaning here: put text in double quotes"),
                 };
                 problems.add(&(at..at + next.len_utf8()), message);
@@ -217,6 +218,14 @@ fn word_length(rest: &str) -> usize {
         is_word(byte) || byte == b'-' && bytes.get(at + 1).is_some_and(|&next| is_word(next))
     };
     bytes.iter().enumerate().take_while(goes_on).count()
+}
+
+/// The length of a number, decimal or after `0x` hexadecimal.
+fn number_length(rest: &str) -> usize {
+    let hex = rest
+        .strip_prefix("0x")
+        .map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_hexdigit).count());
+    if hex > 0 { 2 + hex } else { digits(rest) }
 }
 
 fn digits(rest: &str) -> usize {
