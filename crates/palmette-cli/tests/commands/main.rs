@@ -15,6 +15,8 @@ mod command;
 #[cfg(feature = "demo")]
 mod filters;
 mod grammar;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod left_out;
 #[cfg(feature = "demo")]
 mod shop;

@@ -21,8 +21,11 @@ use crate::{
     regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget},
 };
 
-/// Bounds of numbers with more digits are refused: an expression has each of them with all before it.
-const MAX_DIGITS: usize = 400;
+/// Numbers with more digits are refused, which programs that read JSON cannot hold.
+const MAX_DIGITS: usize = 4_096;
+
+/// Bounds with more are: an expression has each digit with all before it.
+const MAX_BOUND_DIGITS: usize = 400;
 
 /// As many characters of a number are in a message.
 const MAX_SHOWN: usize = 40;
@@ -337,7 +340,7 @@ impl Compiler<'_> {
         let Json::Number(text) = self.source.json(at) else {
             return Err(self.invalid(at, "must be a number".into()));
         };
-        Decimal::parse(text).ok_or_else(|| {
+        let number = Decimal::parse(text).ok_or_else(|| {
             let shown: String = text.chars().take(MAX_SHOWN).collect();
             let more = if shown.len() < text.len() { "…" } else { "" };
             let reason = format!(
@@ -347,17 +350,21 @@ impl Compiler<'_> {
                 i32::MAX
             );
             self.unsupported(at, reason)
-        })
+        })?;
+        self.of_few_digits(at, number, MAX_DIGITS)
     }
 
     /// A number that others are compared with.
     fn bound(&self, at: JsonId) -> Result<Decimal> {
-        let bound = self.number(at)?;
-        if bound.digits.len() <= MAX_DIGITS {
-            return Ok(bound);
+        self.number(at).and_then(|bound| self.of_few_digits(at, bound, MAX_BOUND_DIGITS))
+    }
+
+    fn of_few_digits(&self, at: JsonId, number: Decimal, max: usize) -> Result<Decimal> {
+        match number.digits.len() {
+            count if count > max => Err(self
+                .unsupported(at, format!("a number of {count} digits, more than {max}; round it"))),
+            _ => Ok(number),
         }
-        let (count, max) = (bound.digits.len(), MAX_DIGITS);
-        Err(self.unsupported(at, format!("a bound of {count} digits, more than {max}; round it")))
     }
 
     /// A whole number, not below zero.
