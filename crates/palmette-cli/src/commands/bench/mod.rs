@@ -16,7 +16,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     Catalog(catalog::CatalogArgs),
-    Grammar(grammar::GrammarArgs),
+    Grammar(Box<grammar::GrammarArgs>),
     Recommend(recommend::RecommendArgs),
 }
 

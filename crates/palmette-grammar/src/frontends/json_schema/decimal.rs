@@ -109,7 +109,7 @@ impl Decimal {
         let modulus = u128::from(factor);
         let digits = self.digits.iter();
         let remainder = digits.fold(0, |rest, &digit| (rest * 10 + u128::from(digit)) % modulus);
-        (remainder * power_of_ten(above as u64, modulus)) % modulus == 0
+        (remainder * power_of_ten(above as u64, modulus)).is_multiple_of(modulus)
     }
 }
 

@@ -104,7 +104,7 @@ impl Interval {
         if self.is_empty() || self.high.as_ref().is_some_and(outside) {
             return Regex::Never;
         }
-        let says = |low: &&Bound| !low.at.negative && !(low.at.is_zero() && low.within);
+        let says = |low: &&Bound| !(low.at.negative || low.at.is_zero() && low.within);
         let low = self.low.as_ref().filter(says).map(|low| notation.at_least(low));
         let high = self.high.as_ref().map(|high| notation.at_most(high));
         match (low, high) {
