@@ -6,6 +6,7 @@ use palmette_grammar::Regex;
 pub fn matches_empty(regex: &Regex) -> bool {
     match regex {
         Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => false,
+        Regex::Multiple(of) => of.may_end(),
         Regex::Empty | Regex::Look { .. } => true,
         Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(matches_empty),
         Regex::Alternate(options) => options.iter().any(matches_empty),

@@ -31,7 +31,7 @@ pub struct LoadedVocabulary {
     pub ends: EndsFound,
     /// The special tokens that have a name, ascending, each with it.
     pub specials: Vec<(TokenId, String)>,
-    /// Of these the ones that the file marks as text, and that are special by [`AngleTokens::Special`].
+    /// Of these the ones that the file marks as text, and that are special by [`AngleTokens::Special`](crate::AngleTokens::Special).
     pub angle_tokens: Vec<String>,
 }
 

@@ -12,3 +12,4 @@ mod pieces;
 mod random_schemas;
 mod real_terminals;
 mod token_terminals;
+mod tool_calls;
