@@ -106,7 +106,7 @@ pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};
 pub use masks::{AutomatonStatistics, VocabularySlices};
 pub use recognizer::{
-    CompileError, Expected, Position, Recognizer, RecognizerError, RecognizerLimits,
+    CompileError, DeadEnd, Expected, Position, Recognizer, RecognizerError, RecognizerLimits,
     RecognizerScratch,
 };
 pub use regex::{CharClass, Multiple, Regex, TokenError, TokenPart, TokenPattern};

@@ -6,6 +6,7 @@
 //! that nothing can complete are dropped at once, so a position is live by its existence.
 
 mod contexts;
+mod dead_ends;
 mod error;
 mod expected;
 mod position;
@@ -15,6 +16,7 @@ mod vacuous;
 use std::sync::Arc;
 
 pub(crate) use contexts::{ContextId, Contexts, ContextualStates};
+pub use dead_ends::DeadEnd;
 pub use error::{CompileError, RecognizerError};
 pub use expected::Expected;
 pub(crate) use expected::Lexeme;

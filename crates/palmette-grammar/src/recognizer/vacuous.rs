@@ -57,10 +57,10 @@ pub(super) fn is_vacuous(
 }
 
 /// The parser states that each symbol leads into.
-struct Entered(HashMap<Symbol, Vec<StateId>>);
+pub(super) struct Entered(HashMap<Symbol, Vec<StateId>>);
 
 impl Entered {
-    fn new(tables: &Tables) -> Self {
+    pub(super) fn new(tables: &Tables) -> Self {
         let mut by_symbol = HashMap::<Symbol, Vec<StateId>>::new();
         for state in tables.states() {
             let shifts = tables.shifts(state).iter().map(|&(of, to)| (Symbol::Terminal(of), to));
@@ -77,7 +77,7 @@ impl Entered {
     }
 
     /// An upper bound of the topmost states after a terminal.
-    fn after(&self, tables: &Tables, terminal: TerminalId) -> HashSet<StateId> {
+    pub(super) fn after(&self, tables: &Tables, terminal: TerminalId) -> HashSet<StateId> {
         let (mut tops, mut seen) = (HashSet::new(), HashSet::new());
         let mut work = vec![Symbol::Terminal(terminal)];
         while let Some(symbol) = work.pop().filter(|&symbol| seen.insert(symbol)) {

@@ -104,6 +104,34 @@ fn a_part_of_a_text() {
     check("start: %regex {\"substring_chunks\": [\"ab\", \"\", \"c\"]}", &["abc", "c"], &["bc"]);
 }
 
+/// After these terminals nothing can follow, and after no others.
+#[test]
+fn terminals_that_nothing_can_follow_are_told() {
+    let stuck = |source: &str| {
+        let grammar = parse(source, &LarkOptions::default()).unwrap();
+        let limits = RecognizerLimits::default();
+        let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap();
+        let terminals = made.grammar().terminals();
+        let name = |terminal: palmette_grammar::TerminalId| &*terminals[terminal.index()].name;
+        let found = made.dead_ends(&mut Budget::unlimited()).unwrap();
+        let shown = found.iter().map(|found| {
+            let followers: Vec<_> = found.followers.iter().copied().map(name).collect();
+            format!("{} < {}", name(found.terminal), followers.join(" "))
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(stuck("start: NAME \"x\"\nNAME: /[a-z]+/"), "NAME < X");
+    assert_eq!(stuck("start: NAME \"x\"\nNAME: /[a-z]+/\n%ignore \" \""), "");
+    assert_eq!(stuck("start: NAME (\"x\" | \"!\")\nNAME: /[a-z]+/"), "");
+    assert_eq!(stuck("start: NAME \"x\"?\nNAME: /[a-z]+/"), "", "the text may end there");
+    assert_eq!(stuck("start: key \"7\"\nkey: \"k\" WORD\nWORD: /[a-z0-9]+/"), "WORD < \"7\"");
+    assert_eq!(
+        stuck("start: TEXT \"end\" | \"<\" NAME \">\"\nTEXT: /.+/s\nNAME: /[a-z]+/"),
+        "TEXT < END, LESSTHAN < NAME"
+    );
+    assert_eq!(stuck("start: \"if\" NAME \";\" | NAME \";\"\nNAME: /[a-z]+/"), "IF < NAME");
+}
+
 #[test]
 fn words_of_a_text_are_runs_of_one_kind() {
     let source = "start: \"<\" %regex {\"substring_words\": \"the quick, brown_1 fox\"} \">\"";

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use palmette_grammar::{Position, Recognizer, RecognizerScratch, Severity, analyse};
+use palmette_grammar::{
+    DeadEnd, Position, Recognizer, RecognizerScratch, Severity, TerminalId, analyse,
+};
 use serde::Serialize;
 
 use super::loading::{GrammarFileArgs, Warning};
@@ -88,6 +90,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         texts: Vec::new(),
     };
     let recognizer = args.grammar.compile(grammar.without_tokens())?;
+    for dead_end in recognizer.dead_ends(&mut args.grammar.budget())? {
+        report.diagnostics.push(stuck(&recognizer, &dead_end));
+    }
     for path in &args.text {
         let text = crate::input::read(path)?;
         report.texts.push(read(&recognizer, path.display().to_string(), &text)?);
@@ -118,6 +123,23 @@ fn diagnostic(found: &palmette_grammar::Diagnostic) -> Diagnostic {
         column: found.span.map(|span| span.column),
         pointer: None,
     }
+}
+
+/// A terminal that nothing can follow.
+fn stuck(recognizer: &Recognizer, dead_end: &DeadEnd) -> Diagnostic {
+    let terminals = recognizer.grammar().terminals();
+    let name = |terminal: TerminalId| terminals[terminal.index()].name.clone();
+    let followers: Vec<String> = dead_end.followers.iter().copied().map(name).collect();
+    let terminal = &terminals[dead_end.terminal.index()];
+    let message = format!(
+        "after {} a text is stuck where {} is to follow: each of its lexemes would have been a part of the one before; put \
+         something between them that {} cannot hold, or read the grammar with --lexing any",
+        terminal.name,
+        alternatives(&followers),
+        terminal.name
+    );
+    let (line, column) = terminal.span.map(|span| (span.line, span.column)).unzip();
+    Diagnostic { severity: "warning", message, line, column, pointer: None }
 }
 
 impl From<Warning> for Diagnostic {
