@@ -14,6 +14,8 @@ pub struct Multiple {
     /// Of the digits so far.
     remainder: u64,
     place: Place,
+    /// How many digits are to come, at least and at most, of whole numbers of which that is known.
+    left: Option<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +37,21 @@ impl Multiple {
     /// When `modulus` is zero.
     pub fn of(modulus: u64, places: Option<u32>) -> Self {
         assert!(modulus > 0, "nothing is a multiple of zero but zero");
-        Self { modulus, remainder: 0, place: Place::Whole(places) }
+        Self { modulus, remainder: 0, place: Place::Whole(places), left: None }
+    }
+
+    /// Those of its whole numbers that have so many digits to come; `None` where there are none, or it has points, whose digits are
+    /// not told apart.
+    pub(crate) fn of_length(self, min: u32, max: Option<u32>) -> Option<Self> {
+        let Place::Whole(None) = self.place else { return None };
+        let (least, most) = self.left.unwrap_or((0, u32::MAX));
+        let left = Some((min.max(least), max.unwrap_or(u32::MAX).min(most)));
+        Some(Self { left, ..self })
+    }
+
+    /// Whether any text is left.
+    pub(crate) fn is_possible(self) -> bool {
+        self.fewest().is_some()
     }
 
     /// As three numbers, for files: modulus, remainder, and the place.
@@ -59,14 +75,20 @@ impl Multiple {
             3 => Place::Fraction(count),
             _ => return None,
         };
-        let made = Self { modulus, remainder, place };
+        let made = Self { modulus, remainder, place, left: None };
         (remainder < modulus && made.fewest().is_some()).then_some(made)
     }
 
     /// What is left after `symbol`; `None` where no multiple goes on so.
     pub fn after(self, symbol: u8) -> Option<Self> {
         let next = match (self.place, symbol) {
-            (Place::Whole(_), b'0'..=b'9') => self.appended(symbol, self.place),
+            (Place::Whole(_), b'0'..=b'9') => match self.left {
+                Some((_, 0)) => return None,
+                left => {
+                    let left = left.map(|(min, max)| (min.saturating_sub(1), max - 1));
+                    Self { left, ..self.appended(symbol, self.place) }
+                }
+            },
             (Place::Whole(Some(places)), b'.') => Self { place: Place::Point(places), ..self },
             (Place::Point(0) | Place::Fraction(0), b'0') => {
                 Self { place: Place::Fraction(0), ..self }
@@ -103,6 +125,7 @@ impl Multiple {
                 .find(|&after| missing(self.remainder, after, modulus(after)).is_some())
         };
         match self.place {
+            Place::Whole(None) if self.left.is_some() => self.fewest_left(),
             Place::Whole(places) => {
                 let places = places.unwrap_or(0);
                 let modulus = without_tens(self.modulus, places);
@@ -116,8 +139,20 @@ impl Multiple {
         }
     }
 
+    /// The fewest digits to an end, where only so many may come. Of more than [`MAX_DIGITS`] any remainder has an end.
+    fn fewest_left(self) -> Option<u32> {
+        let (min, max) = self.left.unwrap_or((0, u32::MAX));
+        let ends = |&after: &u32| missing(self.remainder, after, self.modulus).is_some();
+        let few = (min..=max.min(MAX_DIGITS)).find(ends);
+        let many = min.max(MAX_DIGITS + 1);
+        few.or((many <= max).then_some(many))
+    }
+
     /// The same language with a remainder that stands for others.
     fn reduced(self) -> Self {
+        if self.left.is_some() {
+            return self;
+        }
         let modulus = match self.place {
             Place::Whole(None | Some(0)) => return self.reduced_whole(),
             Place::Whole(Some(left)) | Place::Point(left) | Place::Fraction(left) => {
@@ -199,6 +234,35 @@ mod tests {
         }
         let tiny = Multiple::of(1, Some(1_000_000_000));
         assert!(reads(tiny, "0.000000000000000000000001") && reads(tiny, "12"));
+    }
+
+    #[test]
+    fn so_many_digits_are_left() {
+        for modulus in [1, 3, 7, 12, 97, 360] {
+            for (min, max) in [(0, 0), (1, 1), (2, 2), (0, 2), (1, 3), (2, 1)] {
+                let of = Multiple::of(modulus, None).of_length(min, Some(max)).unwrap();
+                let has = |text: &String| (min..=max).contains(&(text.len() as u32));
+                let divides = |text: &String| text.parse().unwrap_or(0u64).is_multiple_of(modulus);
+                let texts = |digits: usize| {
+                    (0..10u64.pow(digits as u32)).map(move |n| format!("{n:0digits$}"))
+                };
+                let all: Vec<String> = (1..=3).flat_map(texts).collect();
+                for text in &all {
+                    assert_eq!(
+                        reads(of, text),
+                        has(text) && divides(text),
+                        "{text} {modulus} {min}..{max}"
+                    );
+                }
+                let any = all.iter().any(|text| has(text) && divides(text)) || min == 0;
+                assert_eq!(of.is_possible(), any, "{modulus} {min}..{max}");
+            }
+        }
+        let far = Multiple::of(u64::MAX, None).of_length(19, Some(19)).unwrap();
+        assert!(
+            far.is_possible() && far.after(b'9').is_some_and(|rest| !rest.is_possible())
+                || far.after(b'9').is_none()
+        );
     }
 
     #[test]

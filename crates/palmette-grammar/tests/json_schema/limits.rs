@@ -93,6 +93,26 @@ fn long_numbers_stop_with_the_budget() {
     }
 }
 
+/// Near a bound few digits are left, of which hardly any make a multiple: none is looked for one by one.
+#[test]
+fn rare_multiples_below_a_bound() {
+    let schema =
+        r#"{"type":"integer","multipleOf":999999999989,"minimum":1,"maximum":1000000000000000}"#;
+    check(
+        schema,
+        &["1999999999978", "999999999989000.00"],
+        &["1234", "999999999990", "1000000000000001"],
+    );
+    let schema = r#"{"type":"integer","multipleOf":18446744073709551557,"maximum":1e40}"#;
+    check(schema, &["0", "-36893488147419103114"], &["123456789123456789123456", "1"]);
+    let schema = r#"{"exclusiveMaximum":73832951.7,"multipleOf":1769275253e442912525}"#;
+    check(
+        schema,
+        &["0", "-3.538550506e442912534"],
+        &["1e400", "-1e442912534", "1.769275253e442912534"],
+    );
+}
+
 #[test]
 fn large_numbers_are_spelled_in_full_and_by_exponent() {
     check(

@@ -1,6 +1,6 @@
 //! Spellings of numbers as regular expressions. A set without conditions has every spelling of JSON.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     decimal::Decimal,
@@ -73,13 +73,15 @@ pub(super) fn numbers(conditions: &BTreeSet<Condition>, fractions: bool) -> Rege
         .collect();
     let integer = |holds| conditions.contains(&Condition { property: Property::Integer, holds });
     let whole = integer(true) || divisors.iter().any(|(of, holds)| *holds && of.is_integer());
-    let fraction = match (whole, fractions) {
-        (false, _) => Fraction::Digits,
-        (true, true) => Fraction::Zeros,
-        (true, false) => Fraction::Nothing,
-    };
     let huge = divisors.iter().any(|(of, holds)| *holds && is_huge(of));
     let divided = !divisors.is_empty() || integer(true) || integer(false);
+    // Whole numbers meet their conditions by their digits alone: a point and zeros are put after them all.
+    let zeros_after = whole && !huge && fractions;
+    let fraction = match whole {
+        false => Fraction::Digits,
+        true if fractions && !zeros_after => Fraction::Zeros,
+        true => Fraction::Nothing,
+    };
     let notation = Notation { exponents: !divided || huge, fraction };
     let interval = Interval::of(conditions);
     let mut parts = Vec::new();
@@ -98,7 +100,8 @@ pub(super) fn numbers(conditions: &BTreeSet<Condition>, fractions: bool) -> Rege
     if !says_all {
         parts.insert(0, interval.regex(notation));
     }
-    Regex::and(parts)
+    let zeros = if zeros_after { Fraction::Zeros.zeros() } else { Regex::Empty };
+    Regex::concat([Regex::and(parts), zeros])
 }
 
 fn is_huge(divisor: &Decimal) -> bool {
@@ -135,23 +138,29 @@ fn after_first_digit(of: Multiple) -> Regex {
     Regex::alternate((b'1'..=b'9').filter_map(first))
 }
 
-/// The multiples of a number with many zeros: zero, and with an exponent those of up to [`MAX_MANTISSA`] digits, which are a
-/// multiple of the divisor's, where as many zeros are left.
+/// The multiples of a number with many zeros: zero, and with an exponent up to [`MAX_TIMES`] times its digits, where as many zeros are
+/// left.
 fn huge_multiples(divisor: &Decimal, notation: Notation) -> Regex {
     let Some((factor, tens)) = divisor.factors() else { return Regex::Never };
-    let with = |places: u32| {
-        let point = if places > 0 { Regex::literal(".") } else { Regex::Empty };
-        let mantissa = Regex::concat([first_then(point), digits(places, Some(places))]);
-        let divided = after_first_digit(Multiple::of(factor, Some(places)));
-        let exponent = exponent_at_least(tens + i64::from(places));
-        Regex::concat([Regex::and([mantissa, divided]), exponent_mark(), exponent])
+    // By how many digits are after the point.
+    let mut mantissas = BTreeMap::<usize, Vec<Regex>>::new();
+    for times in 1..=MAX_TIMES {
+        let digits = (u128::from(factor) * times).to_string();
+        let (first, rest) = digits.split_at(1);
+        let point = if rest.is_empty() { "" } else { "." };
+        let mantissa = Regex::literal(&format!("{first}{point}{rest}"));
+        mantissas.entry(rest.len()).or_default().push(mantissa);
+    }
+    let with = |(places, mantissas): (usize, Vec<Regex>)| {
+        let exponent = exponent_at_least(tens + places as i64);
+        Regex::concat([Regex::alternate(mantissas), exponent_mark(), exponent])
     };
-    let sizes = (0..MAX_MANTISSA).map(with).chain([notation.zero()]);
+    let sizes = mantissas.into_iter().map(with).chain([notation.zero()]);
     Regex::concat([Regex::literal("-").optional(), Regex::alternate(sizes)])
 }
 
-/// As many digits tell floating-point numbers apart.
-const MAX_MANTISSA: u32 = 17;
+/// So many multiples of a number with more zeros than [`MAX_ZEROS`] are spelled, each times any power of ten.
+const MAX_TIMES: u128 = 999;
 
 fn exponent_mark() -> Regex {
     Regex::Class(CharClass::new([('e', 'e'), ('E', 'E')]))

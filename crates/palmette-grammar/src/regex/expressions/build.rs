@@ -127,6 +127,9 @@ impl Maker<'_, '_> {
         }
         flat.sort_unstable();
         flat.dedup();
+        if flat.iter().any(|&part| matches!(self.node(part), Node::Multiple(_))) {
+            self.count_digits(&mut flat)?;
+        }
         match flat[..] {
             [] => return Ok(ExprId::ALL),
             [only] => return Ok(only),
@@ -146,6 +149,49 @@ impl Maker<'_, '_> {
             return self.given(condition, ExprId::EMPTY);
         }
         self.intern(Node::And(flat.into()))
+    }
+
+    /// Takes the parts that only count digits into a multiple, which tells without a search whether any of its numbers is so long.
+    fn count_digits(&mut self, parts: &mut Vec<ExprId>) -> Result<(), Exceeded> {
+        let counts: Vec<(u32, Option<u32>)> =
+            parts.iter().filter_map(|&part| self.digits_counted(part)).collect();
+        if counts.is_empty() {
+            return Ok(());
+        }
+        let mut counted = false;
+        for at in 0..parts.len() {
+            let Node::Multiple(of) = *self.node(parts[at]) else { continue };
+            let all = counts.iter().try_fold(of, |of, &(min, max)| of.of_length(min, max));
+            let Some(all) = all else { continue };
+            counted = true;
+            parts[at] = match all.is_possible() {
+                true => self.intern(Node::Multiple(all))?,
+                false => ExprId::NEVER,
+            };
+        }
+        if counted {
+            parts.retain(|&part| self.digits_counted(part).is_none());
+            parts.sort_unstable();
+            parts.dedup();
+        }
+        Ok(())
+    }
+
+    /// How many digits an expression has, if it is any so many digits.
+    fn digits_counted(&self, of: ExprId) -> Option<(u32, Option<u32>)> {
+        let is_digit = |of: ExprId| match self.node(of) {
+            Node::Switch(arms) => {
+                matches!(**arms, [Arm { low: b'0', high: b'9', then: ExprId::EMPTY }])
+            }
+            _ => false,
+        };
+        match *self.node(of) {
+            Node::Repeat(Repeat { inner, min, max, reluctant: false }) if is_digit(inner) => {
+                Some((min, max))
+            }
+            Node::Switch(_) if is_digit(of) => Some((1, Some(1))),
+            _ => None,
+        }
     }
 
     /// Any bytes but these.
