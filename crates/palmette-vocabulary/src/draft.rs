@@ -77,6 +77,16 @@ impl Draft {
         }
     }
 
+    /// Turns a token into a special one of this name, whatever the file calls it.
+    pub(crate) fn rename_special(&mut self, id: TokenId, name: &str) {
+        self.texts[id.index()] = None;
+        self.taken[id.index()] = true;
+        self.specials.retain(|(special, _)| *special != id);
+        self.ids.retain(|_, token| *token != id);
+        self.specials.push((id, name.to_owned()));
+        self.ids.insert(name.to_owned(), id);
+    }
+
     /// The token that the file spells `piece`.
     pub(crate) fn id_of(&self, piece: &str) -> Option<TokenId> {
         self.ids.get(piece).copied()

@@ -4,6 +4,7 @@ use palmette_core::TokenId;
 
 use crate::byte_pairs::BytePairs;
 use crate::draft::Draft;
+use crate::ends::EndsFound;
 use crate::error::Kind;
 use crate::load::{Format, Source};
 use crate::tokenizer::Method;
@@ -81,7 +82,8 @@ impl Encoding {
             draft,
             format: Format::Encoding,
             method: Some(Method::Encoding(pairs)),
-            ends: Some(self.ends.iter().map(|&id| TokenId(id)).collect()),
+            ends: Some((self.ends.iter().map(|&id| TokenId(id)).collect(), EndsFound::Encoding)),
+            assumptions: vec![],
         })
     }
 }

@@ -9,6 +9,7 @@ use palmette_core::{TokenId, Vocabulary};
 use crate::draft::Draft;
 use crate::ends::{self, EndsFound};
 use crate::error::Kind;
+use crate::options::{Assumption, LoadOptions};
 use crate::tokenizer::{Method, Tokenizer};
 use crate::{VocabularyLoadError, encodings, lists, tiktoken_file, tokenizer_json};
 
@@ -28,6 +29,8 @@ pub struct LoadedVocabulary {
     pub ends: EndsFound,
     /// The special tokens that have a name, ascending, each with it.
     pub specials: Vec<(TokenId, String)>,
+    /// Statements that neither the source nor the options make.
+    pub assumptions: Vec<Assumption>,
 }
 
 /// The kinds of source of a vocabulary. `Display` says it in a few words.
@@ -66,7 +69,18 @@ impl fmt::Display for Format {
 /// When there is neither, or the file is none that is read (see the crate documentation), is damaged, or spells
 /// tokens in a way that does not give them bytes of their own (WordPiece, WordLevel).
 pub fn load(name_or_path: &str) -> Result<LoadedVocabulary, VocabularyLoadError> {
-    read(name_or_path).map_err(|kind| VocabularyLoadError::new(name_or_path, kind))
+    load_with(name_or_path, &LoadOptions::default())
+}
+
+/// [`load`] with statements about special and end tokens beside those of the source.
+///
+/// # Errors
+/// When [`load`] fails, when the options name an end token that is none, or give two special tokens one name or id.
+pub fn load_with(
+    name_or_path: &str,
+    options: &LoadOptions,
+) -> Result<LoadedVocabulary, VocabularyLoadError> {
+    read(name_or_path, options).map_err(|kind| VocabularyLoadError::new(name_or_path, kind))
 }
 
 /// What the reader of a format makes.
@@ -76,24 +90,24 @@ pub(crate) struct Source {
     pub(crate) format: Format,
     pub(crate) method: Option<Method>,
     /// End tokens that the format itself knows, unless a file beside it says otherwise.
-    pub(crate) ends: Option<Vec<TokenId>>,
+    pub(crate) ends: Option<(Vec<TokenId>, EndsFound)>,
+    pub(crate) assumptions: Vec<Assumption>,
 }
 
-fn read(name_or_path: &str) -> Result<LoadedVocabulary, Kind> {
-    let (mut source, ends, found) = match encodings::find(name_or_path) {
-        Some(encoding) => {
-            let source = encoding.source()?;
-            let ends = source.ends.clone().unwrap_or_default();
-            (source, ends, EndsFound::Encoding)
-        }
+fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, Kind> {
+    let (mut source, folder) = match encodings::find(name_or_path) {
+        Some(encoding) => (encoding.source()?, None),
         None => {
             let path = file_of(Path::new(name_or_path))?;
             let bytes = std::fs::read(&path).map_err(Kind::Read)?;
-            let folder = path.parent().unwrap_or(Path::new(""));
-            let mut source = read_bytes(&bytes, folder)?;
-            let (ends, found) = ends::find(&mut source, folder)?;
-            (source, ends, found)
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            (read_bytes(&bytes, &folder, options)?, Some(folder))
         }
+    };
+    options.add_specials(&mut source.draft)?;
+    let (ends, found) = match options.ends(&source.draft)? {
+        Some(ends) => (ends, EndsFound::Options),
+        None => ends::find(&mut source, folder.as_deref())?,
     };
     for &end in &ends {
         let text = source.draft.texts[end.index()].take();
@@ -111,6 +125,7 @@ fn read(name_or_path: &str) -> Result<LoadedVocabulary, Kind> {
         format: source.format,
         ends: found,
         specials,
+        assumptions: source.assumptions,
     })
 }
 
@@ -136,14 +151,16 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
 }
 
 /// Tells the format by the content.
-fn read_bytes(bytes: &[u8], folder: &Path) -> Result<Source, Kind> {
+fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Source, Kind> {
     let text = text_of(bytes)?;
     match text.trim_ascii_start().as_bytes().first() {
         None => Err(Kind::Unrecognised { found: "an empty file" }),
         Some(b'{' | b'[') => {
             let json: serde_json::Value = serde_json::from_str(text).map_err(Kind::Json)?;
             match json.get("model") {
-                Some(serde_json::Value::Object(_)) => tokenizer_json::read(json),
+                Some(serde_json::Value::Object(_)) => {
+                    tokenizer_json::read(json, options.angle_tokens)
+                }
                 _ => lists::read_json(&json),
             }
         }

@@ -33,7 +33,13 @@ pub(crate) fn read(text: &str, folder: &Path) -> Result<Source, Kind> {
     for (id, name) in crate::ends::added_tokens(folder)? {
         draft.special(id, &name)?;
     }
-    Ok(Source { draft, format: Format::TiktokenFile, method: None, ends: None })
+    Ok(Source {
+        draft,
+        format: Format::TiktokenFile,
+        method: None,
+        ends: None,
+        assumptions: vec![],
+    })
 }
 
 fn token(line: &str) -> Option<(Vec<u8>, u64)> {

@@ -8,27 +8,32 @@ use crate::draft::Draft;
 use crate::error::{Kind, invalid};
 use crate::hugging_face::HuggingFace;
 use crate::load::{Format, Source};
+use crate::options::{AngleTokens, Assumption};
 use crate::spelling::Spelling;
 use crate::tokenizer::Method;
 
 /// Reads tokens and tokenizer.
-pub(crate) fn read(file: Value) -> Result<Source, Kind> {
-    let draft = tokens(&file)?;
-    let tokenizer = HuggingFace::new(within_text(file))
+pub(crate) fn read(file: Value, angle_tokens: AngleTokens) -> Result<Source, Kind> {
+    let (draft, assumptions) = tokens(&file, angle_tokens)?;
+    let tokenizer = HuggingFace::new(within_text(file, angle_tokens))
         .map_err(|error| invalid(format!("its tokenizer cannot be built: {error}")))?;
     let method = Some(Method::Tokenizer(tokenizer));
-    Ok(Source { draft, format: Format::TokenizerJson, method, ends: None })
+    Ok(Source { draft, format: Format::TokenizerJson, method, ends: None, assumptions })
 }
 
-fn tokens(file: &Value) -> Result<Draft, Kind> {
+fn tokens(file: &Value, angle_tokens: AngleTokens) -> Result<(Draft, Vec<Assumption>), Kind> {
     let model = &file["model"];
     check_model(model)?;
     let spelling = Spelling::of_tokenizer(file)?;
     let mut draft = Draft::default();
     let added = added_tokens(file)?;
     let ids: HashMap<_, _> = added.iter().map(|token| (token.content, token.id)).collect();
+    let mut angled = vec![];
     for token in &added {
         if token.special {
+            draft.special(token.id, token.content)?;
+        } else if angle_tokens.takes(token.content) {
+            angled.push((token.id, token.content.to_owned()));
             draft.special(token.id, token.content)?;
         } else {
             // Added tokens are found in the text as it is, before anything is spelled.
@@ -48,7 +53,7 @@ fn tokens(file: &Value) -> Result<Draft, Kind> {
             None => draft.text(id, piece, spelling.bytes(piece))?,
         }
     }
-    Ok(draft)
+    Ok((draft, Assumption::angle_tokens(angled)))
 }
 
 /// Refuses models whose tokens have no bytes of their own.
@@ -101,16 +106,10 @@ fn added_tokens(file: &Value) -> Result<Vec<AddedToken<'_>>, Kind> {
                 "added_tokens[{index}] needs a number \"id\" and a string \"content\""
             )));
         };
-        let special = token["special"] == true || is_in_angles(content);
+        let special = token["special"] == true;
         tokens.push(AddedToken { id, content, special });
     }
     Ok(tokens)
-}
-
-/// Whether a token is written as control tokens are, `<tool_call>`: tokenizers mark some of them as text, and none is meant to be
-/// written within a JSON string.
-fn is_in_angles(content: &str) -> bool {
-    content.len() > 2 && content.starts_with('<') && content.ends_with('>')
 }
 
 /// Pieces with their ids, and the piece for what the model does not know.
@@ -149,7 +148,13 @@ fn model_pieces(model: &Value) -> Result<(Vec<(&str, u64)>, Option<&str>), Kind>
 
 /// The same tokenizer for the middle of a text: no space is put before it, nothing is cut, padded or put around it. (The
 /// decoder is not asked: bytes are read from the pieces.)
-fn within_text(mut file: Value) -> Value {
+fn within_text(mut file: Value, angle_tokens: AngleTokens) -> Value {
+    for token in file["added_tokens"].as_array_mut().into_iter().flatten() {
+        // Else the text `<tool_call>` would be cut into a token that has no text.
+        if token["content"].as_str().is_some_and(|content| angle_tokens.takes(content)) {
+            token["special"] = json!(true);
+        }
+    }
     without_prefix(&mut file["normalizer"]);
     without_prefix(&mut file["pre_tokenizer"]);
     for whole in ["truncation", "padding", "post_processor", "decoder"] {

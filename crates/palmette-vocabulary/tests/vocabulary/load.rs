@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use palmette_core::TokenId;
-use palmette_vocabulary::{EndsFound, Format, LoadedVocabulary, load};
+use palmette_vocabulary::{
+    AngleTokens, Assumption, EndsFound, Format, LoadOptions, LoadedVocabulary, load, load_with,
+};
 use serde_json::{Value, json};
 
 /// Loads a file of this content from a folder that has nothing else.
@@ -13,11 +15,28 @@ fn load_content(content: &str) -> Result<LoadedVocabulary, String> {
 
 /// Loads the first of these files (name, content).
 fn load_among(files: &[(&str, &str)]) -> Result<LoadedVocabulary, String> {
+    load_among_with(files, &LoadOptions::default())
+}
+
+fn load_among_with(
+    files: &[(&str, impl AsRef<[u8]>)],
+    options: &LoadOptions,
+) -> Result<LoadedVocabulary, String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, content) in files {
         std::fs::write(folder.path().join(name), content).unwrap();
     }
-    load(folder.path().join(files[0].0).to_str().unwrap()).map_err(|error| error.to_string())
+    let path = folder.path().join(files[0].0);
+    load_with(path.to_str().unwrap(), options).map_err(|error| error.to_string())
+}
+
+/// Options that name special tokens and end tokens.
+fn naming(specials: &[(&str, u32)], ends: &[&str]) -> LoadOptions {
+    let mut options = LoadOptions::default();
+    options.special_tokens =
+        specials.iter().map(|&(name, id)| (name.to_owned(), TokenId(id))).collect();
+    options.end_tokens = ends.iter().map(|&end| end.to_owned()).collect();
+    options
 }
 
 #[track_caller]
@@ -174,6 +193,59 @@ fn added_tokens_in_angle_brackets_are_special() {
     assert_eq!(loaded.vocabulary.named("<tool_call>"), Some(TokenId(3)));
     assert_eq!(loaded.vocabulary.named("<|pad|>"), Some(TokenId(6)));
     assert_eq!(loaded.specials.len(), 3);
+    assert_eq!(loaded.assumptions, [Assumption::AngleTokens(vec!["<tool_call>".to_owned()])]);
+    let tokenizer = loaded.tokenizer.unwrap();
+    assert!(tokenizer.encode("<tool_call>").is_err(), "no piece has its characters");
+}
+
+#[test]
+fn added_tokens_in_angle_brackets_are_text_by_option() {
+    let mut file = byte_level();
+    file["added_tokens"][0]["content"] = json!("<tool_call>");
+    let mut options = LoadOptions::default();
+    options.angle_tokens = AngleTokens::Text;
+    let loaded = load_among_with(&[("tokenizer.json", file.to_string())], &options).unwrap();
+    assert_eq!(loaded.vocabulary.text(TokenId(3)), b"<tool_call>");
+    assert_eq!(loaded.vocabulary.named("<|pad|>"), Some(TokenId(6)), "marked as special");
+    assert_eq!((loaded.specials.len(), loaded.assumptions.as_slice()), (2, &[][..]));
+    let tokens = loaded.tokenizer.unwrap().encode("<tool_call>").unwrap();
+    assert_eq!(tokens, [TokenId(3)]);
+    // Without such tokens nothing is assumed.
+    assert_eq!(load_content(&byte_level().to_string()).unwrap().assumptions, []);
+}
+
+#[test]
+fn options_name_special_and_end_tokens() {
+    let list = [("list.json", r#"["a", "STOP", "</s>", "7"]"#)];
+    let options = naming(&[("<|stop|>", 1), ("<|call|>", 5)], &["<|stop|>", "5"]);
+    let loaded = load_among_with(&list, &options).unwrap();
+    check_texts(&loaded, &[b"a", b"", b"", b"7", b"", b""]);
+    assert_eq!(loaded.vocabulary.named("<|call|>"), Some(TokenId(5)));
+    assert_eq!(loaded.vocabulary.named("STOP"), None);
+    assert_eq!(loaded.vocabulary.ends(), [1, 5].map(TokenId));
+    assert_eq!(loaded.ends, EndsFound::Options);
+    // A name goes before an id.
+    let named = load_among_with(&list, &naming(&[], &["7"])).unwrap();
+    assert_eq!(named.vocabulary.ends(), [TokenId(3)]);
+
+    let refused = |options: &LoadOptions, part: &str| {
+        let error = load_among_with(&list, options).unwrap_err();
+        assert!(error.contains(part), "{error:?} lacks {part:?}");
+    };
+    refused(&naming(&[], &["<eos>"]), "\"<eos>\" is neither a token's name nor an id");
+    refused(&naming(&[], &["4"]), "this vocabulary of 4 tokens");
+    refused(&naming(&[("a", 8), ("b", 8)], &[]), "\"b\" is given the id 8 that \"a\" was given");
+    refused(&naming(&[("a", 8), ("a", 9)], &[]), "\"a\" is given twice");
+    refused(&naming(&[("a", u32::MAX)], &[]), "is past the limit");
+}
+
+#[test]
+fn options_go_before_an_encoding_and_before_files() {
+    let ended = load_with("o200k_base", &naming(&[], &["200018"])).unwrap();
+    assert_eq!(ended.vocabulary.ends(), [TokenId(200_018)]);
+    let config = ("config.json", r#"{"eos_token_id": 0}"#);
+    let ended = load_among_with(&[("list.json", r#"["a", "b"]"#), config], &naming(&[], &["b"]));
+    assert_eq!(ended.unwrap().vocabulary.ends(), [TokenId(1)]);
 }
 
 #[test]
