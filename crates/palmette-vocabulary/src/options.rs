@@ -9,7 +9,6 @@ use crate::error::{Kind, invalid};
 
 /// Statements about a vocabulary beside those of its source. The default adds none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct LoadOptions {
     /// Special tokens, by name and id. A token of this id that the source has becomes special, an id past its end is added.
     /// Where any is given, the special tokens of a tiktoken file are these and no others are assumed.

@@ -18,3 +18,4 @@ mod grammar;
 mod left_out;
 #[cfg(feature = "demo")]
 mod shop;
+mod vocabulary;

@@ -32,11 +32,12 @@ fn load_among_with(
 
 /// Options that name special tokens and end tokens.
 fn naming(specials: &[(&str, u32)], ends: &[&str]) -> LoadOptions {
-    let mut options = LoadOptions::default();
-    options.special_tokens =
-        specials.iter().map(|&(name, id)| (name.to_owned(), TokenId(id))).collect();
-    options.end_tokens = ends.iter().map(|&end| end.to_owned()).collect();
-    options
+    let specials = specials.iter().map(|&(name, id)| (name.to_owned(), TokenId(id)));
+    LoadOptions {
+        special_tokens: specials.collect(),
+        end_tokens: ends.iter().map(|&end| end.to_owned()).collect(),
+        ..LoadOptions::default()
+    }
 }
 
 #[track_caller]
@@ -202,8 +203,7 @@ fn added_tokens_in_angle_brackets_are_special() {
 fn added_tokens_in_angle_brackets_are_text_by_option() {
     let mut file = byte_level();
     file["added_tokens"][0]["content"] = json!("<tool_call>");
-    let mut options = LoadOptions::default();
-    options.angle_tokens = AngleTokens::Text;
+    let options = LoadOptions { angle_tokens: AngleTokens::Text, ..LoadOptions::default() };
     let loaded = load_among_with(&[("tokenizer.json", file.to_string())], &options).unwrap();
     assert_eq!(loaded.vocabulary.text(TokenId(3)), b"<tool_call>");
     assert_eq!(loaded.vocabulary.named("<|pad|>"), Some(TokenId(6)), "marked as special");

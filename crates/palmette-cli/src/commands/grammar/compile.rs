@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
 use super::loading::{GrammarFileArgs, Warning};
+use crate::commands::vocabulary::VocabularyOptions;
 use crate::output::{bytes, print, print_json};
 
 /// Compile a grammar for a vocabulary and write it to a file, with masks found out ahead of time
@@ -23,6 +24,8 @@ pub(crate) struct CompileArgs {
     /// Vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
+    #[command(flatten)]
+    vocabulary: VocabularyOptions,
     /// Where to write it; name it .pmg
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -44,7 +47,7 @@ struct Report {
 }
 
 pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
-    let vocabulary = palmette_vocabulary::load(&args.vocab)?.vocabulary;
+    let vocabulary = args.vocabulary.load(&args.vocab, args.json)?.vocabulary;
     let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
     let began = Instant::now();
     let (constraint, warnings) = args.grammar.constraint(&vocabulary)?;

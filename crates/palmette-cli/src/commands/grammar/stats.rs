@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use palmette_core::{Constraint, mask};
+use palmette_core::{Constraint, Vocabulary, mask};
 use palmette_grammar::{
     GrammarConstraint, GrammarScratch, Recognizer, RecognizerScratch, VocabularySlices, analyse,
     engine::store::{MaskStore, Steps},
@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
 use super::loading::{GrammarFileArgs, Warning};
+use crate::commands::vocabulary::VocabularyOptions;
 use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
@@ -31,6 +32,8 @@ pub(crate) struct StatsArgs {
     /// Count the rows of a mask store over this vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE")]
     vocab: Option<String>,
+    #[command(flatten)]
+    vocabulary: VocabularyOptions,
     /// Streamlining steps of the store, 0 to 2
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2), requires = "vocab")]
     steps: u8,
@@ -92,18 +95,13 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
             recognizer.advance_all(start, text, &mut scratch)?;
         }
     }
-    let store = match &args.vocab {
-        Some(vocab) => Some(store(&recognizer, vocab, args.steps, &texts)?),
-        None => None,
-    };
-    let ahead = match &args.vocab {
-        Some(vocab) => {
-            let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
-            let slices = Arc::new(VocabularySlices::new(vocabulary));
-            args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?
-        }
-        None => None,
-    };
+    let (mut store_found, mut ahead) = (None, None);
+    if let Some(vocab) = &args.vocab {
+        let vocabulary = args.vocabulary.load(vocab, args.json)?.vocabulary;
+        store_found = Some(store(&recognizer, Arc::clone(&vocabulary), args.steps, &texts)?);
+        let slices = Arc::new(VocabularySlices::new(vocabulary));
+        ahead = args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?;
+    }
     let lexer = recognizer.lexer().statistics();
     let report = Report {
         warnings,
@@ -118,7 +116,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         bytes: recognizer.bytes(),
         parse_ms,
         compile_ms,
-        store,
+        store: store_found,
         ahead,
     };
     if args.json { print_json(&report) } else { print(&text(&report)) }
@@ -127,7 +125,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
 /// The mask store after the masks at each character of the texts.
 fn store(
     recognizer: &Arc<Recognizer>,
-    vocab: &str,
+    vocabulary: Arc<Vocabulary>,
     steps: u8,
     texts: &[Vec<u8>],
 ) -> anyhow::Result<Store> {
@@ -135,7 +133,6 @@ fn store(
         MaskStore::reads(recognizer),
         "the lexemes of this grammar depend on the parser, which the mask store cannot follow; leave out --vocab"
     );
-    let vocabulary = palmette_vocabulary::load(vocab)?.vocabulary;
     let slices = Arc::new(VocabularySlices::new(vocabulary));
     let which = Steps::first(usize::from(steps));
     let store = MaskStore::new(Arc::clone(recognizer), Arc::clone(&slices), which, usize::MAX);
