@@ -11,7 +11,7 @@ use crate::ends::{self, EndsFound};
 use crate::error::Kind;
 use crate::options::{Assumption, LoadOptions};
 use crate::tokenizer::{Method, Tokenizer};
-use crate::{VocabularyLoadError, encodings, lists, tiktoken_file, tokenizer_json};
+use crate::{VocabularyLoadError, encodings, lists, tekken, tiktoken_file, tokenizer_json};
 
 /// A vocabulary, and what else its source says.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub enum Format {
     Encoding,
     /// A Hugging Face `tokenizer.json`.
     TokenizerJson,
+    /// Mistral's `tekken.json`.
+    Tekken,
     /// Lines `base64 rank`.
     TiktokenFile,
     /// A JSON array of pieces, or an object piece → id.
@@ -53,6 +55,7 @@ impl fmt::Display for Format {
         f.write_str(match self {
             Self::Encoding => "tiktoken encoding",
             Self::TokenizerJson => "tokenizer.json",
+            Self::Tekken => "tekken.json",
             Self::TiktokenFile => "tiktoken file",
             Self::Pieces => "JSON list of pieces",
             Self::TextList => "text list",
@@ -161,6 +164,7 @@ fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Sour
                 Some(serde_json::Value::Object(_)) => {
                     tokenizer_json::read(json, options.angle_tokens)
                 }
+                _ if tekken::is_tekken(&json) => tekken::read(&json, options),
                 _ => lists::read_json(&json),
             }
         }

@@ -7,6 +7,7 @@ use palmette_core::{TokenId, Vocabulary};
 
 use crate::byte_pairs::BytePairs;
 use crate::hugging_face::HuggingFace;
+use crate::rank_pairs::RankPairs;
 
 /// The longest run of white space that is tokenized, in characters: the patterns that split text backtrack over it.
 const MAX_SPACE_RUN: usize = 500_000;
@@ -28,6 +29,8 @@ pub(crate) enum Method {
     Encoding(BytePairs),
     /// As a `tokenizer.json` says.
     Tokenizer(HuggingFace),
+    /// By ranks and a pattern of a file.
+    Ranks(RankPairs),
     /// At each place the longest token that fits; of equal ones, the lowest id.
     Longest,
 }
@@ -52,6 +55,7 @@ impl Tokenizer {
         check_space_runs(text)?;
         let tokens: Vec<_> = match &self.method {
             Method::Encoding(pairs) => pairs.encode(text),
+            Method::Ranks(pairs) => pairs.encode(text)?,
             Method::Tokenizer(tokenizer) => tokenizer.encode(text)?,
             Method::Longest => self.longest(text.as_bytes())?,
         };
@@ -110,6 +114,7 @@ impl fmt::Debug for Method {
         f.write_str(match self {
             Self::Encoding(_) => "Encoding",
             Self::Tokenizer(_) => "Tokenizer",
+            Self::Ranks(_) => "Ranks",
             Self::Longest => "Longest",
         })
     }
@@ -154,11 +159,14 @@ pub enum TokenizeError {
         /// Where the run is longer than the limit, in bytes from the beginning of the text.
         at: usize,
     },
-    /// Only the bytes of tokens are read of a `tokenizer.json` in this build.
-    #[error(
-        "this build cuts no text into tokens by a tokenizer.json; build with `--features hf-tokenizers`"
-    )]
-    LeftOut,
+    /// Only the bytes of tokens are read of such a source in this build.
+    #[error("this build cuts no text into tokens by {by}; build with `--features {feature}`")]
+    LeftOut {
+        /// What the source says, such as `a tokenizer.json`.
+        by: &'static str,
+        /// The feature that cuts text by it.
+        feature: &'static str,
+    },
     /// The tokenizer gave up.
     #[error("the vocabulary's tokenizer failed: {reason}")]
     Failed {

@@ -9,7 +9,7 @@ use palmette_vocabulary::{
 use serde_json::{Value, json};
 
 /// Loads a file of this content from a folder that has nothing else.
-fn load_content(content: &str) -> Result<LoadedVocabulary, String> {
+pub(crate) fn load_content(content: &str) -> Result<LoadedVocabulary, String> {
     load_among(&[("vocabulary", content)])
 }
 
@@ -18,7 +18,7 @@ fn load_among(files: &[(&str, &str)]) -> Result<LoadedVocabulary, String> {
     load_among_with(files, &LoadOptions::default())
 }
 
-fn load_among_with(
+pub(crate) fn load_among_with(
     files: &[(&str, impl AsRef<[u8]>)],
     options: &LoadOptions,
 ) -> Result<LoadedVocabulary, String> {
@@ -31,7 +31,7 @@ fn load_among_with(
 }
 
 /// Options that name special tokens and end tokens.
-fn naming(specials: &[(&str, u32)], ends: &[&str]) -> LoadOptions {
+pub(crate) fn naming(specials: &[(&str, u32)], ends: &[&str]) -> LoadOptions {
     let specials = specials.iter().map(|&(name, id)| (name.to_owned(), TokenId(id)));
     LoadOptions {
         special_tokens: specials.collect(),
@@ -41,7 +41,7 @@ fn naming(specials: &[(&str, u32)], ends: &[&str]) -> LoadOptions {
 }
 
 #[track_caller]
-fn check_texts(loaded: &LoadedVocabulary, expected: &[&[u8]]) {
+pub(crate) fn check_texts(loaded: &LoadedVocabulary, expected: &[&[u8]]) {
     let vocabulary = &loaded.vocabulary;
     let texts: Vec<_> =
         (0..vocabulary.num_tokens() as u32).map(|t| vocabulary.text(TokenId(t))).collect();
