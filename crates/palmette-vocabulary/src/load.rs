@@ -11,7 +11,9 @@ use crate::ends::{self, EndsFound};
 use crate::error::Kind;
 use crate::options::{Assumption, LoadOptions};
 use crate::tokenizer::{Method, Tokenizer};
-use crate::{VocabularyLoadError, encodings, lists, tekken, tiktoken_file, tokenizer_json};
+use crate::{
+    VocabularyLoadError, encodings, lists, sentence_piece, tekken, tiktoken_file, tokenizer_json,
+};
 
 /// A vocabulary, and what else its source says.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub enum Format {
     TokenizerJson,
     /// Mistral's `tekken.json`.
     Tekken,
+    /// A SentencePiece `.model`.
+    SentencePiece,
     /// Lines `base64 rank`.
     TiktokenFile,
     /// A JSON array of pieces, or an object piece → id.
@@ -56,6 +60,7 @@ impl fmt::Display for Format {
             Self::Encoding => "tiktoken encoding",
             Self::TokenizerJson => "tokenizer.json",
             Self::Tekken => "tekken.json",
+            Self::SentencePiece => "SentencePiece model",
             Self::TiktokenFile => "tiktoken file",
             Self::Pieces => "JSON list of pieces",
             Self::TextList => "text list",
@@ -132,16 +137,17 @@ fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, K
     })
 }
 
-/// The file itself, or a folder's `tokenizer.json`.
+/// The file itself, or the first that a folder has of `tokenizer.json`, `tekken.json` and `tokenizer.model`.
 fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
     if path.is_dir() {
-        let inside = path.join("tokenizer.json");
-        if !inside.exists() {
-            return Err(crate::error::invalid(
-                "a folder without tokenizer.json; name the file in it that holds the vocabulary",
-            ));
-        }
-        return Ok(inside);
+        let inside =
+            ["tokenizer.json", "tekken.json", "tokenizer.model"].map(|file| path.join(file));
+        return inside.into_iter().find(|file| file.exists()).ok_or_else(|| {
+            crate::error::invalid(
+                "a folder without tokenizer.json, tekken.json and tokenizer.model; name the file in it that holds the \
+                 vocabulary",
+            )
+        });
     }
     if !path.exists() {
         let encodings = encodings::names().collect::<Vec<_>>().join(", ");
@@ -155,6 +161,9 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
 
 /// Tells the format by the content.
 fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Source, Kind> {
+    if sentence_piece::is_model(bytes) {
+        return sentence_piece::read(bytes, options);
+    }
     let text = text_of(bytes)?;
     match text.trim_ascii_start().as_bytes().first() {
         None => Err(Kind::Unrecognised { found: "an empty file" }),
@@ -182,8 +191,6 @@ fn text_of(bytes: &[u8]) -> Result<&str, Kind> {
         _ if bytes.starts_with(b"version https://git-lfs") => {
             "a Git LFS pointer, not the file it stands for"
         }
-        // A SentencePiece model is a protobuf whose first field is a message: its first piece.
-        [b'\n', _, b'\n', ..] if bytes.contains(&0) => "a SentencePiece model in protobuf",
         _ if bytes.contains(&0) => "a binary file",
         _ => match str::from_utf8(bytes) {
             Ok(text) => return Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text)),

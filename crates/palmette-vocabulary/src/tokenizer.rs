@@ -8,6 +8,7 @@ use palmette_core::{TokenId, Vocabulary};
 use crate::byte_pairs::BytePairs;
 use crate::hugging_face::HuggingFace;
 use crate::rank_pairs::RankPairs;
+use crate::scored_pairs::{Refusal, ScoredPairs};
 
 /// The longest run of white space that is tokenized, in characters: the patterns that split text backtrack over it.
 const MAX_SPACE_RUN: usize = 500_000;
@@ -31,6 +32,8 @@ pub(crate) enum Method {
     Tokenizer(HuggingFace),
     /// By ranks and a pattern of a file.
     Ranks(RankPairs),
+    /// As a SentencePiece model says, of the kinds that are followed.
+    Scored(Result<ScoredPairs, Refusal>),
     /// At each place the longest token that fits; of equal ones, the lowest id.
     Longest,
 }
@@ -57,6 +60,8 @@ impl Tokenizer {
             Method::Encoding(pairs) => pairs.encode(text),
             Method::Ranks(pairs) => pairs.encode(text)?,
             Method::Tokenizer(tokenizer) => tokenizer.encode(text)?,
+            Method::Scored(Ok(pairs)) => pairs.encode(text)?,
+            Method::Scored(Err(Refusal { by })) => return Err(TokenizeError::Unsupported { by }),
             Method::Longest => self.longest(text.as_bytes())?,
         };
         self.check_bytes(text.as_bytes(), &tokens)?;
@@ -115,6 +120,7 @@ impl fmt::Debug for Method {
             Self::Encoding(_) => "Encoding",
             Self::Tokenizer(_) => "Tokenizer",
             Self::Ranks(_) => "Ranks",
+            Self::Scored(_) => "Scored",
             Self::Longest => "Longest",
         })
     }
@@ -166,6 +172,12 @@ pub enum TokenizeError {
         by: &'static str,
         /// The feature that cuts text by it.
         feature: &'static str,
+    },
+    /// Only the bytes of tokens are read of such a source.
+    #[error("text is not cut into tokens by {by}; a tokenizer.json of the same model can do it")]
+    Unsupported {
+        /// The kind of source, such as `a SentencePiece unigram model`.
+        by: &'static str,
     },
     /// The tokenizer gave up.
     #[error("the vocabulary's tokenizer failed: {reason}")]

@@ -1,12 +1,12 @@
 //! What each kind of source becomes.
 
-use std::path::Path;
-
 use palmette_core::TokenId;
 use palmette_vocabulary::{
     AngleTokens, Assumption, EndsFound, Format, LoadOptions, LoadedVocabulary, load, load_with,
 };
 use serde_json::{Value, json};
+
+use crate::published::load_published;
 
 /// Loads a file of this content from a folder that has nothing else.
 pub(crate) fn load_content(content: &str) -> Result<LoadedVocabulary, String> {
@@ -355,18 +355,8 @@ fn tokenizers_without_bytes_are_refused() {
 
 #[test]
 fn a_published_list() {
-    let name = "mistral-7b-v0.1-vocab.json";
-    let folder = std::env::var("PALMETTE_DATA")
-        .unwrap_or_else(|_| format!("{}/../../../shared/data", env!("CARGO_MANIFEST_DIR")));
-    let path = format!("{folder}/{name}");
-    if !Path::new(&path).exists() {
-        use std::io::Write;
-        // Not `eprintln!`: the test harness hides what that writes when a test passes.
-        let _ =
-            writeln!(std::io::stderr(), "SKIPPED a_published_list: no {path}; set PALMETTE_DATA");
-        return;
-    }
-    let loaded = load(&path).unwrap();
+    let loaded = load_published("a_published_list", "mistral-7b-v0.1-vocab.json");
+    let Some(loaded) = loaded else { return };
     assert_eq!(loaded.vocabulary.num_tokens(), 32_000);
     assert_eq!(loaded.vocabulary.texts().count(), 31_997);
     let bytes: Vec<_> = (3..259).map(|token| loaded.vocabulary.text(TokenId(token))[0]).collect();
