@@ -87,6 +87,12 @@ impl Draft {
         self.ids.insert(name.to_owned(), id);
     }
 
+    /// The tokens with text, ascending.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (TokenId, &[u8])> {
+        let tokens = self.texts.iter().zip(0..);
+        tokens.filter_map(|(text, id)| Some((TokenId(id), text.as_deref()?)))
+    }
+
     /// The token that the file spells `piece`.
     pub(crate) fn id_of(&self, piece: &str) -> Option<TokenId> {
         self.ids.get(piece).copied()

@@ -11,7 +11,7 @@ use crate::tokenizer::Method;
 
 /// An encoding: byte-pair ranks, special tokens and the pattern that splits text.
 pub(crate) struct Encoding {
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Tokens, special ones and holes included.
     num_tokens: u32,
     /// Tokens with text: how many lines its tiktoken file has.

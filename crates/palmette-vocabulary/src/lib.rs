@@ -58,6 +58,7 @@ mod encodings;
 mod ends;
 mod error;
 mod hugging_face;
+mod known_ranks;
 mod lists;
 mod load;
 mod merging;

@@ -177,7 +177,7 @@ fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Sour
                 _ => lists::read_json(&json),
             }
         }
-        Some(_) if tiktoken_file::is_tiktoken(text) => tiktoken_file::read(text, folder),
+        Some(_) if tiktoken_file::is_tiktoken(text) => tiktoken_file::read(text, folder, options),
         Some(_) => lists::read_text(text),
     }
 }

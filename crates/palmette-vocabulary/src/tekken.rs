@@ -2,7 +2,6 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use palmette_core::TokenId;
 use serde_json::Value;
 
 use crate::draft::{Draft, MAX_TOKENS};
@@ -66,9 +65,7 @@ pub(crate) fn read(json: &Value, options: &LoadOptions) -> Result<Source, Kind> 
     ranks(json, num_special, num_ranks, &mut draft)?;
     let pattern = json["config"]["pattern"].as_str();
     let pattern = pattern.ok_or_else(|| invalid("config.pattern is no string"))?;
-    let texts = draft.texts.iter().zip(0..);
-    let texts = texts.filter_map(|(text, id)| Some((TokenId(id), text.as_deref()?)));
-    let pairs = RankPairs::new(pattern, texts)
+    let pairs = RankPairs::new(pattern, draft.texts())
         .map_err(|error| invalid(format!("config.pattern cannot be used: {error}")))?;
     let end = draft.id_of("</s>");
     let ends = end.map(|end| (vec![end], EndsFound::Source("</s> among its special tokens")));

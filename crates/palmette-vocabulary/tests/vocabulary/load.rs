@@ -157,7 +157,54 @@ fn a_tiktoken_file_with_known_ranks_is_that_encoding() {
     assert_eq!(loaded.format, Format::TiktokenFile);
     assert_eq!(loaded.vocabulary, encoding.vocabulary);
     assert_eq!(loaded.ends, EndsFound::Encoding);
+    assert!(loaded.assumptions[0].to_string().contains("those of r50k_base"));
     assert_eq!(loaded.tokenizer.unwrap().encode("Hello world").unwrap(), [15496, 995].map(TokenId));
+
+    let given = naming(&[("<|stop|>", 50_300)], &["<|stop|>"]);
+    let given = load_among_with(&[("v.tiktoken", lines)], &given).unwrap();
+    assert_eq!(given.specials, [(TokenId(50_300), "<|stop|>".to_owned())]);
+    assert_eq!(given.assumptions, []);
+    assert_eq!(given.tokenizer.unwrap().encode("Hello world").unwrap(), [15496, 995].map(TokenId));
+}
+
+/// A tiktoken file of so many ranks: the 256 bytes, then numbers.
+fn ranks(num: usize) -> String {
+    use base64::Engine;
+    let encode = |bytes: &[u8]| base64::prelude::BASE64_STANDARD.encode(bytes);
+    let text = |rank: usize| match u8::try_from(rank) {
+        Ok(byte) => encode(&[byte]),
+        Err(_) => encode(rank.to_string().as_bytes()),
+    };
+    (0..num).map(|rank| format!("{} {rank}\n", text(rank))).collect()
+}
+
+#[test]
+fn a_tiktoken_file_of_a_known_size_has_the_special_tokens_of_its_model() {
+    for (num, of, end, cut) in [
+        (128_000, "Llama 3", "<|eot_id|>", &[97, 300, 97][..]),
+        (151_643, "Qwen", "<|im_end|>", &[97, 51, 48, 48, 97]),
+    ] {
+        let loaded = load_content(&ranks(num)).unwrap();
+        let assumed = loaded.assumptions[0].to_string();
+        assert!(assumed.contains(of) && assumed.contains("ranks"), "{assumed}");
+        let end = loaded.vocabulary.named(end).unwrap();
+        assert!(loaded.vocabulary.ends().contains(&end));
+        assert!(matches!(loaded.ends, EndsFound::WellKnownNames(_)));
+        let tokens = loaded.tokenizer.unwrap().encode("a300a").unwrap();
+        assert_eq!(tokens, cut.iter().map(|&id| TokenId(id)).collect::<Vec<_>>(), "{of}");
+
+        // Nothing is assumed where something is said.
+        let file = ("v.tiktoken", ranks(num));
+        let given = naming(&[("<|a|>", num as u32)], &[]);
+        let given = load_among_with(std::slice::from_ref(&file), &given).unwrap();
+        assert_eq!((given.specials.len(), given.assumptions.len()), (1, 0));
+        let config = r#"{"added_tokens_decoder": {"200000": {"content": "<|im_end|>"}}}"#;
+        let config = ("tokenizer_config.json", config.to_owned());
+        let beside = load_among_with(&[file, config], &LoadOptions::default()).unwrap();
+        assert_eq!((beside.specials.len(), beside.assumptions.len()), (1, 0));
+    }
+    let other = load_content(&ranks(128_001)).unwrap();
+    assert_eq!((other.specials.len(), other.assumptions.len()), (0, 0));
 }
 
 /// A byte-level model with a merge, a token that is spelled as text, one that is special, and a hole.
