@@ -69,7 +69,8 @@ impl Vocabulary {
         Self::load(name, &LoadOptions::default())
     }
 
-    /// A file or folder: a Hugging Face `tokenizer.json`, a tiktoken file, or a list of pieces.
+    /// A file or folder: a Hugging Face `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece model, a tiktoken file, or a
+    /// list of pieces.
     ///
     /// # Errors
     /// When it cannot be read, or spells tokens in a way that does not give them bytes of their own.

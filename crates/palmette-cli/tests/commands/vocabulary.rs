@@ -38,6 +38,12 @@ fn angle_tokens_are_special_or_text() {
     assert_eq!(text["vocabulary"]["assumed"], json!([]));
 
     let schema = files.write("text.json", r#"{"type": "string"}"#);
+    let (stats, pmg) = (["grammar", "stats", &schema], files.write("text.pmg", ""));
+    let compile = ["grammar", "compile", &schema, "-o", &pmg];
+    for command in [&stats[..], &compile] {
+        let report = run_json(&[command, &["--vocab", &vocab]].concat());
+        assert_eq!(report["vocabulary"]["assumed"], special["vocabulary"]["assumed"]);
+    }
     let output = palmette(&["grammar", "mask", &schema, "--vocab", &vocab]);
     let notes = String::from_utf8(output.stderr).unwrap();
     assert!(notes.starts_with("note: ") && notes.contains("--angle-tokens"), "{notes}");

@@ -27,6 +27,8 @@ How a grammar is written goes by the file's ending: .lark for Lark, .gbnf or .eb
 EBNF, .json for a JSON Schema, .regex for a regular expression; --syntax says otherwise. A file that
 ends in .pmg is one that `palmette grammar compile` wrote.
 
+--vocab takes what `palmette vocabulary` describes.
+
 Examples:
   palmette grammar check json.lark --text order.json
   palmette grammar mask schema.json --vocab o200k_base --prefix '{\"name\": \"'

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
 use super::loading::{GrammarFileArgs, Warning};
-use crate::commands::vocabulary::VocabularyOptions;
+use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
@@ -48,6 +48,8 @@ pub(crate) struct StatsArgs {
 struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vocabulary: Option<Description>,
     terminals: usize,
     nonterminals: usize,
     rules: usize,
@@ -95,9 +97,11 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
             recognizer.advance_all(start, text, &mut scratch)?;
         }
     }
-    let (mut store_found, mut ahead) = (None, None);
+    let (mut described, mut store_found, mut ahead) = (None, None, None);
     if let Some(vocab) = &args.vocab {
-        let vocabulary = args.vocabulary.load(vocab, args.json)?.vocabulary;
+        let loaded = args.vocabulary.load(vocab, args.json)?;
+        described = Some(Description::of(&loaded));
+        let vocabulary = loaded.vocabulary;
         store_found = Some(store(&recognizer, Arc::clone(&vocabulary), args.steps, &texts)?);
         let slices = Arc::new(VocabularySlices::new(vocabulary));
         ahead = args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?;
@@ -105,6 +109,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     let lexer = recognizer.lexer().statistics();
     let report = Report {
         warnings,
+        vocabulary: described,
         terminals: recognizer.grammar().terminals().len(),
         nonterminals: recognizer.grammar().nonterminals().len(),
         rules: recognizer.grammar().rules().len(),

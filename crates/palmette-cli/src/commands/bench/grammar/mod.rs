@@ -128,7 +128,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
             "--ahead-as {name}: no engine of --peers or --peer is called so; there are {names:?}"
         );
     }
-    let loaded = args.vocabulary.load(&args.vocab, args.json || args.lines)?;
+    let loaded = args.vocabulary.load(&args.vocab, false)?;
     let mut cases = read(args, &loaded)?;
     cases.drain(..args.skip.min(cases.len()));
     cases.truncate(args.limit.unwrap_or(usize::MAX));
