@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, catalog, demo, eval, grammar, recommend};
+use commands::{bench, catalog, demo, eval, grammar, recommend, vocabulary};
 
 /// Let a language model write only what is valid.
 ///
@@ -46,6 +46,7 @@ enum Command {
     /// Look into grammars, and ask which tokens may follow a text
     #[command(subcommand, after_help = grammar::AFTER_HELP)]
     Grammar(grammar::GrammarCommand),
+    Vocabulary(vocabulary::VocabularyArgs),
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
     Demo(demo::DemoArgs),
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Catalog(command) => catalog::run(&command),
         Command::Grammar(command) => grammar::run(&command),
+        Command::Vocabulary(args) => vocabulary::run(&args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -74,20 +74,23 @@ impl Draft {
         self.texts[id.index()] = None;
         if !self.specials.iter().any(|(special, _)| *special == id) {
             self.specials.push((id, name.to_owned()));
-            self.name(id, name);
         }
     }
 
-    /// Tells if an id has a token.
-    pub(crate) fn is_taken(&self, id: u32) -> bool {
-        self.taken.get(id as usize).copied().unwrap_or(false)
+    /// Turns a token into a special one of this name, whatever the file calls it.
+    pub(crate) fn rename_special(&mut self, id: TokenId, name: &str) {
+        self.texts[id.index()] = None;
+        self.taken[id.index()] = true;
+        self.specials.retain(|(special, _)| *special != id);
+        self.ids.retain(|_, token| *token != id);
+        self.specials.push((id, name.to_owned()));
+        self.ids.insert(name.to_owned(), id);
     }
 
-    /// Gives a special token another name.
-    pub(crate) fn rename(&mut self, token: TokenId, name: &str) {
-        self.specials.retain(|(special, _)| *special != token);
-        self.specials.push((token, name.to_owned()));
-        self.name(token, name);
+    /// The tokens with text, ascending.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (TokenId, &[u8])> {
+        let tokens = self.texts.iter().zip(0..);
+        tokens.filter_map(|(text, id)| Some((TokenId(id), text.as_deref()?)))
     }
 
     /// The token that the file spells `piece`.

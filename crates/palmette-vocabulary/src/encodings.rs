@@ -4,13 +4,14 @@ use palmette_core::TokenId;
 
 use crate::byte_pairs::BytePairs;
 use crate::draft::Draft;
+use crate::ends::EndsFound;
 use crate::error::Kind;
 use crate::load::{Format, Source};
 use crate::tokenizer::Method;
 
 /// An encoding: byte-pair ranks, special tokens and the pattern that splits text.
 pub(crate) struct Encoding {
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Tokens, special ones and holes included.
     num_tokens: u32,
     /// Tokens with text: how many lines its tiktoken file has.
@@ -79,9 +80,10 @@ impl Encoding {
         }
         Ok(Source {
             draft,
+            format: Format::Encoding,
             method: Some(Method::Encoding(pairs)),
-            ends: Some(self.ends.iter().map(|&id| TokenId(id)).collect()),
-            ..Source::of(Format::Encoding)
+            ends: Some((self.ends.iter().map(|&id| TokenId(id)).collect(), EndsFound::Encoding)),
+            assumptions: vec![],
         })
     }
 }

@@ -33,12 +33,10 @@ const WELL_KNOWN: [&str; 15] = [
 pub enum EndsFound {
     /// The encoding defines them.
     Encoding,
-    /// They were [asked for](crate::LoadOptions::end_tokens).
-    Given,
-    /// The file itself says it, or its format.
-    Format(Format),
-    /// The file is taken for that of a model family, by its number of ranks.
-    Family(&'static str),
+    /// [`LoadOptions::end_tokens`](crate::LoadOptions::end_tokens) names them.
+    Options,
+    /// The source itself names them: by this, such as `eos_id in its trainer_spec`.
+    Source(&'static str),
     /// A configuration file beside the vocabulary names them.
     File {
         /// The file's name, such as `generation_config.json`.
@@ -56,9 +54,8 @@ impl fmt::Display for EndsFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Encoding => f.write_str("by the encoding"),
-            Self::Given => f.write_str("as asked for"),
-            Self::Format(format) => write!(f, "by the {format}"),
-            Self::Family(name) => write!(f, "as of {name}, which has as many ranks"),
+            Self::Options => f.write_str("by the options of loading"),
+            Self::Source(key) => write!(f, "by {key}"),
             Self::File { file, key } => write!(f, "by {key} in {file}"),
             Self::WellKnownNames(names) => write!(f, "by name: {}", names.join(", ")),
             Self::None => f.write_str("none found"),
@@ -66,8 +63,11 @@ impl fmt::Display for EndsFound {
     }
 }
 
-/// The end tokens, and how they were found: see the crate documentation.
-pub(crate) fn find(source: &mut Source, folder: &Path) -> Result<(Vec<TokenId>, EndsFound), Kind> {
+/// The end tokens, and how they were found: see the crate documentation. An encoding has no folder.
+pub(crate) fn find(
+    source: &mut Source,
+    folder: Option<&Path>,
+) -> Result<(Vec<TokenId>, EndsFound), Kind> {
     const FILES: [(&str, &str); 4] = [
         ("generation_config.json", "eos_token_id"),
         ("tokenizer_config.json", "eos_token"),
@@ -75,7 +75,8 @@ pub(crate) fn find(source: &mut Source, folder: &Path) -> Result<(Vec<TokenId>, 
         ("config.json", "text_config.eos_token_id"),
     ];
     for (file, key) in FILES {
-        let Some(config) = read_json(folder, file)? else { continue };
+        let config = folder.map(|folder| read_json(folder, file)).transpose()?.flatten();
+        let Some(config) = config else { continue };
         let value = key.split('.').fold(&config, |value, part| &value[part]);
         let ends = tokens_named(source, value)
             .map_err(|reason| invalid(format!("{key} in the {file} beside it: {reason}")))?;
@@ -84,16 +85,7 @@ pub(crate) fn find(source: &mut Source, folder: &Path) -> Result<(Vec<TokenId>, 
         }
     }
     if let Some(ends) = source.ends.clone() {
-        return Ok((
-            ends,
-            match (source.family, source.format) {
-                (Some(name), _) => EndsFound::Family(name),
-                (None, format @ (Format::Tekken | Format::SentencePiece)) => {
-                    EndsFound::Format(format)
-                }
-                (None, _) => EndsFound::Encoding,
-            },
-        ));
+        return Ok(ends);
     }
     let mut known: Vec<_> = source
         .draft

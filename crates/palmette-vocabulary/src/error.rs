@@ -3,8 +3,8 @@
 use palmette_core::VocabularyError;
 
 /// What a tokenizer file must hold so that it is recognised.
-const READ: &str = "read are: a Hugging Face tokenizer.json, Mistral's tekken.json, a SentencePiece .model, a tiktoken \
-                    file (lines `base64 rank`), a JSON list of pieces, a JSON object piece -> id, a text list with a token a line";
+const READ: &str = "read are: a Hugging Face tokenizer.json, Mistral's tekken.json, a SentencePiece model, a tiktoken file (lines `base64 rank`), a JSON list of \
+                    pieces, a JSON object piece -> id, a text list with a token a line";
 
 /// A vocabulary that could not be loaded: names the source, what was found there and what is read.
 #[derive(Debug, thiserror::Error)]

@@ -53,7 +53,7 @@ mod left_out {
         }
 
         pub(crate) fn encode(&self, _text: &str) -> Result<Vec<TokenId>, TokenizeError> {
-            Err(TokenizeError::LeftOut)
+            Err(TokenizeError::LeftOut { by: "a tokenizer.json", feature: "hf-tokenizers" })
         }
     }
 }

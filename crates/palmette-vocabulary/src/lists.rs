@@ -99,7 +99,7 @@ fn read_pieces(pieces: &[(u64, &str)], num_tokens: u64, format: Format) -> Resul
 }
 
 fn source(draft: Draft, format: Format) -> Source {
-    Source { draft, method: Some(Method::Longest), ..Source::of(format) }
+    Source { draft, format, method: Some(Method::Longest), ends: None, assumptions: vec![] }
 }
 
 /// A list does not say which of its pieces are special: these are.

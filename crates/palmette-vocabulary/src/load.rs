@@ -9,10 +9,10 @@ use palmette_core::{TokenId, Vocabulary};
 use crate::draft::Draft;
 use crate::ends::{self, EndsFound};
 use crate::error::Kind;
+use crate::options::{Assumption, LoadOptions};
 use crate::tokenizer::{Method, Tokenizer};
 use crate::{
-    LoadOptions, VocabularyLoadError, encodings, lists, sentence_piece, tekken, tiktoken_file,
-    tokenizer_json,
+    VocabularyLoadError, encodings, lists, sentence_piece, tekken, tiktoken_file, tokenizer_json,
 };
 
 /// A vocabulary, and what else its source says.
@@ -31,8 +31,8 @@ pub struct LoadedVocabulary {
     pub ends: EndsFound,
     /// The special tokens that have a name, ascending, each with it.
     pub specials: Vec<(TokenId, String)>,
-    /// Of these the ones that the file marks as text, and that are special by [`AngleTokens::Special`](crate::AngleTokens::Special).
-    pub angle_tokens: Vec<String>,
+    /// Statements that neither the source nor the options make.
+    pub assumptions: Vec<Assumption>,
 }
 
 /// The kinds of source of a vocabulary. `Display` says it in a few words.
@@ -42,12 +42,12 @@ pub enum Format {
     Encoding,
     /// A Hugging Face `tokenizer.json`.
     TokenizerJson,
-    /// Lines `base64 rank`.
-    TiktokenFile,
     /// Mistral's `tekken.json`.
     Tekken,
-    /// A SentencePiece model in protobuf.
+    /// A SentencePiece `.model`.
     SentencePiece,
+    /// Lines `base64 rank`.
+    TiktokenFile,
     /// A JSON array of pieces, or an object piece → id.
     Pieces,
     /// A text with a token a line.
@@ -59,9 +59,9 @@ impl fmt::Display for Format {
         f.write_str(match self {
             Self::Encoding => "tiktoken encoding",
             Self::TokenizerJson => "tokenizer.json",
-            Self::TiktokenFile => "tiktoken file",
             Self::Tekken => "tekken.json",
             Self::SentencePiece => "SentencePiece model",
+            Self::TiktokenFile => "tiktoken file",
             Self::Pieces => "JSON list of pieces",
             Self::TextList => "text list",
         })
@@ -80,10 +80,10 @@ pub fn load(name_or_path: &str) -> Result<LoadedVocabulary, VocabularyLoadError>
     load_with(name_or_path, &LoadOptions::default())
 }
 
-/// As [`load`], with choices where the file leaves something open.
+/// [`load`] with statements about special and end tokens beside those of the source.
 ///
 /// # Errors
-/// As [`load`], and when a special token that is asked for has a text, or an end token is none.
+/// When [`load`] fails, when the options name an end token that is none, or give two special tokens one name or id.
 pub fn load_with(
     name_or_path: &str,
     options: &LoadOptions,
@@ -98,19 +98,8 @@ pub(crate) struct Source {
     pub(crate) format: Format,
     pub(crate) method: Option<Method>,
     /// End tokens that the format itself knows, unless a file beside it says otherwise.
-    pub(crate) ends: Option<Vec<TokenId>>,
-    /// The family that these and the special tokens were taken from.
-    pub(crate) family: Option<&'static str>,
-    /// Tokens that are special by their angle brackets alone.
-    pub(crate) angle_tokens: Vec<String>,
-}
-
-impl Source {
-    /// Nothing yet of a format.
-    pub(crate) fn of(format: Format) -> Self {
-        let (draft, angle_tokens) = Default::default();
-        Self { draft, format, method: None, ends: None, family: None, angle_tokens }
-    }
+    pub(crate) ends: Option<(Vec<TokenId>, EndsFound)>,
+    pub(crate) assumptions: Vec<Assumption>,
 }
 
 fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, Kind> {
@@ -119,15 +108,14 @@ fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, K
         None => {
             let path = file_of(Path::new(name_or_path))?;
             let bytes = std::fs::read(&path).map_err(Kind::Read)?;
-            let folder = path.parent().unwrap_or(Path::new(""));
-            (read_bytes(&bytes, folder, options)?, Some(folder.to_owned()))
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            (read_bytes(&bytes, &folder, options)?, Some(folder))
         }
     };
-    options.add_special_tokens(&mut source)?;
-    let (ends, found) = match (options.ends(&source)?, folder) {
-        (Some(ends), _) => (ends, EndsFound::Given),
-        (None, Some(folder)) => ends::find(&mut source, &folder)?,
-        (None, None) => (source.ends.clone().unwrap_or_default(), EndsFound::Encoding),
+    options.add_specials(&mut source.draft)?;
+    let (ends, found) = match options.ends(&source.draft)? {
+        Some(ends) => (ends, EndsFound::Options),
+        None => ends::find(&mut source, folder.as_deref())?,
     };
     for &end in &ends {
         let text = source.draft.texts[end.index()].take();
@@ -145,20 +133,21 @@ fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, K
         format: source.format,
         ends: found,
         specials,
-        angle_tokens: source.angle_tokens,
+        assumptions: source.assumptions,
     })
 }
 
-/// The file itself, or a folder's `tokenizer.json`.
+/// The file itself, or the first that a folder has of `tokenizer.json`, `tekken.json` and `tokenizer.model`.
 fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
     if path.is_dir() {
-        let inside = path.join("tokenizer.json");
-        if !inside.exists() {
-            return Err(crate::error::invalid(
-                "a folder without tokenizer.json; name the file in it that holds the vocabulary",
-            ));
-        }
-        return Ok(inside);
+        let inside =
+            ["tokenizer.json", "tekken.json", "tokenizer.model"].map(|file| path.join(file));
+        return inside.into_iter().find(|file| file.exists()).ok_or_else(|| {
+            crate::error::invalid(
+                "a folder without tokenizer.json, tekken.json and tokenizer.model; name the file in it that holds the \
+                 vocabulary",
+            )
+        });
     }
     if !path.exists() {
         let encodings = encodings::names().collect::<Vec<_>>().join(", ");
@@ -173,7 +162,7 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
 /// Tells the format by the content.
 fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Source, Kind> {
     if sentence_piece::is_model(bytes) {
-        return sentence_piece::read(bytes, options.angle_tokens);
+        return sentence_piece::read(bytes, options);
     }
     let text = text_of(bytes)?;
     match text.trim_ascii_start().as_bytes().first() {
@@ -184,11 +173,11 @@ fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Sour
                 Some(serde_json::Value::Object(_)) => {
                     tokenizer_json::read(json, options.angle_tokens)
                 }
-                _ if tekken::is_tekken(&json) => tekken::read(&json),
+                _ if tekken::is_tekken(&json) => tekken::read(&json, options),
                 _ => lists::read_json(&json),
             }
         }
-        Some(_) if tiktoken_file::is_tiktoken(text) => tiktoken_file::read(text, folder),
+        Some(_) if tiktoken_file::is_tiktoken(text) => tiktoken_file::read(text, folder, options),
         Some(_) => lists::read_text(text),
     }
 }

@@ -1,150 +1,249 @@
-//! SentencePiece `.model` files: pieces and their kinds from a protobuf of `sentencepiece_model.proto`.
-//!
-//! Read are the fields for pieces (1: text 1, kind 3), and of the trainer's settings (2) the end token (42); all others are skipped.
-//! Cost: linear in the file; nothing is reserved by a length that the file states.
+//! SentencePiece models: the few fields of a `ModelProto` that say what pieces spell and how text is cut.
 
-use crate::AngleTokens;
+use palmette_core::TokenId;
+
 use crate::draft::Draft;
+use crate::ends::EndsFound;
 use crate::error::{Kind, invalid};
 use crate::load::{Format, Source};
-use crate::options::is_in_angles;
-use crate::spelling::Spelling;
+use crate::options::{Assumption, LoadOptions};
+use crate::protobuf::{Field, Fields};
+use crate::scored_pairs::{Refusal, ScoredPairs};
+use crate::spelling::{Spelling, fallback_byte};
+use crate::tokenizer::Method;
 
-/// The kinds of pieces, by their numbers in the file.
-mod kind {
-    pub(super) const UNKNOWN: u64 = 2;
-    pub(super) const CONTROL: u64 = 3;
-    pub(super) const USER_DEFINED: u64 = 4;
-    pub(super) const UNUSED: u64 = 5;
+/// An entry of `pieces`.
+struct Piece<'a> {
+    text: &'a str,
+    score: f32,
+    kind: PieceKind,
 }
 
-/// The end token's id where the file does not say it.
-const DEFAULT_END: u64 = 2;
+/// `SentencePiece.Type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PieceKind {
+    Normal,
+    Unknown,
+    Control,
+    UserDefined,
+    Unused,
+    Byte,
+}
 
-/// Whether a file looks like one: its first field is a message, whose first is a text.
+/// The fields of `trainer_spec` and `normalizer_spec` that are read, at first with the defaults of their declaration.
+struct Spec<'a> {
+    model_type: u64,
+    byte_fallback: bool,
+    /// `None` where the file does not say, −1 for no such token.
+    eos_id: Option<i64>,
+    eos_piece: &'a str,
+    has_character_map: bool,
+    removes_extra_spaces: bool,
+    escapes_spaces: bool,
+}
+
+/// Whether a file is one, be it damaged: it begins with the field of a piece, whose first field is its text.
+///
+/// A text list may begin so too, with an empty line. It is taken for a model if it is not text, has the length of the first
+/// piece's text as a control character, or is a whole model.
 pub(crate) fn is_model(bytes: &[u8]) -> bool {
-    matches!(bytes, [b'\n', _, b'\n', ..]) && bytes.contains(&0)
+    let [b'\n', rest @ ..] = bytes else { return false };
+    let length = rest.iter().take_while(|&&byte| byte >= 0x80).count() + 1;
+    let Some([b'\n', inside @ ..]) = rest.get(length..) else { return false };
+    let is_text = || str::from_utf8(bytes).is_ok() && !bytes.contains(&0);
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    inside.first().is_some_and(is_control) || !is_text() || pieces_and_spec(bytes).is_ok()
 }
 
-/// Reads the tokens. How the model cuts text is not read.
-pub(crate) fn read(bytes: &[u8], angle_tokens: AngleTokens) -> Result<Source, Kind> {
-    let mut in_angles = Vec::new();
-    let (mut draft, spelling) = (Draft::default(), Spelling::sentence_piece());
-    let (mut id, mut end, mut controls) = (0, DEFAULT_END, Vec::new());
-    for field in Fields(bytes) {
-        match field.ok_or_else(|| damaged(id))? {
-            (1, Content::Bytes(piece)) => {
-                let (text, kind) = piece_of(piece).ok_or_else(|| damaged(id))?;
-                match kind {
-                    kind::UNKNOWN | kind::CONTROL | kind::UNUSED => draft.special(id, text)?,
-                    kind::USER_DEFINED
-                        if angle_tokens == AngleTokens::Special && is_in_angles(text) =>
-                    {
-                        draft.special(id, text)?;
-                        in_angles.push(text.to_owned());
-                    }
-                    kind::USER_DEFINED => {
-                        draft.text(id, text, text.replace('▁', " ").into_bytes())?
-                    }
-                    _ => draft.text(id, text, spelling.bytes(text))?,
-                }
-                if kind == kind::CONTROL {
-                    controls.push(id);
-                }
-                id += 1;
+/// Reads tokens and tokenizer.
+pub(crate) fn read(bytes: &[u8], options: &LoadOptions) -> Result<Source, Kind> {
+    let (pieces, spec) = pieces_and_spec(bytes)?;
+    let mut draft = Draft::default();
+    let mut angled = vec![];
+    for (piece, id) in pieces.iter().zip(0..) {
+        match piece.kind {
+            PieceKind::Unknown | PieceKind::Control => draft.special(id, piece.text)?,
+            PieceKind::UserDefined if options.angle_tokens.takes(piece.text) => {
+                angled.push((id, piece.text.to_owned()));
+                draft.special(id, piece.text)?;
             }
-            (2, Content::Bytes(trainer)) => {
-                for field in Fields(trainer) {
-                    if let (42, Content::Number(token)) = field.ok_or_else(|| damaged(id))? {
-                        end = token;
-                    }
-                }
+            _ => draft.text(id, piece.text, piece.bytes(id)?)?,
+        }
+    }
+    let ends = spec.end(&pieces, &draft)?;
+    let pairs = pairs(&pieces, &spec, &draft);
+    Ok(Source {
+        draft,
+        format: Format::SentencePiece,
+        method: Some(Method::Scored(pairs)),
+        ends: ends.map(|end| (vec![end], EndsFound::Source("trainer_spec in the model"))),
+        assumptions: Assumption::angle_tokens(angled),
+    })
+}
+
+impl Piece<'_> {
+    fn bytes(&self, id: u64) -> Result<Vec<u8>, Kind> {
+        if self.kind != PieceKind::Byte {
+            return Ok(Spelling::spaces().bytes(self.text));
+        }
+        let byte = fallback_byte(self.text).ok_or_else(|| {
+            invalid(format!(
+                "piece {id} is {:?} and of type BYTE; such pieces are spelled <0x0A>",
+                self.text
+            ))
+        })?;
+        Ok(vec![byte])
+    }
+}
+
+impl Spec<'_> {
+    /// The end token: the piece of `eos_id`, else the control piece that `eos_piece` names.
+    fn end(&self, pieces: &[Piece], draft: &Draft) -> Result<Option<TokenId>, Kind> {
+        match self.eos_id {
+            Some(id) if id >= pieces.len() as i64 => Err(invalid(format!(
+                "eos_id in its trainer_spec is {id}, and it has {} pieces",
+                pieces.len()
+            ))),
+            Some(id) if id >= 0 => Ok(Some(TokenId(id as u32))),
+            _ => {
+                let end = draft.id_of(self.eos_piece);
+                Ok(end.filter(|end| pieces[end.index()].kind == PieceKind::Control))
             }
+        }
+    }
+
+    /// The reason why text is not cut as this model does.
+    fn refusal(&self, pieces: &[Piece]) -> Option<Refusal> {
+        let is_unused = |piece: &Piece| piece.kind == PieceKind::Unused;
+        match self.model_type {
+            2 if self.has_character_map => {
+                Some("a SentencePiece model that normalises text by a character map")
+            }
+            2 if !self.escapes_spaces => {
+                Some("a SentencePiece model that does not write spaces as ▁")
+            }
+            2 if pieces.iter().any(is_unused) => Some("a SentencePiece model with unused pieces"),
+            2 => None,
+            3 => Some("a SentencePiece model of words"),
+            4 => Some("a SentencePiece model of characters"),
+            _ => Some("a SentencePiece unigram model"),
+        }
+        .map(|by| Refusal { by })
+    }
+}
+
+fn pairs(pieces: &[Piece], spec: &Spec, draft: &Draft) -> Result<ScoredPairs, Refusal> {
+    if let Some(refusal) = spec.refusal(pieces) {
+        return Err(refusal);
+    }
+    let mut pairs = ScoredPairs::new(spec.removes_extra_spaces);
+    for (piece, id) in pieces.iter().zip(0..) {
+        // Angle tokens that were taken as special have no text.
+        let (token, Some(text)) = (TokenId(id), &draft.texts[id as usize]) else { continue };
+        match piece.kind {
+            PieceKind::Byte if spec.byte_fallback => pairs.add_byte(text[0], token),
+            PieceKind::Byte => {}
+            PieceKind::UserDefined => {
+                pairs.add_user_defined(text);
+                pairs.add(text, token, piece.score);
+            }
+            _ => pairs.add(text, token, piece.score),
+        }
+    }
+    Ok(pairs)
+}
+
+fn pieces_and_spec(bytes: &[u8]) -> Result<(Vec<Piece<'_>>, Spec<'_>), Kind> {
+    let mut spec = Spec {
+        model_type: 1,
+        byte_fallback: false,
+        eos_id: None,
+        eos_piece: "</s>",
+        has_character_map: false,
+        removes_extra_spaces: true,
+        escapes_spaces: true,
+    };
+    let mut pieces = vec![];
+    let mut fields = Fields::new(bytes, bytes.len());
+    while let Some(field) = fields.next() {
+        let (number, field) = field.map_err(damaged)?;
+        let Field::Bytes(message) = field else { continue };
+        let message = Fields::new(message, fields.at());
+        match number {
+            1 => pieces.push(piece(message, pieces.len())?),
+            2 => spec.read_trainer(message)?,
+            3 => spec.read_normalizer(message)?,
             _ => {}
         }
     }
-    if id == 0 {
+    if pieces.is_empty() {
         return Err(invalid("a SentencePiece model without pieces"));
     }
-    let ends = controls.contains(&end).then(|| vec![palmette_core::TokenId(end as u32)]);
-    Ok(Source { draft, ends, angle_tokens: in_angles, ..Source::of(Format::SentencePiece) })
+    Ok((pieces, spec))
 }
 
-fn damaged(id: u64) -> Kind {
-    invalid(format!(
-        "a SentencePiece model that is damaged or cut off after {id} pieces; copy it again"
-    ))
+fn damaged(error: impl std::fmt::Display) -> Kind {
+    invalid(format!("a SentencePiece model that is cut off or damaged: {error}"))
 }
 
-/// A piece's text and kind.
-fn piece_of(message: &[u8]) -> Option<(&str, u64)> {
-    let (mut text, mut kind) = (None, 1);
-    for field in Fields(message) {
-        match field? {
-            (1, Content::Bytes(bytes)) => text = Some(str::from_utf8(bytes).ok()?),
-            (3, Content::Number(number)) => kind = number,
+fn piece(fields: Fields<'_>, id: usize) -> Result<Piece<'_>, Kind> {
+    let mut piece = Piece { text: "", score: 0.0, kind: PieceKind::Normal };
+    for field in fields {
+        match field.map_err(damaged)? {
+            (1, Field::Bytes(text)) => piece.text = utf8(text, format_args!("piece {id}"))?,
+            (2, Field::Fixed32(bits)) => piece.score = f32::from_bits(bits),
+            (3, Field::Varint(kind)) => piece.kind = piece_kind(kind, id)?,
             _ => {}
         }
     }
-    text.map(|text| (text, kind))
-}
-
-/// The fields of a protobuf message; `None` at the first that is malformed, then nothing.
-struct Fields<'a>(&'a [u8]);
-
-enum Content<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-    /// Of four or eight bytes.
-    Fixed,
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = Option<(u64, Content<'a>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let field = self.field();
-        if field.is_none() {
-            self.0 = &[];
-        }
-        Some(field)
+    if piece.text.is_empty() {
+        return Err(damaged(format_args!("piece {id} is empty")));
     }
+    if piece.score.is_nan() {
+        return Err(damaged(format_args!("the score of piece {id} is not a number")));
+    }
+    Ok(piece)
 }
 
-impl<'a> Fields<'a> {
-    fn field(&mut self) -> Option<(u64, Content<'a>)> {
-        let tag = self.number()?;
-        let content = match tag & 7 {
-            0 => Content::Number(self.number()?),
-            1 => self.take(8).map(|_| Content::Fixed)?,
-            2 => {
-                let length = self.number()?;
-                Content::Bytes(self.take(usize::try_from(length).ok()?)?)
-            }
-            5 => self.take(4).map(|_| Content::Fixed)?,
-            _ => return None,
-        };
-        Some((tag >> 3, content))
-    }
+fn piece_kind(kind: u64, id: usize) -> Result<PieceKind, Kind> {
+    Ok(match kind {
+        1 => PieceKind::Normal,
+        2 => PieceKind::Unknown,
+        3 => PieceKind::Control,
+        4 => PieceKind::UserDefined,
+        5 => PieceKind::Unused,
+        6 => PieceKind::Byte,
+        _ => return Err(damaged(format_args!("piece {id} is of type {kind}; types are 1 to 6"))),
+    })
+}
 
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.take(1)?[0];
-            number |= u64::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Some(number);
+fn utf8<'a>(text: &'a [u8], named: std::fmt::Arguments) -> Result<&'a str, Kind> {
+    str::from_utf8(text).map_err(|_| damaged(format_args!("{named} is not UTF-8")))
+}
+
+impl<'a> Spec<'a> {
+    fn read_trainer(&mut self, fields: Fields<'a>) -> Result<(), Kind> {
+        for field in fields {
+            match field.map_err(damaged)? {
+                (3, Field::Varint(kind)) => self.model_type = kind,
+                (35, Field::Varint(flag)) => self.byte_fallback = flag != 0,
+                (42, Field::Varint(id)) => self.eos_id = Some(id.cast_signed()),
+                (47, Field::Bytes(text)) => self.eos_piece = utf8(text, format_args!("eos_piece"))?,
+                _ => {}
             }
         }
-        None
+        Ok(())
     }
 
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
+    fn read_normalizer(&mut self, fields: Fields<'a>) -> Result<(), Kind> {
+        for field in fields {
+            match field.map_err(damaged)? {
+                (2, Field::Bytes(map)) => self.has_character_map = !map.is_empty(),
+                (4, Field::Varint(flag)) => self.removes_extra_spaces = flag != 0,
+                (5, Field::Varint(flag)) => self.escapes_spaces = flag != 0,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }

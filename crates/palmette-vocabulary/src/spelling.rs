@@ -31,6 +31,11 @@ impl Spelling {
         Self { steps: vec![Step::Replace("▁".into(), " ".into()), Step::ByteFallback] }
     }
 
+    /// `▁` is a space.
+    pub(crate) fn spaces() -> Self {
+        Self { steps: vec![Step::Replace("▁".into(), " ".into())] }
+    }
+
     /// A byte a character.
     pub(crate) fn byte_level() -> Self {
         Self { steps: vec![Step::ByteLevel] }
@@ -139,7 +144,8 @@ fn decoder_step(decoder: &Value) -> Result<Option<Step>, Kind> {
     })
 }
 
-fn fallback_byte(piece: &str) -> Option<u8> {
+/// The byte of a piece `<0x0A>`.
+pub(crate) fn fallback_byte(piece: &str) -> Option<u8> {
     let digits = piece.strip_prefix("<0x")?.strip_suffix('>')?;
     (digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
         .then(|| u8::from_str_radix(digits, 16).ok())?

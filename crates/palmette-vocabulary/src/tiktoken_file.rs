@@ -6,18 +6,22 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::draft::Draft;
+use crate::encodings;
 use crate::error::{Kind, invalid};
+use crate::known_ranks::KnownRanks;
 use crate::load::{Format, Source};
-use crate::{encodings, families};
+use crate::options::{Assumption, LoadOptions};
+use crate::rank_pairs::RankPairs;
+use crate::tokenizer::Method;
 
 /// Whether the first line looks like a tiktoken file's.
 pub(crate) fn is_tiktoken(text: &str) -> bool {
     text.lines().next().is_some_and(|line| token(line).is_some())
 }
 
-/// Reads the file. Special tokens are not in it: they are those of the encoding with these ranks, if the program carries
-/// one, else those that a `tokenizer_config.json` beside it adds, else those of the model family with as many ranks.
-pub(crate) fn read(text: &str, folder: &Path) -> Result<Source, Kind> {
+/// Reads the file. Special tokens are not in it: they are those that the options give and a `tokenizer_config.json` beside it
+/// adds, else those of the encoding with these ranks, if the program carries one, else those of a known model with as many.
+pub(crate) fn read(text: &str, folder: &Path, options: &LoadOptions) -> Result<Source, Kind> {
     let mut draft = Draft::default();
     for (line, number) in text.lines().zip(1..) {
         let (token, rank) = token(line).ok_or_else(|| {
@@ -27,24 +31,37 @@ pub(crate) fn read(text: &str, folder: &Path) -> Result<Source, Kind> {
         })?;
         draft.unnamed(rank, token)?;
     }
-    if let Some(encoding) = encodings::with_texts(&draft.texts) {
-        return Ok(Source { format: Format::TiktokenFile, ..encoding.source()? });
-    }
-    let mut source = Source { draft, ..Source::of(Format::TiktokenFile) };
     let added = crate::ends::added_tokens(folder)?;
-    for (id, name) in &added {
-        source.draft.special(*id, name)?;
-    }
-    if let Some(family) =
-        families::with_ranks(source.draft.texts.len()).filter(|_| added.is_empty())
-    {
-        for &(id, name) in family.specials {
-            source.draft.special(id.into(), name)?;
+    let is_silent = added.is_empty() && options.special_tokens.is_empty();
+    let source = match encodings::with_texts(&draft.texts) {
+        Some(encoding) if is_silent => {
+            let by = "its ranks, which other encodings may share";
+            let assumptions = vec![Assumption::SpecialTokens { of: encoding.name, by }];
+            Source { assumptions, ..encoding.source()? }
         }
-        source.draft.reserve(family.num_tokens)?;
-        (source.ends, source.family) = (Some(family.ends()), Some(family.name));
+        Some(encoding) => Source { draft, ends: None, ..encoding.source()? },
+        None => of_known_model(draft, is_silent)?,
+    };
+    let mut source = Source { format: Format::TiktokenFile, ..source };
+    for (id, name) in added {
+        source.draft.special(id, &name)?;
     }
     Ok(source)
+}
+
+/// The tokens with the tokenizer of the model that has as many ranks, and its special tokens where nothing else says them.
+fn of_known_model(mut draft: Draft, is_silent: bool) -> Result<Source, Kind> {
+    let (mut method, mut assumptions) = (None, vec![]);
+    if let Some(known) = KnownRanks::of_texts(&draft.texts) {
+        method = RankPairs::new(known.pattern, draft.texts()).ok().map(Method::Ranks);
+        if is_silent {
+            assumptions.push(Assumption::SpecialTokens { of: known.of, by: known.by });
+            for (id, name) in known.specials() {
+                draft.special(id, &name)?;
+            }
+        }
+    }
+    Ok(Source { draft, format: Format::TiktokenFile, method, ends: None, assumptions })
 }
 
 fn token(line: &str) -> Option<(Vec<u8>, u64)> {

@@ -7,6 +7,8 @@ use palmette_core::{TokenId, Vocabulary};
 
 use crate::byte_pairs::BytePairs;
 use crate::hugging_face::HuggingFace;
+use crate::rank_pairs::RankPairs;
+use crate::scored_pairs::{Refusal, ScoredPairs};
 
 /// The longest run of white space that is tokenized, in characters: the patterns that split text backtrack over it.
 const MAX_SPACE_RUN: usize = 500_000;
@@ -28,6 +30,10 @@ pub(crate) enum Method {
     Encoding(BytePairs),
     /// As a `tokenizer.json` says.
     Tokenizer(HuggingFace),
+    /// By ranks and a pattern of a file.
+    Ranks(RankPairs),
+    /// As a SentencePiece model says, of the kinds that are followed.
+    Scored(Result<ScoredPairs, Refusal>),
     /// At each place the longest token that fits; of equal ones, the lowest id.
     Longest,
 }
@@ -52,7 +58,10 @@ impl Tokenizer {
         check_space_runs(text)?;
         let tokens: Vec<_> = match &self.method {
             Method::Encoding(pairs) => pairs.encode(text),
+            Method::Ranks(pairs) => pairs.encode(text)?,
             Method::Tokenizer(tokenizer) => tokenizer.encode(text)?,
+            Method::Scored(Ok(pairs)) => pairs.encode(text)?,
+            Method::Scored(Err(Refusal { by })) => return Err(TokenizeError::Unsupported { by }),
             Method::Longest => self.longest(text.as_bytes())?,
         };
         self.check_bytes(text.as_bytes(), &tokens)?;
@@ -110,6 +119,8 @@ impl fmt::Debug for Method {
         f.write_str(match self {
             Self::Encoding(_) => "Encoding",
             Self::Tokenizer(_) => "Tokenizer",
+            Self::Ranks(_) => "Ranks",
+            Self::Scored(_) => "Scored",
             Self::Longest => "Longest",
         })
     }
@@ -154,11 +165,20 @@ pub enum TokenizeError {
         /// Where the run is longer than the limit, in bytes from the beginning of the text.
         at: usize,
     },
-    /// Only the bytes of tokens are read of a `tokenizer.json` in this build.
-    #[error(
-        "this build cuts no text into tokens by a tokenizer.json; build with `--features hf-tokenizers`"
-    )]
-    LeftOut,
+    /// Only the bytes of tokens are read of such a source in this build.
+    #[error("this build cuts no text into tokens by {by}; build with `--features {feature}`")]
+    LeftOut {
+        /// What the source says, such as `a tokenizer.json`.
+        by: &'static str,
+        /// The feature that cuts text by it.
+        feature: &'static str,
+    },
+    /// Only the bytes of tokens are read of such a source.
+    #[error("text is not cut into tokens by {by}; a tokenizer.json of the same model can do it")]
+    Unsupported {
+        /// The kind of source, such as `a SentencePiece unigram model`.
+        by: &'static str,
+    },
     /// The tokenizer gave up.
     #[error("the vocabulary's tokenizer failed: {reason}")]
     Failed {

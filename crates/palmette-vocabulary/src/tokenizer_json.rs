@@ -4,39 +4,36 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::AngleTokens;
 use crate::draft::Draft;
 use crate::error::{Kind, invalid};
 use crate::hugging_face::HuggingFace;
 use crate::load::{Format, Source};
-use crate::options::is_in_angles;
+use crate::options::{AngleTokens, Assumption};
 use crate::spelling::Spelling;
 use crate::tokenizer::Method;
 
 /// Reads tokens and tokenizer.
 pub(crate) fn read(file: Value, angle_tokens: AngleTokens) -> Result<Source, Kind> {
-    let (draft, angle_tokens) = tokens(&file, angle_tokens)?;
-    let tokenizer = HuggingFace::new(within_text(file))
+    let (draft, assumptions) = tokens(&file, angle_tokens)?;
+    let tokenizer = HuggingFace::new(within_text(file, angle_tokens))
         .map_err(|error| invalid(format!("its tokenizer cannot be built: {error}")))?;
     let method = Some(Method::Tokenizer(tokenizer));
-    Ok(Source { draft, method, angle_tokens, ..Source::of(Format::TokenizerJson) })
+    Ok(Source { draft, format: Format::TokenizerJson, method, ends: None, assumptions })
 }
 
-/// The tokens, and those that are special by their angle brackets alone.
-fn tokens(file: &Value, angle_tokens: AngleTokens) -> Result<(Draft, Vec<String>), Kind> {
+fn tokens(file: &Value, angle_tokens: AngleTokens) -> Result<(Draft, Vec<Assumption>), Kind> {
     let model = &file["model"];
     check_model(model)?;
     let spelling = Spelling::of_tokenizer(file)?;
     let mut draft = Draft::default();
     let added = added_tokens(file)?;
     let ids: HashMap<_, _> = added.iter().map(|token| (token.content, token.id)).collect();
-    let mut in_angles = Vec::new();
+    let mut angled = vec![];
     for token in &added {
-        let by_angles = angle_tokens == AngleTokens::Special && is_in_angles(token.content);
-        if by_angles && !token.special {
-            in_angles.push(token.content.to_owned());
-        }
-        if token.special || by_angles {
+        if token.special {
+            draft.special(token.id, token.content)?;
+        } else if angle_tokens.takes(token.content) {
+            angled.push((token.id, token.content.to_owned()));
             draft.special(token.id, token.content)?;
         } else {
             // Added tokens are found in the text as it is, before anything is spelled.
@@ -56,7 +53,7 @@ fn tokens(file: &Value, angle_tokens: AngleTokens) -> Result<(Draft, Vec<String>
             None => draft.text(id, piece, spelling.bytes(piece))?,
         }
     }
-    Ok((draft, in_angles))
+    Ok((draft, Assumption::angle_tokens(angled)))
 }
 
 /// Refuses models whose tokens have no bytes of their own.
@@ -151,7 +148,13 @@ fn model_pieces(model: &Value) -> Result<(Vec<(&str, u64)>, Option<&str>), Kind>
 
 /// The same tokenizer for the middle of a text: no space is put before it, nothing is cut, padded or put around it. (The
 /// decoder is not asked: bytes are read from the pieces.)
-fn within_text(mut file: Value) -> Value {
+fn within_text(mut file: Value, angle_tokens: AngleTokens) -> Value {
+    for token in file["added_tokens"].as_array_mut().into_iter().flatten() {
+        // Else the text `<tool_call>` would be cut into a token that has no text.
+        if token["content"].as_str().is_some_and(|content| angle_tokens.takes(content)) {
+            token["special"] = json!(true);
+        }
+    }
     without_prefix(&mut file["normalizer"]);
     without_prefix(&mut file["pre_tokenizer"]);
     for whole in ["truncation", "padding", "post_processor", "decoder"] {

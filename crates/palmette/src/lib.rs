@@ -69,7 +69,7 @@ pub use palmette_decode::{
     SamplerOptions,
 };
 pub use palmette_live::Update;
-pub use palmette_vocabulary::{AngleTokens, LoadOptions};
+pub use palmette_vocabulary::{AngleTokens, Assumption, EndsFound, LoadOptions};
 pub use recommender::{Answer, RecommendError, RecommendRequest, Recommendation, Recommender};
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use write::{WriteOptions, Written};

@@ -1,6 +1,6 @@
 //! The vocabulary of a model, prepared for grammars.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +11,9 @@ use palmette_grammar::frontends::structural_tag::{
 };
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
-use palmette_vocabulary::{LoadOptions, TokenizeError, Tokenizer, VocabularyLoadError};
+use palmette_vocabulary::{
+    Assumption, EndsFound, LoadOptions, TokenizeError, Tokenizer, VocabularyLoadError,
+};
 
 use crate::grammar::{CompiledGrammar, GrammarError};
 
@@ -28,7 +30,15 @@ pub struct Vocabulary {
 struct Shared {
     slices: Arc<VocabularySlices>,
     tokenizer: Option<Arc<Tokenizer>>,
+    origin: Option<Arc<Origin>>,
     cache: GrammarCache,
+}
+
+/// The part of a source's report that is not its tokens.
+#[derive(Debug)]
+struct Origin {
+    ends: EndsFound,
+    assumptions: Vec<Assumption>,
 }
 
 /// A vocabulary that cannot be loaded or used.
@@ -50,11 +60,6 @@ enum Kind {
     NoTokenizer,
 }
 
-/// A path that never means an encoding, even where a file has its name.
-fn file_path(path: &Path) -> PathBuf {
-    if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
-}
-
 impl Vocabulary {
     /// A tiktoken encoding by name, such as `o200k_base`.
     ///
@@ -64,8 +69,8 @@ impl Vocabulary {
         Self::load(name, &LoadOptions::default())
     }
 
-    /// A file or folder: a Hugging Face `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece `.model`, a tiktoken file, or a list of
-    /// pieces.
+    /// A file or folder: a Hugging Face `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece model, a tiktoken file, or a
+    /// list of pieces.
     ///
     /// # Errors
     /// When it cannot be read, or spells tokens in a way that does not give them bytes of their own.
@@ -73,16 +78,19 @@ impl Vocabulary {
         Self::open_with(path, &LoadOptions::default())
     }
 
-    /// As [`open`](Self::open), with choices where the file leaves something open: special tokens that it does not name, the tokens
-    /// that end the output.
+    /// [`open`](Self::open) with special and end tokens that the file does not state.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and when a special token that is asked for has a text, or an end token is none.
+    /// When [`open`](Self::open) fails, or the options name a token that is none.
     pub fn open_with(
         path: impl AsRef<Path>,
         options: &LoadOptions,
     ) -> Result<Self, VocabularyError> {
-        Self::load(&file_path(path.as_ref()).to_string_lossy(), options)
+        let path = path.as_ref();
+        // A path never means an encoding, even where a file has its name.
+        let inside = Path::new(".").join(path);
+        let path = if path.is_absolute() { path } else { &inside };
+        Self::load(&path.to_string_lossy(), options)
     }
 
     /// Tokens given one by one: `tokens[t]` are the bytes of token `t`, `None` for a special token; `ends` are the tokens
@@ -96,27 +104,32 @@ impl Vocabulary {
     ) -> Result<Self, VocabularyError> {
         let vocabulary = palmette_core::Vocabulary::new(tokens, ends);
         let vocabulary = vocabulary.map_err(|error| VocabularyError(error.into()))?;
-        Ok(Self::of(Arc::new(vocabulary), None))
+        Ok(Self::of(Arc::new(vocabulary), None, None))
     }
 
     /// A vocabulary of the same tokens whose grammars are compiled and kept within these limits; it begins with none.
     #[must_use]
     pub fn with_limits(&self, limits: CacheLimits) -> Self {
         let (slices, tokenizer) = (Arc::clone(&self.shared.slices), self.shared.tokenizer.clone());
-        let cache = GrammarCache::new(limits);
-        Self { shared: Arc::new(Shared { slices, tokenizer, cache }) }
+        let (origin, cache) = (self.shared.origin.clone(), GrammarCache::new(limits));
+        Self { shared: Arc::new(Shared { slices, tokenizer, origin, cache }) }
     }
 
     fn load(name: &str, options: &LoadOptions) -> Result<Self, VocabularyError> {
         let loaded = palmette_vocabulary::load_with(name, options);
         let loaded = loaded.map_err(|error| VocabularyError(error.into()))?;
-        Ok(Self::of(loaded.vocabulary, loaded.tokenizer.map(Arc::new)))
+        let origin = Origin { ends: loaded.ends, assumptions: loaded.assumptions };
+        Ok(Self::of(loaded.vocabulary, loaded.tokenizer.map(Arc::new), Some(Arc::new(origin))))
     }
 
-    fn of(vocabulary: Arc<palmette_core::Vocabulary>, tokenizer: Option<Arc<Tokenizer>>) -> Self {
+    fn of(
+        vocabulary: Arc<palmette_core::Vocabulary>,
+        tokenizer: Option<Arc<Tokenizer>>,
+        origin: Option<Arc<Origin>>,
+    ) -> Self {
         let slices = Arc::new(VocabularySlices::new(vocabulary));
         let cache = GrammarCache::new(CacheLimits::default());
-        Self { shared: Arc::new(Shared { slices, tokenizer, cache }) }
+        Self { shared: Arc::new(Shared { slices, tokenizer, origin, cache }) }
     }
 
     /// Size of the vocabulary: logits rows and masks have as many places.
@@ -150,6 +163,16 @@ impl Vocabulary {
     /// The tokens by which the model stops, ascending.
     pub fn ends(&self) -> &[TokenId] {
         self.tokens().ends()
+    }
+
+    /// The way the end tokens were found; `None` where the tokens were given one by one.
+    pub fn ends_found(&self) -> Option<&EndsFound> {
+        self.shared.origin.as_ref().map(|origin| &origin.ends)
+    }
+
+    /// Statements about special tokens that the vocabulary's source does not make, and that were taken to hold.
+    pub fn assumptions(&self) -> &[Assumption] {
+        self.shared.origin.as_ref().map_or(&[], |origin| &origin.assumptions)
     }
 
     /// Texts that a JSON Schema validates, with the default options: members in any order, whitespace free.

@@ -15,7 +15,7 @@ mod loading;
 mod mode;
 mod overlap;
 pub(crate) mod recommend;
-mod vocabulary;
+pub(crate) mod vocabulary;
 
 #[cfg(not(feature = "bench"))]
 pub(crate) use left_out::bench;

@@ -291,7 +291,10 @@ fn special_and_end_tokens_of_a_vocabulary_are_given() {
     assert_eq!([&found["tokens"], &found["num_tokens"]], [&json!([3]), &json!(5)]);
     check_refused(&mask, &["<|tool|>"]);
     check_refused(&[&mask[..], &["--special-token", "<|tool|>"]].concat(), &["NAME=ID"]);
-    check_refused(&[&mask[..], &["--end-token", "<|no|>"]].concat(), &["<|no|>", "below 2"]);
+    check_refused(
+        &[&mask[..], &["--end-token", "<|no|>"]].concat(),
+        &["<|no|>", "vocabulary of 2 tokens"],
+    );
 }
 
 #[test]

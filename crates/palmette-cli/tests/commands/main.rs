@@ -20,3 +20,4 @@ mod hostile;
 mod left_out;
 #[cfg(feature = "demo")]
 mod shop;
+mod vocabulary;

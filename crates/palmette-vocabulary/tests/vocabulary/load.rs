@@ -1,27 +1,47 @@
 //! What each kind of source becomes.
 
-use std::path::Path;
-
 use palmette_core::TokenId;
-use palmette_vocabulary::{EndsFound, Format, LoadedVocabulary, load};
+use palmette_vocabulary::{
+    AngleTokens, Assumption, EndsFound, Format, LoadOptions, LoadedVocabulary, load, load_with,
+};
 use serde_json::{Value, json};
 
+use crate::published::load_published;
+
 /// Loads a file of this content from a folder that has nothing else.
-fn load_content(content: &str) -> Result<LoadedVocabulary, String> {
+pub(crate) fn load_content(content: &str) -> Result<LoadedVocabulary, String> {
     load_among(&[("vocabulary", content)])
 }
 
 /// Loads the first of these files (name, content).
 fn load_among(files: &[(&str, &str)]) -> Result<LoadedVocabulary, String> {
+    load_among_with(files, &LoadOptions::default())
+}
+
+pub(crate) fn load_among_with(
+    files: &[(&str, impl AsRef<[u8]>)],
+    options: &LoadOptions,
+) -> Result<LoadedVocabulary, String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, content) in files {
         std::fs::write(folder.path().join(name), content).unwrap();
     }
-    load(folder.path().join(files[0].0).to_str().unwrap()).map_err(|error| error.to_string())
+    let path = folder.path().join(files[0].0);
+    load_with(path.to_str().unwrap(), options).map_err(|error| error.to_string())
+}
+
+/// Options that name special tokens and end tokens.
+pub(crate) fn naming(specials: &[(&str, u32)], ends: &[&str]) -> LoadOptions {
+    let specials = specials.iter().map(|&(name, id)| (name.to_owned(), TokenId(id)));
+    LoadOptions {
+        special_tokens: specials.collect(),
+        end_tokens: ends.iter().map(|&end| end.to_owned()).collect(),
+        ..LoadOptions::default()
+    }
 }
 
 #[track_caller]
-fn check_texts(loaded: &LoadedVocabulary, expected: &[&[u8]]) {
+pub(crate) fn check_texts(loaded: &LoadedVocabulary, expected: &[&[u8]]) {
     let vocabulary = &loaded.vocabulary;
     let texts: Vec<_> =
         (0..vocabulary.num_tokens() as u32).map(|t| vocabulary.text(TokenId(t))).collect();
@@ -137,7 +157,54 @@ fn a_tiktoken_file_with_known_ranks_is_that_encoding() {
     assert_eq!(loaded.format, Format::TiktokenFile);
     assert_eq!(loaded.vocabulary, encoding.vocabulary);
     assert_eq!(loaded.ends, EndsFound::Encoding);
+    assert!(loaded.assumptions[0].to_string().contains("those of r50k_base"));
     assert_eq!(loaded.tokenizer.unwrap().encode("Hello world").unwrap(), [15496, 995].map(TokenId));
+
+    let given = naming(&[("<|stop|>", 50_300)], &["<|stop|>"]);
+    let given = load_among_with(&[("v.tiktoken", lines)], &given).unwrap();
+    assert_eq!(given.specials, [(TokenId(50_300), "<|stop|>".to_owned())]);
+    assert_eq!(given.assumptions, []);
+    assert_eq!(given.tokenizer.unwrap().encode("Hello world").unwrap(), [15496, 995].map(TokenId));
+}
+
+/// A tiktoken file of so many ranks: the 256 bytes, then numbers.
+fn ranks(num: usize) -> String {
+    use base64::Engine;
+    let encode = |bytes: &[u8]| base64::prelude::BASE64_STANDARD.encode(bytes);
+    let text = |rank: usize| match u8::try_from(rank) {
+        Ok(byte) => encode(&[byte]),
+        Err(_) => encode(rank.to_string().as_bytes()),
+    };
+    (0..num).map(|rank| format!("{} {rank}\n", text(rank))).collect()
+}
+
+#[test]
+fn a_tiktoken_file_of_a_known_size_has_the_special_tokens_of_its_model() {
+    for (num, of, end, cut) in [
+        (128_000, "Llama 3", "<|eot_id|>", &[97, 300, 97][..]),
+        (151_643, "Qwen", "<|im_end|>", &[97, 51, 48, 48, 97]),
+    ] {
+        let loaded = load_content(&ranks(num)).unwrap();
+        let assumed = loaded.assumptions[0].to_string();
+        assert!(assumed.contains(of) && assumed.contains("ranks"), "{assumed}");
+        let end = loaded.vocabulary.named(end).unwrap();
+        assert!(loaded.vocabulary.ends().contains(&end));
+        assert!(matches!(loaded.ends, EndsFound::WellKnownNames(_)));
+        let tokens = loaded.tokenizer.unwrap().encode("a300a").unwrap();
+        assert_eq!(tokens, cut.iter().map(|&id| TokenId(id)).collect::<Vec<_>>(), "{of}");
+
+        // Nothing is assumed where something is said.
+        let file = ("v.tiktoken", ranks(num));
+        let given = naming(&[("<|a|>", num as u32)], &[]);
+        let given = load_among_with(std::slice::from_ref(&file), &given).unwrap();
+        assert_eq!((given.specials.len(), given.assumptions.len()), (1, 0));
+        let config = r#"{"added_tokens_decoder": {"200000": {"content": "<|im_end|>"}}}"#;
+        let config = ("tokenizer_config.json", config.to_owned());
+        let beside = load_among_with(&[file, config], &LoadOptions::default()).unwrap();
+        assert_eq!((beside.specials.len(), beside.assumptions.len()), (1, 0));
+    }
+    let other = load_content(&ranks(128_001)).unwrap();
+    assert_eq!((other.specials.len(), other.assumptions.len()), (0, 0));
 }
 
 /// A byte-level model with a merge, a token that is spelled as text, one that is special, and a hole.
@@ -174,6 +241,59 @@ fn added_tokens_in_angle_brackets_are_special() {
     assert_eq!(loaded.vocabulary.named("<tool_call>"), Some(TokenId(3)));
     assert_eq!(loaded.vocabulary.named("<|pad|>"), Some(TokenId(6)));
     assert_eq!(loaded.specials.len(), 3);
+    assert_eq!(loaded.assumptions, [Assumption::AngleTokens(vec!["<tool_call>".to_owned()])]);
+    let tokenizer = loaded.tokenizer.unwrap();
+    assert!(tokenizer.encode("<tool_call>").is_err(), "no piece has its characters");
+}
+
+#[test]
+fn added_tokens_in_angle_brackets_are_text_by_option() {
+    let mut file = byte_level();
+    file["added_tokens"][0]["content"] = json!("<tool_call>");
+    let options = LoadOptions { angle_tokens: AngleTokens::Text, ..LoadOptions::default() };
+    let loaded = load_among_with(&[("tokenizer.json", file.to_string())], &options).unwrap();
+    assert_eq!(loaded.vocabulary.text(TokenId(3)), b"<tool_call>");
+    assert_eq!(loaded.vocabulary.named("<|pad|>"), Some(TokenId(6)), "marked as special");
+    assert_eq!((loaded.specials.len(), loaded.assumptions.as_slice()), (2, &[][..]));
+    let tokens = loaded.tokenizer.unwrap().encode("<tool_call>").unwrap();
+    assert_eq!(tokens, [TokenId(3)]);
+    // Without such tokens nothing is assumed.
+    assert_eq!(load_content(&byte_level().to_string()).unwrap().assumptions, []);
+}
+
+#[test]
+fn options_name_special_and_end_tokens() {
+    let list = [("list.json", r#"["a", "STOP", "</s>", "7"]"#)];
+    let options = naming(&[("STOP", 1), ("<|call|>", 5)], &["STOP", "5"]);
+    let loaded = load_among_with(&list, &options).unwrap();
+    check_texts(&loaded, &[b"a", b"", b"", b"7", b"", b""]);
+    assert_eq!(loaded.vocabulary.named("<|call|>"), Some(TokenId(5)));
+    assert_eq!(loaded.vocabulary.named("STOP"), Some(TokenId(1)));
+    assert_eq!(loaded.vocabulary.ends(), [1, 5].map(TokenId));
+    assert_eq!(loaded.ends, EndsFound::Options);
+    // A name goes before an id.
+    let named = load_among_with(&list, &naming(&[], &["7"])).unwrap();
+    assert_eq!(named.vocabulary.ends(), [TokenId(3)]);
+
+    let refused = |options: &LoadOptions, part: &str| {
+        let error = load_among_with(&list, options).unwrap_err();
+        assert!(error.contains(part), "{error:?} lacks {part:?}");
+    };
+    refused(&naming(&[], &["<eos>"]), "\"<eos>\" is neither a token's name nor an id");
+    refused(&naming(&[], &["4"]), "this vocabulary of 4 tokens");
+    refused(&naming(&[("<|stop|>", 1)], &[]), "is given the id 1, which spells \"STOP\"");
+    refused(&naming(&[("x", 8), ("b", 8)], &[]), "\"b\" is given the id 8 that \"x\" was given");
+    refused(&naming(&[("x", 8), ("x", 9)], &[]), "\"x\" is given twice");
+    refused(&naming(&[("x", u32::MAX)], &[]), "is past the limit");
+}
+
+#[test]
+fn options_go_before_an_encoding_and_before_files() {
+    let ended = load_with("o200k_base", &naming(&[], &["200018"])).unwrap();
+    assert_eq!(ended.vocabulary.ends(), [TokenId(200_018)]);
+    let config = ("config.json", r#"{"eos_token_id": 0}"#);
+    let ended = load_among_with(&[("list.json", r#"["a", "b"]"#), config], &naming(&[], &["b"]));
+    assert_eq!(ended.unwrap().vocabulary.ends(), [TokenId(1)]);
 }
 
 #[test]
@@ -283,18 +403,8 @@ fn tokenizers_without_bytes_are_refused() {
 
 #[test]
 fn a_published_list() {
-    let name = "mistral-7b-v0.1-vocab.json";
-    let folder = std::env::var("PALMETTE_DATA")
-        .unwrap_or_else(|_| format!("{}/../../../shared/data", env!("CARGO_MANIFEST_DIR")));
-    let path = format!("{folder}/{name}");
-    if !Path::new(&path).exists() {
-        use std::io::Write;
-        // Not `eprintln!`: the test harness hides what that writes when a test passes.
-        let _ =
-            writeln!(std::io::stderr(), "SKIPPED a_published_list: no {path}; set PALMETTE_DATA");
-        return;
-    }
-    let loaded = load(&path).unwrap();
+    let loaded = load_published("a_published_list", "mistral-7b-v0.1-vocab.json");
+    let Some(loaded) = loaded else { return };
     assert_eq!(loaded.vocabulary.num_tokens(), 32_000);
     assert_eq!(loaded.vocabulary.texts().count(), 31_997);
     let bytes: Vec<_> = (3..259).map(|token| loaded.vocabulary.text(TokenId(token))[0]).collect();

@@ -1,5 +1,7 @@
 //! Vocabularies of every format that is read, and tokenization by them.
 
-mod formats;
 mod load;
+mod published;
+mod sentence_piece;
+mod tekken;
 mod tokenize;

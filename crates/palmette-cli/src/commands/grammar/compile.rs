@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
 use super::loading::{GrammarFileArgs, Warning};
-use crate::commands::vocabulary::VocabularyArgs;
+use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{bytes, print, print_json};
 
 /// Compile a grammar for a vocabulary and write it to a file, with masks found out ahead of time
@@ -25,7 +25,7 @@ pub(crate) struct CompileArgs {
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
     #[command(flatten)]
-    vocabulary: VocabularyArgs,
+    vocabulary: VocabularyOptions,
     /// Where to write it; name it .pmg
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -40,6 +40,7 @@ pub(crate) struct CompileArgs {
 struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
+    vocabulary: Description,
     file_bytes: u64,
     compile_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,8 +48,9 @@ struct Report {
 }
 
 pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
-    let vocabulary = args.vocabulary.load(&args.vocab)?.vocabulary;
-    let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
+    let loaded = args.vocabulary.load(&args.vocab, args.json)?;
+    let described = Description::of(&loaded);
+    let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
     let began = Instant::now();
     let (constraint, warnings) = args.grammar.constraint(&vocabulary)?;
     args.grammar.show(&warnings, args.json);
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
     let named = || args.output.display().to_string();
     constraint.save(&args.output).with_context(named)?;
     let file_bytes = std::fs::metadata(&args.output).with_context(named)?.len();
-    let report = Report { warnings, file_bytes, compile_ms, ahead };
+    let report = Report { warnings, vocabulary: described, file_bytes, compile_ms, ahead };
     if args.json {
         return print_json(&report);
     }

@@ -14,7 +14,7 @@ use palmette_grammar::{
 use serde::Serialize;
 
 use super::loading::{GrammarFileArgs, Warning};
-use crate::commands::vocabulary::VocabularyArgs;
+use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{grouped, print, print_json, table, visible};
 
 /// Show which tokens of a vocabulary may follow a text
@@ -26,7 +26,7 @@ pub(crate) struct MaskArgs {
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
     #[command(flatten)]
-    vocabulary: VocabularyArgs,
+    vocabulary: VocabularyOptions,
     /// The text so far
     #[arg(
         long,
@@ -51,6 +51,7 @@ pub(crate) struct MaskArgs {
 struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
+    vocabulary: Description,
     /// Whether the text may end here.
     accepting: bool,
     /// How many tokens are allowed, end tokens included.
@@ -67,7 +68,9 @@ struct Report {
 }
 
 pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
-    let vocabulary = args.vocabulary.load(&args.vocab)?.vocabulary;
+    let loaded = args.vocabulary.load(&args.vocab, args.json)?;
+    let described = Description::of(&loaded);
+    let vocabulary = loaded.vocabulary;
     let (constraint, warnings) =
         args.grammar.constraint(&Arc::new(VocabularySlices::new(vocabulary)))?;
     args.grammar.show(&warnings, args.json);
@@ -87,6 +90,7 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let [in_progress, next] = terminals(&constraint, &state)?;
     let report = Report {
         warnings,
+        vocabulary: described,
         accepting: constraint.is_accepting(&state, &mut scratch)?,
         allowed: mask::count(&row),
         num_tokens: constraint.num_tokens(),

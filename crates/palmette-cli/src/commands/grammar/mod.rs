@@ -28,6 +28,8 @@ How a grammar is written goes by the file's ending: .lark for Lark, .gbnf or .eb
 EBNF, .json for a JSON Schema, .regex for a regular expression; --syntax says otherwise. A file that
 ends in .pmg is one that `palmette grammar compile` wrote. `-` is standard input.
 
+--vocab takes what `palmette vocabulary` describes.
+
 Examples:
   palmette grammar check json.lark --text order.json
   generate-schema | palmette grammar check - --syntax json-schema --option draft=7

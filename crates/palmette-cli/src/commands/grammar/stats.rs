@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
 use super::loading::{GrammarFileArgs, Warning};
-use crate::commands::vocabulary::VocabularyArgs;
+use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
@@ -33,7 +33,7 @@ pub(crate) struct StatsArgs {
     #[arg(long, value_name = "NAME|FILE")]
     vocab: Option<String>,
     #[command(flatten)]
-    vocabulary: VocabularyArgs,
+    vocabulary: VocabularyOptions,
     /// Streamlining steps of the store, 0 to 2
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2), requires = "vocab")]
     steps: u8,
@@ -48,6 +48,8 @@ pub(crate) struct StatsArgs {
 struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vocabulary: Option<Description>,
     terminals: usize,
     nonterminals: usize,
     rules: usize,
@@ -95,24 +97,19 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
             recognizer.advance_all(start, text, &mut scratch)?;
         }
     }
-    let store = match &args.vocab {
-        Some(vocab) => {
-            let vocabulary = args.vocabulary.load(vocab)?.vocabulary;
-            Some(store(&recognizer, vocabulary, args.steps, &texts)?)
-        }
-        None => None,
-    };
-    let ahead = match &args.vocab {
-        Some(vocab) => {
-            let vocabulary = args.vocabulary.load(vocab)?.vocabulary;
-            let slices = Arc::new(VocabularySlices::new(vocabulary));
-            args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?
-        }
-        None => None,
-    };
+    let (mut described, mut store_found, mut ahead) = (None, None, None);
+    if let Some(vocab) = &args.vocab {
+        let loaded = args.vocabulary.load(vocab, args.json)?;
+        described = Some(Description::of(&loaded));
+        let vocabulary = loaded.vocabulary;
+        store_found = Some(store(&recognizer, Arc::clone(&vocabulary), args.steps, &texts)?);
+        let slices = Arc::new(VocabularySlices::new(vocabulary));
+        ahead = args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?;
+    }
     let lexer = recognizer.lexer().statistics();
     let report = Report {
         warnings,
+        vocabulary: described,
         terminals: recognizer.grammar().terminals().len(),
         nonterminals: recognizer.grammar().nonterminals().len(),
         rules: recognizer.grammar().rules().len(),
@@ -124,7 +121,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         bytes: recognizer.bytes(),
         parse_ms,
         compile_ms,
-        store,
+        store: store_found,
         ahead,
     };
     if args.json { print_json(&report) } else { print(&text(&report)) }

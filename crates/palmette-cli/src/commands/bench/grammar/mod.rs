@@ -28,7 +28,7 @@ use peers::{PeerArgs, PeerReport};
 use serde::Serialize;
 
 use crate::commands::grammar::{ReadingArgs, Syntax};
-use crate::commands::vocabulary::VocabularyArgs;
+use crate::commands::vocabulary::VocabularyOptions;
 use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
 
 /// Compile grammars, follow texts token by token, and report correctness, times and sizes
@@ -58,7 +58,7 @@ pub(crate) struct GrammarArgs {
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
     #[command(flatten)]
-    vocabulary: VocabularyArgs,
+    vocabulary: VocabularyOptions,
     /// Where masks come from
     #[arg(long, value_name = "ENGINE", default_value = "automaton")]
     engine: Engine,
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
             "--ahead-as {name}: no engine of --peers or --peer is called so; there are {names:?}"
         );
     }
-    let loaded = args.vocabulary.load(&args.vocab)?;
+    let loaded = args.vocabulary.load(&args.vocab, false)?;
     let mut cases = read(args, &loaded)?;
     cases.drain(..args.skip.min(cases.len()));
     cases.truncate(args.limit.unwrap_or(usize::MAX));
