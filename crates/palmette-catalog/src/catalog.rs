@@ -5,6 +5,7 @@ use std::ops::Range;
 use palmette_attributes::{Columns, Filter, FilterError, RankSet};
 use serde_json::{Map, Value};
 
+use crate::file::CatalogFile;
 use crate::ids::Ids;
 use crate::index::{CatalogState, Index, ItemSet};
 
@@ -12,13 +13,24 @@ use crate::index::{CatalogState, Index, ItemSet};
 ///
 /// Share it in an `Arc`. An item is addressed by its rank, from 0 to `num_items`; ranks follow the
 /// order of semantic IDs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Catalog {
     index: Index,
     ids: Ids,
     columns: Columns,
     codes_per_level: Vec<u32>,
     level_prefixes: Option<Vec<String>>,
+    /// The file that the arrays lie in; `None` where they own their memory.
+    pub(crate) file: Option<CatalogFile>,
+}
+
+/// Catalogs are equal by their contents, wherever these lie.
+impl PartialEq for Catalog {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.index, &self.ids, &self.columns) == (&other.index, &other.ids, &other.columns)
+            && self.codes_per_level == other.codes_per_level
+            && self.level_prefixes == other.level_prefixes
+    }
 }
 
 impl Catalog {
@@ -29,7 +41,7 @@ impl Catalog {
         codes_per_level: Vec<u32>,
         level_prefixes: Option<Vec<String>>,
     ) -> Self {
-        Self { index, ids, columns, codes_per_level, level_prefixes }
+        Self { index, ids, columns, codes_per_level, level_prefixes, file: None }
     }
 
     /// Items in all.

@@ -42,6 +42,35 @@ enum FileErrorKind {
     Body(String),
 }
 
+/// A file that a catalog was opened from.
+#[derive(Clone, Debug)]
+pub(crate) struct CatalogFile {
+    path: PathBuf,
+    sections: SectionsIn,
+}
+
+impl FileError {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The problem without the file's name, and without what to do about it.
+    pub fn problem(&self) -> String {
+        match &self.kind {
+            FileErrorKind::Io(e) | FileErrorKind::Missing(e) => e.to_string(),
+            FileErrorKind::NotACatalog => "does not begin with PALMCAT".to_owned(),
+            FileErrorKind::Format(e) => e.to_string(),
+            FileErrorKind::Body(problem) => format!("is damaged: {problem}"),
+        }
+    }
+
+    /// True where there is no such file.
+    pub fn is_missing(&self) -> bool {
+        matches!(&self.kind, FileErrorKind::Missing(_))
+    }
+}
+
 /// The document at the end of a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Description {
@@ -77,7 +106,7 @@ impl Catalog {
     ///
     /// With [`Check::Frame`] only its header, its table and its description are read: milliseconds,
     /// whatever its size. Damage to the rest then shows as wrong answers, never as a panic or worse.
-    /// [`Check::Whole`] reads everything, in this order: header, table, checksums of all sections,
+    /// [`Check::Sums`] reads all bytes, side by side, and finds every change since they were written. [`Check::Whole`] reads everything, in this order: header, table, checksums of all sections,
     /// description, sizes, then the order of ranks, codes, ids and values.
     ///
     /// The file must not be changed in place while it is open; [`write`](Self::write) does not, it
@@ -96,7 +125,23 @@ impl Catalog {
                 OpenError::Format(e) => FileErrorKind::from(e),
             })
         })?;
-        load(&sections, check).map_err(|problem| error(FileErrorKind::Body(problem)))
+        let loaded = load(&sections, check);
+        let mut catalog = loaded.map_err(|problem| error(FileErrorKind::Body(problem)))?;
+        catalog.file = Some(CatalogFile { path: path.to_owned(), sections });
+        Ok(catalog)
+    }
+
+    /// Verifies every checksum of the file that the catalog was opened from, as it is mapped now; nothing where it was built in
+    /// memory. For callers that write on what they read.
+    ///
+    /// Cost: reads the whole file, side by side.
+    ///
+    /// # Errors
+    /// When the bytes are not those that were written; the message names the block.
+    pub fn verify(&self) -> Result<(), FileError> {
+        let Some(CatalogFile { path, sections }) = &self.file else { return Ok(()) };
+        let verified = sections.verify();
+        verified.map_err(|e| FileError { path: path.clone(), kind: e.into() })
     }
 
     /// The bytes of a catalog file.

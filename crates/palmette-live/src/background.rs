@@ -32,7 +32,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
 
 /// Whether a merge is due in any lane.
 pub(crate) fn any_due(writer: &Writer) -> bool {
-    let (options, candidates) = (&writer.options, writer.candidates());
+    let (options, candidates) = (&writer.state.options, writer.candidates());
     (0..NUM_LANES)
         .any(|lane| pick(options.merging, &candidates, options.memory_items as u64, lane).is_some())
 }
@@ -64,8 +64,9 @@ fn next_merge(shared: &Arc<Shared>, lane: usize) -> Option<Merge> {
         if shared.is_closing.load(Ordering::Relaxed) {
             return None;
         }
-        let memory_items = writer.options.memory_items as u64;
-        let range = pick(writer.options.merging, &writer.candidates(), memory_items, lane);
+        let options = &writer.state.options;
+        let (memory_items, merging) = (options.memory_items as u64, options.merging);
+        let range = pick(merging, &writer.candidates(), memory_items, lane);
         if let Some(merge) = range.and_then(|range| Merge::begin(shared, &mut writer, range)) {
             return Some(merge);
         }
@@ -81,7 +82,9 @@ fn make_checkpoints(shared: &Arc<Shared>) {
                 return;
             }
             let since = writer.wal.bytes().saturating_sub(writer.counts.failed_at_bytes);
-            if since >= shared.options.checkpoint_bytes && writer.check_sound().is_ok() {
+            let is_long = since >= shared.options.checkpoint_bytes
+                || writer.counts.updates_logged >= shared.options.checkpoint_items && since > 0;
+            if is_long && writer.check_sound().is_ok() {
                 break;
             }
             writer = shared.wait(writer);

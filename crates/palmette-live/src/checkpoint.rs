@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
+use palmette_catalog::Catalog;
+
+use crate::contents::Opened;
 use crate::error::LiveError;
 use crate::live_file;
 use crate::manifest::{
-    Contents, Kept, Manifest, SegmentEntry, delete_unwanted, file_name, segment_file,
+    Contents, Kept, Manifest, SegmentEntry, delete_unwanted, departed_file, file_name, kept_place,
+    segment_file,
 };
 use crate::segment::SegmentView;
 use crate::shared::Shared;
@@ -19,6 +23,18 @@ pub(crate) struct Checkpoints {
     pub(crate) number: u64,
     /// For segments by key: which file says what is there, and how many ranks were cleared then.
     pub(crate) live_files: HashMap<u64, LiveFile>,
+}
+
+impl Checkpoints {
+    /// Notes the files of segments that were opened.
+    pub(crate) fn opened(&mut self, opened: &Opened) {
+        for (view, live_generation) in &opened.sealed {
+            if let Some(generation) = *live_generation {
+                let file = LiveFile { num_cleared: 0, generation };
+                self.live_files.insert(view.segment.key(), file);
+            }
+        }
+    }
 }
 
 /// The file that says which items of a segment are there.
@@ -44,19 +60,20 @@ pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, 
         let mut writer = shared.lock();
         writer.check_sound()?;
         if let Keeping::Forget { generation } = keeping {
-            crate::live::kept_place(&writer.kept, generation)?;
+            kept_place(&writer.state.kept, generation)?;
         }
-        let generation = writer.generation;
+        let generation = writer.state.generation;
         if !writer.wal.begins_with(generation + 1) {
             // Until there is the manifest, only the last file of the log may be torn.
             writer.wal.sync()?;
             writer.wal = Wal::create(&shared.dir, generation + 1)?;
         }
-        let views: Vec<SegmentView> =
-            writer.sealed.iter().chain(&writer.memory_view).cloned().collect();
-        let is_memory_last = writer.memory_view.is_some();
-        let (schema, kept) = (writer.schema.clone(), writer.kept.clone());
-        (generation, views, is_memory_last, schema, kept, writer.next_file_number)
+        writer.counts.updates_logged = 0;
+        let state = &writer.state;
+        let views: Vec<SegmentView> = state.views().cloned().collect();
+        let is_memory_last = state.memory_view.is_some();
+        let (schema, kept) = (state.schema.clone(), state.kept.clone());
+        (generation, views, is_memory_last, schema, kept, state.next_file_number)
     };
 
     let mut segments = Vec::with_capacity(views.len());
@@ -85,12 +102,12 @@ pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, 
     wanted.insert(file_name(number));
     {
         let mut writer = shared.lock();
-        writer.kept = kept;
+        writer.state.kept = kept;
         writer.counts.checkpoints_done += 1;
-        let in_use = writer.sealed.iter().chain(&writer.memory_view);
-        let in_use = in_use.map(|view| view.segment.file_number());
-        wanted.extend(in_use.chain(writer.pending_files.iter().copied()).map(segment_file));
-        let keys: Vec<u64> = writer.sealed.iter().map(|view| view.segment.key()).collect();
+        let in_use = writer.state.views().map(|view| view.segment.file_number());
+        let in_use = in_use.chain(writer.pending_files.iter().copied());
+        wanted.extend(in_use.flat_map(|number| [segment_file(number), departed_file(number)]));
+        let keys: Vec<u64> = writer.state.sealed.iter().map(|view| view.segment.key()).collect();
         checkpoints.live_files.retain(|key, _| keys.contains(key));
     }
     delete_unwanted(&shared.dir, |name| match wal::first_generation(name) {
@@ -111,6 +128,9 @@ fn write_segment(
     let segment = &view.segment;
     if !segment.is_written() {
         segment.catalog().write(&shared.dir.join(segment_file(segment.file_number())))?;
+        if let Some(departed) = segment.departed() {
+            departed.write(&shared.dir.join(departed_file(segment.file_number())))?;
+        }
         segment.set_written();
     }
     let written = checkpoints.live_files.get(&segment.key());
@@ -131,5 +151,6 @@ fn write_segment(
         num_live: view.num_live(),
         live_generation,
         is_memory,
+        num_departed: segment.departed().map_or(0, Catalog::num_items),
     })
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use palmette_catalog::{BuildError, FileError};
 
+use crate::update::Refused;
+
 /// An operation that was refused or failed. The message names the value or the file, the rule, and the
 /// way out.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +21,9 @@ pub(crate) enum Kind {
     Io { path: PathBuf, error: io::Error },
     #[error("{path}: {problem}", path = path.display())]
     Damaged { path: PathBuf, problem: String },
-    #[error("{path}: another process has this live catalog open; end it first", path = path.display())]
+    #[error("{path}: is missing; the manifest counts on it; restore it from a copy", path = path.display())]
+    MissingFile { path: PathBuf },
+    #[error("{path}: another process writes to this live catalog; end it first (readers need not wait)", path = path.display())]
     Locked { path: PathBuf },
     #[error("{path}: there is a live catalog already; open it, or choose an empty directory", path = path.display())]
     Exists { path: PathBuf },
@@ -29,7 +33,7 @@ pub(crate) enum Kind {
     )]
     Missing { path: PathBuf },
     #[error("generation {generation} is not kept; {kept}")]
-    NotKept { generation: u64, kept: String },
+    NotKept { generation: String, kept: String },
     #[error(
         "{path}: no more updates are taken since one could not be logged: {problem}; readers go on; \
         open the catalog again once the cause is gone",
@@ -74,6 +78,19 @@ impl LiveError {
         matches!(&*self.0, Kind::NotKept { .. })
     }
 
+    /// True where a file is not there that a manifest names: a later manifest may not need it.
+    pub(crate) fn is_missing_file(&self) -> bool {
+        match &*self.0 {
+            Kind::MissingFile { .. } => true,
+            Kind::Io { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn missing_file(path: &Path) -> Self {
+        Kind::MissingFile { path: path.to_owned() }.into()
+    }
+
     pub(crate) fn io(path: &Path, error: io::Error) -> Self {
         Kind::Io { path: path.to_owned(), error }.into()
     }
@@ -86,6 +103,12 @@ impl LiveError {
 impl From<Kind> for LiveError {
     fn from(kind: Kind) -> Self {
         Self(Box::new(kind))
+    }
+}
+
+impl From<Refused> for LiveError {
+    fn from(Refused { index, id, rule }: Refused) -> Self {
+        Kind::Update { index, id, rule }.into()
     }
 }
 

@@ -2,25 +2,26 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+use palmette_attributes::Filter;
+use palmette_catalog::ColumnKind;
 
 use crate::background;
 use crate::checkpoint::{Keeping, checkpoint};
 use crate::error::{Kind, LiveError};
 use crate::log_entry;
-use crate::manifest::Kept;
+use crate::manifest::kept_place;
 use crate::merge::Merge;
-use crate::open;
 use crate::options::MergePolicy;
-use crate::segment::SegmentView;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
-use crate::status::{KeptGeneration, LiveStatus, SegmentStatus};
-use crate::update::{Applied, Update};
+use crate::status::{KeptGeneration, LiveStatus, kept_generations};
+use crate::update::{Applied, Refused, Update};
 use crate::writer::Writer;
 
-/// How many times its size the memory segment may grow to before batches wait for room.
+/// Number of times its size the memory segment may grow to before batches wait for room.
 const MEMORY_SLACK: usize = 4;
 
 /// A catalog that changes while it is read. See the crate's documentation.
@@ -60,11 +61,88 @@ impl LiveCatalog {
     pub fn apply(&self, updates: &[Update]) -> Result<Applied, LiveError> {
         let mut writer = self.shared.lock();
         writer.check_sound()?;
-        let most = writer.options.memory_items.max(1) * MEMORY_SLACK;
+        writer = self.wait_for_room(writer);
+        let added_columns = writer.state.check(updates)?;
+        self.apply_checked(&mut writer, updates, &added_columns)
+    }
+
+    /// Applies the updates that keep to the rules, as one, and hands back the others with the rule that each breaks. An update is
+    /// judged after those before it that are applied. Nothing is published where all are refused.
+    ///
+    /// # Errors
+    /// When the log cannot be written, as for [`apply`](Self::apply).
+    pub fn apply_valid(&self, updates: &[Update]) -> Result<(Applied, Vec<Refused>), LiveError> {
+        let mut writer = self.shared.lock();
+        writer.check_sound()?;
+        writer = self.wait_for_room(writer);
+        let mut places: Vec<usize> = (0..updates.len()).collect();
+        let mut valid = updates.to_vec();
+        let mut refused: Vec<Refused> = Vec::new();
+        // What a refused update brought, an attribute's kind for one, may have been why a later one was refused or taken.
+        let added_columns = loop {
+            let state = &writer.state;
+            let checked = state.schema.check_batch(&valid, &|id| state.codes(id))?;
+            if checked.refused.is_empty() {
+                break checked.added_columns;
+            }
+            for found in checked.refused.into_iter().rev() {
+                let index = places.remove(found.index);
+                valid.remove(found.index);
+                refused.push(Refused { index, ..found });
+            }
+        };
+        refused.sort_by_key(|refused| refused.index);
+        if valid.is_empty() {
+            let generation = writer.state.generation;
+            return Ok((Applied { generation, ..Applied::default() }, refused));
+        }
+        Ok((self.apply_checked(&mut writer, &valid, &added_columns)?, refused))
+    }
+
+    /// Deletes the items that match a filter, as one batch; an item that is updated meanwhile is judged as it is then.
+    ///
+    /// # Errors
+    /// When the filter names an attribute that no item ever had, or asks of one what its kind cannot answer, and as
+    /// [`apply`](Self::apply).
+    pub fn delete_where(&self, filter: &Filter) -> Result<Applied, LiveError> {
+        let mut writer = self.shared.lock();
+        writer.check_sound()?;
+        let now = writer.state.snapshot();
+        let found =
+            now.filter(filter).map_err(|e| LiveError::from(Kind::Options(e.to_string())))?;
+        let found = now.items().filter(|&at| found.contains(at));
+        let updates: Vec<Update> = found.map(|at| Update::Delete(now.id(at).to_owned())).collect();
+        if updates.is_empty() {
+            return Ok(Applied { generation: writer.state.generation, ..Applied::default() });
+        }
+        self.apply_checked(&mut writer, &updates, &[])
+    }
+
+    /// Widens the codebooks, so that later items may have larger codes or more levels; returns the new generation. A model that
+    /// has not the codes cannot spell these items.
+    ///
+    /// # Errors
+    /// When a size is smaller than before, a level is left out, or the catalog has no sizes that bind; when the log cannot be written.
+    pub fn widen(&self, codes_per_level: &[u32]) -> Result<u64, LiveError> {
+        let mut writer = self.shared.lock();
+        writer.check_sound()?;
+        writer.state.schema.check_wider(codes_per_level)?;
+        let mut entry = Vec::new();
+        log_entry::write_widen(codes_per_level, &mut entry);
+        writer.log(&entry)?;
+        writer.state.widen(codes_per_level.to_vec());
+        writer.index_memory()?;
+        self.shared.publish(&writer);
+        Ok(writer.state.generation)
+    }
+
+    /// Waits, where the memory segment is far too large, for merges to make room.
+    fn wait_for_room<'a>(&'a self, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+        let most = writer.state.options.memory_items.max(1) * MEMORY_SLACK;
         let must_wait = |writer: &Writer| {
-            let can_wait =
-                writer.options.merging != MergePolicy::Never && writer.counts.merge_error.is_none();
-            !writer.has_room() && writer.memory.len() >= most && can_wait
+            let can_wait = writer.state.options.merging != MergePolicy::Never
+                && writer.counts.merge_error.is_none();
+            !writer.state.has_room() && writer.state.memory.len() >= most && can_wait
         };
         if must_wait(&writer) {
             writer.counts.waits += 1;
@@ -72,13 +150,23 @@ impl LiveCatalog {
                 writer = self.shared.wait(writer);
             }
         }
-        let added_columns = writer.schema.check_batch(updates)?;
+        writer
+    }
+
+    /// Logs, applies and publishes a batch.
+    fn apply_checked(
+        &self,
+        writer: &mut Writer,
+        updates: &[Update],
+        added_columns: &[(String, ColumnKind)],
+    ) -> Result<Applied, LiveError> {
         let mut entry = Vec::new();
         log_entry::write_batch(updates, &mut entry);
         writer.log(&entry)?;
-        let applied = writer.apply(updates, &added_columns);
+        writer.counts.updates_logged += updates.len() as u64;
+        let applied = writer.state.apply(updates, added_columns);
         writer.index_memory()?;
-        self.shared.publish(&writer);
+        self.shared.publish(writer);
         Ok(applied)
     }
 
@@ -111,7 +199,7 @@ impl LiveCatalog {
 
     /// The generations that are kept, in the order in which they were.
     pub fn generations(&self) -> Vec<KeptGeneration> {
-        kept_generations(&self.shared.lock().kept)
+        kept_generations(&self.shared.lock().state.kept)
     }
 
     /// Publishes, as a new generation, the contents that a kept one had; returns the new one's number.
@@ -126,16 +214,17 @@ impl LiveCatalog {
             self.shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
         let mut writer = self.shared.lock();
         writer.check_sound()?;
-        let place = kept_place(&writer.kept, generation)?;
-        let contents = writer.kept[place].contents.clone();
-        let opened = open::open_contents(&writer, &contents)?;
+        let place = kept_place(&writer.state.kept, generation)?;
+        let contents = writer.state.kept[place].contents.clone();
+        let opened = writer.state.open(&contents)?;
         let mut entry = Vec::new();
         log_entry::write_rollback(generation, &mut entry);
         writer.log(&entry)?;
-        opened.install(&mut writer, &mut checkpoints);
+        checkpoints.opened(&opened);
+        writer.state.install(opened);
         writer.index_memory()?;
         self.shared.publish(&writer);
-        Ok(writer.generation)
+        Ok(writer.state.generation)
     }
 
     /// Begins to merge neighbouring immutable segments, given by their places, the oldest being 0. `None`
@@ -156,9 +245,9 @@ impl LiveCatalog {
             while writer.counts.merges_running > 0 {
                 writer = self.shared.wait(writer);
             }
-            let was_sealed = writer.seal_memory();
-            let all = 0..writer.sealed.len();
-            let is_clean = match &writer.sealed[..] {
+            let was_sealed = writer.state.seal_memory();
+            let all = 0..writer.state.sealed.len();
+            let is_clean = match &writer.state.sealed[..] {
                 [] => true,
                 [only] => only.num_tombstones() == 0,
                 _ => false,
@@ -188,22 +277,12 @@ impl LiveCatalog {
     /// Numbers for people and metrics.
     pub fn status(&self) -> LiveStatus {
         let writer = self.shared.lock();
-        let views: Vec<&SegmentView> = writer.sealed.iter().chain(&writer.memory_view).collect();
-        let segment = |view: &&SegmentView| SegmentStatus {
-            num_items: view.segment().catalog().num_items(),
-            num_live: view.num_live(),
-            bytes: view.segment().catalog().file_bytes(),
-            is_written: view.segment().is_written(),
-            is_merging: writer.merging.contains(&view.segment().key()),
-        };
         let counts = writer.counts.clone();
+        let mut status = LiveStatus::of(&writer.state);
+        for (segment, view) in status.segments.iter_mut().zip(writer.state.views()) {
+            segment.is_merging = writer.merging.contains(&view.segment().key());
+        }
         LiveStatus {
-            generation: writer.generation,
-            num_items: views.iter().map(|view| view.num_live()).sum(),
-            num_tombstones: views.iter().map(|view| view.num_tombstones()).sum(),
-            segments: views.iter().map(segment).collect(),
-            memory_items: writer.memory.len() as u64,
-            kept: kept_generations(&writer.kept),
             wal_bytes: writer.wal.bytes(),
             torn_bytes: counts.torn_bytes,
             merges_running: counts.merges_running,
@@ -212,6 +291,7 @@ impl LiveCatalog {
             checkpoints_done: counts.checkpoints_done,
             waits: counts.waits,
             background_error: counts.merge_error.or(counts.checkpoint_error),
+            ..status
         }
     }
 }
@@ -227,32 +307,4 @@ impl Drop for LiveCatalog {
             _ = thread.join();
         }
     }
-}
-
-fn kept_generations(kept: &[Kept]) -> Vec<KeptGeneration> {
-    let generation = |kept: &Kept| KeptGeneration {
-        generation: kept.contents.generation,
-        name: kept.name.clone(),
-        num_items: kept.contents.num_items(),
-    };
-    kept.iter().map(generation).collect()
-}
-
-/// Where a generation is among those that are kept.
-pub(crate) fn kept_place(kept: &[Kept], generation: u64) -> Result<usize, LiveError> {
-    let place = kept.iter().position(|kept| kept.contents.generation == generation);
-    place.ok_or_else(|| {
-        let numbers: Vec<String> = kept
-            .iter()
-            .map(|kept| match &kept.name {
-                Some(name) => format!("{} ({name})", kept.contents.generation),
-                None => kept.contents.generation.to_string(),
-            })
-            .collect();
-        let kept = match numbers.is_empty() {
-            true => "none is; keep one before it is needed".to_owned(),
-            false => format!("kept are {}", numbers.join(", ")),
-        };
-        Kind::NotKept { generation, kept }.into()
-    })
 }

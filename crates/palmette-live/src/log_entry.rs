@@ -1,7 +1,8 @@
 //! What the log says happened, in bytes.
 //!
-//! One byte for the kind: 1 a batch, 2 a rollback. A batch: the number of updates, then each: 1 and an
-//! item, or 2 and an id. A rollback: the generation it goes back to. Whole numbers are LEB128, text is its
+//! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks. A batch: the number of updates, then each: 1 and an
+//! item, 2 and an id, or 3, an id and attributes. A rollback: the generation it goes back to. Codebooks: the number of levels
+//! and the size of each. Whole numbers are LEB128, text is its
 //! length and its bytes. Attribute values are a byte for their type and then, for numbers, 8 bytes: floats
 //! come back to the bit, which JSON would not promise.
 
@@ -18,6 +19,8 @@ pub(crate) enum LogEntry {
     Batch(Vec<Update>),
     /// The contents of a kept generation were published again.
     Rollback { to: u64 },
+    /// Codebooks have these sizes from then on.
+    Widen { codes_per_level: Vec<u32> },
 }
 
 /// Far deeper than any attribute that is taken.
@@ -31,13 +34,17 @@ pub(crate) fn write_batch(updates: &[Update], out: &mut Vec<u8>) {
             Update::Upsert(item) => {
                 out.push(1);
                 write_text(&item.id, out);
-                write_number(item.codes.len() as u64, out);
-                item.codes.iter().for_each(|&code| write_number(u64::from(code), out));
+                write_codes(&item.codes, out);
                 write_object(&item.attributes, out);
             }
             Update::Delete(id) => {
                 out.push(2);
                 write_text(id, out);
+            }
+            Update::Patch { id, attributes } => {
+                out.push(3);
+                write_text(id, out);
+                write_object(attributes, out);
             }
         }
     }
@@ -46,6 +53,11 @@ pub(crate) fn write_batch(updates: &[Update], out: &mut Vec<u8>) {
 pub(crate) fn write_rollback(to: u64, out: &mut Vec<u8>) {
     out.push(2);
     write_number(to, out);
+}
+
+pub(crate) fn write_widen(codes_per_level: &[u32], out: &mut Vec<u8>) {
+    out.push(3);
+    write_codes(codes_per_level, out);
 }
 
 /// Reads an entry that fills `bytes`; `None` where they are none.
@@ -59,12 +71,14 @@ pub(crate) fn read(bytes: &[u8]) -> Option<LogEntry> {
                 updates.push(match input.byte()? {
                     1 => Update::Upsert(input.item()?),
                     2 => Update::Delete(input.text()?),
+                    3 => Update::Patch { id: input.text()?, attributes: input.object(0)? },
                     _ => return None,
                 });
             }
             LogEntry::Batch(updates)
         }
         2 => LogEntry::Rollback { to: input.number()? },
+        3 => LogEntry::Widen { codes_per_level: input.codes()? },
         _ => return None,
     };
     input.0.is_empty().then_some(entry)
@@ -76,6 +90,11 @@ fn write_number(mut number: u64, out: &mut Vec<u8>) {
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+fn write_codes(codes: &[u32], out: &mut Vec<u8>) {
+    write_number(codes.len() as u64, out);
+    codes.iter().for_each(|&code| write_number(u64::from(code), out));
 }
 
 fn write_text(text: &str, out: &mut Vec<u8>) {
@@ -161,10 +180,13 @@ impl<'a> Input<'a> {
 
     fn item(&mut self) -> Option<Item> {
         let id = self.text()?;
-        let num_codes = self.number().filter(|&len| len <= MAX_LEVELS as u64)?;
-        let codes = (0..num_codes).map(|_| u32::try_from(self.number()?).ok());
-        let codes = codes.collect::<Option<_>>()?;
+        let codes = self.codes()?;
         Some(Item { id, codes, attributes: self.object(0)? })
+    }
+
+    fn codes(&mut self) -> Option<Vec<u32>> {
+        let num_codes = self.number().filter(|&len| len <= MAX_LEVELS as u64)?;
+        (0..num_codes).map(|_| u32::try_from(self.number()?).ok()).collect()
     }
 
     fn object(&mut self, nesting: usize) -> Option<Map<String, Value>> {
@@ -229,18 +251,31 @@ mod tests {
         let item = (".{0,8}", codes, attributes).prop_map(|(id, codes, attributes)| {
             Update::Upsert(Item { id, codes, attributes: attributes.into_iter().collect() })
         });
-        prop::collection::vec(prop_oneof![item, ".{0,8}".prop_map(Update::Delete)], 0..6)
+        let patch = (".{0,8}", prop::collection::btree_map(".{0,3}", values(), 0..4));
+        let patch = patch.prop_map(|(id, attributes)| Update::Patch {
+            id,
+            attributes: attributes.into_iter().collect(),
+        });
+        let delete = ".{0,8}".prop_map(Update::Delete);
+        prop::collection::vec(prop_oneof![item, patch, delete], 0..6)
     }
 
     proptest! {
         #[test]
-        fn gives_back_what_went_in(updates in updates(), to: u64) {
+        fn gives_back_what_went_in(
+            updates in updates(),
+            to: u64,
+            codes_per_level in prop::collection::vec(any::<u32>(), 0..5),
+        ) {
             let mut bytes = Vec::new();
             write_batch(&updates, &mut bytes);
             prop_assert_eq!(read(&bytes), Some(LogEntry::Batch(updates)));
             bytes.clear();
             write_rollback(to, &mut bytes);
             prop_assert_eq!(read(&bytes), Some(LogEntry::Rollback { to }));
+            bytes.clear();
+            write_widen(&codes_per_level, &mut bytes);
+            prop_assert_eq!(read(&bytes), Some(LogEntry::Widen { codes_per_level }));
         }
 
         #[test]

@@ -51,6 +51,9 @@ pub(crate) struct SegmentEntry {
     pub(crate) live_generation: Option<u64>,
     /// Whether it is the memory segment, which goes on growing.
     pub(crate) is_memory: bool,
+    /// Departed items in the file of their ids and codes; none where it is not there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) num_departed: u64,
 }
 
 /// A generation that can be gone back to.
@@ -115,7 +118,10 @@ impl Manifest {
         let contents = self.kept.iter().map(|kept| &kept.contents).chain([&self.contents]);
         let entries = contents.flat_map(|contents| &contents.segments);
         entries
-            .flat_map(|entry| [Some(segment_file(entry.file_number)), entry.live_file()])
+            .flat_map(|entry| {
+                let departed = (entry.num_departed > 0).then(|| departed_file(entry.file_number));
+                [Some(segment_file(entry.file_number)), entry.live_file(), departed]
+            })
             .flatten()
             .collect()
     }
@@ -149,6 +155,11 @@ impl Manifest {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl SegmentEntry {
     /// The name of the file that says which items are there.
     pub(crate) fn live_file(&self) -> Option<String> {
@@ -162,11 +173,47 @@ impl Contents {
     }
 }
 
+/// The place of a kept generation.
+pub(crate) fn kept_place(kept: &[Kept], generation: u64) -> Result<usize, LiveError> {
+    let place = kept.iter().position(|kept| kept.contents.generation == generation);
+    place.ok_or_else(|| not_kept(kept, generation.to_string()))
+}
+
+fn not_kept(kept: &[Kept], generation: String) -> LiveError {
+    let numbers: Vec<String> = kept
+        .iter()
+        .map(|kept| match &kept.name {
+            Some(name) => format!("{} ({name})", kept.contents.generation),
+            None => kept.contents.generation.to_string(),
+        })
+        .collect();
+    let kept = match numbers.is_empty() {
+        true => "none is; keep one before it is needed".to_owned(),
+        false => format!("kept are {}", numbers.join(", ")),
+    };
+    Kind::NotKept { generation, kept }.into()
+}
+
+/// The place of a kept generation, by its number or else by the name that was given last.
+pub(crate) fn named_place(kept: &[Kept], name: &str) -> Result<usize, LiveError> {
+    let by_number = name
+        .parse::<u64>()
+        .ok()
+        .and_then(|generation| kept.iter().position(|kept| kept.contents.generation == generation));
+    let by_name = || kept.iter().rposition(|kept| kept.name.as_deref() == Some(name));
+    by_number.or_else(by_name).ok_or_else(|| not_kept(kept, name.to_owned()))
+}
+
 /// The numbers of the manifests in a directory.
 pub(crate) fn numbers(dir: &Path) -> Result<Vec<u64>, LiveError> {
     let number =
         |name: &String| name.strip_prefix("manifest-")?.strip_suffix(".json")?.parse().ok();
     Ok(file_names(dir)?.iter().filter_map(number).collect())
+}
+
+/// The number of the manifest that counts.
+pub(crate) fn newest_number(dir: &Path) -> Result<Option<u64>, LiveError> {
+    Ok(numbers(dir)?.into_iter().max())
 }
 
 /// The names in a directory that are UTF-8; all of ours are.
@@ -187,6 +234,11 @@ pub(crate) fn segment_file(number: u64) -> String {
     format!("segment-{number:010}.palmcat")
 }
 
+/// The name of the file with the departed items of a segment.
+pub(crate) fn departed_file(number: u64) -> String {
+    format!("departed-{number:010}.palmcat")
+}
+
 /// The name of the file that says which items of a segment are there as of a generation.
 pub(crate) fn live_file(number: u64, generation: u64) -> String {
     format!("live-{number:010}-{generation}.palmlive")
@@ -198,7 +250,9 @@ pub(crate) fn delete_unwanted(
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<(), LiveError> {
     let ours = |name: &String| {
-        ["segment-", "live-", "manifest-", "wal-"].iter().any(|prefix| name.starts_with(prefix))
+        ["segment-", "departed-", "live-", "manifest-", "wal-"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
     };
     for name in file_names(dir)?.into_iter().filter(ours).filter(|name| !is_wanted(name)) {
         let path: PathBuf = dir.join(name);

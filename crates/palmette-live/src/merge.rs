@@ -1,5 +1,6 @@
 //! Merging neighbouring segments into one.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,7 +8,8 @@ use std::sync::atomic::Ordering;
 use palmette_catalog::{Catalog, CatalogBuilder};
 
 use crate::error::LiveError;
-use crate::manifest::segment_file;
+use crate::manifest::{departed_file, segment_file};
+use crate::memory::departed_catalog;
 use crate::schema::Schema;
 use crate::segment::{Segment, SegmentView};
 use crate::shared::Shared;
@@ -39,15 +41,15 @@ impl Merge {
         writer: &mut Writer,
         range: Range<usize>,
     ) -> Option<Self> {
-        let inputs = writer.sealed.get(range).filter(|inputs| !inputs.is_empty())?.to_vec();
+        let inputs = writer.state.sealed.get(range).filter(|inputs| !inputs.is_empty())?.to_vec();
         if inputs.iter().any(|view| writer.merging.contains(&view.segment.key())) {
             return None;
         }
         writer.merging.extend(inputs.iter().map(|view| view.segment.key()));
-        let file_number = writer.take_file_number();
+        let file_number = writer.state.take_file_number();
         writer.pending_files.insert(file_number);
         writer.counts.merges_running += 1;
-        let (shared, schema) = (shared.clone(), writer.schema.clone());
+        let (shared, schema) = (shared.clone(), writer.state.schema.clone());
         Some(Self { shared, inputs, schema, file_number, merged: None })
     }
 
@@ -57,21 +59,28 @@ impl Merge {
     /// Cost: half a microsecond to 4 an item, most where texts are distinct; memory as for building a catalog of them.
     ///
     /// # Errors
-    /// When the merged segment is large enough to be written at once, and cannot be.
+    /// When the file of a segment is damaged by now, or the merged segment is large enough to be written at once, and cannot be.
     pub fn build(&mut self) -> Result<bool, LiveError> {
         let options = &self.shared.options;
         let pool = crate::pool::one_thread("merge")?;
+        self.inputs.iter().try_for_each(|view| view.segment.verify())?;
         let Some(catalog) = pool.install(|| self.merged_catalog())? else { return Ok(false) };
+        let departed = departed_catalog(&self.schema, self.departed())?;
         let is_written = catalog.num_items() >= options.map_items;
-        let catalog = if is_written {
-            let path = self.shared.dir.join(segment_file(self.file_number));
-            catalog.write(&path)?;
-            drop(catalog);
-            Catalog::open_with(&path, palmette_storage::Check::Frame)?
+        let (catalog, departed) = if is_written {
+            let write = |catalog: Catalog, name: String| {
+                let path = self.shared.dir.join(name);
+                catalog.write(&path)?;
+                drop(catalog);
+                Catalog::open_with(&path, palmette_storage::Check::Frame)
+            };
+            let departed = departed.map(|of| write(of, departed_file(self.file_number)));
+            (write(catalog, segment_file(self.file_number))?, departed.transpose()?)
         } else {
-            catalog
+            (catalog, departed)
         };
-        let segment = Segment::new(catalog, self.file_number, is_written, options.filter_bytes);
+        let number = self.file_number;
+        let segment = Segment::new(catalog, departed, number, is_written, options.filter_bytes);
         let mut merged = SegmentView::whole(Arc::new(segment));
         // Most of what was cleared meanwhile is cleared here before writers have to wait for it.
         let now = self.shared.current.load_full();
@@ -96,17 +105,29 @@ impl Merge {
         let mut writer = shared.lock();
         let keys: Vec<u64> = self.inputs.iter().map(|view| view.segment.key()).collect();
         let Some(range) = writer.place_of(&keys) else { return false };
-        for (input, now) in self.inputs.iter_mut().zip(&writer.sealed[range.clone()]) {
+        for (input, now) in self.inputs.iter_mut().zip(&writer.state.sealed[range.clone()]) {
             catch_up(&mut merged, input, now);
         }
         writer.counts.merges_done += 1;
         writer.counts.items_merged += merged.segment.catalog().num_items();
-        writer.sealed.splice(range, (merged.num_live() > 0).then_some(merged));
-        if writer.memory.len() >= writer.options.memory_items.max(1) {
-            writer.seal_memory();
+        writer.state.sealed.splice(range, (!merged.is_forgotten()).then_some(merged));
+        if writer.state.is_memory_full() {
+            writer.state.seal_memory();
         }
         shared.publish(&writer);
         true
+    }
+
+    /// Ids and codes of the items that departed from these segments: the latest version of each, unless it is there again.
+    fn departed(&self) -> Vec<(String, Vec<u32>)> {
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        for (id, codes) in self.inputs.iter().rev().flat_map(SegmentView::all_departed) {
+            let is_there = || self.inputs.iter().any(|view| view.find(id).is_some());
+            if seen.insert(id) && !is_there() {
+                found.push((id.to_owned(), codes));
+            }
+        }
+        found
     }
 
     /// A catalog of the items that were there; `None` where the catalog is being closed.

@@ -2,24 +2,19 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
-use std::sync::Arc;
 
 use palmette_catalog::Catalog;
-use palmette_storage::Check;
 
-use crate::checkpoint::{Checkpoints, LiveFile};
+use crate::checkpoint::Checkpoints;
 use crate::error::{Kind, LiveError};
-use crate::live::{LiveCatalog, kept_place};
-use crate::live_file;
-use crate::log_entry::LogEntry;
+use crate::live::LiveCatalog;
 use crate::manifest::{
     Contents, Manifest, SegmentEntry, delete_unwanted, file_name, file_names, numbers, segment_file,
 };
-use crate::memory::Memory;
 use crate::options::LiveOptions;
 use crate::schema::Schema;
-use crate::segment::{Segment, SegmentView};
 use crate::shared::Shared;
+use crate::state::State;
 use crate::wal::{self, Wal};
 use crate::writer::Writer;
 
@@ -63,6 +58,7 @@ impl LiveCatalog {
                 num_live: num_items,
                 live_generation: None,
                 is_memory: false,
+                num_departed: 0,
             });
         }
         Wal::create(dir, 1)?;
@@ -84,71 +80,6 @@ impl LiveCatalog {
         let lock_file = lock(dir)?;
         open_locked(dir, options, lock_file)
     }
-}
-
-/// The segments of one generation, opened.
-#[derive(Debug)]
-pub(crate) struct OpenedContents {
-    sealed: Vec<(SegmentView, Option<u64>)>,
-    memory: Memory,
-}
-
-impl OpenedContents {
-    /// Puts them in the place of what is there. The memory segment is to be indexed.
-    pub(crate) fn install(self, writer: &mut Writer, checkpoints: &mut Checkpoints) {
-        writer.memory = self.memory;
-        writer.sealed.clear();
-        for (view, live_generation) in self.sealed {
-            if let Some(generation) = live_generation {
-                let file = LiveFile { num_cleared: 0, generation };
-                checkpoints.live_files.insert(view.segment.key(), file);
-            }
-            writer.sealed.push(view);
-        }
-    }
-}
-
-/// Opens the files of a generation.
-pub(crate) fn open_contents(
-    writer: &Writer,
-    contents: &Contents,
-) -> Result<OpenedContents, LiveError> {
-    let mut opened = OpenedContents { sealed: Vec::new(), memory: Memory::default() };
-    for entry in &contents.segments {
-        let catalog = open_segment(&writer.dir, entry, writer.options.check)?;
-        if entry.is_memory {
-            opened.memory = Memory::of_catalog(&catalog);
-            continue;
-        }
-        let live = match entry.live_file() {
-            Some(name) => {
-                Some(live_file::read(&writer.dir.join(name), entry.num_items, entry.num_live)?)
-            }
-            None => None,
-        };
-        let segment = Segment::new(catalog, entry.file_number, true, writer.options.filter_bytes);
-        let view = SegmentView::of_live(Arc::new(segment), live);
-        let live_generation = view.live.as_ref().and(entry.live_generation);
-        opened.sealed.push((view, live_generation));
-    }
-    Ok(opened)
-}
-
-fn open_segment(dir: &Path, entry: &SegmentEntry, check: Check) -> Result<Catalog, LiveError> {
-    let path = dir.join(segment_file(entry.file_number));
-    // The memory segment is read whole anyway.
-    let check = if entry.is_memory { Check::Whole } else { check };
-    let catalog = Catalog::open_with(&path, check)?;
-    let (found, said) = (catalog.num_items(), entry.num_items);
-    let all_live = entry.live_generation.is_some() && !entry.is_memory;
-    if found != said || (!all_live && entry.num_live != said) {
-        let live = entry.num_live;
-        let problem = format!(
-            "has {found} items; the manifest says {said}, {live} of them there; restore it from a copy"
-        );
-        return Err(LiveError::damaged(&path, problem));
-    }
-    Ok(catalog)
 }
 
 fn open_locked(
@@ -183,16 +114,19 @@ fn open_locked(
     let last = logs.last().map(|&first| dir.join(wal::file_name(first))).unwrap_or_default();
 
     let wal = Wal::open_at(&last, end)?;
-    let mut writer = Writer::new(dir, options, wal, schema, next_file_number)?;
-    writer.counts.torn_bytes = torn_bytes;
-    writer.generation = contents.generation;
-    writer.kept = kept;
-    open_contents(&writer, &contents)?.install(&mut writer, &mut checkpoints);
+    let mut state = State::new(dir, options, schema, kept, next_file_number)?;
+    state.generation = contents.generation;
+    let opened = state.open(&contents)?;
+    checkpoints.opened(&opened);
+    state.install(opened);
     for (generation, entry) in entries {
-        replay(&mut writer, &mut checkpoints, generation, entry)
+        state
+            .replay(generation, entry, |opened| checkpoints.opened(opened))
             .map_err(|e| LiveError::damaged(&last, format!("generation {generation}: {e}")))?;
     }
-    writer.index_memory()?;
+    state.index_memory()?;
+    let mut writer = Writer::new(state, wal);
+    writer.counts.torn_bytes = torn_bytes;
 
     let mut wanted = manifest.files();
     wanted.insert(file_name(number));
@@ -204,45 +138,14 @@ fn open_locked(
 }
 
 /// First generations of the files of the log that have records from `from` on, ascending.
-fn logs(dir: &Path, from: u64) -> Result<Vec<u64>, LiveError> {
+pub(crate) fn logs(dir: &Path, from: u64) -> Result<Vec<u64>, LiveError> {
     let names = file_names(dir)?;
     let mut logs: Vec<u64> = names.iter().filter_map(|name| wal::first_generation(name)).collect();
     logs.sort_unstable();
     let Some(first) = logs.iter().rposition(|&first| first <= from) else {
-        let path = dir.join(wal::file_name(from));
-        return Err(LiveError::damaged(
-            &path,
-            "is missing; the manifest counts on it; restore it from a copy",
-        ));
+        return Err(LiveError::missing_file(&dir.join(wal::file_name(from))));
     };
     Ok(logs.split_off(first))
-}
-
-/// Applies what a log says.
-fn replay(
-    writer: &mut Writer,
-    checkpoints: &mut Checkpoints,
-    generation: u64,
-    entry: LogEntry,
-) -> Result<(), LiveError> {
-    match entry {
-        LogEntry::Batch(updates) => {
-            let added_columns = writer.schema.check_batch(&updates)?;
-            writer.generation = generation;
-            writer.apply(&updates, &added_columns);
-            if writer.memory.len() >= writer.options.memory_items.max(1) && writer.has_room() {
-                writer.index_memory()?;
-            }
-        }
-        LogEntry::Rollback { to } => {
-            let place = kept_place(&writer.kept, to)?;
-            let contents = writer.kept[place].contents.clone();
-            let opened = open_contents(writer, &contents)?;
-            writer.generation = generation;
-            opened.install(writer, checkpoints);
-        }
-    }
-    Ok(())
 }
 
 /// Locks the directory for this process.

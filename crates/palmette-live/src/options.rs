@@ -21,8 +21,12 @@ pub struct LiveOptions {
     pub map_items: u64,
     /// Bytes of compiled filters kept for each segment.
     pub filter_bytes: usize,
-    /// How much of the segment files is checked when they are opened.
+    /// How much of the segment files is checked when they are opened; [`Check::Sums`] finds every change of what was written
+    /// before it is served.
     pub check: Check,
+    /// Updates after which a checkpoint is made in the background, whatever the log's bytes: what readers in other processes
+    /// have to index themselves is then little.
+    pub checkpoint_items: u64,
 }
 
 impl Default for LiveOptions {
@@ -34,7 +38,8 @@ impl Default for LiveOptions {
             checkpoint_bytes: 16 << 20,
             map_items: 1 << 18,
             filter_bytes: 64 << 20,
-            check: Check::Frame,
+            check: Check::Sums,
+            checkpoint_items: 4096,
         }
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn pick(
             (segments.len() > 1 || dirty).then_some(all).filter(mine)
         }
         MergePolicy::Tiered => {
-            let empty = |&at: &usize| segments[at].num_live == 0;
+            // One that has departed items alone has no tombstones, and waits for a neighbour.
+            let empty = |&at: &usize| segments[at].num_live == 0 && segments[at].num_tombstones > 0;
             let is_worn = |&at: &usize| {
                 let Candidate { num_live, num_tombstones, .. } = segments[at];
                 num_tombstones > memory_items / 4 && num_tombstones * 3 > num_live
@@ -142,7 +143,10 @@ mod tests {
         assert_eq!(pick(MergePolicy::Tiered, &worn, 1000, 0), Some(0..1));
         worn[0].num_tombstones = 10_000;
         assert_eq!(pick(MergePolicy::Tiered, &worn, 1000, 0), None);
-        check(&[50_000, 0], 0, Some(1..2));
+        let mut empty = segments(&[50_000, 0]);
+        assert_eq!(pick(MergePolicy::Tiered, &empty, 1000, 0), None, "departed items alone");
+        empty[1].num_tombstones = 1;
+        assert_eq!(pick(MergePolicy::Tiered, &empty, 1000, 0), Some(1..2));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What all items of a live catalog have in common.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use palmette_attributes::{Columns, ColumnsBuilder, Filter, FilterError};
 use palmette_catalog::readers::ItemSink;
@@ -8,7 +8,7 @@ use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder, ColumnKind};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Kind, LiveError};
-use crate::update::Update;
+use crate::update::{Refused, Update};
 
 /// The rules for items, and the kinds of their attributes.
 ///
@@ -25,6 +25,15 @@ pub struct Schema {
     pub columns: Vec<(String, ColumnKind)>,
     /// The letters of each level where codes are spelled `<a_12>`.
     pub level_prefixes: Option<Vec<String>>,
+}
+
+/// A batch that was checked.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// Attributes that it brings, with their kinds.
+    pub(crate) added_columns: Vec<(String, ColumnKind)>,
+    /// Updates that break a rule, in their order.
+    pub(crate) refused: Vec<Refused>,
 }
 
 impl Schema {
@@ -50,6 +59,11 @@ impl Schema {
             dense_bytes: Some(dense_bytes(num_items)),
             columns: self.columns.clone(),
         }
+    }
+
+    /// Options of a catalog of ids and codes alone.
+    pub(crate) fn departed_options(&self) -> BuildOptions {
+        BuildOptions { columns: Vec::new(), ..self.build_options(0) }
     }
 
     /// Whether a catalog's items keep to the rules; what is wrong where they do not.
@@ -96,6 +110,34 @@ impl Schema {
         Ok(())
     }
 
+    /// Whether these codebook sizes take all that the present ones do.
+    pub(crate) fn check_wider(&self, codes_per_level: &[u32]) -> Result<(), LiveError> {
+        let wrong = |problem: String| LiveError::from(Kind::Options(problem));
+        let Some(sizes) = &self.codes_per_level else {
+            return Err(wrong(
+                "no codebook sizes bind this catalog, so that there is nothing to widen".into(),
+            ));
+        };
+        if codes_per_level.len() < sizes.len() {
+            let (found, levels) = (codes_per_level.len(), sizes.len());
+            return Err(wrong(format!(
+                "{found} codebook sizes are given, there are {levels} levels"
+            )));
+        }
+        for (level, (&wider, &size)) in codes_per_level.iter().zip(sizes).enumerate() {
+            if wider < size {
+                return Err(wrong(format!(
+                    "the codebook size {wider} is given for level {level}, which has {size}; codebooks can only grow"
+                )));
+            }
+        }
+        let options = BuildOptions {
+            codes_per_level: Some(codes_per_level.to_vec()),
+            ..self.build_options(0)
+        };
+        CatalogBuilder::new(options).map(drop).map_err(LiveError::from)
+    }
+
     /// Adds the attributes of `other` that are not there.
     pub(crate) fn add_columns(&mut self, other: &[(String, ColumnKind)]) {
         for (name, kind) in other {
@@ -109,52 +151,44 @@ impl Schema {
         self.columns.iter().find(|(other, _)| other == name).map(|&(_, kind)| kind)
     }
 
-    /// Checks a whole batch; returns the attributes that it brings and their kinds.
+    /// Checks every update of a batch; `codes` gives those of the items that are there before it.
     pub(crate) fn check_batch(
         &self,
         updates: &[Update],
-    ) -> Result<Vec<(String, ColumnKind)>, LiveError> {
-        let known: HashMap<&str, ColumnKind> =
-            self.columns.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
-        let mut added: Vec<(String, ColumnKind)> = Vec::new();
-        for update in updates {
-            let Update::Upsert(item) = update else { continue };
-            for (name, value) in &item.attributes {
-                let Some(kind) = ColumnKind::of(value) else { continue };
-                if !known.contains_key(name.as_str())
-                    && !added.iter().any(|(other, _)| other == name)
-                {
-                    added.push((name.clone(), kind));
-                }
-            }
-        }
+        codes: &dyn Fn(&str) -> Option<Vec<u32>>,
+    ) -> Result<Checked, LiveError> {
+        let added_columns = self.added_columns(updates);
         let mut options = self.build_options(updates.len() as u64);
-        options.columns.extend(added.iter().cloned());
+        options.columns.extend(added_columns.iter().cloned());
         let mut builder = CatalogBuilder::new(options)?;
+        let (mut changed, mut refused) = (HashMap::new(), Vec::new());
         for (index, update) in updates.iter().enumerate() {
-            let refused = |id: Option<&str>, rule: String| {
-                LiveError::from(Kind::Update { index, id: id.map(str::to_owned), rule })
-            };
-            let id = match update {
-                Update::Upsert(item) => &item.id,
-                Update::Delete(id) => id,
-            };
-            if id.is_empty() {
-                return Err(refused(None, "has an empty id; give it one".into()));
+            let number = index as u64 + 1;
+            if let Err(rule) = check_update(update, number, &mut builder, &mut changed, codes) {
+                let id = Some(update.id()).filter(|id| !id.is_empty()).map(str::to_owned);
+                refused.push(Refused { index, id, rule });
             }
-            let Update::Upsert(item) = update else { continue };
-            let pushed = builder.push(
-                index as u64 + 1,
-                item.id.clone(),
-                &item.codes,
-                item.attributes.clone(),
-            );
-            pushed.map_err(|e| {
-                let rule = e.rule().map_or_else(|| e.to_string(), str::to_owned);
-                refused(Some(&item.id), rule)
-            })?;
         }
-        Ok(added)
+        Ok(Checked { added_columns, refused })
+    }
+
+    /// Attributes that a batch brings, each with the kind of its first value.
+    fn added_columns(&self, updates: &[Update]) -> Vec<(String, ColumnKind)> {
+        let mut known: HashSet<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let attributes = updates.iter().filter_map(|update| match update {
+            Update::Upsert(item) => Some(&item.attributes),
+            Update::Patch { attributes, .. } => Some(attributes),
+            Update::Delete(_) => None,
+        });
+        let mut added = Vec::new();
+        for (name, value) in attributes.flatten() {
+            if let Some(kind) = ColumnKind::of(value)
+                && known.insert(name)
+            {
+                added.push((name.clone(), kind));
+            }
+        }
+        added
     }
 
     /// Columns of no items, by which filters are checked.
@@ -166,6 +200,37 @@ impl Schema {
         }
         builder.finish(None, |_, _| {})
     }
+}
+
+/// Checks one update after those before it in its batch, whose items are in `changed` with their codes, `None` where they
+/// are gone.
+fn check_update<'a>(
+    update: &'a Update,
+    number: u64,
+    builder: &mut CatalogBuilder,
+    changed: &mut HashMap<&'a str, Option<Vec<u32>>>,
+    codes: &dyn Fn(&str) -> Option<Vec<u32>>,
+) -> Result<(), String> {
+    let id = update.id();
+    if id.is_empty() {
+        return Err("has an empty id; give it one".into());
+    }
+    let (codes, attributes) = match update {
+        Update::Upsert(item) => (item.codes.clone(), &item.attributes),
+        Update::Patch { attributes, .. } => {
+            let found = changed.get(id).cloned().unwrap_or_else(|| codes(id));
+            let rule = "is not in the catalog, so its attributes cannot change; give it codes to insert it";
+            (found.ok_or(rule)?, attributes)
+        }
+        Update::Delete(_) => {
+            changed.insert(id, None);
+            return Ok(());
+        }
+    };
+    let pushed = builder.push(number, id.to_owned(), &codes, attributes.clone());
+    pushed.map_err(|e| e.rule().map_or_else(|| e.to_string(), str::to_owned))?;
+    changed.insert(id, Some(codes));
+    Ok(())
 }
 
 /// Whether a filter fits the attributes.

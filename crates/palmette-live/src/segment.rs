@@ -8,11 +8,15 @@ use palmette_attributes::RankSet;
 use palmette_catalog::Catalog;
 use palmette_catalog::index::ItemSet;
 
+use crate::contents;
+use crate::error::LiveError;
 use crate::segment_filters::SegmentFilters;
 
 /// A catalog that is a part of a live one, and never changes.
 pub struct Segment {
     catalog: Catalog,
+    /// Ids and codes of items that were deleted and are in no segment any more; newer than none of `catalog`.
+    departed: Option<Catalog>,
     /// Tells segments of this process apart.
     key: u64,
     /// The number of its file. A segment that was rolled back to has the file of the one it was.
@@ -40,6 +44,7 @@ pub struct SegmentView {
 impl Segment {
     pub(crate) fn new(
         catalog: Catalog,
+        departed: Option<Catalog>,
         file_number: u64,
         is_written: bool,
         filter_bytes: usize,
@@ -47,6 +52,7 @@ impl Segment {
         static NEXT_KEY: AtomicU64 = AtomicU64::new(0);
         Self {
             catalog,
+            departed,
             key: NEXT_KEY.fetch_add(1, Ordering::Relaxed),
             file_number,
             is_written: AtomicBool::new(is_written),
@@ -59,6 +65,34 @@ impl Segment {
     /// Its items, those that are no longer there included.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// Bytes of its files, as they are or would be.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.catalog.file_bytes() + self.departed.as_ref().map_or(0, Catalog::file_bytes)
+    }
+
+    /// Ids and codes of items that were deleted, and dropped by a merge.
+    pub fn departed(&self) -> Option<&Catalog> {
+        self.departed.as_ref()
+    }
+
+    /// Verifies the checksums of its files as they are now; nothing where it is in memory alone.
+    pub(crate) fn verify(&self) -> Result<(), LiveError> {
+        let catalogs = [Some(&self.catalog), self.departed.as_ref()];
+        catalogs
+            .into_iter()
+            .flatten()
+            .try_for_each(|catalog| catalog.verify().map_err(|e| contents::damaged(e.path(), &e)))
+    }
+
+    /// This segment in files, as new: with no item cleared in it. What was found out of its items goes with it.
+    pub(crate) fn again(&self) -> Self {
+        let (catalog, departed) = (self.catalog.clone(), self.departed.clone());
+        let mut again = Self::new(catalog, departed, self.file_number, self.is_written(), 0);
+        again.largest_codes = self.largest_codes.clone();
+        again.filters = self.filters.of_other_views();
+        again
     }
 
     pub(crate) fn key(&self) -> u64 {
@@ -129,6 +163,11 @@ impl SegmentView {
         self.live.as_ref().map_or(self.segment.catalog.num_items(), |live| live.len())
     }
 
+    /// True where it has neither items nor departed ones.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.segment.catalog.num_items() == 0 && self.segment.departed.is_none()
+    }
+
     /// How many items of the segment are not there.
     pub fn num_tombstones(&self) -> u64 {
         self.segment.catalog.num_items() - self.num_live()
@@ -139,6 +178,25 @@ impl SegmentView {
         let rank = self.segment.catalog.rank_of(id)?;
         let is_live = self.live.as_ref().is_none_or(|live| live.ranks().contains(rank));
         is_live.then_some(rank)
+    }
+
+    /// The codes of an item that is not there any more, by its latest version here.
+    pub(crate) fn departed(&self, id: &str) -> Option<Vec<u32>> {
+        let of = |catalog: &Catalog| catalog.rank_of(id).map(|rank| catalog.codes(rank));
+        of(&self.segment.catalog).or_else(|| self.segment.departed.as_ref().and_then(of))
+    }
+
+    /// Ids and codes of items that are not there any more, the later versions first.
+    pub(crate) fn all_departed(&self) -> impl Iterator<Item = (&str, Vec<u32>)> {
+        let catalog = &self.segment.catalog;
+        let all = if self.num_tombstones() > 0 { catalog.num_items() } else { 0 };
+        let is_live =
+            |rank: &u64| self.live.as_ref().is_none_or(|live| live.ranks().contains(*rank));
+        let tombstones =
+            (0..all).filter(move |rank| !is_live(rank)).map(move |rank| (catalog, rank));
+        let departed = self.segment.departed.iter();
+        let departed = departed.flat_map(|of| (0..of.num_items()).map(move |rank| (of, rank)));
+        tombstones.chain(departed).map(|(catalog, rank)| (catalog.id(rank), catalog.codes(rank)))
     }
 
     /// Ranks of the items that are there, ascending.

@@ -30,7 +30,8 @@ struct Kept {
 #[derive(Clone, Debug)]
 struct Entry {
     matching: Arc<RankSet>,
-    live: Arc<ItemSet>,
+    /// `None` until views of this segment ask.
+    live: Option<Arc<ItemSet>>,
     /// How many ranks were cleared in `live`.
     num_cleared: usize,
     used: u64,
@@ -49,36 +50,55 @@ impl SegmentFilters {
         is_known: &dyn Fn(&str) -> bool,
     ) -> Result<Arc<ItemSet>, FilterError> {
         let found = self.look_up(filter);
-        if let Some(entry) = &found
-            && entry.num_cleared == view.num_cleared
+        if let Some(Entry { live: Some(live), num_cleared, .. }) = &found
+            && *num_cleared == view.num_cleared
         {
-            return Ok(entry.live.clone());
+            return Ok(live.clone());
         }
         // Made without the lock, so that others need not wait; two may make the same.
         let catalog = view.segment.catalog();
-        let entry = match found {
-            Some(entry) if entry.num_cleared < view.num_cleared => {
-                let cleared = view.segment.cleared(entry.num_cleared, view.num_cleared);
-                let live = Arc::new(entry.live.without(catalog.index(), cleared));
-                Entry { live, num_cleared: view.num_cleared, ..entry }
+        let (matching, live) = match found {
+            Some(Entry { live: Some(live), num_cleared, matching, .. })
+                if num_cleared < view.num_cleared =>
+            {
+                let cleared = view.segment.cleared(num_cleared, view.num_cleared);
+                (matching, Arc::new(live.without(catalog.index(), cleared)))
             }
             // A view that is older than what was kept: what it needs is not worth keeping.
-            Some(entry) => return Ok(Arc::new(live_part(view, &entry.matching))),
+            Some(Entry { live: Some(_), matching, .. }) => {
+                return Ok(Arc::new(live_part(view, &matching)));
+            }
+            Some(Entry { live: None, matching, .. }) => {
+                let live = Arc::new(live_part(view, &matching));
+                (matching, live)
+            }
             None => {
                 let ids = |id: &str| catalog.rank_of(id);
                 let matching = catalog.columns().select_among(filter, &ids, is_known)?;
                 let live = Arc::new(live_part(view, &matching));
-                let matching = Arc::new(matching);
-                Entry { matching, live, num_cleared: view.num_cleared, used: 0 }
+                (Arc::new(matching), live)
             }
         };
-        let live = entry.live.clone();
+        let num_cleared = view.num_cleared;
+        let entry = Entry { matching, live: Some(live.clone()), num_cleared, used: 0 };
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(
             filter,
             entry,
             self.max_bytes,
         );
         Ok(live)
+    }
+
+    /// The items that match, which are those of any view of the file, without those that were there in views of this segment.
+    pub(crate) fn of_other_views(&self) -> Self {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = Kept { now: kept.now, ..Kept::default() };
+        for (filter, entry) in &kept.entries {
+            let entry = Entry { live: None, num_cleared: 0, ..entry.clone() };
+            others.bytes += entry.bytes();
+            others.entries.insert(filter.clone(), entry);
+        }
+        Self { max_bytes: self.max_bytes, kept: Mutex::new(others) }
     }
 
     fn look_up(&self, filter: &Filter) -> Option<Entry> {
@@ -104,7 +124,7 @@ impl Kept {
     /// Adds an entry unless a newer one is there, and lets go of those that were not used for longest
     /// until all fit.
     fn insert(&mut self, filter: &Filter, entry: Entry, max_bytes: usize) {
-        let newer = |kept: &Entry| kept.num_cleared >= entry.num_cleared;
+        let newer = |kept: &Entry| kept.live.is_some() && kept.num_cleared >= entry.num_cleared;
         if entry.bytes() > max_bytes || self.entries.get(filter).is_some_and(newer) {
             return;
         }
@@ -122,6 +142,6 @@ impl Kept {
 
 impl Entry {
     fn bytes(&self) -> usize {
-        self.matching.bytes() + self.live.bytes()
+        self.matching.bytes() + self.live.as_ref().map_or(0, |live| live.bytes())
     }
 }

@@ -31,9 +31,9 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(writer: Writer, checkpoints: Checkpoints, lock_file: File) -> Self {
         Self {
-            dir: writer.dir.clone(),
-            options: writer.options.clone(),
-            current: ArcSwap::from_pointee(writer.snapshot()),
+            dir: writer.state.dir.clone(),
+            options: writer.state.options.clone(),
+            current: ArcSwap::from_pointee(writer.state.snapshot()),
             writer: Mutex::new(writer),
             changed: Condvar::new(),
             checkpoints: Mutex::new(checkpoints),
@@ -55,7 +55,7 @@ impl Shared {
 
     /// Shows readers the newest state.
     pub(crate) fn publish(&self, writer: &Writer) {
-        self.current.store(Arc::new(writer.snapshot()));
+        self.current.store(Arc::new(writer.state.snapshot()));
         self.changed.notify_all();
     }
 }

@@ -6,6 +6,7 @@ use palmette_attributes::{Columns, Filter, FilterError, RankSet};
 use palmette_catalog::index::ItemSet;
 use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder, Item};
+use serde::Serialize;
 
 use crate::error::LiveError;
 use crate::schema::{Schema, check_filter};
@@ -24,6 +25,18 @@ pub struct Snapshot {
     schema: Arc<Schema>,
     /// The schema's columns, of no items.
     columns: Arc<Columns>,
+    damaged: Vec<DamagedSegment>,
+}
+
+/// A segment that is left out because its file is damaged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DamagedSegment {
+    /// The file's name.
+    pub file: String,
+    /// Items of it that should be there.
+    pub num_items: u64,
+    /// The damage, with its place.
+    pub problem: String,
 }
 
 /// Where an item lies in a snapshot.
@@ -47,10 +60,11 @@ impl Snapshot {
         segments: Vec<SegmentView>,
         schema: Arc<Schema>,
         columns: Arc<Columns>,
+        damaged: Vec<DamagedSegment>,
     ) -> Self {
         assert!(segments.len() <= MAX_SEGMENTS, "{} segments", segments.len());
         let num_items = segments.iter().map(SegmentView::num_live).sum();
-        Self { generation, segments, num_items, schema, columns }
+        Self { generation, segments, num_items, schema, columns, damaged }
     }
 
     /// The number of this state of the catalog: one more with each batch.
@@ -71,6 +85,21 @@ impl Snapshot {
     /// What all items have in common.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// Segments that are left out because their files are damaged: only a
+    /// [degraded](crate::ReaderOptions::degraded) reader has any.
+    pub fn damaged(&self) -> &[DamagedSegment] {
+        &self.damaged
+    }
+
+    /// The codes of an item that was deleted: histories still have it. `None` of an item that is there or never was.
+    pub fn departed(&self, id: &str) -> Option<Vec<u32>> {
+        let newest = self.segments.iter().rev().find_map(|view| match view.find(id) {
+            Some(_) => Some(None),
+            None => view.departed(id).map(Some),
+        });
+        newest.flatten()
     }
 
     /// The item with this id. Cost: a look-up in each segment until it is found.
@@ -119,8 +148,11 @@ impl Snapshot {
     /// Cost: 2 to 4 microseconds an item; memory as for building.
     ///
     /// # Errors
-    /// When there are more items than a catalog holds.
+    /// When there are more items than a catalog holds, or the file of a segment is damaged by now.
     pub fn to_catalog(&self, mut item_added: impl FnMut()) -> Result<Catalog, LiveError> {
+        for view in &self.segments {
+            view.segment.verify()?;
+        }
         let mut builder = CatalogBuilder::new(BuildOptions {
             dense_bytes: None,
             ..self.schema.build_options(self.num_items)

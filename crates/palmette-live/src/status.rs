@@ -1,6 +1,12 @@
 //! Numbers about a live catalog, for people and for metrics.
 
+use palmette_catalog::Catalog;
 use serde::Serialize;
+
+use crate::manifest::Kept;
+use crate::segment::SegmentView;
+use crate::snapshot::DamagedSegment;
+use crate::state::State;
 
 /// A live catalog at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,6 +21,9 @@ pub struct LiveStatus {
     pub segments: Vec<SegmentStatus>,
     /// Items of the memory segment, which is the last one where it has any.
     pub memory_items: u64,
+    /// Segments that are left out because their files are damaged; a writer has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedSegment>,
     /// Generations that can be gone back to.
     pub kept: Vec<KeptGeneration>,
     /// Bytes of the log since the last checkpoint: what a reopening has to replay.
@@ -36,6 +45,47 @@ pub struct LiveStatus {
     pub background_error: Option<String>,
 }
 
+impl LiveStatus {
+    /// The items and files of a state; nothing of what goes on in the background.
+    pub(crate) fn of(state: &State) -> Self {
+        let segment = |view: &SegmentView| SegmentStatus {
+            num_items: view.segment().catalog().num_items(),
+            num_live: view.num_live(),
+            num_departed: view.segment().departed().map_or(0, Catalog::num_items),
+            bytes: view.segment().bytes(),
+            is_written: view.segment().is_written(),
+            is_merging: false,
+        };
+        Self {
+            generation: state.generation,
+            num_items: state.views().map(SegmentView::num_live).sum(),
+            num_tombstones: state.views().map(SegmentView::num_tombstones).sum(),
+            segments: state.views().map(segment).collect(),
+            memory_items: state.memory.num_items() as u64,
+            kept: kept_generations(&state.kept),
+            damaged: state.damaged.clone(),
+            wal_bytes: 0,
+            torn_bytes: 0,
+            merges_running: 0,
+            merges_done: 0,
+            items_merged: 0,
+            checkpoints_done: 0,
+            waits: 0,
+            background_error: None,
+        }
+    }
+}
+
+/// The generations that are kept, in the order in which they were.
+pub(crate) fn kept_generations(kept: &[Kept]) -> Vec<KeptGeneration> {
+    let generation = |kept: &Kept| KeptGeneration {
+        generation: kept.contents.generation,
+        name: kept.name.clone(),
+        num_items: kept.contents.num_items(),
+    };
+    kept.iter().map(generation).collect()
+}
+
 /// A segment at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SegmentStatus {
@@ -43,6 +93,8 @@ pub struct SegmentStatus {
     pub num_items: u64,
     /// Those that are there.
     pub num_live: u64,
+    /// Items that were deleted and dropped by a merge, of which ids and codes are kept.
+    pub num_departed: u64,
     /// Bytes of index, ids and attributes.
     pub bytes: u64,
     /// Whether it is in a file.

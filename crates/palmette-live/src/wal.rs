@@ -1,14 +1,18 @@
 //! The write-ahead log: every batch, in order, before it is seen.
 //!
-//! A file begins with 32 bytes: magic, version (u32), zeros (u32), the generation of its first record
-//! (u64), CRC-32 of these (u32), zeros. Records follow without gaps: length of the entry (u32), CRC-32 of
+//! A file begins with 64 bytes: magic, version (u32), zeros (u32), the generation of its first record
+//! (u64), CRC-32 of these (u32), zeros; then, from byte 32, the **mark**: the last generation that was acknowledged
+//! as forced to the disk (u64), its CRC-32 (u32), zeros. Records follow without gaps: length of the entry (u32), CRC-32 of
 //! what comes after it (u32), the generation that the entry makes (u64), the entry. Little-endian.
 //!
 //! A file is named after its first generation. Generations follow one another without gaps, from record to
 //! record and from file to file.
+//!
+//! A record that is not whole at the end of the last file was being written when the process ended, unless the mark says that it was
+//! acknowledged: then it is damaged. The mark is not forced to the disk, so it may lag, never lead.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use palmette_storage::write_atomically;
@@ -17,8 +21,11 @@ use crate::error::LiveError;
 use crate::log_entry::{self, LogEntry};
 
 const MAGIC: [u8; 8] = *b"PALMWAL\0";
-const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 32;
+const VERSION: u32 = 2;
+const HEADER_BYTES: usize = 64;
+/// Bytes of the header before the mark.
+const MARK_AT: usize = 32;
+const MARK_BYTES: usize = 12;
 const RECORD_BYTES: usize = 16;
 
 /// The file that records are appended to.
@@ -88,11 +95,19 @@ impl Wal {
         record.extend_from_slice(&generation.to_le_bytes());
         record.extend_from_slice(entry);
         self.file.write_all(&record)?;
+        self.end += record.len() as u64;
         if sync {
             self.file.sync_data()?;
+            self.mark(generation)?;
         }
-        self.end += record.len() as u64;
         Ok(())
+    }
+
+    /// Says that a generation is on the disk.
+    fn mark(&mut self, generation: u64) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(MARK_AT as u64))?;
+        self.file.write_all(&mark(generation))?;
+        self.file.seek(SeekFrom::Start(self.end)).map(drop)
     }
 
     /// Forces everything to the disk.
@@ -119,40 +134,157 @@ impl Wal {
 /// the file may not be torn.
 pub(crate) fn replay(path: &Path, first: u64, may_be_torn: bool) -> Result<Replayed, LiveError> {
     let bytes = std::fs::read(path).map_err(|e| LiveError::io(path, e))?;
-    if bytes.get(..HEADER_BYTES) != Some(&header(first)) {
-        let problem = format!(
-            "is no log of version {VERSION} that begins with generation {first}, or its first \
-             {HEADER_BYTES} bytes are damaged; restore it from a copy"
-        );
-        return Err(LiveError::damaged(path, problem));
-    }
-    let (mut entries, mut at, mut generation) = (Vec::new(), HEADER_BYTES, first);
-    while at < bytes.len() {
-        let Some(entry) = record_at(&bytes, at, |found| found == generation) else {
-            if may_be_torn && !any_record_after(&bytes, at, generation) {
-                break;
-            }
-            let problem = format!(
-                "is damaged: at byte {at} there is no whole record of generation {generation}, but it \
-                 is not the end of the log; restore the file from a copy"
-            );
-            return Err(LiveError::damaged(path, problem));
-        };
-        let len = RECORD_BYTES + entry.len();
-        let Some(entry) = log_entry::read(entry) else {
-            let problem = format!(
-                "the record at byte {at} is whole, but this program does not understand it; was it \
-                 written by a newer one?"
-            );
-            return Err(LiveError::damaged(path, problem));
-        };
-        entries.push((generation, entry));
-        at += len;
-        generation += 1;
-    }
-    Ok(Replayed { entries, end: at as u64, torn_bytes: (bytes.len() - at) as u64 })
+    check_header(path, &bytes, first)?;
+    let read = Records { path, bytes: &bytes, first_byte: 0, acknowledged: marked(&bytes) };
+    read.from(HEADER_BYTES, first, may_be_torn)
 }
 
+fn check_header(path: &Path, bytes: &[u8], first: u64) -> Result<(), LiveError> {
+    if bytes.len() >= HEADER_BYTES && bytes.starts_with(&header(first)[..MARK_AT]) {
+        return Ok(());
+    }
+    let problem = format!(
+        "is no log of version {VERSION} that begins with generation {first}, or its first \
+         {HEADER_BYTES} bytes are damaged; restore it from a copy"
+    );
+    Err(LiveError::damaged(path, problem))
+}
+
+/// The last generation that the mark of a file says to be on the disk; 0 where it says nothing.
+fn marked(bytes: &[u8]) -> u64 {
+    let said = bytes.get(MARK_AT..MARK_AT + 8).and_then(|said| said.try_into().ok());
+    let generation = u64::from_le_bytes(said.unwrap_or_default());
+    let is_whole = bytes.get(MARK_AT..MARK_AT + MARK_BYTES) == Some(&mark(generation));
+    if is_whole { generation } else { 0 }
+}
+
+fn mark(generation: u64) -> [u8; MARK_BYTES] {
+    let mut mark = [0; MARK_BYTES];
+    mark[..8].copy_from_slice(&generation.to_le_bytes());
+    let sum = crc32fast::hash(&mark[..8]);
+    mark[8..].copy_from_slice(&sum.to_le_bytes());
+    mark
+}
+
+/// A part of a file, with records.
+struct Records<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    /// Bytes of the file before them.
+    first_byte: u64,
+    /// Records up to this generation must be whole.
+    acknowledged: u64,
+}
+
+impl Records<'_> {
+    /// Reads records from a place on, the first of which makes `generation`.
+    fn from(
+        &self,
+        mut at: usize,
+        mut generation: u64,
+        may_be_torn: bool,
+    ) -> Result<Replayed, LiveError> {
+        let &Self { path, bytes, first_byte, acknowledged } = self;
+        let mut entries = Vec::new();
+        while at < bytes.len() || generation <= acknowledged {
+            let Some(entry) = record_at(bytes, at, |found| found == generation) else {
+                let is_torn = may_be_torn
+                    && generation > acknowledged
+                    && !any_record_after(bytes, at, generation);
+                if is_torn {
+                    break;
+                }
+                let place = first_byte + at as u64;
+                let problem = format!(
+                    "is damaged: at byte {place} there is no whole record of generation {generation}, but it \
+                     is not the end of the log; restore the file from a copy"
+                );
+                return Err(LiveError::damaged(path, problem));
+            };
+            let len = RECORD_BYTES + entry.len();
+            let Some(entry) = log_entry::read(entry) else {
+                let place = first_byte + at as u64;
+                let problem = format!(
+                    "the record at byte {place} is whole, but this program does not understand it; was it \
+                     written by a newer one?"
+                );
+                return Err(LiveError::damaged(path, problem));
+            };
+            entries.push((generation, entry));
+            at += len;
+            generation += 1;
+        }
+        let end = first_byte + at as u64;
+        Ok(Replayed { entries, end, torn_bytes: first_byte + bytes.len() as u64 - end })
+    }
+}
+
+/// A file of the log that another process goes on writing.
+#[derive(Debug)]
+pub(crate) struct WalTail {
+    path: PathBuf,
+    file: File,
+    /// Bytes up to the end of the last record that was read.
+    at: u64,
+    /// The generation that the next record makes.
+    generation: u64,
+}
+
+impl WalTail {
+    /// Opens the file whose first record makes `first`, at its beginning.
+    pub(crate) fn open(dir: &Path, first: u64) -> Result<Self, LiveError> {
+        let path = dir.join(file_name(first));
+        let open = || {
+            let mut file = File::open(&path)?;
+            let mut header = Vec::new();
+            Read::by_ref(&mut file).take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+            Ok((file, header))
+        };
+        let (file, header) = open().map_err(|e| LiveError::io(&path, e))?;
+        check_header(&path, &header, first)?;
+        Ok(Self { path, file, at: HEADER_BYTES as u64, generation: first })
+    }
+
+    /// The generation that the next record makes.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// True at the beginning of the file whose first record makes `generation`.
+    pub(crate) fn begins_with(&self, generation: u64) -> bool {
+        self.path.ends_with(file_name(generation))
+    }
+
+    /// Bytes of the records that were read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.at - HEADER_BYTES as u64
+    }
+
+    /// Reads the records that were added since, as far as they are whole: the last may be being written. Cost: a look at the
+    /// file's length where there are none.
+    pub(crate) fn read(&mut self) -> Result<Vec<(u64, LogEntry)>, LiveError> {
+        let mut bytes = Vec::new();
+        let mut header = Vec::new();
+        let mut read = |file: &mut File| {
+            file.seek(SeekFrom::Start(0))?;
+            Read::by_ref(file).take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+            file.seek(SeekFrom::Start(self.at))?;
+            file.read_to_end(&mut bytes)
+        };
+        let error = |e| LiveError::io(&self.path, e);
+        if self.file.metadata().map_err(error)?.len() == self.at {
+            return Ok(Vec::new());
+        }
+        read(&mut self.file).map_err(error)?;
+        let acknowledged = marked(&header);
+        let records =
+            Records { path: &self.path, bytes: &bytes, first_byte: self.at, acknowledged };
+        let replayed = records.from(0, self.generation, true)?;
+        self.at = replayed.end;
+        self.generation += replayed.entries.len() as u64;
+        Ok(replayed.entries)
+    }
+}
 /// The entry of a whole record with an acceptable generation.
 fn record_at(bytes: &[u8], at: usize, accepts: impl Fn(u64) -> bool) -> Option<&[u8]> {
     let head = bytes.get(at..at.checked_add(RECORD_BYTES)?)?;
@@ -201,14 +333,14 @@ mod tests {
     }
 
     /// A log of generations 5, 6 and 7, and where each record begins.
-    fn log(dir: &Path) -> (PathBuf, Vec<u8>, Vec<usize>) {
+    fn log(dir: &Path, is_synced: bool) -> (PathBuf, Vec<u8>, Vec<usize>) {
         let mut wal = Wal::create(dir, 5).expect("a new folder");
         let mut starts = Vec::new();
         for generation in 5..8 {
             starts.push(wal.end as usize);
             let mut entry = Vec::new();
             log_entry::write_batch(&batch(generation), &mut entry);
-            wal.append(generation, &entry, true).expect("room");
+            wal.append(generation, &entry, is_synced).expect("room");
         }
         let path = dir.join(file_name(5));
         let bytes = std::fs::read(&path).expect("it was written");
@@ -228,7 +360,7 @@ mod tests {
     #[test]
     fn a_log_cut_or_flipped_anywhere_in_its_last_record_has_those_before() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (path, bytes, starts) = log(dir.path());
+        let (path, bytes, starts) = log(dir.path(), false);
         check(&path, &bytes, 3, bytes.len());
         for at in starts[2]..bytes.len() {
             check(&path, &bytes[..at], 2, starts[2]);
@@ -244,9 +376,54 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_was_acknowledged_is_never_taken_for_torn() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, bytes, starts) = log(dir.path(), true);
+        check(&path, &bytes, 3, bytes.len());
+        for at in starts[2]..bytes.len() {
+            for flip in [0, 1, 0xff] {
+                let mut bytes = bytes.clone();
+                if flip == 0 {
+                    bytes.truncate(at)
+                } else {
+                    bytes[at] ^= flip
+                }
+                std::fs::write(&path, &bytes).expect("room");
+                let error = replay(&path, 5, true).expect_err("it was acknowledged").to_string();
+                assert!(error.contains(&format!("at byte {} ", starts[2])), "{error}");
+            }
+        }
+        // Damage to the mark alone loses nothing.
+        for at in MARK_AT..HEADER_BYTES {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 4;
+            check(&path, &bytes, 3, bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_tail_reads_what_is_whole() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, bytes, starts) = log(dir.path(), false);
+        std::fs::write(&path, &bytes[..starts[1]]).expect("room");
+        let mut tail = WalTail::open(dir.path(), 5).expect("it is there");
+        let generations = |tail: &mut WalTail| -> Vec<u64> {
+            tail.read().expect("sound").into_iter().map(|(generation, _)| generation).collect()
+        };
+        assert_eq!(generations(&mut tail), [5]);
+        for end in starts[1]..starts[2] {
+            std::fs::write(&path, &bytes[..end]).expect("room");
+            assert_eq!(generations(&mut tail), [0; 0]);
+        }
+        std::fs::write(&path, &bytes).expect("room");
+        assert_eq!(generations(&mut tail), [6, 7]);
+        assert_eq!((generations(&mut tail), tail.generation()), (vec![], 8));
+    }
+
+    #[test]
     fn damage_before_a_whole_record_is_an_error_that_names_the_place() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (path, bytes, starts) = log(dir.path());
+        let (path, bytes, starts) = log(dir.path(), false);
         for at in starts[0]..starts[2] {
             let start = if at < starts[1] { starts[0] } else { starts[1] };
             for flip in [1, 0x80, 0xff] {
@@ -263,13 +440,13 @@ mod tests {
     #[test]
     fn a_header_of_something_else_is_an_error() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (path, bytes, _) = log(dir.path());
+        let (path, bytes, _) = log(dir.path(), false);
         assert!(replay(&path, 6, true).is_err());
         for at in 0..HEADER_BYTES {
             let mut bytes = bytes.clone();
             bytes[at] ^= 1;
             std::fs::write(&path, &bytes).expect("room");
-            assert!(replay(&path, 5, true).is_err(), "byte {at}");
+            assert_eq!(replay(&path, 5, true).is_err(), at < MARK_AT, "byte {at}");
             std::fs::write(&path, &bytes[..at]).expect("room");
             assert!(replay(&path, 5, true).is_err(), "{at} bytes");
         }
@@ -278,7 +455,7 @@ mod tests {
     #[test]
     fn goes_on_after_what_was_cut_off() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (path, bytes, starts) = log(dir.path());
+        let (path, bytes, starts) = log(dir.path(), false);
         std::fs::write(&path, &bytes[..bytes.len() - 1]).expect("room");
         let end = replay(&path, 5, true).expect("torn").end;
         assert_eq!(end, starts[2] as u64);

@@ -2,9 +2,10 @@
 //!
 //! Little-endian throughout. A header of 64 bytes: magic (8 bytes), format version (u32), number of
 //! sections (u32), length of the file (u64), CRC-32 of header (with 0 in this field) and table
-//! (u32), zeros. The table, 32 bytes a section: where it begins (u64), its length in bytes (u64),
-//! its CRC-32 (u32), zeros. Then the sections in order, each at the next multiple of 64 bytes, zeros
-//! between.
+//! (u32), bytes of a block (u32), zeros. The table, 32 bytes a section: where it begins (u64), its
+//! length in bytes (u64), its CRC-32 (u32), zeros; then the CRC-32 of every block (u32) of each section
+//! that is longer than a block, so that damage has a place. Then the sections in order, each at the next
+//! multiple of 64 bytes, zeros between. Files with 0 bytes a block have no sums of blocks.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,6 +23,10 @@ const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 32;
 /// Where the header keeps its checksum.
 const CHECKSUM_AT: usize = 24;
+/// Where the header keeps the bytes of a block.
+const BLOCK_BYTES_AT: usize = 28;
+/// Bytes that have a checksum of their own in the files that are written.
+const BLOCK_BYTES: usize = 64 << 10;
 /// Far more than any file here has; it bounds the table that a header may ask for.
 const MAX_SECTIONS: usize = 1 << 20;
 
@@ -40,10 +45,20 @@ pub enum Check {
     /// Header, table and lengths: a few microseconds whatever the size. For files that were checked
     /// whole before, by whoever wrote or received them.
     Frame,
-    /// All of [`Frame`](Self::Frame), then the checksum of every section; callers add what they
-    /// know of the contents.
+    /// All of [`Frame`](Self::Frame), then every checksum: the bytes are those that were written. It reads the whole
+    /// file, side by side on all threads.
+    Sums,
+    /// All of [`Sums`](Self::Sums), and callers add what they know of the contents: for files that may have been made by
+    /// somebody else.
     #[default]
     Whole,
+}
+
+impl Check {
+    /// True where checksums are verified.
+    fn has_sums(self) -> bool {
+        self != Self::Frame
+    }
 }
 
 /// Bytes that are no such file, or a damaged one; the message says what is wrong with them.
@@ -63,6 +78,10 @@ enum FormatErrorKind {
     Length { said: u64, found: u64 },
     #[error("is damaged: the checksum of its {what} is {found:08x}, not {said:08x}")]
     Checksum { what: String, said: u32, found: u32 },
+    #[error(
+        "is damaged: block {number}, bytes {start} to {end}, has the checksum {found:08x}, not {said:08x}"
+    )]
+    Block { number: u64, start: u64, end: u64, said: u32, found: u32 },
     #[error("is damaged: {0}")]
     Table(String),
 }
@@ -128,7 +147,9 @@ impl SectionsOut {
     }
 
     fn first_place(&self) -> u64 {
-        (HEADER_BYTES + ENTRY_BYTES * self.sections.len()) as u64
+        let num_blocks: usize =
+            self.sections.iter().map(|section| num_blocks(section.len(), BLOCK_BYTES)).sum();
+        (HEADER_BYTES + ENTRY_BYTES * self.sections.len() + SUM_BYTES * num_blocks) as u64
     }
 
     /// Where each section begins, and its length.
@@ -143,8 +164,8 @@ impl SectionsOut {
     }
 
     fn write_to(&self, out: &mut impl Write, format: Format) -> io::Result<()> {
-        let checksums: Vec<u32> =
-            self.sections.par_iter().map(|section| crc32fast::hash(section)).collect();
+        let checksums: Vec<(u32, Vec<u32>)> =
+            self.sections.par_iter().map(|section| checksums(section, BLOCK_BYTES)).collect();
         let places = self.places();
         let mut head = Vec::with_capacity(self.first_place() as usize);
         head.extend_from_slice(&format.magic);
@@ -152,12 +173,16 @@ impl SectionsOut {
         head.extend_from_slice(&(self.sections.len() as u32).to_le_bytes());
         head.extend_from_slice(&self.file_bytes().to_le_bytes());
         head.resize(HEADER_BYTES, 0);
-        for (&(start, len), checksum) in places.iter().zip(checksums) {
+        head[BLOCK_BYTES_AT..BLOCK_BYTES_AT + 4]
+            .copy_from_slice(&(BLOCK_BYTES as u32).to_le_bytes());
+        for (&(start, len), (checksum, _)) in places.iter().zip(&checksums) {
             head.extend_from_slice(&start.to_le_bytes());
             head.extend_from_slice(&len.to_le_bytes());
             head.extend_from_slice(&checksum.to_le_bytes());
             head.extend_from_slice(&[0; ENTRY_BYTES - 20]);
         }
+        let blocks = checksums.iter().flat_map(|(_, blocks)| blocks);
+        blocks.for_each(|block| head.extend_from_slice(&block.to_le_bytes()));
         let checksum = crc32fast::hash(&head);
         head[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
         out.write_all(&head)?;
@@ -173,9 +198,12 @@ impl SectionsOut {
 }
 
 /// The sections of a file. Cheap to clone; the memory goes with the last array that uses it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SectionsIn {
     sections: Vec<Bytes>,
+    /// The whole file.
+    file: Bytes,
+    format: Format,
 }
 
 impl SectionsIn {
@@ -192,13 +220,21 @@ impl SectionsIn {
     }
 
     /// Checks the bytes of a file, in this order: magic, header, version, length, number of sections,
-    /// checksum of header and table, place of every section; and with [`Check::Whole`] the zeros
-    /// between sections, then the checksum of every section.
+    /// checksum of header and table, place of every section; and unless it is [`Check::Frame`] the zeros
+    /// between sections, then every checksum.
     ///
     /// # Errors
     /// Names the first check that fails.
     pub fn from_bytes(bytes: Bytes, format: Format, check: Check) -> Result<Self, FormatError> {
         parse(bytes, format, check).map_err(|kind| FormatError { kind })
+    }
+
+    /// Verifies every checksum, now: of a mapped file the bytes may have changed since it was opened.
+    ///
+    /// # Errors
+    /// Names the first block that is not what was written.
+    pub fn verify(&self) -> Result<(), FormatError> {
+        Self::from_bytes(self.file.clone(), self.format, Check::Sums).map(drop)
     }
 
     /// The section with this number.
@@ -252,6 +288,13 @@ fn parse(bytes: Bytes, format: Format, check: Check) -> Result<SectionsIn, Forma
     }
     let table_end = HEADER_BYTES + ENTRY_BYTES * num_sections;
     let table = bytes.get(HEADER_BYTES..table_end).ok_or(cut(table_end as u64))?;
+    let block_bytes = u32_at(header, BLOCK_BYTES_AT) as usize;
+    let lens = table.chunks_exact(ENTRY_BYTES).map(|entry| u64_at(entry, 8));
+    let blocks_end = lens.fold(table_end as u64, |end, len| {
+        end.saturating_add(num_blocks(len as usize, block_bytes) as u64 * SUM_BYTES as u64)
+    });
+    let blocks = usize::try_from(blocks_end).ok().and_then(|end| bytes.get(table_end..end));
+    let blocks = blocks.ok_or(cut(blocks_end))?;
     let said = u32_at(header, CHECKSUM_AT);
     let mut blank = [0; HEADER_BYTES];
     blank.copy_from_slice(header);
@@ -259,12 +302,13 @@ fn parse(bytes: Bytes, format: Format, check: Check) -> Result<SectionsIn, Forma
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&blank);
     hasher.update(table);
+    hasher.update(blocks);
     let sum = hasher.finalize();
     if sum != said {
         return Err(FormatErrorKind::Checksum { what: "header".to_owned(), said, found: sum });
     }
 
-    let mut end = table_end as u64;
+    let mut end = blocks_end;
     let mut sections = Vec::with_capacity(num_sections);
     for (number, entry) in table.chunks_exact(ENTRY_BYTES).enumerate() {
         let (start, len) = (u64_at(entry, 0), u64_at(entry, 8));
@@ -274,7 +318,7 @@ fn parse(bytes: Bytes, format: Format, check: Check) -> Result<SectionsIn, Forma
             let problem = format!("section {number} lies at {start}, {len} bytes long");
             return Err(FormatErrorKind::Table(problem));
         };
-        if check == Check::Whole && bytes[end as usize..start as usize].iter().any(|&b| b != 0) {
+        if check.has_sums() && bytes[end as usize..start as usize].iter().any(|&b| b != 0) {
             let problem = format!("there is something between sections before {number}");
             return Err(FormatErrorKind::Table(problem));
         }
@@ -284,38 +328,76 @@ fn parse(bytes: Bytes, format: Format, check: Check) -> Result<SectionsIn, Forma
     if end != found {
         return Err(FormatErrorKind::Table(format!("its sections end at {end} of {found}")));
     }
-    if check == Check::Whole {
-        check_sums(&sections, table)?;
+    if check.has_sums() {
+        check_sums(&sections, table, blocks, block_bytes)?;
     }
-    Ok(SectionsIn { sections })
+    Ok(SectionsIn { sections, file: bytes, format })
 }
 
-/// Names the first section that differs from its checksum.
-fn check_sums(sections: &[Bytes], table: &[u8]) -> Result<(), FormatErrorKind> {
-    let sums: Vec<u32> = sections.par_iter().map(|section| checksum(section)).collect();
-    let said = table.chunks_exact(ENTRY_BYTES).map(|entry| u32_at(entry, 16));
-    let wrong = sums.into_iter().zip(said).enumerate().find(|(_, (found, said))| found != said);
-    match wrong {
-        None => Ok(()),
-        Some((number, (found, said))) => {
+/// Names the first block, or short section, that differs from its checksum.
+fn check_sums(
+    sections: &[Bytes],
+    table: &[u8],
+    blocks: &[u8],
+    block_bytes: usize,
+) -> Result<(), FormatErrorKind> {
+    let found: Vec<(u32, Vec<u32>)> =
+        sections.par_iter().map(|section| checksums(section, block_bytes)).collect();
+    let mut said_blocks = blocks.chunks_exact(SUM_BYTES).map(|sum| u32_at(sum, 0));
+    for (number, ((sum, of_blocks), entry)) in
+        found.into_iter().zip(table.chunks_exact(ENTRY_BYTES)).enumerate()
+    {
+        for (block, found) in (0..).zip(of_blocks) {
+            let said = said_blocks.next().expect("as many as were counted");
+            if found != said {
+                let section = u64_at(entry, 0);
+                let start = section + block * block_bytes as u64;
+                let end = (start + block_bytes as u64).min(section + u64_at(entry, 8));
+                return Err(FormatErrorKind::Block {
+                    number: start / block_bytes as u64,
+                    start,
+                    end,
+                    said,
+                    found,
+                });
+            }
+        }
+        let said = u32_at(entry, 16);
+        if sum != said {
             let what = format!("section {number}");
-            Err(FormatErrorKind::Checksum { what, said, found })
+            return Err(FormatErrorKind::Checksum { what, said, found: sum });
         }
     }
+    Ok(())
 }
 
-/// The CRC-32 of a section, computed in pieces side by side.
-fn checksum(section: &[u8]) -> u32 {
-    const PIECE_BYTES: usize = 4 << 20;
+/// Bytes of a checksum.
+const SUM_BYTES: usize = 4;
+
+/// Blocks of a section that have a checksum each: none where one of the whole section says as much.
+fn num_blocks(section_bytes: usize, block_bytes: usize) -> usize {
+    if block_bytes == 0 || section_bytes <= block_bytes {
+        0
+    } else {
+        section_bytes.div_ceil(block_bytes)
+    }
+}
+
+/// The CRC-32 of a section and of its blocks, computed in pieces side by side.
+fn checksums(section: &[u8], block_bytes: usize) -> (u32, Vec<u32>) {
+    let has_blocks = num_blocks(section.len(), block_bytes) > 0;
+    let piece_bytes = if has_blocks { block_bytes } else { 4 << 20 };
     let hashed = |piece: &[u8]| {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(piece);
         hasher
     };
-    let hashers: Vec<crc32fast::Hasher> = section.par_chunks(PIECE_BYTES).map(hashed).collect();
+    let pieces = section.par_chunks(piece_bytes).with_min_len((1 << 20) / piece_bytes.min(1 << 20));
+    let hashers: Vec<crc32fast::Hasher> = pieces.map(hashed).collect();
     let mut whole = crc32fast::Hasher::new();
     hashers.iter().for_each(|hasher| whole.combine(hasher));
-    whole.finalize()
+    let blocks = if has_blocks { hashers } else { Vec::new() };
+    (whole.finalize(), blocks.into_iter().map(crc32fast::Hasher::finalize).collect())
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -334,7 +416,10 @@ mod tests {
     const FORMAT: Format = Format { magic: *b"TESTING\0", version: 3 };
 
     fn sections() -> impl Strategy<Value = Vec<Vec<u8>>> {
-        prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..5)
+        let long =
+            (BLOCK_BYTES..3 * BLOCK_BYTES, any::<u8>()).prop_map(|(len, byte)| vec![byte; len]);
+        let section = prop_oneof![9 => prop::collection::vec(any::<u8>(), 0..200), 1 => long];
+        prop::collection::vec(section, 0..5)
     }
 
     fn file(sections: &[Vec<u8>]) -> Vec<u8> {
@@ -350,7 +435,7 @@ mod tests {
     proptest! {
         #[test]
         fn gives_back_what_went_in(sections in sections()) {
-            for check in [Check::Frame, Check::Whole] {
+            for check in [Check::Frame, Check::Sums, Check::Whole] {
                 let back = SectionsIn::from_bytes(file(&sections).into(), FORMAT, check)?;
                 prop_assert_eq!(&back.sections, &sections);
                 prop_assert!(back.section(sections.len() as u32).is_err());
@@ -362,7 +447,7 @@ mod tests {
             let mut bytes = file(&sections);
             let at = at.index(bytes.len());
             bytes[at] = bytes[at].wrapping_add(by);
-            prop_assert!(SectionsIn::from_bytes(bytes.into(), FORMAT, Check::Whole).is_err());
+            prop_assert!(SectionsIn::from_bytes(bytes.into(), FORMAT, Check::Sums).is_err());
         }
 
         #[test]
@@ -409,5 +494,11 @@ mod tests {
         let mut damaged = good.clone();
         damaged[130] = 4;
         check(damaged, "is damaged: the checksum of its section 0 is cbd815be, not 55bc801d");
+        let mut large = file(&[vec![1], vec![7; 2 * BLOCK_BYTES + 5]]);
+        let at = large.len() - 9;
+        large[at] ^= 16;
+        let block = "is damaged: block 1, bytes 65792 to 131328, has the checksum ";
+        let error = SectionsIn::from_bytes(large.into(), FORMAT, Check::Sums).unwrap_err();
+        assert!(error.to_string().starts_with(block), "{error}");
     }
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Filter, Item};
-use palmette_live::{LiveCatalog, LiveOptions, Merge, MergePolicy, Snapshot, SyncPolicy, Update};
+use palmette_live::{
+    Applied, LiveCatalog, LiveOptions, LiveReader, Merge, MergePolicy, ReaderOptions, Snapshot,
+    SyncPolicy, Update,
+};
 use proptest::prelude::*;
 
 use crate::operations::{batches, items};
@@ -75,13 +78,15 @@ fn options(merging: MergePolicy, map_items: u64) -> LiveOptions {
 fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options: LiveOptions) {
     let dir = tempfile::tempdir().expect("a folder");
     let dir = dir.path().join("live");
-    let mut model = Model { items: initial.clone() };
+    let mut model = Model { items: initial.clone(), ..Model::default() };
     let initial = (!initial.is_empty())
         .then(|| Catalog::build(initial.into(), &BuildOptions::default()).expect("sound items"));
     // Codebooks as large as any item may need, where the initial catalog has smaller ones.
     let mut schema = initial.as_ref().map(palmette_live::Schema::of_catalog).unwrap_or_default();
     schema.codes_per_level = Some(vec![crate::same::NUM_CODES; crate::same::MAX_LEVELS]);
     let mut live = LiveCatalog::create(&dir, initial, Some(schema), options.clone()).expect("new");
+    let reader_options = ReaderOptions { poll: None, ..ReaderOptions::default() };
+    let mut reader = LiveReader::open(&dir, reader_options.clone()).expect("beside the writer");
     let mut generation = 0;
     let mut pinned: Vec<(Arc<Snapshot>, Model)> = vec![(live.snapshot(), model.clone())];
     let mut kept: Vec<(u64, Model)> = Vec::new();
@@ -89,24 +94,34 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
     for (seed, operation) in operations.into_iter().enumerate() {
         match operation {
             Operation::Apply(updates) => {
-                let applied = live.apply(&updates).expect("sound updates");
-                generation += 1;
-                assert_eq!(applied.generation, generation);
-                let before = model.clone();
-                model.apply(&updates);
-                let upserts = updates.iter().filter(|u| matches!(u, Update::Upsert(_))).count();
-                assert_eq!(applied.upserted, upserts as u64);
-                let deletes = updates.len() as u64 - applied.upserted;
-                assert_eq!(applied.deleted + applied.unknown_deletes, deletes);
-                let mut one_by_one = before;
-                let mut deleted = 0;
-                for update in updates {
-                    let len = one_by_one.items.len();
-                    let is_delete = matches!(update, Update::Delete(_));
-                    one_by_one.apply(&[update]);
-                    deleted += u64::from(is_delete && one_by_one.items.len() < len);
+                let (mut wanted, mut refused) = (Applied::default(), Vec::new());
+                for (index, update) in updates.iter().enumerate() {
+                    let before = model.clone();
+                    if !model.apply_one(update) {
+                        refused.push(index);
+                        continue;
+                    }
+                    let count = match update {
+                        Update::Upsert(_) => &mut wanted.upserted,
+                        Update::Patch { .. } if model == before => &mut wanted.unchanged,
+                        Update::Patch { .. } => &mut wanted.patched,
+                        Update::Delete(_) if model == before => &mut wanted.unknown_deletes,
+                        Update::Delete(_) => &mut wanted.deleted,
+                    };
+                    *count += 1;
                 }
-                assert_eq!(applied.deleted, deleted);
+                let applied = match refused.first() {
+                    None => live.apply(&updates).expect("sound updates"),
+                    Some(&first) => {
+                        let error = live.apply(&updates).expect_err("a patch of nothing");
+                        assert_eq!(error.update_index(), Some(first));
+                        let (applied, found) = live.apply_valid(&updates).expect("room");
+                        assert_eq!(found.iter().map(|of| of.index).collect::<Vec<_>>(), refused);
+                        applied
+                    }
+                };
+                generation += u64::from(refused.len() < updates.len() || updates.is_empty());
+                assert_eq!(applied, Applied { generation, ..wanted });
             }
             Operation::BeginMerge { first, len, build } => {
                 drop(merge.take());
@@ -171,6 +186,19 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
             kept.iter().map(|(g, m)| (*g, m.items.len() as u64)).collect::<Vec<_>>()
         );
         check(&snapshot, &model, Some(filter), seed as u64);
+        // A reader that looks now and then, and one that has just begun, see what the writer's process does.
+        if seed % 3 > 0 {
+            assert_eq!(reader.refresh().expect("sound files"), generation);
+            check(&reader.snapshot(), &model, Some(filter), seed as u64);
+            for (number, model) in &kept {
+                let of = reader.generation(&number.to_string()).expect("it is kept");
+                check(&of, model, Some(filter), seed as u64);
+            }
+        }
+        if seed % 5 == 4 {
+            reader = LiveReader::open(&dir, reader_options.clone()).expect("beside the writer");
+            check(&reader.snapshot(), &model, Some(filter), seed as u64);
+        }
         let (old, old_model) = &pinned[seed % pinned.len()];
         check(old, old_model, Some(filter), seed as u64);
     }

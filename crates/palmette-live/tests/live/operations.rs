@@ -3,6 +3,7 @@
 use palmette_catalog::Item;
 use palmette_live::Update;
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::same::{MAX_LEVELS, NUM_CODES, item};
 
@@ -18,6 +19,13 @@ pub(crate) fn items() -> impl Strategy<Value = Item> {
 
 pub(crate) fn batches() -> impl Strategy<Value = Vec<Update>> {
     let delete = (0_u32..30).prop_map(|id| Update::Delete(format!("item{id}")));
-    let update = prop_oneof![2 => items().prop_map(Update::Upsert), 1 => delete];
+    let patch = (items(), any::<bool>()).prop_map(|(item, takes_away)| {
+        let Item { id, mut attributes, .. } = item;
+        if takes_away {
+            attributes.insert("colour".to_owned(), Value::Null);
+        }
+        Update::Patch { id, attributes }
+    });
+    let update = prop_oneof![6 => items().prop_map(Update::Upsert), 3 => delete, 2 => patch];
     prop::collection::vec(update, 0..12)
 }

@@ -1,5 +1,6 @@
 //! A snapshot against a catalog built from the list that it should hold.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -22,19 +23,43 @@ const NUM_TOKENS: usize = FIRST_TOKEN as usize + MAX_LEVELS * NUM_CODES as usize
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Model {
     pub(crate) items: Vec<Item>,
+    /// Codes of items that were deleted, by id.
+    pub(crate) departed: BTreeMap<String, Vec<u32>>,
 }
 
 impl Model {
     pub(crate) fn apply(&mut self, updates: &[Update]) {
         for update in updates {
-            match update {
-                Update::Upsert(item) => {
-                    self.items.retain(|other| other.id != item.id);
-                    self.items.push(item.clone());
-                }
-                Update::Delete(id) => self.items.retain(|item| item.id != *id),
-            }
+            assert!(self.apply_one(update), "{update:?} is sound");
         }
+    }
+
+    /// Whether the update could be applied.
+    pub(crate) fn apply_one(&mut self, update: &Update) -> bool {
+        let place = self.items.iter().position(|item| item.id == update.id());
+        match (update, place) {
+            (Update::Upsert(item), place) => {
+                place.map(|place| self.items.remove(place));
+                self.departed.remove(&item.id);
+                self.items.push(item.clone());
+            }
+            (Update::Patch { attributes, .. }, Some(place)) => {
+                let mut item = self.items[place].clone();
+                item.attributes.extend(attributes.clone());
+                item.attributes.retain(|_, value| !value.is_null());
+                if item != self.items[place] {
+                    self.items.remove(place);
+                    self.items.push(item);
+                }
+            }
+            (Update::Patch { .. }, None) => return false,
+            (Update::Delete(_), Some(place)) => {
+                let item = self.items.remove(place);
+                self.departed.insert(item.id, item.codes);
+            }
+            (Update::Delete(_), None) => {}
+        }
+        true
     }
 }
 
@@ -67,6 +92,12 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
         assert_eq!(snapshot.item(at), *item);
     }
     assert_eq!(snapshot.find("nothing"), None);
+    for (id, codes) in &model.departed {
+        assert_eq!(snapshot.departed(id).as_ref(), Some(codes), "{id} departed");
+    }
+    for id in wanted.iter().map(|item| item.id.as_str()).chain(["nothing"]) {
+        assert_eq!(snapshot.departed(id), None, "{id} is there or never was");
+    }
 
     let rebuilt = Catalog::build(model.items.clone().into(), &BuildOptions::default());
     let rebuilt = Arc::new(rebuilt.expect("sound items"));
