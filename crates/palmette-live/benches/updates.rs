@@ -274,7 +274,7 @@ impl Changed {
 
     fn mark(&self, batch: &[Update]) {
         for update in batch {
-            let (Update::Upsert(Item { id, .. }) | Update::Delete(id)) = update;
+            let id = update.id();
             let id: u64 = id.parse().expect("a number");
             if let Some(word) = self.0.get((id / 64) as usize) {
                 word.fetch_or(1 << (id % 64), Ordering::Relaxed);

@@ -12,11 +12,12 @@ use crate::background;
 use crate::checkpoint::{Keeping, checkpoint};
 use crate::error::{Kind, LiveError};
 use crate::log_entry;
-use crate::manifest::kept_place;
+use crate::manifest::{kept_place, named_place};
 use crate::merge::Merge;
 use crate::options::MergePolicy;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
+use crate::state::State;
 use crate::status::{KeptGeneration, LiveStatus, kept_generations};
 use crate::update::{Applied, Refused, Update};
 use crate::writer::Writer;
@@ -75,28 +76,21 @@ impl LiveCatalog {
         let mut writer = self.shared.lock();
         writer.check_sound()?;
         writer = self.wait_for_room(writer);
-        let mut places: Vec<usize> = (0..updates.len()).collect();
-        let mut valid = updates.to_vec();
-        let mut refused: Vec<Refused> = Vec::new();
-        // What a refused update brought, an attribute's kind for one, may have been why a later one was refused or taken.
-        let added_columns = loop {
-            let state = &writer.state;
-            let checked = state.schema.check_batch(&valid, &|id| state.codes(id))?;
-            if checked.refused.is_empty() {
-                break checked.added_columns;
-            }
-            for found in checked.refused.into_iter().rev() {
-                let index = places.remove(found.index);
-                valid.remove(found.index);
-                refused.push(Refused { index, ..found });
-            }
-        };
-        refused.sort_by_key(|refused| refused.index);
+        let Judged { valid, added_columns, refused } = judge(&writer.state, updates)?;
         if valid.is_empty() {
             let generation = writer.state.generation;
             return Ok((Applied { generation, ..Applied::default() }, refused));
         }
         Ok((self.apply_checked(&mut writer, &valid, &added_columns)?, refused))
+    }
+
+    /// The updates that [`apply_valid`](Self::apply_valid) would hand back, for callers that put them aside before the others are
+    /// acknowledged.
+    ///
+    /// # Errors
+    /// When a limit of a batch is exceeded.
+    pub fn refused(&self, updates: &[Update]) -> Result<Vec<Refused>, LiveError> {
+        Ok(judge(&self.shared.lock().state, updates)?.refused)
     }
 
     /// Deletes the items that match a filter, as one batch; an item that is updated meanwhile is judged as it is then.
@@ -202,6 +196,16 @@ impl LiveCatalog {
         kept_generations(&self.shared.lock().state.kept)
     }
 
+    /// The number of a kept generation that is named by its number or name; of equal names the latest.
+    ///
+    /// # Errors
+    /// When it is not kept; the message names those that are.
+    pub fn kept_generation(&self, name: &str) -> Result<u64, LiveError> {
+        let writer = self.shared.lock();
+        let kept = &writer.state.kept;
+        Ok(kept[named_place(kept, name)?].contents.generation)
+    }
+
     /// Publishes, as a new generation, the contents that a kept one had; returns the new one's number.
     /// Snapshots of what was before stay as they are.
     ///
@@ -305,6 +309,33 @@ impl Drop for LiveCatalog {
         for thread in self.threads.drain(..) {
             // A thread that panicked has nothing left to end.
             _ = thread.join();
+        }
+    }
+}
+
+/// A batch, parted into the updates that keep to the rules and the others.
+struct Judged {
+    valid: Vec<Update>,
+    /// Attributes that the valid updates bring.
+    added_columns: Vec<(String, ColumnKind)>,
+    refused: Vec<Refused>,
+}
+
+/// Parts a batch. What a refused update brings, an attribute's kind for one, may decide about a later one, so that the rest is judged
+/// anew until none is refused.
+fn judge(state: &State, updates: &[Update]) -> Result<Judged, LiveError> {
+    let mut places: Vec<usize> = (0..updates.len()).collect();
+    let (mut valid, mut refused) = (updates.to_vec(), Vec::<Refused>::new());
+    loop {
+        let checked = state.schema.check_batch(&valid, &|id| state.codes(id))?;
+        if checked.refused.is_empty() {
+            refused.sort_by_key(|refused| refused.index);
+            return Ok(Judged { valid, added_columns: checked.added_columns, refused });
+        }
+        for found in checked.refused.into_iter().rev() {
+            let index = places.remove(found.index);
+            valid.remove(found.index);
+            refused.push(Refused { index, ..found });
         }
     }
 }

@@ -7,7 +7,8 @@ use palmette_catalog::index::ItemSet;
 use palmette_catalog::{Catalog, FilterCache, Item};
 
 use crate::live::LiveCatalog;
-use crate::snapshot::{ItemRef, Snapshot, SnapshotItems};
+use crate::reader::LiveReader;
+use crate::snapshot::{DamagedSegment, ItemRef, Snapshot, SnapshotItems};
 
 /// A catalog that requests take views of: frozen, or changing while they are answered.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub enum CatalogSource {
     Frozen(Arc<FilterCache>),
     /// One that changes: every view is of its newest generation.
     Live(Arc<LiveCatalog>),
+    /// One that another process changes: every view is of the newest generation that was seen.
+    Reader(Arc<LiveReader>),
     /// One generation of a live catalog, whatever comes after it. The directory need not stay open for it.
     Snapshot(Arc<Snapshot>),
 }
@@ -29,6 +32,7 @@ impl CatalogSource {
         match self {
             Self::Frozen(filters) => CatalogView::Frozen(Arc::clone(filters)),
             Self::Live(live) => CatalogView::Snapshot(live.snapshot()),
+            Self::Reader(reader) => CatalogView::Snapshot(reader.snapshot()),
             Self::Snapshot(snapshot) => CatalogView::Snapshot(Arc::clone(snapshot)),
         }
     }
@@ -55,6 +59,12 @@ impl From<Arc<LiveCatalog>> for CatalogSource {
 impl From<LiveCatalog> for CatalogSource {
     fn from(live: LiveCatalog) -> Self {
         Arc::new(live).into()
+    }
+}
+
+impl From<LiveReader> for CatalogSource {
+    fn from(reader: LiveReader) -> Self {
+        Self::Reader(Arc::new(reader))
     }
 }
 
@@ -104,6 +114,23 @@ impl CatalogView {
         match self {
             Self::Frozen(_) => None,
             Self::Snapshot(snapshot) => Some(snapshot.generation()),
+        }
+    }
+
+    /// Segments that are left out because their files are damaged: only a degraded reader's views have any.
+    pub fn damaged(&self) -> &[DamagedSegment] {
+        match self {
+            Self::Frozen(_) => &[],
+            Self::Snapshot(snapshot) => snapshot.damaged(),
+        }
+    }
+
+    /// The codes of an item that was deleted: histories still have it. `None` of an item that is there or never was, and in a frozen
+    /// catalog.
+    pub fn departed(&self, id: &str) -> Option<Vec<u32>> {
+        match self {
+            Self::Frozen(_) => None,
+            Self::Snapshot(snapshot) => snapshot.departed(id),
         }
     }
 
@@ -306,11 +333,19 @@ impl CatalogView {
 
     /// The frozen catalog, or those of the segments, the oldest first.
     fn catalogs(&self) -> impl Iterator<Item = &Catalog> {
+        self.parts().map(|(catalog, _)| catalog)
+    }
+
+    /// The frozen catalog, or those of the segments, the oldest first, each with those of its items that are there, `None` for
+    /// all.
+    pub fn parts(&self) -> impl Iterator<Item = (&Catalog, Option<&ItemSet>)> {
         let (frozen, segments) = match self {
             Self::Frozen(filters) => (Some(&**filters.catalog()), &[][..]),
             Self::Snapshot(snapshot) => (None, snapshot.segments()),
         };
-        frozen.into_iter().chain(segments.iter().map(|view| view.segment().catalog()))
+        let segments =
+            segments.iter().map(|view| (view.segment().catalog(), view.live().map(|live| &**live)));
+        frozen.map(|catalog| (catalog, None)).into_iter().chain(segments)
     }
 }
 
@@ -320,6 +355,14 @@ impl ViewItems {
         match self {
             Self::Frozen(items) => items.len(),
             Self::Snapshot(items) => items.len(),
+        }
+    }
+
+    /// Bytes of the set.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Frozen(items) => items.bytes(),
+            Self::Snapshot(items) => items.sets.iter().map(|set| set.bytes()).sum(),
         }
     }
 

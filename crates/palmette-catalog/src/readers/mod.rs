@@ -44,6 +44,7 @@ mod json;
 mod json_lines;
 mod json_row;
 mod lines;
+mod patch;
 mod sink;
 mod utf8;
 
@@ -61,6 +62,7 @@ pub use codes::{CodesError, parse_codes};
 pub use error::{Problem, ReadError};
 pub use format::{Format, UnknownFormat};
 pub use item_columns::{CodeColumns, ItemColumns};
+pub use patch::{Patch, parse_patch};
 pub use sink::{ItemSink, ReadSummary};
 
 /// The items of one source, in its order.

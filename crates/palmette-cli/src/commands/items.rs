@@ -25,9 +25,19 @@ pub(crate) fn scored_item_json(catalog: &Catalog, rank: u64, score: f32) -> Valu
     })
 }
 
+/// Adds the moment of a live catalog to a document, and the files that it went on without.
+pub(crate) fn tell_view(document: &mut Value, view: &CatalogView) {
+    if let Some(generation) = view.generation() {
+        document["generation"] = generation.into();
+    }
+    if !view.damaged().is_empty() {
+        document["damaged"] = json!(view.damaged());
+    }
+}
+
 /// A semantic ID as people read it: `<a_12><b_3>` where the source spelled it so, else `12-3`.
-pub(crate) fn codes_text(catalog: &Catalog, codes: &[u32]) -> String {
-    spelled(catalog.level_prefixes(), codes)
+pub(crate) fn codes_text(view: &CatalogView, codes: &[u32]) -> String {
+    spelled(view.level_prefixes(), codes)
 }
 
 /// The semantic ID of an item of a view as people read it.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_catalog::{Catalog, Filter};
-use palmette_live::{CatalogSource, CatalogView, LiveCatalog, LiveOptions, MergePolicy, Snapshot};
+use palmette_live::{CatalogSource, CatalogView, LiveReader, ReaderOptions, Snapshot};
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::{Mode, PromptFormat, Recommender};
 use serde_json::Value;
 
-use crate::output::{grouped, progress_bar, visible};
+use crate::output::{grouped, visible};
 
 /// A model and the catalog it may recommend from.
 #[derive(Debug, Args)]
@@ -23,9 +23,22 @@ pub(crate) struct RecommenderArgs {
     /// Catalog, made by `palmette catalog build`, or directory of a live one
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: PathBuf,
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
     /// How the model's weights are kept: int8 rounds its layers', which is faster where the processor has AVX-512 VNNI
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     pub(crate) weights: WeightsArg,
+}
+
+/// The moment of a live catalog that a command reads.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ViewArgs {
+    /// A kept generation of a live catalog, by number or name, instead of the newest
+    #[arg(long, value_name = "N|NAME")]
+    pub(crate) generation: Option<String>,
+    /// Go on without the segments of a live catalog whose files are damaged; each is named
+    #[arg(long)]
+    pub(crate) degraded: bool,
 }
 
 /// How a model's weights are kept.
@@ -47,7 +60,7 @@ impl WeightsArg {
 impl RecommenderArgs {
     /// With the model's draft head where the mode asks for one.
     pub(crate) fn load(&self, mode: Mode) -> anyhow::Result<Recommender> {
-        self.load_over(open_source(&self.catalog)?, mode, self.weights)
+        self.load_over(open_source(&self.catalog, &self.view)?, mode, self.weights)
     }
 
     /// As [`load`](Self::load), over a catalog that is open already, and with weights kept otherwise than was asked for.
@@ -85,46 +98,38 @@ pub(crate) fn with_widths(
     recommender.with_widths(widths.to_vec()).with_context(|| format!("--widths {}", text()))
 }
 
-/// Opens a catalog file, or the newest generation of a live one, as it is.
-pub(crate) fn open_source(path: &Path) -> anyhow::Result<CatalogSource> {
+/// Opens a catalog file, or the directory of a live one, which other processes may be writing and reading.
+pub(crate) fn open_source(path: &Path, view: &ViewArgs) -> anyhow::Result<CatalogSource> {
     if !path.is_dir() {
+        ensure!(
+            view.generation.is_none(),
+            "--generation is for the directory of a live catalog; {} is a file",
+            path.display()
+        );
         return Ok(Catalog::open(path)?.into());
     }
-    Ok(newest(path)?.into())
+    Ok(open_snapshot(path, view)?.into())
 }
 
-/// The newest generation in the directory of a live catalog, which is left as it is and free for others again.
-fn newest(dir: &Path) -> anyhow::Result<Arc<Snapshot>> {
-    let options = LiveOptions {
-        merging: MergePolicy::Never,
-        checkpoint_bytes: u64::MAX,
-        ..LiveOptions::default()
+/// One generation in the directory of a live catalog, which other processes may be writing and reading.
+pub(crate) fn open_snapshot(path: &Path, view: &ViewArgs) -> anyhow::Result<Arc<Snapshot>> {
+    // Commands answer for one moment.
+    let options = ReaderOptions { poll: None, degraded: view.degraded, ..ReaderOptions::default() };
+    let reader = LiveReader::open(path, options)?;
+    let snapshot = match &view.generation {
+        Some(name) => reader.generation(name)?,
+        None => reader.snapshot(),
     };
-    Ok(LiveCatalog::open(dir, options)?.snapshot())
+    for damaged in snapshot.damaged() {
+        let num_items = grouped(damaged.num_items);
+        eprintln!("warning: {num_items} items are left out: {}", visible(&damaged.problem));
+    }
+    Ok(snapshot)
 }
 
-/// Opens a catalog file, or what the directory of a live catalog holds at its newest generation as one catalog.
-///
-/// The items of several segments are put together first, which takes some microseconds an item; `palmette
-/// catalog live merge` does it once and for all.
-pub(crate) fn open_catalog(path: &Path) -> anyhow::Result<Catalog> {
-    if !path.is_dir() {
-        return Ok(Catalog::open(path)?);
-    }
-    let snapshot = newest(path)?;
-    let schema = snapshot.schema();
-    if let [only] = snapshot.segments()
-        && let catalog = only.segment().catalog()
-        && only.live().is_none()
-        && catalog.level_prefixes() == schema.level_prefixes.as_deref()
-        && catalog.columns().columns().count() == schema.columns.len()
-    {
-        return Ok(catalog.clone());
-    }
-    let bar = progress_bar(snapshot.num_items() as usize, "items", false);
-    let catalog = snapshot.to_catalog(|| bar.inc(1))?;
-    bar.finish_and_clear();
-    Ok(catalog)
+/// [`open_source`], as a view.
+pub(crate) fn open_view(path: &Path, view: &ViewArgs) -> anyhow::Result<CatalogView> {
+    Ok(open_source(path, view)?.view())
 }
 
 /// Makes rayon's workers as many as asked for, one per core by default; returns how many.

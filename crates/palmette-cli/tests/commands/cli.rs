@@ -109,10 +109,18 @@ fn a_live_directory_is_read_where_a_catalog_file_is() {
     assert_eq!(take(&mut after, "generation"), 1);
     assert_eq!(after, of_catalog(&exported, &["recommend"]));
     assert_eq!(after["items"][0]["id"], "new", "it has the deleted one's semantic ID");
-    for command in [&["catalog", "inspect"][..], &["catalog", "inspect", "--item", "new"]] {
-        let of = |catalog: &str| run_json(&[command, &[catalog]].concat());
-        assert_eq!(of(&live), of(&exported));
+    for command in [&["--item", "new"][..], &["--prefix", ""], &["--prefix", "0,5"]] {
+        let of = |catalog: &str| run_json(&[&["catalog", "inspect", catalog], command].concat());
+        let (mut of_live, mut of_exported) = (of(&live), of(&exported));
+        assert_eq!(take(&mut of_live, "generation"), 1);
+        // An item's number in a view of segments is not its rank in a file.
+        of_live.as_object_mut().unwrap().remove("rank");
+        of_exported.as_object_mut().unwrap().remove("rank");
+        assert_eq!(of_live, of_exported, "{command:?}");
     }
+    let segments = run_json(&["catalog", "inspect", &live]);
+    assert_eq!((&segments["num_items"], &segments["generation"]), (&json!(4034), &json!(1)));
+    assert_eq!(segments["segments"].as_array().unwrap().len(), 2);
     check_refused(
         &["catalog", "inspect", dir.path().to_str().unwrap()],
         &["no live catalog", dir.path().to_str().unwrap()],

@@ -21,3 +21,5 @@ mod left_out;
 #[cfg(feature = "demo")]
 mod shop;
 mod vocabulary;
+#[cfg(all(feature = "demo", target_os = "linux"))]
+mod week;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use palmette_catalog::Item;
-use palmette_live::{LiveCatalog, LiveError, LiveOptions, MergePolicy, Schema, Update};
+use palmette_live::{
+    LiveCatalog, LiveError, LiveOptions, LiveReader, MergePolicy, ReaderOptions, Schema, Update,
+};
 use palmette_storage::Check;
 
 use crate::same::{Model, check, item};
@@ -244,4 +246,138 @@ fn a_batch_with_one_bad_update_changes_nothing() {
     assert_eq!(live.snapshot().schema().columns.len(), 2);
     drop(live);
     assert_eq!(LiveCatalog::open(&dir, options()).expect("closed").snapshot().generation(), 1);
+}
+
+/// Bits that are flipped, one at a time; more by the environment.
+fn num_flips() -> u64 {
+    std::env::var("PALMETTE_FLIPS").map_or(400, |given| given.parse().expect("a number"))
+}
+
+/// A live catalog in which every kind of file is: segments with and without tombstones, departed items, a kept generation, a log.
+fn made_of_all_files(dir: &Path) -> Model {
+    let (_, mut model) = made(dir);
+    let live = LiveCatalog::open(dir, options()).expect("closed");
+    live.merge_all().expect("room");
+    for n in 7..9 {
+        live.apply(&batch(n)).expect("sound");
+        model.apply(&batch(n));
+    }
+    live.checkpoint().expect("room");
+    live.apply(&batch(9)).expect("sound");
+    model.apply(&batch(9));
+    model
+}
+
+/// Whatever bit of whatever file is flipped, a reader has the same items or an error that names the file, and a writer that opens it
+/// writes no other items into new files.
+#[test]
+fn a_flipped_bit_changes_no_answer_and_is_not_laundered() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (made_in, copied) = (dir.path().join("made"), dir.path().join("copied"));
+    let model = made_of_all_files(&made_in);
+    let all: Vec<(PathBuf, u64)> = files(&made_in, "")
+        .into_iter()
+        .map(|path| (path.clone(), std::fs::metadata(path).expect("it is there").len()))
+        .filter(|&(_, len)| len > 0)
+        .collect();
+    for prefix in ["segment-", "departed-", "live-", "manifest-", "wal-"] {
+        assert!(!files(&made_in, prefix).is_empty(), "{prefix}");
+    }
+    let num_bits: u64 = all.iter().map(|(_, len)| len * 8).sum();
+    let mut found = 0;
+    for flip in 0..num_flips() {
+        // Bits in an order without a pattern.
+        let mut bit = (flip + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) % num_bits;
+        let mut files = all.iter();
+        let path = loop {
+            let (path, len) = files.next().expect("bits of all files");
+            if bit < len * 8 {
+                break path;
+            }
+            bit -= len * 8;
+        };
+        let mut bytes = std::fs::read(path).expect("it is there");
+        let whole = bytes.clone();
+        bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+        std::fs::write(path, &bytes).expect("room");
+        let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8");
+        let options_of_reader = ReaderOptions { poll: None, ..ReaderOptions::default() };
+        match LiveReader::open(&made_in, options_of_reader) {
+            Ok(reader) => {
+                check(&reader.snapshot(), &model, None, 1);
+                // Only a kept generation is damaged.
+                if let Err(e) = reader.generation("before") {
+                    assert!(e.to_string().contains(name), "{name}, bit {bit}: {e}");
+                    found += 1;
+                }
+            }
+            Err(e) => {
+                assert!(e.to_string().contains(name), "{name}, bit {bit}: {e}");
+                found += 1;
+            }
+        }
+        if flip % 4 == 0 {
+            copy(&made_in, &copied);
+            if let Ok(live) = LiveCatalog::open(&copied, LiveOptions::clone(&sums())) {
+                let merged = live.merge_all().and_then(|()| live.checkpoint());
+                merged.expect("what was opened is sound");
+                drop(live);
+                let live = LiveCatalog::open(&copied, sums()).expect("written anew");
+                check(&live.snapshot(), &model, None, 1);
+            }
+        }
+        std::fs::write(path, &whole).expect("room");
+    }
+    assert!(found * 2 > num_flips(), "{found} of {} flips were errors", num_flips());
+}
+
+fn sums() -> LiveOptions {
+    LiveOptions { check: Check::Sums, ..options() }
+}
+
+/// Files are mapped: damage may come after they were opened and verified.
+#[test]
+fn damage_while_it_is_open_is_found_before_it_is_merged_or_exported() {
+    let dir = tempfile::tempdir().expect("a folder");
+    made_of_all_files(dir.path());
+    let live = LiveCatalog::open(dir.path(), sums()).expect("closed");
+    live.snapshot().to_catalog(|| {}).expect("sound");
+    let segment = files(dir.path(), "segment-").pop().expect("a segment");
+    let all = files(dir.path(), "segment-");
+    for path in all {
+        let mut file =
+            std::fs::OpenOptions::new().write(true).read(true).open(&path).expect("it is there");
+        let at = std::io::Seek::seek(&mut file, std::io::SeekFrom::End(-900)).expect("long enough");
+        assert!(at > 0);
+        std::io::Write::write_all(&mut file, &[0x5a; 3]).expect("room");
+    }
+    let named = |error: LiveError| {
+        let error = error.to_string();
+        assert!(error.contains("segment-") && error.contains("is damaged"), "{error}");
+    };
+    named(live.snapshot().to_catalog(|| {}).expect_err("damaged"));
+    named(live.merge_all().expect_err("damaged"));
+    assert!(segment.exists());
+}
+
+/// A reader that is told to goes on without a damaged segment, and says so.
+#[test]
+fn a_degraded_reader_goes_on_without_a_damaged_segment() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let model = made_of_all_files(dir.path());
+    // The first three are of the generation that is kept.
+    let path = files(dir.path(), "segment-").into_iter().nth(3).expect("a segment");
+    let mut bytes = std::fs::read(&path).expect("it is there");
+    let at = bytes.len() - 900;
+    bytes[at] ^= 1;
+    std::fs::write(&path, &bytes).expect("room");
+    let options = ReaderOptions { poll: None, ..ReaderOptions::default() };
+    let error = LiveReader::open(dir.path(), options.clone()).expect_err("damaged").to_string();
+    assert!(error.contains(path.to_str().expect("UTF-8")), "{error}");
+    let reader = LiveReader::open(dir.path(), ReaderOptions { degraded: true, ..options });
+    let snapshot = reader.expect("the others are sound").snapshot();
+    let [damaged] = snapshot.damaged() else { panic!("{:?}", snapshot.damaged()) };
+    assert!(path.ends_with(&damaged.file) && damaged.problem.contains("is damaged"), "{damaged:?}");
+    assert_eq!(snapshot.num_items() + damaged.num_items, model.items.len() as u64);
+    assert!(snapshot.items().all(|at| model.items.contains(&snapshot.item(at))));
 }

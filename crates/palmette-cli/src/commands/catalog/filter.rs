@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use palmette_catalog::Item;
 use serde_json::{Value, json};
 
-use crate::commands::items::{codes_text, name_text};
-use crate::commands::loading::{filter, open_catalog};
+use crate::commands::items::{codes_text_of, name_text, tell_view};
+use crate::commands::loading::{ViewArgs, filter, open_view};
 use crate::output::{grouped, print, print_json, table};
 
 const AFTER_HELP: &str = "\
@@ -22,8 +23,10 @@ text or seconds since 1970.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct FilterArgs {
-    /// Catalog, made by `palmette catalog build`, or directory of a live one, whose segments are put together first
+    /// Catalog, made by `palmette catalog build`, or directory of a live one
     catalog: PathBuf,
+    #[command(flatten)]
+    view: ViewArgs,
     /// The filter as JSON in quotes, or @FILE for a file that holds it
     #[arg(value_name = "FILTER")]
     filter: String,
@@ -37,37 +40,40 @@ pub(crate) struct FilterArgs {
 
 pub(super) fn run(args: &FilterArgs) -> anyhow::Result<()> {
     let filter = filter(&args.filter)?;
-    let catalog = open_catalog(&args.catalog)?;
+    let view = open_view(&args.catalog, &args.view)?;
     let start = Instant::now();
-    let items = catalog.item_set(&filter)?;
+    let items = view.filter(&filter)?;
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-    let shown = items.ranks().iter().take(args.limit);
+    let shown = view.numbers_in(&items).take(args.limit);
     if args.json {
         let shown: Vec<Value> = shown
-            .map(|rank| {
-                let (codes, attributes) = (catalog.codes(rank), catalog.attributes(rank));
-                json!({"id": catalog.id(rank), "codes": codes, "attributes": attributes})
+            .map(|number| {
+                let Item { id, codes, attributes } = view.item(number);
+                json!({"id": id, "codes": codes, "attributes": attributes})
             })
             .collect();
-        return print_json(&json!({
+        let mut document = json!({
             "filter": filter,
-            "items": catalog.num_items(),
+            "items": view.num_items(),
             "matching": items.len(),
             "compile_ms": milliseconds,
             "bytes": items.bytes(),
             "first": shown,
-        }));
+        });
+        tell_view(&mut document, &view);
+        return print_json(&document);
     }
     let rows: Vec<Vec<String>> = shown
-        .map(|rank| {
-            let codes = codes_text(&catalog, &catalog.codes(rank));
-            vec![catalog.id(rank).to_owned(), codes, name_text(&catalog, rank, 60)]
+        .map(|number| {
+            let (catalog, rank) = view.place(number);
+            let codes = codes_text_of(&view, number);
+            vec![view.id(number).to_owned(), codes, name_text(catalog, rank, 60)]
         })
         .collect();
     let listed = match rows.as_slice() {
         [] => String::new(),
         rows => table(&["id", "semantic ID", "title"], rows),
     };
-    let (matching, all) = (grouped(items.len()), grouped(catalog.num_items()));
+    let (matching, all) = (grouped(items.len()), grouped(view.num_items()));
     print(&format!("{listed}{matching} of {all} items match, found in {milliseconds:.2} ms"))
 }

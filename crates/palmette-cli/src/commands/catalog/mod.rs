@@ -1,4 +1,4 @@
-//! `palmette catalog`: build, inspect, filter, plan, live.
+//! `palmette catalog`: build, inspect, filter, verify, plan, live.
 
 mod build;
 mod filter;
@@ -6,6 +6,7 @@ mod inspect;
 mod live;
 mod plan;
 mod stats;
+mod verify;
 
 use clap::Subcommand;
 
@@ -62,6 +63,10 @@ pub(crate) enum CatalogCommand {
     /// (key, has_id) are taken too.
     #[command(verbatim_doc_comment)]
     Filter(filter::FilterArgs),
+    /// Read every file of a catalog, or of a live one with its kept generations, and check all of it
+    ///
+    /// Names each damaged file and the block, and ends with status 1 where there is any.
+    Verify(verify::VerifyArgs),
     /// Work out how many bytes a catalog will take, before there is one
     ///
     /// Index, ids and attributes, the peak of the build, and each level of the index; from numbers alone,
@@ -77,6 +82,7 @@ pub(crate) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
         CatalogCommand::Build(args) => build::build(args),
         CatalogCommand::Inspect(args) => inspect::inspect(args),
         CatalogCommand::Filter(args) => filter::run(args),
+        CatalogCommand::Verify(args) => verify::run(args),
         CatalogCommand::Plan(args) => plan::run(args),
         CatalogCommand::Live(command) => live::run(command),
     }

@@ -3,15 +3,19 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
 use palmette_live::{Applied, LiveCatalog, LiveError, LiveOptions, SyncPolicy, Update};
+use palmette_recommend::PromptFormat;
 use serde_json::json;
 
-use super::updates::Updates;
+use super::dead_letters::DeadLetters;
+use super::expire::{expired, moment};
+use super::updates::{Line, Lines};
 use crate::output::{grouped, print, print_json, reading_bar};
 
 #[derive(Debug, Args)]
@@ -23,6 +27,18 @@ pub(crate) struct ApplyArgs {
     /// Lines of a batch
     #[arg(long, value_name = "N", default_value_t = 1000)]
     batch: usize,
+    /// Apply a batch that is not full once its first line has waited so long: for a feed that never ends
+    #[arg(long, value_name = "MS")]
+    flush_ms: Option<u64>,
+    /// Append lines that are refused to this file, with the reason, and apply the others
+    #[arg(long, value_name = "FILE")]
+    dead_letters: Option<PathBuf>,
+    /// Refuse items whose codes this model cannot spell
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// After each batch, delete the items whose attribute, a timestamp, has passed
+    #[arg(long, value_name = "ATTRIBUTE")]
+    expire_by: Option<String>,
     /// Print a line for each acknowledged batch: its generation and the last line that it holds
     #[arg(long)]
     progress: bool,
@@ -39,11 +55,14 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
     let most = 1 << 20;
     ensure!((1..=most).contains(&args.batch), "--batch is {}; it must be 1 to {most}", args.batch);
     let start = Instant::now();
+    let format = args.model.as_deref().map(PromptFormat::read).transpose()?;
+    let dead_letters = args.dead_letters.as_deref().map(DeadLetters::open).transpose()?;
     let sync = if args.no_sync { SyncPolicy::Never } else { SyncPolicy::EveryBatch };
     let live = LiveCatalog::open(&args.dir, LiveOptions { sync, ..LiveOptions::default() })?;
-    let (name, bar, reader): (String, ProgressBar, Box<dyn BufRead>) =
+    let (name, bar, reader): (String, ProgressBar, Box<dyn BufRead + Send>) =
         if args.updates.as_os_str() == "-" {
-            ("standard input".to_owned(), ProgressBar::hidden(), Box::new(std::io::stdin().lock()))
+            let stdin = BufReader::new(std::io::stdin());
+            ("standard input".to_owned(), ProgressBar::hidden(), Box::new(stdin))
         } else {
             let name = args.updates.display().to_string();
             let file = File::open(&args.updates).with_context(|| name.clone())?;
@@ -53,70 +72,179 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
             let reader = BufReader::new(bar.wrap_read(file));
             (name, bar, Box::new(reader))
         };
-    let applied = apply_all(args, &live, &name, reader)?;
+    let generation = live.snapshot().generation();
+    let sum = Applied { generation, ..Applied::default() };
+    let mut batches = Batches { args, live: &live, name, format, dead_letters, sum, expired: 0 };
+    batches.run(reader)?;
     bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
     let num_items = live.snapshot().num_items();
-    let Applied { generation, upserted, deleted, unknown_deletes } = applied;
+    let refused = batches.dead_letters.as_ref().map_or(0, |letters| letters.count);
+    let Applied { generation, upserted, patched, unchanged, deleted, unknown_deletes } =
+        batches.sum;
     if args.json {
         return print_json(&json!({
             "generation": generation,
             "items": num_items,
             "upserted": upserted,
+            "patched": patched,
+            "unchanged": unchanged,
             "deleted": deleted,
             "unknown_deletes": unknown_deletes,
+            "expired": batches.expired,
+            "refused": refused,
             "seconds": seconds,
         }));
     }
     if unknown_deletes > 0 {
         eprintln!("note: {} deletes named ids that no item has", grouped(unknown_deletes));
     }
+    if let Some(path) = args.dead_letters.as_ref().filter(|_| refused > 0) {
+        eprintln!("note: {} lines were refused; they are in {}", grouped(refused), path.display());
+    }
+    let counts =
+        [(patched, "patched"), (unchanged, "left as they were"), (batches.expired, "expired")];
+    let more = counts.iter().filter(|(count, _)| *count > 0);
+    let more: String = more.map(|(count, name)| format!(", {} {name}", grouped(*count))).collect();
     print(&format!(
-        "generation {generation}: {} items; {} upserted, {} deleted in {seconds:.1} s",
+        "generation {generation}: {} items; {} upserted, {} deleted{more} in {seconds:.1} s",
         grouped(num_items),
         grouped(upserted),
         grouped(deleted)
     ))
 }
 
-fn apply_all(
-    args: &ApplyArgs,
-    live: &LiveCatalog,
-    name: &str,
-    reader: impl BufRead,
-) -> anyhow::Result<Applied> {
-    let mut updates = Updates::new(name, reader);
-    let mut sum = Applied { generation: live.snapshot().generation(), ..Applied::default() };
-    let (mut batch, mut lines): (Vec<Update>, Vec<u64>) = (Vec::new(), Vec::new());
-    loop {
-        let next = updates.next()?;
-        let at_end = next.is_none();
-        if let Some((line, update)) = next {
-            lines.push(line);
-            batch.push(update);
-        }
-        if batch.len() == args.batch || at_end && !batch.is_empty() {
-            let applied = live.apply(&batch).map_err(|e| of_line(e, name, &lines))?;
-            sum.generation = applied.generation;
-            sum.upserted += applied.upserted;
-            sum.deleted += applied.deleted;
-            sum.unknown_deletes += applied.unknown_deletes;
-            if args.progress {
-                print(&format!("{} {}", applied.generation, lines[lines.len() - 1]))?;
+/// Batches of lines, applied as they fill.
+struct Batches<'a> {
+    args: &'a ApplyArgs,
+    live: &'a LiveCatalog,
+    name: String,
+    /// Of the model that must be able to spell the items.
+    format: Option<PromptFormat>,
+    dead_letters: Option<DeadLetters>,
+    sum: Applied,
+    expired: u64,
+}
+
+impl Batches<'_> {
+    /// Reads on one thread and applies on this one, so that a batch that waits for lines can be applied in time.
+    fn run(&mut self, reader: Box<dyn BufRead + Send>) -> anyhow::Result<()> {
+        let mut lines = Lines::new(&self.name, reader);
+        let (sender, receiver) = sync_channel(2 * self.args.batch.min(1 << 12));
+        // Not joined: after an error it may wait for a line that never comes.
+        std::thread::spawn(move || {
+            loop {
+                let line = lines.next();
+                let is_last = !matches!(line, Ok(Some(_)));
+                if sender.send(line).is_err() || is_last {
+                    return;
+                }
             }
-            (batch, lines) = (Vec::new(), Vec::new());
+        });
+        while self.batch(&receiver)? {}
+        Ok(())
+    }
+
+    /// Collects a batch and applies it; whether there may be more.
+    fn batch(&mut self, lines: &Receiver<anyhow::Result<Option<Line>>>) -> anyhow::Result<bool> {
+        let (mut updates, mut held): (Vec<Update>, Vec<Line>) = (Vec::new(), Vec::new());
+        let (mut is_end, mut last) = (false, None);
+        let mut deadline: Option<Instant> = None;
+        while updates.len() < self.args.batch {
+            let next = match deadline {
+                None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at) => lines.recv_timeout(at.saturating_duration_since(Instant::now())),
+            };
+            let line = match next {
+                Ok(line) => line?,
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => None,
+            };
+            let Some(line) = line else {
+                is_end = true;
+                break;
+            };
+            deadline = deadline
+                .or_else(|| Some(Instant::now() + Duration::from_millis(self.args.flush_ms?)));
+            last = Some(line.number);
+            match line.update().and_then(|update| self.check_spelling(update)) {
+                Ok(update) => {
+                    updates.push(update);
+                    held.push(line);
+                }
+                Err(error) => self.refuse(&line, &format!("{error:#}"))?,
+            }
         }
-        if at_end {
-            return Ok(sum);
+        if let Some(last) = last {
+            self.apply(&updates, &held)?;
+            if self.args.progress {
+                print(&format!("{} {last}", self.sum.generation))?;
+            }
+        }
+        Ok(!is_end)
+    }
+
+    fn apply(&mut self, updates: &[Update], lines: &[Line]) -> anyhow::Result<()> {
+        let applied = if self.dead_letters.is_some() {
+            // Put aside before the others are acknowledged, so that no line is lost in between.
+            for refused in self.live.refused(updates)? {
+                let of_item = refused.id.map_or_else(String::new, |id| format!("item {id:?}: "));
+                self.refuse(&lines[refused.index], &format!("{of_item}{}", refused.rule))?;
+            }
+            if let Some(letters) = &self.dead_letters {
+                letters.sync()?;
+            }
+            self.live.apply_valid(updates)?.0
+        } else if updates.is_empty() {
+            return Ok(());
+        } else {
+            self.live.apply(updates).map_err(|e| of_line(e, &self.name, lines))?
+        };
+        self.sum.generation = applied.generation;
+        self.sum.upserted += applied.upserted;
+        self.sum.patched += applied.patched;
+        self.sum.unchanged += applied.unchanged;
+        self.sum.deleted += applied.deleted;
+        self.sum.unknown_deletes += applied.unknown_deletes;
+        if let Some(attribute) = &self.args.expire_by {
+            let gone = self.live.delete_where(&expired(attribute, &moment(None)?)?)?;
+            self.sum.generation = gone.generation;
+            self.expired += gone.deleted;
+        }
+        Ok(())
+    }
+
+    /// Whether the model has tokens for an item's codes.
+    fn check_spelling(&self, update: Update) -> anyhow::Result<Update> {
+        let (Some(format), Update::Upsert(item)) = (&self.format, &update) else {
+            return Ok(update);
+        };
+        let (found, levels) = (item.codes.len(), format.levels.len());
+        ensure!(found == levels, "item {:?} has {found} codes, the model spells {levels}", item.id);
+        for (level, (&code, of)) in item.codes.iter().zip(&format.levels).enumerate() {
+            let size = of.num_codes;
+            ensure!(
+                code < size,
+                "item {:?} has code {code} at level {level}; the model spells codes below {size}",
+                item.id
+            );
+        }
+        Ok(update)
+    }
+
+    fn refuse(&mut self, line: &Line, error: &str) -> anyhow::Result<()> {
+        match &mut self.dead_letters {
+            Some(letters) => letters.add(line, error),
+            None => Err(anyhow!("{}, line {}: {error}", self.name, line.number)),
         }
     }
 }
 
 /// Says in which line the update stands that was refused.
-fn of_line(error: LiveError, name: &str, lines: &[u64]) -> anyhow::Error {
+fn of_line(error: LiveError, name: &str, lines: &[Line]) -> anyhow::Error {
     let line = error.update_index().and_then(|index| lines.get(index));
     match line {
-        Some(line) => anyhow::Error::from(error).context(format!("{name}, line {line}")),
+        Some(line) => anyhow::Error::from(error).context(format!("{name}, line {}", line.number)),
         None => error.into(),
     }
 }

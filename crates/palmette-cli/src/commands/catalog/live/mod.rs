@@ -1,6 +1,8 @@
 //! `palmette catalog live`: catalogs that change.
 
 mod apply;
+mod dead_letters;
+mod expire;
 mod export;
 mod updates;
 
@@ -8,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use palmette_catalog::Catalog;
-use palmette_live::{LiveCatalog, LiveOptions, LiveStatus};
+use palmette_live::{LiveCatalog, LiveOptions, LiveReader, LiveStatus, ReaderOptions, Schema};
+use palmette_recommend::PromptFormat;
 use serde_json::json;
 
 use crate::output::{bytes, grouped, print, print_json, table, visible};
@@ -19,17 +22,24 @@ pub(crate) enum LiveCommand {
     Init(InitArgs),
     /// Apply updates: a JSON object a line, an item to insert or replace, or {"delete": "id"}
     ///
-    /// An item is written as for `catalog build`:
+    /// An item is written as for `catalog build`; without codes, attributes of an item that is there change:
     ///   {"item_id": "P1", "codes": [183, 7], "title": …, more attributes}
+    ///   {"item_id": "P1", "price": 19.9, "badge": null}
     ///   {"delete": "P2"}
+    ///
+    /// A deleted item is never recommended; its codes stay known, for histories that have it.
     ///
     /// Lines are applied in batches, each whole or not at all: when a batch is acknowledged (see
     /// --progress), it is on disk and outlives a crash. A bad line stops at its batch and is named;
-    /// the batches before it stay applied.
+    /// the batches before it stay applied. With --dead-letters it is put aside and the others are applied.
     #[command(verbatim_doc_comment)]
     Apply(apply::ApplyArgs),
     /// Show generation, items, segments, log and kept generations
     Status(DirArgs),
+    /// Delete the items whose time has come, by an attribute that is a timestamp
+    Expire(expire::ExpireArgs),
+    /// Widen the codebooks: later items may have larger codes, as of a model that was trained anew
+    Widen(WidenArgs),
     /// Keep the present generation, so that it can be gone back to
     Keep(KeepArgs),
     /// Let go of a kept generation
@@ -38,7 +48,7 @@ pub(crate) enum LiveCommand {
     Rollback(GenerationArgs),
     /// Merge all segments into one without tombstones, and put everything in files
     Merge(DirArgs),
-    /// Write the present generation as a catalog file
+    /// Write the present generation, or a kept one, as a catalog file
     Export(export::ExportArgs),
 }
 
@@ -50,6 +60,12 @@ pub(crate) struct InitArgs {
     /// later items
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
+    /// Size of each level's codebook, as 256,256,256, where it is not the catalog's
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', conflicts_with = "model")]
+    codes_per_level: Option<Vec<u32>>,
+    /// Take the codebook sizes of this model, so that no item comes in that it cannot spell
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -77,11 +93,26 @@ pub(crate) struct KeepArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct WidenArgs {
+    /// Directory of the live catalog
+    dir: PathBuf,
+    /// Size of each level's codebook, none smaller than now; more levels may follow
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', required_unless_present = "model")]
+    codes_per_level: Option<Vec<u32>>,
+    /// Take the codebook sizes of this model
+    #[arg(long, value_name = "DIR", conflicts_with = "codes_per_level")]
+    model: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct GenerationArgs {
     /// Directory of the live catalog
     dir: PathBuf,
-    /// A generation that `palmette catalog live status` lists as kept
-    generation: u64,
+    /// A generation that `palmette catalog live status` lists as kept, by number or name
+    generation: String,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -91,18 +122,29 @@ pub(super) fn run(command: &LiveCommand) -> anyhow::Result<()> {
     match command {
         LiveCommand::Init(args) => init(args),
         LiveCommand::Apply(args) => apply::run(args),
-        LiveCommand::Status(args) => show(&open(&args.dir)?.status(), args.json),
+        LiveCommand::Status(args) => show(&reader(&args.dir)?.status(), args.json),
+        LiveCommand::Expire(args) => expire::run(args),
+        LiveCommand::Widen(args) => {
+            let sizes = codebook_sizes(args.codes_per_level.as_deref(), args.model.as_deref())?;
+            let sizes = sizes.unwrap_or_default();
+            let generation = open(&args.dir)?.widen(&sizes)?;
+            let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+            let text = format!("generation {generation}: codebooks of {}", sizes.join(", "));
+            said(args.json, generation, &text)
+        }
         LiveCommand::Keep(args) => {
             let generation = open(&args.dir)?.keep(args.name.as_deref())?;
             said(args.json, generation, &format!("generation {generation} is kept"))
         }
         LiveCommand::Forget(args) => {
-            open(&args.dir)?.forget(args.generation)?;
-            let generation = args.generation;
+            let live = open(&args.dir)?;
+            let generation = live.kept_generation(&args.generation)?;
+            live.forget(generation)?;
             said(args.json, generation, &format!("generation {generation} is not kept any more"))
         }
         LiveCommand::Rollback(args) => {
-            let generation = open(&args.dir)?.rollback(args.generation)?;
+            let live = open(&args.dir)?;
+            let generation = live.rollback(live.kept_generation(&args.generation)?)?;
             let text = format!("generation {generation} has what {} had", args.generation);
             said(args.json, generation, &text)
         }
@@ -118,8 +160,35 @@ pub(super) fn run(command: &LiveCommand) -> anyhow::Result<()> {
 
 fn init(args: &InitArgs) -> anyhow::Result<()> {
     let initial = args.from.as_deref().map(Catalog::open).transpose()?;
-    let live = LiveCatalog::create(&args.dir, initial, None, LiveOptions::default())?;
+    let sizes = codebook_sizes(args.codes_per_level.as_deref(), args.model.as_deref())?;
+    let schema = sizes.map(|sizes| {
+        let of_initial = initial.as_ref().map(Schema::of_catalog).unwrap_or_default();
+        Schema { codes_per_level: Some(sizes), ..of_initial }
+    });
+    if initial.is_none() && schema.is_none() {
+        eprintln!(
+            "note: any codes are taken; --codes-per-level or --model bind them to what a model can spell"
+        );
+    }
+    let live = LiveCatalog::create(&args.dir, initial, schema, LiveOptions::default())?;
     show(&live.status(), args.json)
+}
+
+/// Codebook sizes as given, or those that a model spells.
+fn codebook_sizes(given: Option<&[u32]>, model: Option<&Path>) -> anyhow::Result<Option<Vec<u32>>> {
+    let of_model = |model: &Path| {
+        let format = PromptFormat::read(model)?;
+        anyhow::Ok(format.levels.iter().map(|level| level.num_codes).collect())
+    };
+    match model {
+        Some(model) => of_model(model).map(Some),
+        None => Ok(given.map(<[u32]>::to_vec)),
+    }
+}
+
+/// A reader of the present generation, beside whichever process writes.
+fn reader(dir: &Path) -> anyhow::Result<LiveReader> {
+    Ok(LiveReader::open(dir, ReaderOptions { poll: None, ..ReaderOptions::default() })?)
 }
 
 fn open(dir: &Path) -> anyhow::Result<LiveCatalog> {

@@ -2,68 +2,89 @@
 
 use std::io::BufRead;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use palmette_catalog::Item;
-use palmette_catalog::readers::{Format, parse_items};
+use palmette_catalog::readers::{Format, Patch, parse_items, parse_patch};
 use palmette_live::Update;
 use serde_json::{Map, Value};
 
 /// Longest line that is read: far more than an item takes.
-const MAX_LINE_BYTES: usize = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// The updates of a source, with the line each stands in, from 1. Blank lines are left out.
-pub(super) struct Updates<R> {
-    name: String,
-    reader: R,
-    line: u64,
-    text: String,
+/// A line of a source.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// From 1.
+    pub(super) number: u64,
+    pub(super) text: String,
 }
 
-impl<R: BufRead> Updates<R> {
+/// The lines of a source that are not blank.
+pub(super) struct Lines<R> {
+    name: String,
+    reader: R,
+    number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
     pub(super) fn new(name: &str, reader: R) -> Self {
-        Self { name: name.to_owned(), reader, line: 0, text: String::new() }
+        Self { name: name.to_owned(), reader, number: 0 }
     }
 
-    /// The next update; `None` at the end.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<(u64, Update)>> {
+    /// The next line; `None` at the end.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Line>> {
         loop {
-            self.text.clear();
-            let read = self.reader.read_line(&mut self.text);
-            let read = read.with_context(|| format!("{}, line {}", self.name, self.line + 1))?;
+            let mut bytes = Vec::new();
+            let at = || format!("{}, line {}", self.name, self.number + 1);
+            let mut limited = std::io::Read::take(&mut self.reader, MAX_LINE_BYTES + 1);
+            let read = limited.read_until(b'\n', &mut bytes).with_context(at)?;
+            ensure!(read as u64 <= MAX_LINE_BYTES, "{}: the line is longer than 64 MiB", at());
             if read == 0 {
                 return Ok(None);
             }
-            self.line += 1;
-            let at = || format!("{}, line {}", self.name, self.line);
-            ensure!(read <= MAX_LINE_BYTES, "{}: the line is longer than 64 MiB", at());
-            let line = self.text.trim();
-            if line.is_empty() {
-                continue;
+            let text = String::from_utf8(bytes)
+                .map_err(|e| anyhow!("{}: {}; updates are UTF-8", at(), e.utf8_error()))?;
+            self.number += 1;
+            if !text.trim().is_empty() {
+                return Ok(Some(Line { number: self.number, text: text.trim().to_owned() }));
             }
-            return Ok(Some((self.line, parse(line).with_context(at)?)));
         }
     }
 }
 
-fn parse(line: &str) -> anyhow::Result<Update> {
-    let object: Map<String, Value> =
-        serde_json::from_str(line).context("an update is a JSON object")?;
-    if let Some(id) = object.get("delete") {
-        ensure!(object.len() == 1, "a line with delete has nothing else: {{\"delete\": \"id\"}}");
-        return match id {
-            Value::String(id) if !id.is_empty() => Ok(Update::Delete(id.clone())),
-            Value::Number(id) if id.is_u64() || id.is_i64() => Ok(Update::Delete(id.to_string())),
-            other => bail!("{other} is no id: delete takes text or a whole number"),
-        };
+impl Line {
+    /// The update that the line is.
+    pub(super) fn update(&self) -> anyhow::Result<Update> {
+        let object: Map<String, Value> =
+            serde_json::from_str(&self.text).context("an update is a JSON object")?;
+        if let Some(id) = object.get("delete") {
+            ensure!(
+                object.len() == 1,
+                "a line with delete has nothing else: {{\"delete\": \"id\"}}"
+            );
+            return match id {
+                Value::String(id) if !id.is_empty() => Ok(Update::Delete(id.clone())),
+                Value::Number(id) if id.is_u64() || id.is_i64() => {
+                    Ok(Update::Delete(id.to_string()))
+                }
+                other => bail!("{other} is no id: delete takes text or a whole number"),
+            };
+        }
+        let patch = parse_patch(&self.text)
+            .map_err(|problem| anyhow!("{}", without_place(&problem.to_string())))?;
+        if let Some(Patch { id, attributes }) = patch {
+            return Ok(Update::Patch { id, attributes });
+        }
+        // The item is written as for a build, so it is read as for a build.
+        let source = parse_items("item", self.text.as_bytes(), Format::JsonLines)
+            .map_err(|e| anyhow!("{}", without_place(&e.to_string())))?;
+        let item: Option<Item> = source.items.into_iter().next();
+        item.map(Update::Upsert).context("the line holds no item")
     }
-    // The item is written as for a build, so it is read as for a build.
-    let source = parse_items("item", line.as_bytes(), Format::JsonLines)
-        .map_err(|e| anyhow::anyhow!("{}", without_place(&e.to_string())))?;
-    let item: Option<Item> = source.items.into_iter().next();
-    item.map(Update::Upsert).context("the line holds no item")
 }
 
 /// The reader sees one line only, so the place that it names means nothing.
 fn without_place(message: &str) -> &str {
-    message.strip_prefix("item, line 1: ").unwrap_or(message)
+    let message = message.strip_prefix("item, ").unwrap_or(message);
+    message.strip_prefix("line 1: ").unwrap_or(message)
 }

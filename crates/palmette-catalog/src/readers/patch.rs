@@ -1,0 +1,28 @@
+//! Patches: items of which only the id and some attributes are given.
+
+use serde_json::{Map, Value};
+
+use super::error::Problem;
+use super::json::{CODES_NAMES, Fields, ID_NAMES, id_from_json, take_field};
+
+/// Attributes of an item that change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// The item's id.
+    pub id: String,
+    /// Values by attribute, null for one that is taken away.
+    pub attributes: Map<String, Value>,
+}
+
+/// Reads a JSON object without codes as a patch. `None` where it has codes.
+///
+/// # Errors
+/// When it is no JSON object, names a field twice, or has no id; the line it names is the first.
+pub fn parse_patch(text: &str) -> Result<Option<Patch>, Problem> {
+    let Fields(mut object) = serde_json::from_str(text).map_err(|error| Problem::json(1, error))?;
+    if CODES_NAMES.iter().any(|&name| object.contains_key(name)) {
+        return Ok(None);
+    }
+    let id = id_from_json(1, take_field(1, &mut object, ID_NAMES)?)?;
+    Ok(Some(Patch { id, attributes: object }))
+}
