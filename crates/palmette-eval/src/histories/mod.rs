@@ -1,27 +1,64 @@
-//! What users did, in time order.
+//! Histories: what users did, oldest first.
+
+mod format;
+mod lines;
+mod read;
+mod record;
+mod rows;
 
 use std::collections::HashSet;
-use std::fmt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use palmette_live::CatalogView;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use palmette_recommend::NamedItem;
 
-/// Histories as read: each user's items, oldest first, in the order of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::split::{Question, Split};
+
+pub use format::HistoryFormat;
+pub use lines::MAX_LINE_BYTES;
+pub use read::{parse_histories, read_histories};
+pub use record::{BadRecord, HistoryColumns, HistoryRecord};
+pub use rows::{EachRecord, HistoryRows, Progress};
+
+/// Histories as read, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histories {
-    /// User and ids of the items.
-    pub users: Vec<(String, Vec<String>)>,
+    records: Vec<HistoryRecord>,
+    users: HashSet<String>,
 }
 
 /// Histories whose items are numbers of one view of a catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserHistories {
-    /// Each user's id.
-    pub users: Vec<String>,
-    /// Each user's items, oldest first.
+    /// Each history's items, oldest first.
     pub items: Vec<Vec<u64>>,
+    /// True where each history is a question: its last item is the one asked for.
+    pub are_questions: bool,
+    /// Items that the view does not have and that were left out.
+    pub skipped: Skipped,
+}
+
+/// Handling of items that the catalog does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownItems {
+    /// They are an error.
+    #[default]
+    Error,
+    /// They are left out and counted.
+    Skip,
+}
+
+/// What was left out since the catalog does not have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Skipped {
+    /// Items of histories.
+    pub items: usize,
+    /// Histories that had one of these.
+    pub histories: usize,
+    /// Questions whose answer the catalog does not have.
+    pub questions: usize,
 }
 
 /// Histories that cannot be used; the message names the file, the value and the rule.
@@ -32,126 +69,145 @@ pub struct HistoryError {
     reason: String,
 }
 
+impl HistoryError {
+    pub(crate) fn new(path: &Path, reason: String) -> Self {
+        Self { path: path.to_owned(), reason }
+    }
+}
+
+impl FromStr for UnknownItems {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            _ => Err(format!("{text:?} is neither error nor skip")),
+        }
+    }
+}
+
 impl Histories {
-    /// Reads `{user: [item, …]}` as JSON, or JSON lines of `{"user_id": …, "history": [item, …]}` for
-    /// files named `.jsonl` or `.ndjson` (`user` and `items` are other names for the two). Users and
-    /// items are texts or whole numbers. A byte order mark is passed over.
+    /// Reads a text file in the format that its name tells; JSON where it tells none.
     ///
     /// # Errors
-    /// When the file cannot be read, is not of that shape, or names a user twice.
+    /// When the file cannot be read, a record is wrong, or a user has two histories.
     pub fn read(path: &Path) -> Result<Self, HistoryError> {
-        let error = |reason| HistoryError { path: path.to_owned(), reason };
-        let text =
-            std::fs::read_to_string(path).map_err(|e| error(format!("cannot be read: {e}")))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let is_lines = path.extension().is_some_and(|extension| {
-            ["jsonl", "ndjson"].iter().any(|lines| extension.eq_ignore_ascii_case(lines))
-        });
-        let users = if is_lines { parse_lines(text) } else { parse_object(text) };
-        let users = users.map_err(error)?;
-        let mut names = HashSet::new();
-        if let Some((twice, _)) = users.iter().find(|(user, _)| !names.insert(user)) {
-            return Err(error(format!("user {twice:?} stands twice; each user has one history")));
-        }
-        Ok(Self { users })
+        Self::read_as(path, HistoryFormat::from_path(path).unwrap_or(HistoryFormat::Json))
     }
 
-    /// Finds every item in a view of a catalog.
+    /// Reads a text file.
     ///
     /// # Errors
-    /// For the first item that the view does not have.
-    pub fn bind(self, path: &Path, view: &CatalogView) -> Result<UserHistories, HistoryError> {
-        let mut bound = UserHistories { users: Vec::new(), items: Vec::new() };
-        for (user, ids) in self.users {
-            let number = |id: &String| {
-                view.find(id).ok_or_else(|| HistoryError {
-                    path: path.to_owned(),
-                    reason: format!("user {user:?} has item {id:?}, which the catalog lacks: build the catalog from all items that histories name"),
-                })
+    /// As [`read`](Self::read).
+    pub fn read_as(path: &Path, format: HistoryFormat) -> Result<Self, HistoryError> {
+        let mut all = Self::default();
+        let mut wrong = None;
+        read_histories(path, format, &mut |record, _| match all.push(record) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(reason) => {
+                wrong = Some(reason);
+                ControlFlow::Break(())
+            }
+        })?;
+        match wrong {
+            None => Ok(all),
+            Some(reason) => Err(HistoryError::new(path, reason)),
+        }
+    }
+
+    /// Adds a record as a reader hands it on.
+    ///
+    /// # Errors
+    /// A sentence when it could not be read, its user has a history already, or only some records say which item came
+    /// next.
+    pub fn push(&mut self, record: Result<HistoryRecord, BadRecord>) -> Result<(), String> {
+        let record = record.map_err(|bad| match &bad.user {
+            Some(user) => format!("{bad} (user {user:?})"),
+            None => bad.to_string(),
+        })?;
+        if let Some(first) = self.records.first()
+            && first.target.is_some() != record.target.is_some()
+        {
+            let number = self.records.len() + 1;
+            return Err(format!(
+                "history {number}: some histories have an item that came next and some have none; give it to all or to none"
+            ));
+        }
+        // Each of a user's questions has a record of its own.
+        if record.target.is_none()
+            && let Some(user) = &record.user
+            && !self.users.insert(user.clone())
+        {
+            return Err(format!("user {user:?} stands twice; each user has one history"));
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// The records.
+    pub fn records(&self) -> &[HistoryRecord] {
+        &self.records
+    }
+
+    /// Finds every item in a view of a catalog. A semantic ID stands for the first item that has it.
+    ///
+    /// Where unknown items are left out, the others of their history close up, before any of them is held out; a question
+    /// whose answer is unknown is left out whole.
+    ///
+    /// # Errors
+    /// For the first item that the view does not have, unless those are to be left out.
+    pub fn bind(
+        self,
+        path: &Path,
+        view: &CatalogView,
+        unknown: UnknownItems,
+    ) -> Result<UserHistories, HistoryError> {
+        let are_questions = self.records.first().is_some_and(|record| record.target.is_some());
+        let mut bound = UserHistories { are_questions, ..UserHistories::default() };
+        for (number, record) in (1..).zip(self.records) {
+            let find = |item: &NamedItem| match (item.number_in(view), unknown) {
+                (None, UnknownItems::Error) => {
+                    let user = record.user.as_ref();
+                    let of =
+                        user.map_or(format!("history {number}"), |user| format!("user {user:?}"));
+                    let reason = format!(
+                        "{of} has item {item}, which the catalog lacks: build the catalog from all items that histories name, or leave out what is unknown (--unknown skip)"
+                    );
+                    Err(HistoryError::new(path, reason))
+                }
+                (found, _) => Ok(found),
             };
-            bound.items.push(ids.iter().map(number).collect::<Result<_, _>>()?);
-            bound.users.push(user);
+            let found: Vec<Option<u64>> =
+                record.items.iter().map(find).collect::<Result<_, _>>()?;
+            let mut items: Vec<u64> = found.iter().flatten().copied().collect();
+            let lacking = found.len() - items.len();
+            bound.skipped.items += lacking;
+            bound.skipped.histories += usize::from(lacking > 0);
+            if let Some(target) = &record.target {
+                match find(target)? {
+                    Some(target) => items.push(target),
+                    None => {
+                        bound.skipped.questions += 1;
+                        continue;
+                    }
+                }
+            }
+            bound.items.push(items);
         }
         Ok(bound)
     }
 }
 
-/// An id as people write it: a text or a whole number.
-struct Id(String);
-
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextOrNumber;
-        impl Visitor<'_> for TextOrNumber {
-            type Value = Id;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an id: a text or a whole number")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Id, E> {
-                Ok(Id(text.to_owned()))
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Id, E> {
-                Ok(Id(number.to_string()))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Id, E> {
-                Ok(Id(number.to_string()))
-            }
-        }
-        deserializer.deserialize_any(TextOrNumber)
-    }
-}
-
-type Users = Vec<(String, Vec<String>)>;
-
-fn texts(ids: Vec<Id>) -> Vec<String> {
-    ids.into_iter().map(|Id(id)| id).collect()
-}
-
-/// Keeps every entry in file order, a user named twice too, so that it can be reported.
-fn parse_object(text: &str) -> Result<Users, String> {
-    struct Entries;
-    impl<'de> Visitor<'de> for Entries {
-        type Value = Users;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object {user: [item, …]}")
-        }
-
-        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Users, M::Error> {
-            let mut users = Vec::new();
-            while let Some((user, ids)) = map.next_entry::<String, Vec<Id>>()? {
-                users.push((user, texts(ids)));
-            }
-            Ok(users)
-        }
-    }
-    let mut parser = serde_json::Deserializer::from_str(text);
-    let users = parser.deserialize_map(Entries).and_then(|users| parser.end().map(|()| users));
-    users.map_err(|e| format!("is not {{user: [item, …]}}: {e}"))
-}
-
-fn parse_lines(text: &str) -> Result<Users, String> {
-    #[derive(Deserialize)]
-    struct Line {
-        #[serde(alias = "user")]
-        user_id: Id,
-        #[serde(alias = "items")]
-        history: Vec<Id>,
-    }
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(number, line)| {
-            let parsed: Line = serde_json::from_str(line).map_err(|e| {
-                let at = number + 1;
-                format!("line {at} is not {{\"user_id\": …, \"history\": [item, …]}}: {e}")
-            })?;
-            Ok((parsed.user_id.0, texts(parsed.history)))
+impl UserHistories {
+    /// The questions that the histories ask, in their order: by the split, or each what came last where they
+    /// [are questions](Self::are_questions).
+    pub fn questions(&self, split: Split) -> impl Iterator<Item = Question<'_>> {
+        self.items.iter().filter_map(move |history| match self.are_questions {
+            false => split.question(history),
+            true => history.split_last().map(|(&target, history)| Question { history, target }),
         })
-        .collect()
+    }
 }
 
 #[cfg(test)]
@@ -165,14 +221,12 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         match (Histories::read(&path), expected) {
             (Ok(got), Ok(want)) => {
-                let got: Vec<(&str, Vec<&str>)> = got
-                    .users
-                    .iter()
-                    .map(|(u, items)| (u.as_str(), items.iter().map(String::as_str).collect()))
-                    .collect();
-                let want: Vec<(&str, Vec<&str>)> =
-                    want.iter().map(|(u, items)| (*u, items.to_vec())).collect();
-                assert_eq!(got, want);
+                let want = want.iter().map(|(user, items)| HistoryRecord {
+                    user: Some((*user).to_owned()),
+                    items: items.iter().map(|&item| item.into()).collect(),
+                    target: None,
+                });
+                assert_eq!(got.records(), want.collect::<Vec<_>>());
             }
             (Err(error), Err(word)) => {
                 let message = error.to_string();
@@ -193,8 +247,8 @@ mod tests {
 
     #[test]
     fn bad_files_are_named() {
-        check("a.json", "[1]", Err("is not {user: [item, …]}"));
-        check("a.json", r#"{"1": [1.5]}"#, Err("floating point `1.5`, expected an id"));
+        check("a.json", "[1]", Err("history 1: 1 is no object"));
+        check("a.json", r#"{"1": [1.5]}"#, Err("floating point `1.5`, expected an item: its id"));
         check("a.json", r#"{"1": [1]} x"#, Err("trailing"));
         check("a.json", r#"{"1": [1], "1": [2]}"#, Err("\"1\" stands twice"));
         check("a.jsonl", "{\"user_id\": 7, \"history\": [1]}\n{}", Err("line 2"));
