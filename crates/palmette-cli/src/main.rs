@@ -11,7 +11,7 @@ mod timings;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{bench, catalog, demo, eval, grammar, recommend, vocabulary};
 
@@ -34,8 +34,8 @@ Start here:
   palmette catalog build shop/items.jsonl --out shop.palm
   palmette recommend --model shop/model --catalog shop.palm --history P0001,P0002
 
-With --json, every command but completions prints one JSON document. What this build has and what it leaves
-out is said by --version.";
+With --json, every command but completions prints one JSON document; where it fails, {\"error\": …}, and the exit
+status is not 0. What this build has and what it leaves out is said by --version.";
 
 /// A command with arguments of its own is described where they are: a text here would hide theirs.
 #[derive(Debug, Subcommand)]
@@ -59,28 +59,60 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Catalog(command) => catalog::run(&command),
-        Command::Grammar(command) => grammar::run(&command),
-        Command::Vocabulary(args) => vocabulary::run(&args),
-        Command::Recommend(args) => recommend::run(&args),
-        Command::Eval(args) => eval::run(&args),
-        Command::Demo(args) => demo::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "palmette", &mut script);
-            output::print(&String::from_utf8_lossy(&script))
-        }
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return refuse_arguments(&error),
     };
-    match result {
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return refuse_arguments(&error),
+    };
+    match run(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Messages quote files, whose control characters are not for the terminal.
-            let message = format!("{error:#}");
-            let lines: Vec<String> = message.lines().map(output::visible).collect();
-            eprintln!("error: {}", lines.join("\n"));
+            let is_reported = error.downcast_ref::<output::Reported>().is_some();
+            match asks_for_json(&matches) && !is_reported {
+                true => output::print_json_error(&format!("{error:#}")),
+                false => output::print_error(&format!("{error:#}")),
+            }
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Catalog(command) => catalog::run(command),
+        Command::Grammar(command) => grammar::run(command),
+        Command::Vocabulary(args) => vocabulary::run(args),
+        Command::Recommend(args) => recommend::run(args),
+        Command::Eval(args) => eval::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "palmette", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+/// Arguments that make no command, or a wish for help. Of the former, nothing has been parsed that could say `--json`.
+fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        output::print_json_error(text.trim_start_matches("error: ").trim_end());
+    } else {
+        // A terminal that has gone away is no error.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// True where the command, whatever it is, has `--json` and was given it.
+fn asks_for_json(matches: &clap::ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, of_command)) => asks_for_json(of_command),
+        None => matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false),
     }
 }

@@ -1,5 +1,6 @@
 //! What commands print: text for people, JSON for programs.
 
+use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -20,6 +21,30 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Prints one JSON document on one line.
 pub(crate) fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string(document)?)
+}
+
+/// A failure that the document on standard output has told already.
+#[derive(Debug)]
+pub(crate) struct Reported(pub(crate) String);
+
+impl fmt::Display for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Reported {}
+
+/// Tells programs of a failure: `{"error": …}` on standard output.
+pub(crate) fn print_json_error(message: &str) {
+    // Nothing is left to tell it to.
+    let _ = print_json(&serde_json::json!({"error": message}));
+}
+
+/// Tells people of a failure, on standard error. Messages quote files, whose control characters are not for the terminal.
+pub(crate) fn print_error(message: &str) {
+    let lines: Vec<String> = message.lines().map(visible).collect();
+    eprintln!("error: {}", lines.join("\n"));
 }
 
 /// Text from a file as a terminal may show it: control characters, which could end a line or

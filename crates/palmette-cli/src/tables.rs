@@ -1,10 +1,57 @@
 //! Parquet and Arrow files: `palmette-tables`, or, in a build without the feature `tables`, enough to tell such a file and
 //! to refuse it.
 
-#[cfg(not(feature = "tables"))]
-pub(crate) use left_out::{TableFormat, read_into};
 #[cfg(feature = "tables")]
-pub(crate) use palmette_tables::{TableFormat, read_into};
+pub(crate) use histories::read_history_rows;
+#[cfg(not(feature = "tables"))]
+pub(crate) use left_out::{Answer, AnswerWriter, TableFormat, read_history_rows, read_into};
+#[cfg(feature = "tables")]
+pub(crate) use palmette_tables::{Answer, AnswerWriter, TableFormat, read_into};
+
+#[cfg(feature = "tables")]
+mod histories {
+    use std::ops::ControlFlow;
+    use std::path::Path;
+
+    use anyhow::bail;
+    use palmette_eval::{EachRecord, HistoryColumns, HistoryRows, Progress};
+    use palmette_tables::{TableFormat, read_rows};
+
+    /// Hands on the histories of a table: a row each, or a row for each thing that a user did.
+    pub(crate) fn read_history_rows(
+        path: &Path,
+        format: TableFormat,
+        each: &mut EachRecord<'_>,
+    ) -> anyhow::Result<()> {
+        let mut rows = HistoryRows::new("row", each);
+        let columns = std::cell::OnceCell::new();
+        let (mut wrong, mut ended) = (None, false);
+        let choose = &mut |names: &[&str]| {
+            let found = HistoryColumns::of(names)?;
+            let chosen = found.names().into_iter().map(str::to_owned).collect();
+            columns.set(found).expect("columns are chosen once");
+            Ok(chosen)
+        };
+        read_rows(path, format, choose, &mut |row| {
+            let columns = columns.get().expect("columns are chosen first");
+            let progress = Progress { done: row.number, of: row.of };
+            let flow = rows.push(row.number, columns, row.values, progress);
+            let flow = flow.unwrap_or_else(|bad| {
+                wrong = Some(bad);
+                ControlFlow::Break(())
+            });
+            ended = flow.is_break();
+            flow
+        })?;
+        if let Some(wrong) = wrong {
+            bail!("{}: {wrong}", path.display());
+        }
+        if !ended {
+            let _ = rows.finish();
+        }
+        Ok(())
+    }
+}
 
 #[cfg(not(feature = "tables"))]
 mod left_out {
@@ -15,6 +62,7 @@ mod left_out {
     use std::str::FromStr;
 
     use palmette_catalog::readers::{ItemSink, ReadSummary};
+    use palmette_eval::EachRecord;
 
     use crate::features::left_out;
 
@@ -78,5 +126,43 @@ mod left_out {
         _progress: &mut dyn FnMut(u64, u64),
     ) -> anyhow::Result<ReadSummary> {
         Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))
+    }
+
+    pub(crate) fn read_history_rows(
+        path: &Path,
+        _format: TableFormat,
+        _each: &mut EachRecord<'_>,
+    ) -> anyhow::Result<()> {
+        Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))
+    }
+
+    /// A row that is not written.
+    #[expect(dead_code, reason = "builds with tables write it")]
+    #[derive(Debug, Default)]
+    pub(crate) struct Answer {
+        pub(crate) user: Option<String>,
+        pub(crate) items: Vec<String>,
+        pub(crate) scores: Vec<f32>,
+        pub(crate) codes: Vec<Vec<u32>>,
+        pub(crate) skipped: u32,
+        pub(crate) error: Option<String>,
+    }
+
+    /// A writer that cannot be made.
+    #[derive(Debug)]
+    pub(crate) enum AnswerWriter {}
+
+    impl AnswerWriter {
+        pub(crate) fn new(_file: File, _format: TableFormat) -> anyhow::Result<Self> {
+            Err(left_out("writes no Parquet or Arrow", "tables"))
+        }
+
+        pub(crate) fn push(&mut self, _answers: &[Answer]) -> anyhow::Result<()> {
+            match *self {}
+        }
+
+        pub(crate) fn finish(self) -> anyhow::Result<()> {
+            match self {}
+        }
     }
 }

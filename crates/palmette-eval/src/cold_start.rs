@@ -95,8 +95,7 @@ impl ColdStart {
 
     /// The questions whose answer is held out.
     pub fn questions<'a>(&self, histories: &'a UserHistories, split: Split) -> Vec<Question<'a>> {
-        let all = histories.items.iter().filter_map(|history| split.question(history));
-        all.filter(|question| self.contains(question.target)).collect()
+        histories.questions(split).filter(|question| self.contains(question.target)).collect()
     }
 }
 
@@ -106,8 +105,8 @@ mod tests {
 
     fn histories(items: &[&[u64]]) -> UserHistories {
         UserHistories {
-            users: (0..items.len()).map(|user| user.to_string()).collect(),
             items: items.iter().map(|items| items.to_vec()).collect(),
+            ..UserHistories::default()
         }
     }
 

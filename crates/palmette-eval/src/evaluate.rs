@@ -41,6 +41,15 @@ pub struct EvalOptions {
 pub struct Evaluation {
     /// Where the right items stood.
     pub metrics: RankingMetrics,
+    /// Where the first item with the right item's semantic ID stood.
+    ///
+    /// Items that share a semantic ID have one score, and only the catalog's order tells which comes first; to a model they
+    /// are one. Equal to [`metrics`](Self::metrics) where no right item shares its ID.
+    pub id_metrics: RankingMetrics,
+    /// Questions whose right item shares its semantic ID with another item.
+    pub shared_targets: usize,
+    /// The answers, in the order of the questions.
+    pub answers: Vec<Answered>,
     /// Beam width of both searches: the options' own, or `k` where that is more.
     pub beam_width: usize,
     /// Validity of the best `k` sequences that the constrained search generated.
@@ -54,6 +63,15 @@ pub struct Evaluation {
     /// Where the right items stood among the sequences that were generated without the constraint. Sequences that are no
     /// item keep their places; items of the history are left out, where they may not be recommended.
     pub unconstrained_metrics: Option<RankingMetrics>,
+}
+
+/// The answer to one question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The numbers of the items that were recommended, best first.
+    pub items: Vec<u64>,
+    /// The right item's place among them, from 0.
+    pub place: Option<usize>,
 }
 
 /// How many of the generated semantic IDs were items of the catalog.
@@ -98,6 +116,9 @@ impl Evaluation {
         let none = options.unconstrained.then(ValidShare::default);
         Self {
             metrics: RankingMetrics::new(options.k),
+            id_metrics: RankingMetrics::new(options.k),
+            shared_targets: 0,
+            answers: Vec::new(),
             beam_width: options.beam_width,
             constrained: ValidShare::default(),
             unconstrained: none,
@@ -108,6 +129,9 @@ impl Evaluation {
 
     fn merge(mut self, other: &Self) -> Self {
         self.metrics.merge(&other.metrics);
+        self.id_metrics.merge(&other.id_metrics);
+        self.shared_targets += other.shared_targets;
+        self.answers.extend_from_slice(&other.answers);
         self.constrained.add(other.constrained);
         let parts = [
             (&mut self.unconstrained, other.unconstrained),
@@ -257,7 +281,14 @@ impl<'a> Examiner<'a> {
             ..Request::new(History::Numbers(question.history), k)
         };
         let answer = self.worker.recommend(&request, &mut run_on)?;
-        sum.metrics.add(answer.items.iter().position(|item| item.number == question.target));
+        let items: Vec<u64> = answer.items.iter().map(|item| item.number).collect();
+        let place = items.iter().position(|&number| number == question.target);
+        let catalog = self.view.view();
+        let same_id = catalog.find_codes(&catalog.codes(question.target));
+        sum.metrics.add(place);
+        sum.id_metrics.add(items.iter().position(|number| same_id.contains(number)));
+        sum.shared_targets += usize::from(same_id.len() > 1);
+        sum.answers.push(Answered { items, place });
 
         let is_item = |tokens: &[TokenId]| is_item(self.view, self.every_id, tokens);
         let found: Vec<bool> = self.worker.generated().take(k).map(is_item).collect();

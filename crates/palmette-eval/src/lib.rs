@@ -6,13 +6,15 @@
 //! which items of a history train and which is asked for; [`evaluate`] asks a
 //! [`Recommender`](palmette_recommend::Recommender) for every user and counts; [`Popularity`] and
 //! [`ItemItem`] answer the same questions without a model. [`ColdStart`]
-//! holds items out, and [`cold_start_recall`] says how often they are found. [`overlap()`] says how much of one
+//! holds items out, and [`cold_start_recall`] says how often they are found. [`Exposure`] says how
+//! recommendations spread over the catalog. [`overlap()`] says how much of one
 //! recommender's answers another gives too.
 #![forbid(unsafe_code)]
 
 mod cold_start;
 mod cold_start_recall;
 mod evaluate;
+mod exposure;
 mod floors;
 mod free_running;
 mod histories;
@@ -22,9 +24,16 @@ mod split;
 
 pub use cold_start::{ColdStart, ColdStartError};
 pub use cold_start_recall::{ColdStartRecall, RandomGuesses, cold_start_recall};
-pub use evaluate::{EvalError, EvalOptions, Evaluation, ValidShare, evaluate, evaluate_floor};
+pub use evaluate::{
+    Answered, EvalError, EvalOptions, Evaluation, ValidShare, evaluate, evaluate_floor,
+};
+pub use exposure::Exposure;
 pub use floors::{Floor, ItemItem, Popularity};
-pub use histories::{Histories, HistoryError, UserHistories};
+pub use histories::{
+    BadRecord, EachRecord, Histories, HistoryColumns, HistoryError, HistoryFormat, HistoryRecord,
+    HistoryRows, MAX_LINE_BYTES, Progress, Skipped, UnknownItems, UserHistories, parse_histories,
+    read_histories,
+};
 pub use metrics::{MetricsAt, RankingMetrics};
 pub use overlap::{Overlap, OverlapAt, overlap};
 pub use split::{HoldOut, Question, Split, evenly_spread};

@@ -12,6 +12,7 @@ mod backends;
 mod batch;
 mod error;
 mod mode;
+mod named_item;
 mod prompt_format;
 mod recommender;
 mod request;
@@ -21,8 +22,11 @@ mod worker;
 pub use batch::{WorkerPool, recommend_all};
 pub use error::{FormatError, RecommendError, TooManyTokens};
 pub use mode::{Mode, Verification};
+pub use named_item::{NamedItem, UnknownItem};
 pub use prompt_format::{LevelFormat, PromptFormat};
 pub use recommender::{Normaliser, Recommender};
-pub use request::{Candidates, History, MAX_BEAM_WIDTH, Recommendations, Recommended, Request};
+pub use request::{
+    Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
+};
 pub use view::SpelledView;
 pub use worker::Worker;

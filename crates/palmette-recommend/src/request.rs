@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_attributes::Filter;
-use palmette_live::ViewItems;
+use palmette_live::{CatalogView, ViewItems};
 
 use crate::mode::Mode;
 use crate::view::SpelledView;
@@ -40,6 +40,17 @@ pub enum History<'a> {
     Ids(&'a [&'a str]),
     /// Numbers of items in the request's view.
     Numbers(&'a [u64]),
+    /// Items by number or by semantic ID, as [`SpelledView::find_item`] finds them.
+    Items(&'a [HistoryItem]),
+}
+
+/// An item of a history that the model can read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryItem {
+    /// The number of an item of the view.
+    Number(u64),
+    /// A semantic ID. All items that have it count as seen; where none has it, the model reads it all the same.
+    Codes(Vec<u32>),
 }
 
 /// The items that may be recommended.
@@ -52,6 +63,19 @@ pub enum Candidates<'a> {
     Filter(&'a Filter),
     /// A set of the request's view.
     Set(&'a ViewItems),
+}
+
+impl HistoryItem {
+    /// Its semantic ID.
+    ///
+    /// # Panics
+    /// When the view has no such number.
+    pub fn codes(&self, view: &CatalogView) -> Vec<u32> {
+        match self {
+            Self::Number(number) => view.codes(*number),
+            Self::Codes(codes) => codes.clone(),
+        }
+    }
 }
 
 impl<'a> Request<'a> {

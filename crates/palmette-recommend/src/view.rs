@@ -6,7 +6,7 @@ use palmette_catalog::{CatalogConstraint, CatalogKeys, CodeTokens, KeysError};
 use palmette_live::{CatalogView, SnapshotConstraint, ViewItems};
 
 use crate::error::RecommendError;
-use crate::prompt_format::PromptFormat;
+use crate::prompt_format::{LevelFormat, PromptFormat};
 
 /// All items of a catalog at one moment as a constraint over the model's tokens.
 ///
@@ -17,6 +17,7 @@ pub struct SpelledView {
     view: CatalogView,
     constraint: ViewConstraint,
     tokens: Arc<CodeTokens>,
+    levels: Vec<LevelFormat>,
     /// Made when first asked for.
     keys: OnceLock<Result<CatalogKeys, KeysError>>,
 }
@@ -52,12 +53,18 @@ impl SpelledView {
                 ViewConstraint::Snapshot(SnapshotConstraint::new(snapshot, tokens)?)
             }
         };
-        Ok(Self { view, constraint, tokens, keys: OnceLock::new() })
+        let levels = format.levels.clone();
+        Ok(Self { view, constraint, tokens, levels, keys: OnceLock::new() })
     }
 
     /// The items.
     pub fn view(&self) -> &CatalogView {
         &self.view
+    }
+
+    /// The model's levels.
+    pub(crate) fn levels(&self) -> &[LevelFormat] {
+        &self.levels
     }
 
     /// The tokens that spell codes.

@@ -14,7 +14,9 @@ use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
 use crate::error::RecommendError;
 use crate::mode::{EveryCode, Mode, Verification};
 use crate::recommender::Recommender;
-use crate::request::{Candidates, History, MAX_BEAM_WIDTH, Recommendations, Recommended, Request};
+use crate::request::{
+    Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
+};
 use crate::view::{SpelledView, ViewConstraint};
 
 /// Buffers of one request at a time, made once and reused; made anew only for a request of another
@@ -24,7 +26,8 @@ pub struct Worker {
     recommender: Arc<Recommender>,
     threads: usize,
     buffers: Option<Buffers>,
-    numbers: Vec<u64>,
+    /// The numbers of the latest request's history.
+    seen: Vec<u64>,
     history: Vec<Vec<u32>>,
     prompt: Vec<TokenId>,
     /// Rows of the latest request's passes.
@@ -121,7 +124,7 @@ impl Worker {
             recommender,
             threads: threads.max(1),
             buffers: None,
-            numbers: Vec::new(),
+            seen: Vec::new(),
             history: Vec::new(),
             prompt: Vec::new(),
             rows: Vec::new(),
@@ -174,7 +177,7 @@ impl Worker {
     /// for the mode, the model fails, or the request was cancelled.
     ///
     /// # Panics
-    /// When the history holds a number that the view does not have, or the items are a set of another kind of view.
+    /// When the history holds a number that the view does not have or codes that the model cannot read, or the items are a set of another kind of view.
     pub fn recommend(
         &mut self,
         request: &Request<'_>,
@@ -187,7 +190,7 @@ impl Worker {
         };
         let unknown = self.read_history(request.history, &view);
         let constraint = view.constraint(self.candidates(request, &view)?);
-        let history_used = self.write_prompt(&view)?;
+        let history_used = self.write_prompt()?;
         let items = match &constraint {
             ViewConstraint::Frozen(constraint) => self.search(constraint, &view, request, control),
             ViewConstraint::Snapshot(constraint) => {
@@ -199,19 +202,36 @@ impl Worker {
         Ok(Recommendations { items, history_used, unknown, beam_width, view })
     }
 
-    /// Puts the history's numbers into `numbers`; returns the places of ids that the view does not have.
+    /// Puts the semantic IDs of the history into `history` and the numbers of the items that it shows into `seen`; returns
+    /// the places of ids that the view does not have.
     fn read_history(&mut self, history: History<'_>, view: &SpelledView) -> Vec<usize> {
-        self.numbers.clear();
+        let Self { seen, history: ids, .. } = self;
+        seen.clear();
+        ids.clear();
+        let of = view.view();
+        let mut read = |number: u64| {
+            seen.push(number);
+            ids.push(of.codes(number));
+        };
         let mut unknown = Vec::new();
         match history {
-            History::Numbers(numbers) => self.numbers.extend_from_slice(numbers),
-            History::Ids(ids) => {
-                for (place, id) in ids.iter().enumerate() {
-                    match view.view().find(id) {
-                        Some(number) => self.numbers.push(number),
+            History::Numbers(numbers) => numbers.iter().copied().for_each(read),
+            History::Ids(names) => {
+                for (place, id) in names.iter().enumerate() {
+                    match of.find(id) {
+                        Some(number) => read(number),
                         None => unknown.push(place),
                     }
                 }
+            }
+            History::Items(items) => {
+                for item in items {
+                    match item {
+                        HistoryItem::Number(number) => seen.push(*number),
+                        HistoryItem::Codes(codes) => seen.extend(of.find_codes(codes)),
+                    }
+                }
+                ids.extend(items.iter().map(|item| item.codes(of)));
             }
         }
         unknown
@@ -229,7 +249,7 @@ impl Worker {
             Candidates::Filter(filter) => Some(of.filter(filter)?),
             Candidates::Set(items) => Some(items.clone()),
         };
-        let seen = if request.include_seen { &[][..] } else { &self.numbers };
+        let seen = if request.include_seen { &[][..] } else { &self.seen };
         let excluded = request.exclude.iter().filter_map(|id| of.find(id));
         let mut denied = seen.iter().copied().chain(excluded).peekable();
         if denied.peek().is_none() {
@@ -239,13 +259,9 @@ impl Worker {
     }
 
     /// Sets the session's prompt; returns how many items of the history it holds.
-    fn write_prompt(&mut self, view: &SpelledView) -> Result<usize, RecommendError> {
+    fn write_prompt(&mut self) -> Result<usize, RecommendError> {
         let format = self.recommender.format();
-        let used = self.numbers.len().min(format.max_history_items);
-        let recent = &self.numbers[self.numbers.len() - used..];
-        self.history.clear();
-        self.history.extend(recent.iter().map(|&number| view.view().codes(number)));
-        format.write_prompt(&self.history, &mut self.prompt);
+        let used = format.write_prompt(&self.history, &mut self.prompt);
         self.buffers.as_mut().expect("prepared").session.set_prompt(&self.prompt)?;
         Ok(used)
     }

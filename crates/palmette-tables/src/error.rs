@@ -163,5 +163,10 @@ pub(crate) enum Kind {
     )]
     Instant { item: String, value: i64, unit: &'static str },
     #[error("{0}")]
+    Columns(String),
+    /// Told to nobody.
+    #[error("no more rows are wanted")]
+    Ended,
+    #[error("{0}")]
     Item(Problem),
 }

@@ -28,7 +28,8 @@
 //! Other types (binary, times of day, durations, intervals, maps, unions) are an error that names
 //! the column, unless the caller names the attributes to read and leaves it out.
 //!
-//! [`read_vectors`] reads a column of embeddings instead, one vector an item.
+//! [`read_vectors`] reads a column of embeddings instead, one vector an item; [`read_rows`] the rows of any table as JSON
+//! objects. [`AnswerWriter`] writes recommendations.
 //!
 //! Only the columns in use are read, and one batch of rows is in memory at a time: 8,192 rows of
 //! Parquet, of Arrow as many as its writer put together, and its dictionaries.
@@ -69,6 +70,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod answers;
 mod arrow_file;
 mod codes;
 mod error;
@@ -79,14 +81,17 @@ mod instants;
 mod layout;
 mod parquet_file;
 mod read;
+mod row_objects;
 mod rows;
 mod scalars;
 mod table;
 mod values;
 mod vectors;
 
+pub use answers::{Answer, AnswerWriter, WriteError};
 pub use error::TableError;
 pub use format::{TableFormat, UnknownTableFormat};
 pub use frames::MAX_UNPACKED_BYTES;
 pub use read::read_into;
+pub use row_objects::{TableRow, read_rows};
 pub use vectors::read_vectors;

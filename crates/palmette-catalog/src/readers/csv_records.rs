@@ -10,23 +10,34 @@ use super::lines::{Lines, without_end};
 
 /// The cells of one record, in one text.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub struct Record {
     text: String,
     /// Where each cell ends.
     ends: Vec<usize>,
 }
 
 impl Record {
-    pub(super) fn len(&self) -> usize {
+    /// Number of cells.
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(super) fn cell(&self, column: usize) -> &str {
+    /// True before the first record is read.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The cell at a place from 0.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn cell(&self, column: usize) -> &str {
         let start = if column == 0 { 0 } else { self.ends[column - 1] };
         &self.text[start..self.ends[column]]
     }
 
-    pub(super) fn cells(&self) -> impl Iterator<Item = &str> {
+    /// All cells.
+    pub fn cells(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|column| self.cell(column))
     }
 
@@ -40,19 +51,25 @@ impl Record {
     }
 }
 
-pub(super) struct Records<R> {
+/// Comma-separated records, one in memory at a time.
+#[derive(Debug)]
+pub struct Records<R> {
     lines: Lines<R>,
 }
 
 impl<R: BufRead> Records<R> {
-    pub(super) fn new(input: R) -> Records<R> {
+    /// The records of a text.
+    pub fn new(input: R) -> Records<R> {
         Records { lines: Lines::new(input) }
     }
 
     /// Replaces `record` by the next one that is not an empty line, and returns the line
     /// where it starts. Quoted cells may span lines; a quote in an unquoted cell is an ordinary
     /// character.
-    pub(super) fn next_record(&mut self, record: &mut Record) -> Result<Option<u64>, Problem> {
+    ///
+    /// # Errors
+    /// When the input cannot be read, a quote is not closed, or text stands after one that is.
+    pub fn next_record(&mut self, record: &mut Record) -> Result<Option<u64>, Problem> {
         record.clear();
         let mut start = None;
         // The line of the opening quote of the cell being read.

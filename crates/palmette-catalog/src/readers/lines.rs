@@ -4,6 +4,7 @@ use std::io::BufRead;
 
 use super::error::Problem;
 
+#[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
     text: String,

@@ -59,6 +59,7 @@ use utf8::Utf8Reader;
 pub use attributes::{AttributeReport, read_attributes};
 pub use checked_sink::{CheckedSink, Place};
 pub use codes::{CodesError, parse_codes};
+pub use csv_records::{Record, Records};
 pub use error::{Problem, ReadError};
 pub use format::{Format, UnknownFormat};
 pub use item_columns::{CodeColumns, ItemColumns};

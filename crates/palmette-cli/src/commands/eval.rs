@@ -8,13 +8,14 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_eval::{
-    ColdStart, EvalOptions, Evaluation, Floor, Histories, ItemItem, Popularity, Question,
-    RankingMetrics, Split, ValidShare, evaluate, evaluate_floor, evenly_spread,
+    ColdStart, EvalOptions, Evaluation, Floor, ItemItem, Popularity, Question, RankingMetrics,
+    Split, UnknownItems, ValidShare, evaluate, evaluate_floor, evenly_spread,
 };
 use palmette_recommend::Mode;
 use serde_json::{Value, json};
 
 use super::cold_start::{self, ColdStartArgs};
+use super::histories::{HistoriesOptions, unknown_items};
 use super::loading::{RecommenderArgs, WeightsArg, set_threads, with_widths};
 use super::mode::{self, ModeArgs};
 use super::overlap::{self, OverlapArgs};
@@ -32,10 +33,20 @@ pub(crate) struct EvalArgs {
     recommender: RecommenderArgs,
     #[command(flatten)]
     mode: ModeArgs,
-    /// Histories, oldest item first: {user: [item, …]} as JSON, or JSON lines of
-    /// {"user_id": …, "history": [item, …]}
+    /// Histories, oldest item first; - for JSON lines on standard input
+    ///
+    /// {user: [item, …]} as JSON (.json), JSON lines such as {"user": …, "items": [item, …]} (.jsonl), RecBole (.inter), CSV
+    /// (.csv), tab-separated (.tsv), a user and its items a line (.txt), Parquet and Arrow. Rows with the item that came next
+    /// beside the history, as MiniOneRec has them, are asked as they are; all others are split.
     #[arg(long, value_name = "FILE")]
     histories: PathBuf,
+    #[command(flatten)]
+    histories_options: HistoriesOptions,
+    /// Items of histories that the catalog does not have: an error, or left out and counted (skip)
+    ///
+    /// They are left out before the split. A row whose next item is unknown is left out whole.
+    #[arg(long, value_name = "error|skip", value_parser = unknown_items, default_value = "error")]
+    unknown: UnknownItems,
     /// Which item is asked for: test (the last) or validation (the one before it)
     #[arg(long, value_name = "SPLIT", default_value = "test")]
     split: Split,
@@ -107,9 +118,14 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
     let (view, recommender) = (recommender.view()?, Arc::new(recommender));
     let items = view.view();
-    let histories = Histories::read(&args.histories)?.bind(&args.histories, items)?;
-    let all: Vec<Question<'_>> =
-        histories.items.iter().filter_map(|history| args.split.question(history)).collect();
+    let histories = args.histories_options.read_all(&args.histories)?;
+    let histories = histories.bind(&args.histories, items, args.unknown)?;
+    ensure!(
+        !histories.are_questions || args.split == Split::Test,
+        "{}: its rows say the item that is asked for; --split validation goes with whole histories",
+        args.histories.display()
+    );
+    let all: Vec<Question<'_>> = histories.questions(args.split).collect();
     ensure!(
         !all.is_empty(),
         "{}: no history has the {} items that a question takes",

@@ -15,13 +15,14 @@ pub(crate) fn item_json(catalog: &Catalog, rank: u64) -> Value {
     })
 }
 
-/// An item with its score, as programs read it.
+/// An item with its score and all its attributes, as programs read it.
 pub(crate) fn scored_item_json(catalog: &Catalog, rank: u64, score: f32) -> Value {
     json!({
         "id": catalog.id(rank),
         "title": catalog.title(rank),
         "score": score,
         "codes": catalog.codes(rank),
+        "attributes": catalog.attributes(rank),
     })
 }
 
@@ -45,7 +46,8 @@ pub(crate) fn codes_text_of(view: &CatalogView, number: u64) -> String {
     spelled(view.level_prefixes(), &view.codes(number))
 }
 
-fn spelled(prefixes: Option<&[String]>, codes: &[u32]) -> String {
+/// A semantic ID as people read it, by the letters of its levels where they have some.
+pub(crate) fn spelled(prefixes: Option<&[String]>, codes: &[u32]) -> String {
     match prefixes {
         Some(prefixes) if prefixes.len() >= codes.len() => {
             let tag = |(code, prefix): (&u32, &String)| format!("<{}_{code}>", visible(prefix));

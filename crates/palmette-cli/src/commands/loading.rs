@@ -9,8 +9,7 @@ use palmette_catalog::{Catalog, Filter};
 use palmette_live::{CatalogSource, CatalogView, LiveReader, ReaderOptions, Snapshot};
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
-use palmette_recommend::{Mode, PromptFormat, Recommender};
-use serde_json::Value;
+use palmette_recommend::{Mode, NamedItem, PromptFormat, Recommender};
 
 use crate::output::{grouped, visible};
 
@@ -146,38 +145,49 @@ fn rayon_pool(threads: usize) -> Result<(), rayon::ThreadPoolBuildError> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()
 }
 
-/// The numbers of items named on the command line: `12,7,99`, or `["12", "a,b"]` as JSON where an id
-/// holds commas or blanks at its ends; none for an empty text.
-pub(crate) fn numbers(view: &CatalogView, ids: &str) -> anyhow::Result<Vec<u64>> {
-    split_ids(ids)?.iter().map(|id| number(view, id)).collect()
-}
-
-fn split_ids(ids: &str) -> anyhow::Result<Vec<String>> {
-    let ids = ids.trim();
-    if ids.is_empty() {
+/// The items named on the command line: `12,7,99`, or `["12", "a,b", [3, 1, 7]]` as JSON where an id holds commas or blanks
+/// at its ends; none for an empty text.
+pub(crate) fn named_items(text: &str) -> anyhow::Result<Vec<NamedItem>> {
+    let text = text.trim();
+    if text.is_empty() {
         return Ok(Vec::new());
     }
-    if !ids.starts_with('[') {
-        return Ok(ids.split(',').map(|id| id.trim().to_owned()).collect());
-    }
-    let values: Vec<Value> = serde_json::from_str(ids)
-        .context("ids that begin with [ are read as a JSON list, such as [\"12\", \"a,b\"]")?;
-    let id = |value: Value| match value {
-        Value::String(id) => Ok(id),
-        Value::Number(id) if id.is_u64() || id.is_i64() => Ok(id.to_string()),
-        other => bail!("{other} in a JSON list of ids: an id is text or a whole number"),
+    let items: Vec<NamedItem> = match text.starts_with('[') {
+        true => serde_json::from_str(text).context(
+            "items that begin with [ are read as a JSON list, such as [\"12\", \"a,b\"]",
+        )?,
+        false => text.split(',').map(|id| id.trim().into()).collect(),
     };
-    values.into_iter().map(id).collect()
+    let is_empty = |item: &NamedItem| matches!(item, NamedItem::Id(id) if id.is_empty());
+    ensure!(
+        !items.iter().any(is_empty),
+        "an item id is empty: separate ids by single commas, as in 12,7,99"
+    );
+    Ok(items)
+}
+
+/// A filter and its text.
+pub(crate) struct GivenFilter {
+    pub(crate) filter: Filter,
+    pub(crate) text: String,
+}
+
+/// A filter as JSON, or as `@FILE`, with its text.
+pub(crate) fn filter_text(text: &str) -> anyhow::Result<GivenFilter> {
+    // Messages say themselves that they are about a filter, or where in one.
+    let Some(path) = text.strip_prefix('@') else {
+        return Ok(GivenFilter { filter: Filter::parse(text)?, text: text.to_owned() });
+    };
+    ensure!(!path.is_empty(), "a filter's @ is followed by the name of a file, as in @filter.json");
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{path}: the filter cannot be read"))?;
+    let filter = Filter::parse(&text).with_context(|| path.to_owned())?;
+    Ok(GivenFilter { filter, text })
 }
 
 /// A filter as JSON, or as `@FILE`.
 pub(crate) fn filter(text: &str) -> anyhow::Result<Filter> {
-    // Messages say themselves that they are about a filter, or where in one.
-    let Some(path) = text.strip_prefix('@') else { return Ok(Filter::parse(text)?) };
-    ensure!(!path.is_empty(), "a filter's @ is followed by the name of a file, as in @filter.json");
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{path}: the filter cannot be read"))?;
-    Filter::parse(&text).with_context(|| path.to_owned())
+    Ok(filter_text(text)?.filter)
 }
 
 /// The number of one item; in a frozen catalog it is its rank.
@@ -200,25 +210,28 @@ pub(crate) fn number(view: &CatalogView, id: &str) -> anyhow::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::split_ids;
+    use palmette_recommend::NamedItem;
+
+    use super::named_items;
 
     #[track_caller]
     fn check(text: &str, expected: Option<&[&str]>) {
-        let ids = split_ids(text).ok();
-        let ids: Option<Vec<&str>> =
-            ids.as_ref().map(|ids| ids.iter().map(String::as_str).collect());
-        assert_eq!(ids.as_deref(), expected, "{text:?}");
+        let items = named_items(text).ok();
+        let expected =
+            expected.map(|ids| ids.iter().map(|&id| id.into()).collect::<Vec<NamedItem>>());
+        assert_eq!(items, expected, "{text:?}");
     }
 
     #[test]
-    fn ids_on_the_command_line() {
+    fn items_on_the_command_line() {
         check(" ", Some(&[]));
         check("12, 7,99 ", Some(&["12", "7", "99"]));
-        check("12,,7", Some(&["12", "", "7"]));
+        check("12,,7", None);
         check("[]", Some(&[]));
         check(r#" ["a,b", " c", 7, "[x]"]"#, Some(&["a,b", " c", "7", "[x]"]));
-        for bad in ["[12", "[x]", "[1.5]", "[null]", r#"["a"] b"#] {
+        for bad in ["[12", "[x]", "[1.5]", "[null]", r#"["a"] b"#, "[[]]"] {
             check(bad, None);
         }
+        assert_eq!(named_items("[[3, 1]]").unwrap(), [NamedItem::Codes(vec![3, 1])]);
     }
 }

@@ -8,6 +8,7 @@ mod cold_start;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod grammar;
+mod histories;
 mod items;
 #[cfg(not(all(feature = "bench", feature = "demo")))]
 mod left_out;

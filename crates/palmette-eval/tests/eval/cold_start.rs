@@ -79,7 +79,7 @@ fn options(beam_width: usize, k: usize) -> EvalOptions {
 }
 
 fn histories(items: Vec<Vec<u64>>) -> UserHistories {
-    UserHistories { users: (0..items.len()).map(|user| user.to_string()).collect(), items }
+    UserHistories { items, ..UserHistories::default() }
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(crate) fn format() -> PromptFormat {
     }
 }
 
-fn catalog(ids: &[Vec<u32>]) -> Arc<Catalog> {
+pub(crate) fn catalog(ids: &[Vec<u32>]) -> Arc<Catalog> {
     let item = |(n, codes): (usize, &Vec<u32>)| Item {
         id: n.to_string(),
         codes: codes.clone(),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_eval::{
-    ColdStart, Evaluation, Floor, Histories, ItemItem, Overlap, Popularity, Question, Split,
-    UserHistories, cold_start_recall, evaluate, evaluate_floor, overlap,
+    Answered, ColdStart, Evaluation, Floor, Histories, HistoryRecord, ItemItem, Overlap,
+    Popularity, Question, Split, UnknownItems, UserHistories, cold_start_recall, evaluate,
+    evaluate_floor, overlap,
 };
 use palmette_live::{LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update};
 use palmette_model::WeightFormat;
-use palmette_recommend::{Recommender, SpelledView};
+use palmette_recommend::{NamedItem, Recommender, SpelledView};
 
 use crate::evaluate::{format, model, options, uniform_ids};
 
@@ -68,10 +69,15 @@ struct Side {
 impl Side {
     fn new(recommender: Recommender, histories: &[Vec<u64>]) -> Self {
         let view = recommender.view().unwrap();
-        let ids = |history: &Vec<u64>| history.iter().map(u64::to_string).collect();
         let users = histories.iter().enumerate();
-        let users = users.map(|(user, history)| (user.to_string(), ids(history))).collect();
-        let histories = Histories { users }.bind(Path::new("histories"), view.view()).unwrap();
+        let mut read = Histories::default();
+        for (user, history) in users {
+            let items = history.iter().map(|item| NamedItem::Id(item.to_string())).collect();
+            let record = HistoryRecord { user: Some(user.to_string()), items, target: None };
+            read.push(Ok(record)).unwrap();
+        }
+        let error = UnknownItems::Error;
+        let histories = read.bind(Path::new("histories"), view.view(), error).unwrap();
         Self { recommender: Arc::new(recommender), view, histories }
     }
 
@@ -79,9 +85,16 @@ impl Side {
         self.histories.items.iter().filter_map(|items| Split::Test.question(items)).collect()
     }
 
-    fn evaluate(&self, threads: usize) -> Evaluation {
+    /// An evaluation, and its answers by id: numbers are those of one view.
+    fn evaluate(&self, threads: usize) -> (Evaluation, Vec<Vec<&str>>) {
         let options = palmette_eval::EvalOptions { threads, ..options() };
-        evaluate(&self.recommender, &self.view, &self.questions(), &options, |_| {}).unwrap()
+        let evaluated =
+            evaluate(&self.recommender, &self.view, &self.questions(), &options, |_| {});
+        let mut evaluation = evaluated.unwrap();
+        let answers = std::mem::take(&mut evaluation.answers).into_iter();
+        let ids =
+            |answer: Answered| answer.items.iter().map(|&at| self.view.view().id(at)).collect();
+        (evaluation, answers.map(ids).collect())
     }
 
     fn overlap(&self) -> Overlap {
@@ -127,8 +140,8 @@ fn a_live_catalog_is_evaluated_as_its_rebuild() {
     let [found, rebuilt] = both(&live, &histories());
     assert!(found.view.view().num_numbers() > rebuilt.view.view().num_numbers(), "sparse numbers");
     let want = rebuilt.evaluate(1);
-    assert!(want.metrics.at(5).hit_rate > 0.0, "a comparison of zeros shows nothing");
-    assert_eq!(want.unconstrained.unwrap().generated, 40 * 5);
+    assert!(want.0.metrics.at(5).hit_rate > 0.0, "a comparison of zeros shows nothing");
+    assert_eq!(want.0.unconstrained.unwrap().generated, 40 * 5);
     assert_eq!(found.evaluate(1), want);
     assert_eq!(found.evaluate(3), want);
     let (agreement, of_rebuilt) = (found.overlap(), rebuilt.overlap());

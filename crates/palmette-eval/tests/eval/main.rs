@@ -2,4 +2,5 @@
 
 mod cold_start;
 mod evaluate;
+mod histories;
 mod live;

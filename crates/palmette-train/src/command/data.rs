@@ -1,10 +1,30 @@
 //! From histories to examples and questions.
 
-use anyhow::Context;
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
 use palmette_catalog::Catalog;
-use palmette_eval::{ColdStart, HoldOut, Question, Split, UserHistories, evenly_spread};
+use palmette_eval::{
+    ColdStart, Histories, HoldOut, Question, Split, UnknownItems, UserHistories, evenly_spread,
+};
 
 use super::run_args::RunArgs;
+
+/// The histories that are trained on, their items found in the catalog.
+///
+/// # Errors
+/// When they cannot be read, name an item that the catalog lacks, or are questions.
+pub(crate) fn histories(args: &RunArgs, catalog: &Arc<Catalog>) -> anyhow::Result<UserHistories> {
+    let path = &args.histories;
+    let view = Arc::clone(catalog).into();
+    let histories = Histories::read(path)?.bind(path, &view, UnknownItems::Error)?;
+    ensure!(
+        !histories.are_questions,
+        "{}: its rows are questions with their answers; train on a whole history a user",
+        path.display()
+    );
+    Ok(histories)
+}
 
 /// The items that `--cold-start` holds out, if it is given.
 ///

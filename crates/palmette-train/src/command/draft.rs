@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use palmette_catalog::Catalog;
-use palmette_eval::{ColdStart, Histories};
+use palmette_eval::ColdStart;
 use palmette_model::Model;
 use palmette_model::draft::{DraftForm, DraftShape};
 use palmette_recommend::{Mode, PromptFormat, Recommender, Verification};
@@ -63,8 +63,7 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     args.run.check()?;
     let run_args = &args.run;
     let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
-    let histories = Histories::read(&run_args.histories)?
-        .bind(&run_args.histories, &Arc::clone(&catalog).into())?;
+    let histories = data::histories(run_args, &catalog)?;
     let format = PromptFormat::read(&args.model)?;
     // Finds out whether model and catalog fit together.
     Recommender::new(Model::load(&args.model)?, Arc::clone(&catalog), format.clone())

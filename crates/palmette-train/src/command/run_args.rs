@@ -14,7 +14,7 @@ pub(crate) struct RunArgs {
     /// Catalog of the items, made by `palmette catalog build`
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: PathBuf,
-    /// Histories: {user: [item, …]} as JSON, oldest item first, or JSON lines
+    /// Histories, a whole one a user: .json, .jsonl, .inter (RecBole), .csv, .tsv, or .txt with a user and its items a line
     #[arg(long, value_name = "FILE")]
     pub(crate) histories: PathBuf,
     /// Directory of what is trained, with its log and checkpoint

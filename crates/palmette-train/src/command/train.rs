@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use palmette_catalog::Catalog;
-use palmette_eval::{ColdStart, Histories};
+use palmette_eval::ColdStart;
 use palmette_model::ModelConfig;
 use palmette_recommend::{Mode, PromptFormat};
 use palmette_train::{ExportDtype, HistoryDataset, Layout, TrainOptions, Trainer};
@@ -64,8 +64,7 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
     args.check()?;
     let TrainArgs { run: run_args, dtype, patience, .. } = args;
     let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
-    let histories = Histories::read(&run_args.histories)?
-        .bind(&run_args.histories, &Arc::clone(&catalog).into())?;
+    let histories = data::histories(run_args, &catalog)?;
     let cold = data::cold_start(run_args, &catalog, &histories)?;
     let hold_out = run_args.hold_out();
     let training = data::training_histories(&catalog, &histories, hold_out, cold.as_ref());

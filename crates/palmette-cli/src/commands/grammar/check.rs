@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
 use clap::Args;
 use palmette_grammar::{
     DeadEnd, Position, Recognizer, RecognizerScratch, Severity, TerminalId, analyse,
@@ -10,7 +9,7 @@ use palmette_grammar::{
 use serde::Serialize;
 
 use super::loading::{GrammarFileArgs, Warning};
-use crate::output::{print, print_json, visible};
+use crate::output::{Reported, print, print_json, visible};
 
 /// Read a grammar, say what is wrong or remarkable in it, and whether texts are in its language
 ///
@@ -106,8 +105,14 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let (errors, refused) = (errors.count(), report.texts.iter().filter(|text| !text.accepted));
     match (errors, refused.count()) {
         (0, 0) => Ok(()),
-        (0, refused) => bail!("{refused} of {} texts are not in the language", report.texts.len()),
-        (errors, _) => bail!("{} has {errors} errors, see above", args.grammar.file.display()),
+        (0, refused) => {
+            let all = report.texts.len();
+            Err(Reported(format!("{refused} of {all} texts are not in the language")).into())
+        }
+        (errors, _) => {
+            let file = args.grammar.file.display();
+            Err(Reported(format!("{file} has {errors} errors, see above")).into())
+        }
     }
 }
 

@@ -1,0 +1,76 @@
+//! The reason why fewer items were found than were asked for.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use palmette_recommend::{HistoryItem, Mode, Verification};
+use serde::Serialize;
+
+use super::{Asked, RecommendArgs};
+use crate::output::grouped;
+
+/// An answer of fewer items than were asked for.
+#[derive(Debug, Serialize)]
+pub(super) struct Fewer {
+    asked: usize,
+    found: usize,
+    /// Items that match the filter, or all of the catalog.
+    matching: u64,
+    /// Items of these that the history has, where they are not recommended again.
+    seen: u64,
+    reason: String,
+}
+
+impl Fewer {
+    /// `None` where as many were found as were asked for.
+    pub(super) fn of(
+        asked: &Asked,
+        args: &RecommendArgs,
+        history: &[HistoryItem],
+        found: usize,
+    ) -> Option<Self> {
+        if found >= args.k {
+            return None;
+        }
+        let view = asked.view.view();
+        let all = asked.items.clone().unwrap_or_else(|| view.all_items());
+        let matching = all.len();
+        let seen: HashSet<u64> = match args.include_seen {
+            true => HashSet::new(),
+            false => history
+                .iter()
+                .flat_map(|item| match item {
+                    HistoryItem::Number(number) => vec![*number],
+                    HistoryItem::Codes(codes) => view.find_codes(codes),
+                })
+                .collect(),
+        };
+        let left = view.without(&all, seen).len();
+        let seen = matching - left;
+        let mut reason = match (&asked.items, matching) {
+            (None, _) => format!("the catalog has {}", grouped(matching)),
+            (Some(_), 1) => "1 matches the filter".to_owned(),
+            (Some(_), _) => format!("{} match the filter", grouped(matching)),
+        };
+        if seen > 0 {
+            let (these, them) = if seen == 1 { ("1 is", "it") } else { ("are", "them") };
+            let these =
+                if seen == 1 { these.to_owned() } else { format!("{} {these}", grouped(seen)) };
+            reason += &format!(
+                ", of which {these} in the history (--include-seen recommends {them} too)"
+            );
+        }
+        if left > found as u64
+            && let Mode::Draft(Verification::Keys | Verification::None) = asked.mode
+        {
+            reason += "; a free search may lose items on the way, --verify masks does not";
+        }
+        Some(Self { asked: args.k, found, matching, seen, reason })
+    }
+}
+
+impl fmt::Display for Fewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "only {} items of {} may be recommended: {}", self.found, self.asked, self.reason)
+    }
+}

@@ -1,0 +1,300 @@
+//! `palmette recommend`: items that follow a history, or the history of each user.
+
+mod fewer;
+mod offline;
+mod partial;
+
+use std::path::PathBuf;
+use std::slice;
+use std::sync::Arc;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use palmette_eval::UnknownItems;
+use palmette_live::{CatalogView, ViewItems};
+use palmette_recommend::{
+    Candidates, History, HistoryItem, Mode, NamedItem, Recommendations, Recommended, Recommender,
+    Request, SpelledView, UnknownItem, Worker,
+};
+use serde_json::{Value, json};
+
+use super::histories::{HistoriesOptions, unknown_items};
+use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelled};
+use super::loading::{RecommenderArgs, filter_text, named_items, set_threads, with_widths};
+use super::mode::{self, ModeArgs};
+use crate::output::{print, print_json, table, visible};
+use crate::timings::{Timings, timed};
+use fewer::Fewer;
+
+/// Recommend items that follow a history, or for every user of a file
+///
+/// The result is the exact beam search of the given width over the catalog: always items of the
+/// catalog, and K of them while K may be recommended. Scores are sums of log-probabilities, the
+/// model's or, with --mode draft, its draft head's.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct RecommendArgs {
+    #[command(flatten)]
+    recommender: RecommenderArgs,
+    #[command(flatten)]
+    mode: ModeArgs,
+    /// Items of the history, oldest first, such as 12,7,99; "" for a new user
+    ///
+    /// By id, or by semantic ID: 3-1-7-2 or <a_3><b_1>…. Ids that hold commas, or blanks at their ends, are given as a
+    /// JSON list, in which a semantic ID may be a list of codes: '["a,b", " c", [3, 1, 7, 2]]'.
+    #[arg(long, value_name = "ITEMS", required_unless_present = "histories")]
+    history: Option<String>,
+    /// Answer every history of a file, on all cores; - for JSON lines on standard input; goes with --out
+    ///
+    /// JSON lines such as {"user": …, "items": [item, …]} (.jsonl), JSON (.json), RecBole (.inter), CSV (.csv), tab-separated
+    /// (.tsv), a user and its items a line (.txt), Parquet and Arrow. Items are oldest first; by id or by semantic ID.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["history", "timings", "repeat"], requires = "out")]
+    histories: Option<PathBuf>,
+    #[command(flatten)]
+    histories_options: HistoriesOptions,
+    /// Where the answers go, a record a history, in their order: .jsonl, .parquet or .arrow
+    ///
+    /// A record has the user, ids of the items, scores and codes; one that could not be answered has the reason in `error`.
+    /// The file appears when all are there; until then they are in FILE.partial.
+    #[arg(long, value_name = "FILE", requires = "histories")]
+    out: Option<PathBuf>,
+    /// Go on with FILE.partial of a run that was interrupted; begins anew where there is none
+    #[arg(long, requires = "histories")]
+    resume: bool,
+    /// Items of histories that the catalog does not have: an error, or left out and counted (skip)
+    ///
+    /// With --histories an error is the record's, and the others are answered. A semantic ID that no item has is none of
+    /// these: the model reads it all the same.
+    #[arg(long, value_name = "error|skip", value_parser = unknown_items, default_value = "error")]
+    unknown: UnknownItems,
+    /// How many items to recommend
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    k: usize,
+    /// Hypotheses kept at each level; wider is more thorough
+    ///
+    /// The search is as wide as K where that is more.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    beam_width: usize,
+    /// A width for each level instead, such as 64,256,128,128: as many as semantic IDs have codes
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', conflicts_with = "beam_width")]
+    widths: Option<Vec<usize>>,
+    /// Recommend only items that match this filter, as JSON or @FILE: see `palmette catalog filter --help`
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// Recommend items of the history too
+    #[arg(long)]
+    include_seen: bool,
+    /// Threads; the result does not depend on it [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print how long each stage took
+    #[arg(long)]
+    timings: bool,
+    /// Answer this many times and report median timings; more than 1 adds a first uncounted run
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    repeat: usize,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  palmette recommend --model shop/model --catalog shop.palm --history P0001,P0060 -k 5
+  palmette recommend --model shop/model --catalog shop.palm --history 0-2-4-0 --json
+  palmette recommend --model shop/model --catalog shop.palm --histories shop/histories.json --out tonight.jsonl
+  palmette recommend … --histories users.parquet --out tonight.parquet --unknown skip --resume";
+
+pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
+    match (&args.histories, &args.out, &args.history) {
+        (Some(histories), Some(out), _) => offline::run(args, histories, out),
+        (_, _, Some(history)) => answer_one(args, history),
+        _ => bail!("give --history, or --histories with --out"),
+    }
+}
+
+/// What requests of one command share: all of one moment.
+struct Asked {
+    recommender: Arc<Recommender>,
+    view: Arc<SpelledView>,
+    mode: Mode,
+    threads: usize,
+    filter_text: Option<String>,
+    /// The items that match it.
+    items: Option<ViewItems>,
+}
+
+impl Asked {
+    fn new(args: &RecommendArgs) -> anyhow::Result<Self> {
+        let threads = set_threads(args.threads)?;
+        // How many levels there are is not known yet, nor needed.
+        let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
+        let mode = args.mode.mode(widths, args.k)?;
+        let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
+        let view = recommender.view()?;
+        let given = args.filter.as_deref().map(filter_text).transpose()?;
+        let items = match &given {
+            Some(given) => Some(view.view().filter(&given.filter)?),
+            None => None,
+        };
+        let filter_text = given.map(|given| given.text);
+        Ok(Self { recommender: Arc::new(recommender), view, mode, threads, filter_text, items })
+    }
+
+    fn request<'a>(&'a self, args: &RecommendArgs, history: History<'a>) -> Request<'a> {
+        Request {
+            beam_width: args.beam_width,
+            mode: self.mode,
+            items: self.items.as_ref().map_or(Candidates::All, Candidates::Set),
+            include_seen: args.include_seen,
+            view: Some(&self.view),
+            ..Request::new(history, args.k)
+        }
+    }
+}
+
+/// The items of a history that the model can read, and those that are unknown and to be left out.
+fn find_items<'n>(
+    view: &SpelledView,
+    named: &'n [NamedItem],
+    unknown: UnknownItems,
+) -> Result<(Vec<HistoryItem>, Vec<&'n NamedItem>), UnknownItem> {
+    let (mut items, mut left_out) = (Vec::with_capacity(named.len()), Vec::new());
+    for name in named {
+        match (view.find_item(name), unknown) {
+            (Ok(item), _) => items.push(item),
+            (Err(_), UnknownItems::Skip) => left_out.push(name),
+            (Err(error), UnknownItems::Error) => return Err(error),
+        }
+    }
+    Ok((items, left_out))
+}
+
+fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
+    let named = named_items(history)?;
+    let asked = Asked::new(args)?;
+    let view = asked.view.view();
+    let (history, left_out) = find_items(&asked.view, &named, args.unknown)
+        .map_err(|error| anyhow!("{error}; --unknown skip leaves out what is unknown"))?;
+    let request = asked.request(args, History::Items(&history));
+    let mut worker = Worker::new(Arc::clone(&asked.recommender), asked.threads);
+    let (answer, timings) = timed(&mut worker, &request, args.repeat)?;
+    let fewer = Fewer::of(&asked, args, &history, answer.items.len());
+
+    let unread = history.len() - answer.history_used;
+    if args.json {
+        let mut document = json!({
+            "history": history.iter().map(|item| history_json(view, item)).collect::<Vec<Value>>(),
+            "history_used": answer.history_used,
+            "unknown": left_out.iter().map(|name| unknown_json(name)).collect::<Vec<Value>>(),
+            "mode": mode::name(asked.mode),
+            "k": args.k,
+            "beam_width": answer.beam_width,
+            "probe_width": mode::probe_width(asked.mode),
+            "widths": args.widths,
+            "items": items_json(&answer),
+            "fewer": fewer,
+        });
+        if let Some(generation) = view.generation() {
+            document["generation"] = generation.into();
+        }
+        if args.timings {
+            document["timings_ms"] = serde_json::to_value(timings)?;
+        }
+        return print_json(&document);
+    }
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(|name| visible(&name.to_string())).collect();
+        eprintln!("note: not in the catalog and left out of the history: {}", names.join(", "));
+    }
+    if unread > 0 {
+        let most = answer.history_used;
+        eprintln!("note: the model reads the last {most} items; {unread} older ones were left out");
+    }
+    let mut text = String::new();
+    if !history.is_empty() {
+        text += "after\n";
+        for item in &history[unread..] {
+            text += &format!("  {}\n", history_text(view, item));
+        }
+    }
+    text += &items_text(&answer);
+    if let Some(fewer) = fewer {
+        text += &format!("{fewer}\n");
+    }
+    if args.timings {
+        text += &timings_text(&timings);
+    }
+    print(&text)
+}
+
+fn history_json(view: &CatalogView, item: &HistoryItem) -> Value {
+    match item {
+        HistoryItem::Number(number) => {
+            let (catalog, rank) = view.place(*number);
+            item_json(catalog, rank)
+        }
+        HistoryItem::Codes(codes) => {
+            let ids: Vec<&str> = view.find_codes(codes).iter().map(|&at| view.id(at)).collect();
+            json!({"codes": codes, "items": ids})
+        }
+    }
+}
+
+fn history_text(view: &CatalogView, item: &HistoryItem) -> String {
+    let name = |number: u64| {
+        let (catalog, rank) = view.place(number);
+        name_text(catalog, rank, 76)
+    };
+    match item {
+        HistoryItem::Number(number) => name(*number),
+        HistoryItem::Codes(codes) => {
+            let spelled = spelled(view.level_prefixes(), codes);
+            match view.find_codes(codes).as_slice() {
+                [] => format!("{spelled}, which no item has now"),
+                [only] => name(*only),
+                [first, others @ ..] => {
+                    format!("{spelled}: {} or {} others", name(*first), others.len())
+                }
+            }
+        }
+    }
+}
+
+fn unknown_json(name: &NamedItem) -> Value {
+    match name {
+        NamedItem::Id(id) => id.as_str().into(),
+        NamedItem::Codes(codes) => codes.as_slice().into(),
+    }
+}
+
+pub(crate) fn items_json(answer: &Recommendations) -> Vec<Value> {
+    let item = |item: &Recommended| {
+        let (catalog, rank) = answer.view.view().place(item.number);
+        scored_item_json(catalog, rank, item.score)
+    };
+    answer.items.iter().map(item).collect()
+}
+
+fn items_text(answer: &Recommendations) -> String {
+    let view = answer.view.view();
+    let row = |(place, item): (usize, &Recommended)| {
+        let (catalog, rank) = view.place(item.number);
+        vec![
+            (place + 1).to_string(),
+            format!("{:.3}", item.score),
+            catalog.id(rank).to_owned(),
+            codes_text_of(view, item.number),
+            name_text(catalog, rank, 60),
+        ]
+    };
+    let rows: Vec<Vec<String>> = answer.items.iter().enumerate().map(row).collect();
+    table(&[" ", " score", "id", "semantic ID", "title"], &rows)
+}
+
+pub(crate) fn timings_text(timings: &Timings) -> String {
+    let Timings { prefill, decode, mask, top_k, total } = timings;
+    format!(
+        "prefill {prefill:.2} ms, decode {decode:.2} ms, mask {mask:.2} ms, top-k {top_k:.2} ms, total {total:.2} ms\n"
+    )
+}

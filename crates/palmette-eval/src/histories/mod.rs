@@ -1,0 +1,256 @@
+//! Histories: what users did, oldest first.
+
+mod format;
+mod lines;
+mod read;
+mod record;
+mod rows;
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use palmette_live::CatalogView;
+use palmette_recommend::NamedItem;
+
+use crate::split::{Question, Split};
+
+pub use format::HistoryFormat;
+pub use lines::MAX_LINE_BYTES;
+pub use read::{parse_histories, read_histories};
+pub use record::{BadRecord, HistoryColumns, HistoryRecord};
+pub use rows::{EachRecord, HistoryRows, Progress};
+
+/// Histories as read, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histories {
+    records: Vec<HistoryRecord>,
+    users: HashSet<String>,
+}
+
+/// Histories whose items are numbers of one view of a catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserHistories {
+    /// Each history's items, oldest first.
+    pub items: Vec<Vec<u64>>,
+    /// True where each history is a question: its last item is the one asked for.
+    pub are_questions: bool,
+    /// Items that the view does not have and that were left out.
+    pub skipped: Skipped,
+}
+
+/// Handling of items that the catalog does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownItems {
+    /// They are an error.
+    #[default]
+    Error,
+    /// They are left out and counted.
+    Skip,
+}
+
+/// What was left out since the catalog does not have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Skipped {
+    /// Items of histories.
+    pub items: usize,
+    /// Histories that had one of these.
+    pub histories: usize,
+    /// Questions whose answer the catalog does not have.
+    pub questions: usize,
+}
+
+/// Histories that cannot be used; the message names the file, the value and the rule.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {reason}", path = path.display())]
+pub struct HistoryError {
+    path: PathBuf,
+    reason: String,
+}
+
+impl HistoryError {
+    pub(crate) fn new(path: &Path, reason: String) -> Self {
+        Self { path: path.to_owned(), reason }
+    }
+}
+
+impl FromStr for UnknownItems {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            _ => Err(format!("{text:?} is neither error nor skip")),
+        }
+    }
+}
+
+impl Histories {
+    /// Reads a text file in the format that its name tells; JSON where it tells none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, a record is wrong, or a user has two histories.
+    pub fn read(path: &Path) -> Result<Self, HistoryError> {
+        Self::read_as(path, HistoryFormat::from_path(path).unwrap_or(HistoryFormat::Json))
+    }
+
+    /// Reads a text file.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_as(path: &Path, format: HistoryFormat) -> Result<Self, HistoryError> {
+        let mut all = Self::default();
+        let mut wrong = None;
+        read_histories(path, format, &mut |record, _| match all.push(record) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(reason) => {
+                wrong = Some(reason);
+                ControlFlow::Break(())
+            }
+        })?;
+        match wrong {
+            None => Ok(all),
+            Some(reason) => Err(HistoryError::new(path, reason)),
+        }
+    }
+
+    /// Adds a record as a reader hands it on.
+    ///
+    /// # Errors
+    /// A sentence when it could not be read, its user has a history already, or only some records say which item came
+    /// next.
+    pub fn push(&mut self, record: Result<HistoryRecord, BadRecord>) -> Result<(), String> {
+        let record = record.map_err(|bad| match &bad.user {
+            Some(user) => format!("{bad} (user {user:?})"),
+            None => bad.to_string(),
+        })?;
+        if let Some(first) = self.records.first()
+            && first.target.is_some() != record.target.is_some()
+        {
+            let number = self.records.len() + 1;
+            return Err(format!(
+                "history {number}: some histories have an item that came next and some have none; give it to all or to none"
+            ));
+        }
+        // Each of a user's questions has a record of its own.
+        if record.target.is_none()
+            && let Some(user) = &record.user
+            && !self.users.insert(user.clone())
+        {
+            return Err(format!("user {user:?} stands twice; each user has one history"));
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// The records.
+    pub fn records(&self) -> &[HistoryRecord] {
+        &self.records
+    }
+
+    /// Finds every item in a view of a catalog. A semantic ID stands for the first item that has it.
+    ///
+    /// Where unknown items are left out, the others of their history close up, before any of them is held out; a question
+    /// whose answer is unknown is left out whole.
+    ///
+    /// # Errors
+    /// For the first item that the view does not have, unless those are to be left out.
+    pub fn bind(
+        self,
+        path: &Path,
+        view: &CatalogView,
+        unknown: UnknownItems,
+    ) -> Result<UserHistories, HistoryError> {
+        let are_questions = self.records.first().is_some_and(|record| record.target.is_some());
+        let mut bound = UserHistories { are_questions, ..UserHistories::default() };
+        for (number, record) in (1..).zip(self.records) {
+            let find = |item: &NamedItem| match (item.number_in(view), unknown) {
+                (None, UnknownItems::Error) => {
+                    let user = record.user.as_ref();
+                    let of =
+                        user.map_or(format!("history {number}"), |user| format!("user {user:?}"));
+                    let reason = format!(
+                        "{of} has item {item}, which the catalog lacks: build the catalog from all items that histories name, or leave out what is unknown (--unknown skip)"
+                    );
+                    Err(HistoryError::new(path, reason))
+                }
+                (found, _) => Ok(found),
+            };
+            let found: Vec<Option<u64>> =
+                record.items.iter().map(find).collect::<Result<_, _>>()?;
+            let mut items: Vec<u64> = found.iter().flatten().copied().collect();
+            let lacking = found.len() - items.len();
+            bound.skipped.items += lacking;
+            bound.skipped.histories += usize::from(lacking > 0);
+            if let Some(target) = &record.target {
+                match find(target)? {
+                    Some(target) => items.push(target),
+                    None => {
+                        bound.skipped.questions += 1;
+                        continue;
+                    }
+                }
+            }
+            bound.items.push(items);
+        }
+        Ok(bound)
+    }
+}
+
+impl UserHistories {
+    /// The questions that the histories ask, in their order: by the split, or each what came last where they
+    /// [are questions](Self::are_questions).
+    pub fn questions(&self, split: Split) -> impl Iterator<Item = Question<'_>> {
+        self.items.iter().filter_map(move |history| match self.are_questions {
+            false => split.question(history),
+            true => history.split_last().map(|(&target, history)| Question { history, target }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, text: &str, expected: Result<&[(&str, &[&str])], &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        match (Histories::read(&path), expected) {
+            (Ok(got), Ok(want)) => {
+                let want = want.iter().map(|(user, items)| HistoryRecord {
+                    user: Some((*user).to_owned()),
+                    items: items.iter().map(|&item| item.into()).collect(),
+                    target: None,
+                });
+                assert_eq!(got.records(), want.collect::<Vec<_>>());
+            }
+            (Err(error), Err(word)) => {
+                let message = error.to_string();
+                assert!(message.contains(word) && message.contains(name), "{message}");
+            }
+            (got, want) => panic!("{got:?} where {want:?} was expected"),
+        }
+    }
+
+    #[test]
+    fn objects_and_lines() {
+        check("a.json", r#"{"9": [3, "x"], "2": []}"#, Ok(&[("9", &["3", "x"]), ("2", &[])]));
+        let lines = "{\"user_id\": 7, \"history\": [1]}\n\n{\"user\": \"u\", \"items\": [\"b\"]}\n";
+        check("a.jsonl", lines, Ok(&[("7", &["1"]), ("u", &["b"])]));
+        check("a.json", "{}", Ok(&[]));
+        check("a.JSONL", "\u{feff}{\"user\": -1, \"items\": [-2]}", Ok(&[("-1", &["-2"])]));
+    }
+
+    #[test]
+    fn bad_files_are_named() {
+        check("a.json", "[1]", Err("history 1: 1 is no object"));
+        check("a.json", r#"{"1": [1.5]}"#, Err("floating point `1.5`, expected an item: its id"));
+        check("a.json", r#"{"1": [1]} x"#, Err("trailing"));
+        check("a.json", r#"{"1": [1], "1": [2]}"#, Err("\"1\" stands twice"));
+        check("a.jsonl", "{\"user_id\": 7, \"history\": [1]}\n{}", Err("line 2"));
+    }
+}

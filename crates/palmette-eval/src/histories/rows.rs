@@ -1,0 +1,117 @@
+//! Rows to histories: those that are one each, and those that are one thing a user did.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use palmette_recommend::NamedItem;
+use serde_json::{Map, Value};
+
+use super::record::{BadRecord, Event, HistoryColumns, HistoryRecord, Row, Time, by_time};
+
+/// How far a source has been read: bytes, or rows of a table; of 0 where that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Read so far.
+    pub done: u64,
+    /// In all.
+    pub of: u64,
+}
+
+/// Told of each record in the order of the source; ends the reading by `Break`.
+pub type EachRecord<'a> =
+    dyn FnMut(Result<HistoryRecord, BadRecord>, Progress) -> ControlFlow<()> + 'a;
+
+/// Rows as objects, handed on as histories.
+///
+/// A row that is a history is handed on at once. Rows that are one thing a user did are kept to the end, as a history
+/// for each user in the order in which the users appear, sorted by time where there are times; those of one time keep
+/// their order.
+pub struct HistoryRows<'a> {
+    place: &'static str,
+    each: &'a mut EachRecord<'a>,
+    users: HashMap<String, usize>,
+    events: Vec<(String, Vec<(Option<Time>, NamedItem)>)>,
+    histories: u64,
+    progress: Progress,
+}
+
+impl std::fmt::Debug for HistoryRows<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HistoryRows").field("histories", &self.histories).finish_non_exhaustive()
+    }
+}
+
+impl<'a> HistoryRows<'a> {
+    /// For rows that are counted as `place`: lines or rows.
+    pub fn new(place: &'static str, each: &'a mut EachRecord<'a>) -> Self {
+        let (users, events) = (HashMap::new(), Vec::new());
+        Self { place, each, users, events, histories: 0, progress: Progress::default() }
+    }
+
+    /// Reads row number `at`. A history that cannot be read is handed on as that.
+    ///
+    /// # Errors
+    /// When one thing a user did cannot be read, or rows of both kinds are mixed: no history can then be made.
+    pub fn push(
+        &mut self,
+        at: u64,
+        columns: &HistoryColumns,
+        row: Map<String, Value>,
+        progress: Progress,
+    ) -> Result<ControlFlow<()>, BadRecord> {
+        self.progress = progress;
+        let bad = |user, reason| BadRecord { place: self.place, at, user, reason };
+        match columns.read(row) {
+            Ok(Row::Event(event)) if self.histories == 0 => {
+                self.add(event);
+                Ok(ControlFlow::Continue(()))
+            }
+            Ok(Row::History(record)) if self.events.is_empty() => {
+                self.histories += 1;
+                Ok((self.each)(Ok(record), progress))
+            }
+            Ok(_) => {
+                let reason =
+                    "some rows are whole histories and some are single items; split the file";
+                Err(bad(None, reason.to_owned()))
+            }
+            Err((user, reason)) if columns.is_events() => Err(bad(user, reason)),
+            Err((user, reason)) => {
+                self.histories += 1;
+                Ok((self.each)(Err(bad(user, reason)), progress))
+            }
+        }
+    }
+
+    /// Hands on a row that says nothing usable.
+    pub(crate) fn push_bad(
+        &mut self,
+        at: u64,
+        reason: String,
+        progress: Progress,
+    ) -> ControlFlow<()> {
+        self.progress = progress;
+        (self.each)(Err(BadRecord { place: self.place, at, user: None, reason }), progress)
+    }
+
+    fn add(&mut self, Event { user, item, time }: Event) {
+        let next = self.events.len();
+        let place = *self.users.entry(user).or_insert_with_key(|user| {
+            self.events.push((user.clone(), Vec::new()));
+            next
+        });
+        self.events[place].1.push((time, item));
+    }
+
+    /// Hands on the histories that end with the source.
+    pub fn finish(self) -> ControlFlow<()> {
+        for (at, (user, events)) in (1..).zip(self.events) {
+            let record = match by_time(events.into_iter()) {
+                Ok(items) => Ok(HistoryRecord { user: Some(user), items, target: None }),
+                Err(reason) => Err(BadRecord { place: "user", at, user: Some(user), reason }),
+            };
+            (self.each)(record, self.progress)?;
+        }
+        ControlFlow::Continue(())
+    }
+}
