@@ -15,6 +15,7 @@ mod mode;
 mod prompt_format;
 mod recommender;
 mod request;
+mod rules;
 mod view;
 mod worker;
 
@@ -23,6 +24,9 @@ pub use error::{FormatError, RecommendError, TooManyTokens};
 pub use mode::{Mode, Verification};
 pub use prompt_format::{LevelFormat, PromptFormat};
 pub use recommender::{Normaliser, Recommender};
-pub use request::{Candidates, History, MAX_BEAM_WIDTH, Recommendations, Recommended, Request};
+pub use request::{
+    Candidates, History, MAX_BEAM_WIDTH, Recommendations, Recommended, Request, Reranked,
+};
+pub use rules::{Amount, AtMost, Boost, Diversity, Moment, Rules, RulesError, TieBreak, Valid};
 pub use view::SpelledView;
 pub use worker::Worker;

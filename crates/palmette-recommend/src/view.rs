@@ -7,6 +7,7 @@ use palmette_live::{CatalogView, SnapshotConstraint, ViewItems};
 
 use crate::error::RecommendError;
 use crate::prompt_format::PromptFormat;
+use crate::rules::BoostCache;
 
 /// All items of a catalog at one moment as a constraint over the model's tokens.
 ///
@@ -19,6 +20,7 @@ pub struct SpelledView {
     tokens: Arc<CodeTokens>,
     /// Made when first asked for.
     keys: OnceLock<Result<CatalogKeys, KeysError>>,
+    boosts: BoostCache,
 }
 
 /// The constraint of a view, by its kind.
@@ -52,12 +54,17 @@ impl SpelledView {
                 ViewConstraint::Snapshot(SnapshotConstraint::new(snapshot, tokens)?)
             }
         };
-        Ok(Self { view, constraint, tokens, keys: OnceLock::new() })
+        Ok(Self { view, constraint, tokens, keys: OnceLock::new(), boosts: BoostCache::default() })
     }
 
     /// The items.
     pub fn view(&self) -> &CatalogView {
         &self.view
+    }
+
+    /// Boosts of its items.
+    pub(crate) fn boosts(&self) -> &BoostCache {
+        &self.boosts
     }
 
     /// The tokens that spell codes.

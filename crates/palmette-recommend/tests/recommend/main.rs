@@ -3,4 +3,5 @@
 mod brute_force;
 mod draft;
 mod live;
+mod rules;
 mod shop;
