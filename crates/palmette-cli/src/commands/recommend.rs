@@ -172,7 +172,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
 
 /// The rules of a file, at this moment unless they name one.
 fn rules(path: &Path) -> anyhow::Result<Rules> {
-    let text = String::from_utf8(input::read(path)?);
+    let text = String::from_utf8(input::read(path).context("--rules")?);
     let name = || format!("--rules {}", path.display());
     let rules = Rules::parse(&text.with_context(name)?).with_context(name)?;
     let now = SystemTime::UNIX_EPOCH.elapsed().context("the clock is before 1970")?;

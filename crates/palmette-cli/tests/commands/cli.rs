@@ -717,6 +717,6 @@ fn rules_hold_in_answers_of_the_command() {
     let lost = ["--history", "P0001", "--rules", "no-such-file.json"];
     check_refused(
         &with_recommender("recommend", &recommender, &lost),
-        &["--rules no-such-file.json"],
+        &["--rules: no-such-file.json"],
     );
 }
