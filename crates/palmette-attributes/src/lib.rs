@@ -70,8 +70,9 @@ mod select;
 mod shown;
 
 pub use columns::{
-    AttributeError, ColumnDescription, ColumnKind, Columns, ColumnsBuilder, ColumnsMeta,
-    UnknownKind,
+    AttributeError, ColumnDescription, ColumnKind, ColumnReader, Columns, ColumnsBuilder,
+    ColumnsMeta, SortKey, UnknownKind,
 };
 pub use filter::{Filter, FilterError};
 pub use rank_set::{Members, RankSet};
+pub use shown::nearest;

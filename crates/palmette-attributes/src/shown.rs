@@ -24,8 +24,8 @@ pub(crate) fn shown_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> 
     }
 }
 
-/// The name that is the fewest edits away, if they are few.
-pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The name that is the fewest edits away, if they are few: a hint for messages about unknown names.
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let len = name.chars().count();
     // Two letters that changed places are two edits; a name of other letters is no slip.
     let max_distance = (len / 3).max(2).min(len.saturating_sub(1));

@@ -1,11 +1,13 @@
 //! The policy of a beam search: live hypotheses, their masks, and the pool of results.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::num::NonZeroUsize;
 
 use palmette_core::{CommitAllError, Constraint, TokenId, mask};
 
 use crate::error::DecodeError;
+use crate::gains::{ExtensionGains, Objective, StepGains};
 use crate::step::{Extension, Step};
 
 /// How wide and how long a search may get; all its memory is planned from this.
@@ -34,6 +36,8 @@ pub struct Hypothesis<'a, S> {
     pub tokens: &'a [TokenId],
     /// Sum of the tokens' log-probabilities.
     pub score: f32,
+    /// Its [gain](crate::Gains); 0 in a search without gains.
+    pub gain: f32,
     /// The constraint's position after the last token.
     pub state: &'a S,
 }
@@ -48,7 +52,7 @@ pub struct BeamSearch<C: Constraint + ?Sized> {
     schedule: Schedule,
     scratch: C::Scratch,
     num_tokens: usize,
-    /// Hypotheses that score less are not kept.
+    /// Hypotheses of a smaller total are not kept.
     floor: f32,
     step: usize,
     live: Rows<C::State>,
@@ -68,6 +72,8 @@ pub struct BeamSearch<C: Constraint + ?Sized> {
 struct Rows<S> {
     states: Vec<S>,
     scores: Vec<f32>,
+    /// The largest gains of what may come of them.
+    bounds: Vec<f32>,
     /// Row this hypothesis had extended, in the step before.
     parents: Vec<u32>,
     /// Its last token.
@@ -89,6 +95,7 @@ struct Results<S> {
 #[derive(Debug)]
 struct ResultEntry<S> {
     score: f32,
+    gain: f32,
     /// Order of discovery: the tie rule.
     found: u64,
     slot: u32,
@@ -144,16 +151,25 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.start_above(f32::NEG_INFINITY, constraint)
     }
 
-    /// As [`start`](Self::start), for results of at least this score: hypotheses that fall below it are let go at once,
-    /// since scores only fall.
+    /// As [`start`](Self::start), for results of at least this total, which is score and [gain](crate::Gains) together:
+    /// hypotheses that fall below it are let go at once, since totals only fall.
     ///
     /// What is found is to the bit what a search without a floor finds, but for the results below it. Each step keeps
-    /// exactly those of the other search's hypotheses that are not below: rows are ordered by score, and whatever comes
-    /// of a row scores no more.
+    /// exactly those of the other search's hypotheses that are not below: rows are ordered by total, and whatever comes
+    /// of a row has no more.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn start_above(&mut self, floor: f32, constraint: &C) -> Result<(), DecodeError> {
+    pub fn start_above<'a>(
+        &mut self,
+        floor: f32,
+        objective: impl Into<Objective<'a, C>>,
+    ) -> Result<(), DecodeError>
+    where
+        C: 'a,
+    {
+        let objective = objective.into();
+        let constraint = objective.constraint;
         self.floor = floor;
         self.step = 0;
         self.results.clear();
@@ -164,24 +180,26 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
 
         let start = constraint.start();
         if constraint.is_accepting(&start, &mut self.scratch).map_err(at_step(0))? {
-            self.results.insert(0.0, &[], &start);
+            self.results.insert(0.0, objective.gain(&start), &[], &start);
         }
         let row = &mut self.masks[..self.words_per_row];
         constraint.fill_mask(&start, &mut self.scratch, row).map_err(at_step(0))?;
         if !mask::is_empty(&self.masks[..self.words_per_row]) {
-            self.live.push(start, 0.0, 0, TokenId(0));
+            let bound = objective.bound(&start);
+            self.live.push(start, Extension { score: 0.0, bound, parent: 0, token: TokenId(0) });
         }
         Ok(())
     }
 
     /// Whether another step could change the results.
     ///
-    /// Scores only fall, so the search ends once the best live hypothesis is no better than the
+    /// Totals only fall, so the search ends once the best live hypothesis is no better than the
     /// worst of as many results as there may be.
     pub fn is_live(&self) -> bool {
-        match (self.live.scores.first(), self.results.worst_if_full(self.schedule.num_results())) {
+        let best = self.live.scores.first().zip(self.live.bounds.first());
+        match (best, self.results.worst_if_full(self.schedule.num_results())) {
             (None, _) => false,
-            (Some(&best), Some(worst)) => best > worst,
+            (Some((score, bound)), Some(worst)) => score + bound > worst,
             (Some(_), None) => true,
         }
     }
@@ -198,16 +216,33 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
 
     /// The step that comes next, for a [`StepBackend`](crate::StepBackend). Follow with [`expand`](Self::expand).
     pub fn step(&self) -> Step<'_> {
+        self.step_with(None)
+    }
+
+    /// The bounds of the next step's extensions, for [`step_with`](Self::step_with); `None` without gains.
+    pub(crate) fn step_gains<'a>(
+        &'a self,
+        objective: Objective<'a, C>,
+        scratch: Option<&'a RefCell<C::Scratch>>,
+    ) -> Option<StepGains<'a, C>> {
+        let (constraint, states) = (objective.constraint, &self.live.states[..]);
+        let (gains, scratch) = objective.gains.zip(scratch)?;
+        Some(StepGains { constraint, gains, states, scratch })
+    }
+
+    pub(crate) fn step_with<'a>(&'a self, gains: Option<&'a dyn ExtensionGains>) -> Step<'a> {
         let rows = self.live.scores.len();
         Step {
             index: self.step,
             parents: &self.live.parents,
             tokens: &self.live.tokens,
             scores: &self.live.scores,
+            bounds: &self.live.bounds,
             masks: &self.masks[..rows * self.words_per_row],
             num_tokens: self.num_tokens,
             width: self.schedule.width_of(self.step),
             floor: self.floor,
+            gains,
             sequences: &self.live.sequences,
             max_tokens: self.schedule.max_tokens,
         }
@@ -219,13 +254,22 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
     /// # Errors
     /// When the extensions are not what the step asked for, a hypothesis could grow past `max_tokens`, a limit of the
     /// constraint is exceeded, or it refuses what its mask allows. The search must then be started anew.
-    pub fn expand(&mut self, constraint: &C, best: &[Extension]) -> Result<(), DecodeError> {
+    pub fn expand<'a>(
+        &mut self,
+        objective: impl Into<Objective<'a, C>>,
+        best: &[Extension],
+    ) -> Result<(), DecodeError>
+    where
+        C: 'a,
+    {
+        let objective = objective.into();
+        let constraint = objective.constraint;
         self.check_extensions(best)?;
         let (step, max_tokens) = (self.step, self.schedule.max_tokens);
         self.next.clear();
-        for &Extension { score, parent, token } in best {
-            let state = self.live.states[parent as usize].clone();
-            self.next.push(state, score, parent, token);
+        for extension in best {
+            let state = self.live.states[extension.parent as usize].clone();
+            self.next.push(state, *extension);
         }
         let Rows { states, tokens, .. } = &mut self.next;
         constraint.commit_all(states, tokens, &mut self.scratch).map_err(|error| match error {
@@ -249,7 +293,8 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             // After the masks, which have brought in what this reads.
             let accepts = constraint.is_accepting(state, &mut self.scratch);
             if accepts.map_err(at_step(step + 1))? {
-                self.results.insert(self.next.scores[row], sequence, state);
+                let (score, gain) = (self.next.scores[row], objective.gain(state));
+                self.results.insert(score, gain, sequence, state);
             }
         }
         self.drop_ended_rows();
@@ -266,12 +311,12 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             format!("{} extensions, at a width of {width}", best.len())
         } else if let Some(one) = best.iter().find(|one| one.parent as usize >= rows) {
             format!("an extension of row {}, of {rows} rows", one.parent)
-        } else if best.iter().any(|one| one.score.is_nan()) {
+        } else if best.iter().any(|one| one.total().is_nan()) {
             "a score that is no number".to_owned()
         } else if !best.is_sorted_by(|a, b| a > b) {
-            "extensions that do not descend by score, parent and token".to_owned()
-        } else if best.last().is_some_and(|last| last.score < self.floor) {
-            format!("a score below the floor, {}", self.floor)
+            "extensions that do not descend by total, parent and token".to_owned()
+        } else if best.last().is_some_and(|last| last.total() < self.floor) {
+            format!("a total below the floor, {}", self.floor)
         } else {
             return Ok(());
         };
@@ -309,8 +354,22 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.results.entries.iter().map(|entry| Hypothesis {
             tokens: self.results.sequence(entry),
             score: entry.score,
+            gain: entry.gain,
             state: &entry.state,
         })
+    }
+}
+
+impl<S> Hypothesis<'_, S> {
+    /// Score and gain together: the order of results.
+    pub fn total(&self) -> f32 {
+        self.score + self.gain
+    }
+}
+
+impl<S> ResultEntry<S> {
+    fn total(&self) -> f32 {
+        self.score + self.gain
     }
 }
 
@@ -351,6 +410,7 @@ impl<S> Rows<S> {
         Self {
             states: Vec::with_capacity(width),
             scores: Vec::with_capacity(width),
+            bounds: Vec::with_capacity(width),
             parents: Vec::with_capacity(width),
             tokens: Vec::with_capacity(width),
             sequences: vec![TokenId(0); width * max_tokens],
@@ -360,6 +420,7 @@ impl<S> Rows<S> {
     fn clear(&mut self) {
         self.states.clear();
         self.scores.clear();
+        self.bounds.clear();
         self.parents.clear();
         self.tokens.clear();
     }
@@ -368,6 +429,7 @@ impl<S> Rows<S> {
     fn move_row(&mut self, from: usize, to: usize, max_tokens: usize) {
         self.states.swap(from, to);
         self.scores.swap(from, to);
+        self.bounds.swap(from, to);
         self.parents.swap(from, to);
         self.tokens.swap(from, to);
         self.sequences.copy_within(from * max_tokens..(from + 1) * max_tokens, to * max_tokens);
@@ -376,13 +438,16 @@ impl<S> Rows<S> {
     fn truncate(&mut self, len: usize) {
         self.states.truncate(len);
         self.scores.truncate(len);
+        self.bounds.truncate(len);
         self.parents.truncate(len);
         self.tokens.truncate(len);
     }
 
-    fn push(&mut self, state: S, score: f32, parent: u32, token: TokenId) {
+    fn push(&mut self, state: S, extension: Extension) {
+        let Extension { score, bound, parent, token } = extension;
         self.states.push(state);
         self.scores.push(score);
+        self.bounds.push(bound);
         self.parents.push(parent);
         self.tokens.push(token);
     }
@@ -405,12 +470,13 @@ impl<S: Clone> Results<S> {
         self.found = 0;
     }
 
-    fn insert(&mut self, score: f32, sequence: &[TokenId], state: &S) {
+    fn insert(&mut self, score: f32, gain: f32, sequence: &[TokenId], state: &S) {
         let slot = self.free_slots.pop().expect("at most a step's width, then `keep_best`");
         let start = slot as usize * self.places;
         self.sequences[start..start + sequence.len()].copy_from_slice(sequence);
         self.entries.push(ResultEntry {
             score,
+            gain,
             found: self.found,
             slot,
             len: sequence.len() as u32,
@@ -421,14 +487,14 @@ impl<S: Clone> Results<S> {
 
     fn keep_best(&mut self, width: usize) {
         self.entries.sort_unstable_by(|a, b| {
-            b.score.total_cmp(&a.score).then_with(|| a.found.cmp(&b.found))
+            b.total().total_cmp(&a.total()).then_with(|| a.found.cmp(&b.found))
         });
         let kept = width.min(self.entries.len());
         self.free_slots.extend(self.entries.drain(kept..).map(|entry| entry.slot));
     }
 
     fn worst_if_full(&self, width: usize) -> Option<f32> {
-        self.entries.get(width - 1).map(|entry| entry.score)
+        self.entries.get(width - 1).map(ResultEntry::total)
     }
 
     fn sequence(&self, entry: &ResultEntry<S>) -> &[TokenId] {

@@ -1,11 +1,13 @@
 //! The one driver of every search: policy and backend step by step, with a control that may end it.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use palmette_core::Constraint;
 
 use crate::beam_search::BeamSearch;
 use crate::error::DecodeError;
+use crate::gains::Objective;
 use crate::step::StepBackend;
 
 /// A part of a search, reported when it ends.
@@ -39,24 +41,28 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.run_controlled(constraint, backend, &mut run_on)
     }
 
-    /// [`run`](Self::run) under a control.
+    /// [`run`](Self::run) under a control, over a constraint or an [`Objective`].
     ///
     /// # Errors
     /// As [`run`](Self::run), and [`DecodeError::Cancelled`] where the control broke off.
-    pub fn run_controlled<B: StepBackend>(
+    pub fn run_controlled<'a, B: StepBackend>(
         &mut self,
-        constraint: &C,
+        objective: impl Into<Objective<'a, C>>,
         backend: &mut B,
         control: &mut Control<'_>,
-    ) -> Result<(), B::Error> {
-        self.start(constraint)?;
-        self.finish(constraint, backend, control, Stage::Prefill)
+    ) -> Result<(), B::Error>
+    where
+        C: 'a,
+    {
+        let objective = objective.into();
+        self.start_above(f32::NEG_INFINITY, objective)?;
+        self.finish(objective, backend, control, Stage::Prefill)
     }
 
-    /// Searches with `probe`, usually much narrower, then with this search above the probe's `k`-th score. Its first `k`
-    /// results are to the bit those that it has without a probe; below the probe's `k`-th score there are none.
+    /// Searches with `probe`, usually much narrower, then with this search above the probe's `k`-th total. Its first `k`
+    /// results are to the bit those that it has without a probe; below the probe's `k`-th total there are none.
     ///
-    /// Scores only fall, so a hypothesis below that score leads to no result above it. How many hypotheses are above
+    /// Totals only fall, so a hypothesis below that one leads to no result above it. How many hypotheses are above
     /// depends on the model, not on the width: each step's probabilities sum to 1, so at most `1 / p` reach `p`. It
     /// happens that a probe follows a hypothesis to the end which a wide search loses on the way to others that end
     /// badly, and that the wide search has fewer than `k` results above the floor; then it runs again without one.
@@ -66,36 +72,78 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
     ///
     /// # Errors
     /// As [`run_controlled`](Self::run_controlled).
-    pub fn run_after_probe<B: StepBackend>(
+    pub fn run_after_probe<'a, B: StepBackend>(
         &mut self,
         probe: &mut Self,
-        constraint: &C,
+        objective: impl Into<Objective<'a, C>>,
         k: usize,
         backend: &mut B,
         control: &mut Control<'_>,
-    ) -> Result<(), B::Error> {
-        probe.run_controlled(constraint, backend, control)?;
+    ) -> Result<(), B::Error>
+    where
+        C: 'a,
+    {
+        let kth = |search: &Self| Some(search.results().nth(k.checked_sub(1)?)?.total());
+        self.run_above_probe(probe, objective, kth, backend, control)
+    }
+
+    /// [`run_after_probe`](Self::run_after_probe) for a caller that does not take every result: `last_wanted` is the total
+    /// of the last one that it takes, of a search's results, best first; `None` where they are too few.
+    ///
+    /// # Errors
+    /// As [`run_controlled`](Self::run_controlled).
+    pub fn run_above_probe<'a, B: StepBackend>(
+        &mut self,
+        probe: &mut Self,
+        objective: impl Into<Objective<'a, C>>,
+        last_wanted: impl Fn(&Self) -> Option<f32>,
+        backend: &mut B,
+        control: &mut Control<'_>,
+    ) -> Result<(), B::Error>
+    where
+        C: 'a,
+    {
+        let objective = objective.into();
+        probe.run_controlled(objective, backend, control)?;
         // The prompt is read: what comes first of another search is a decode step of this one.
-        let kth = k.checked_sub(1).and_then(|before| probe.results().nth(before));
-        if let Some(floor) = kth.map(|kth| kth.score) {
-            self.start_above(floor, constraint)?;
-            self.finish(constraint, backend, control, Stage::Decode)?;
-            if self.results().len() >= k {
+        if let Some(floor) = last_wanted(probe) {
+            self.start_above(floor, objective)?;
+            self.finish(objective, backend, control, Stage::Decode)?;
+            if last_wanted(self).is_some_and(|last| last >= floor) {
                 return Ok(());
             }
         }
-        self.start(constraint)?;
-        self.finish(constraint, backend, control, Stage::Decode)
+        self.start_above(f32::NEG_INFINITY, objective)?;
+        self.finish(objective, backend, control, Stage::Decode)
+    }
+
+    /// Searches anew after a prompt that has been read.
+    ///
+    /// # Errors
+    /// As [`run_controlled`](Self::run_controlled).
+    pub fn run_again<'a, B: StepBackend>(
+        &mut self,
+        objective: impl Into<Objective<'a, C>>,
+        backend: &mut B,
+        control: &mut Control<'_>,
+    ) -> Result<(), B::Error>
+    where
+        C: 'a,
+    {
+        let objective = objective.into();
+        self.start_above(f32::NEG_INFINITY, objective)?;
+        self.finish(objective, backend, control, Stage::Decode)
     }
 
     /// Takes a started search to its end. Every search of this library passes here.
     fn finish<B: StepBackend>(
         &mut self,
-        constraint: &C,
+        objective: Objective<'_, C>,
         backend: &mut B,
         control: &mut Control<'_>,
         first_pass: Stage,
     ) -> Result<(), B::Error> {
+        let constraint = objective.constraint;
         let (model, constrained) = (backend.num_tokens(), constraint.num_tokens());
         if model != constrained {
             return Err(DecodeError::VocabularyMismatch { model, constraint: constrained }.into());
@@ -105,16 +153,18 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(DecodeError::Cancelled { step }),
         };
+        let scratch = objective.gains.map(|_| RefCell::new(C::Scratch::default()));
         let mut run = || {
             report(Stage::Mask, 0)?;
             while self.is_live() {
-                let step = self.step();
+                let gains = self.step_gains(objective, scratch.as_ref());
+                let step = self.step_with(gains.as_ref().map(|gains| gains as _));
                 let index = step.index;
                 backend.compute(&step)?;
                 report(if index == 0 { first_pass } else { Stage::Decode }, index)?;
                 backend.select(&step, &mut best)?;
                 report(Stage::TopK, index)?;
-                self.expand(constraint, &best)?;
+                self.expand(objective, &best)?;
                 report(Stage::Mask, index)?;
             }
             Ok(())

@@ -3,26 +3,36 @@
 use palmette_core::{TokenId, mask};
 
 use crate::error::DecodeError;
+use crate::gains::ExtensionGains;
 
 /// One allowed extension of one live hypothesis.
 ///
-/// Ordered by score, then lower parent, then lower token: the tie rule of every search.
+/// Ordered by total, then lower parent, then lower token: the tie rule of every search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extension {
     /// Sum of log-probabilities including `token`'s.
     pub score: f32,
+    /// The largest [gain](crate::Gains) of what may come of it; 0 in a search without gains.
+    pub bound: f32,
     /// Row of the hypothesis it extends.
     pub parent: u32,
     /// The token it extends it by.
     pub token: TokenId,
 }
 
+impl Extension {
+    /// Score and bound together: the most that a result may have that comes of it.
+    pub fn total(&self) -> f32 {
+        self.score + self.bound
+    }
+}
+
 impl Eq for Extension {}
 
 impl Ord for Extension {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.score
-            .total_cmp(&other.score)
+        self.total()
+            .total_cmp(&other.total())
             .then(other.parent.cmp(&self.parent))
             .then(other.token.cmp(&self.token))
     }
@@ -47,14 +57,17 @@ pub struct Step<'a> {
     pub tokens: &'a [TokenId],
     /// Score of each hypothesis. Shape: `[rows]`.
     pub scores: &'a [f32],
+    /// The largest [gain](crate::Gains) of what may come of each hypothesis; 0 in a search without gains. Shape: `[rows]`.
+    pub bounds: &'a [f32],
     /// Allowed tokens of each hypothesis. Shape: `[rows, num_words(num_tokens)]`.
     pub masks: &'a [u32],
     /// V: size of the vocabulary.
     pub num_tokens: usize,
     /// Extensions to keep at most.
     pub width: usize,
-    /// Extensions that score less are not kept.
+    /// Extensions of a smaller total are not kept.
     pub floor: f32,
+    pub(crate) gains: Option<&'a dyn ExtensionGains>,
     /// All tokens of each hypothesis, `max_tokens` places a row of which `index` are used.
     pub(crate) sequences: &'a [TokenId],
     pub(crate) max_tokens: usize,
@@ -70,6 +83,13 @@ impl<'a> Step<'a> {
     pub fn mask(&self, row: usize) -> &'a [u32] {
         let words = mask::num_words(self.num_tokens);
         &self.masks[row * words..][..words]
+    }
+
+    /// The largest gain of what may come of a row's extension by an allowed token: never more than the row's. Cost: none in
+    /// a search without gains; else up to a commit and a look at the items below.
+    pub fn bound(&self, row: usize, token: TokenId) -> f32 {
+        let of_row = self.bounds[row];
+        self.gains.map_or(of_row, |gains| gains.bound(row, of_row, token))
     }
 
     /// The tokens that one row has generated.
@@ -100,7 +120,8 @@ pub trait StepBackend {
     fn compute(&mut self, step: &Step<'_>) -> Result<(), Self::Error>;
 
     /// Writes the best `step.width` allowed extensions of the rows computed last over `best`, best first, none below
-    /// `step.floor`; their scores are the row's plus the token's log-probability.
+    /// `step.floor`; their scores are the row's plus the token's log-probability, their bounds [`Step::bound`]. What they
+    /// are ordered and held to the floor by is the sum of both.
     ///
     /// # Errors
     /// When a row has no distribution, or they cannot be computed.

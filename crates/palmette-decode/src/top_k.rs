@@ -59,9 +59,10 @@ impl TopK {
             let parent_score = step.scores[beam];
             // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
             let score = |logit: f32| parent_score + (logit - normaliser) + 0.0;
-            // Rounding keeps order, so no extension scores more than this. Source: xGR, arXiv 2512.11529, §6.2; there a
+            let row_bound = step.bounds[beam];
+            // Rounding keeps order, so no extension has more than this. Source: xGR, arXiv 2512.11529, §6.2; there a
             // beam's extensions are sorted and the first that loses ends it.
-            if score(max) < step.floor || !self.would_take(score(max)) {
+            if !self.may_take(score(max) + row_bound, step.floor) {
                 continue;
             }
             let sequence = step.sequence(beam);
@@ -71,8 +72,12 @@ impl TopK {
                     return Err(no_logit(step, token));
                 };
                 let score = score(logit);
-                if score >= step.floor && self.would_take(score) && accepts(sequence, token) {
-                    self.take(Extension { score, parent: beam as u32, token });
+                if !self.may_take(score + row_bound, step.floor) {
+                    continue;
+                }
+                let bound = step.bound(beam, token);
+                if self.may_take(score + bound, step.floor) && accepts(sequence, token) {
+                    self.take(Extension { score, bound, parent: beam as u32, token });
                 }
             }
         }
@@ -86,14 +91,15 @@ impl TopK {
         self.capacity = capacity;
     }
 
-    /// Whether an extension of this score could still be kept, offered in order.
-    fn would_take(&self, score: f32) -> bool {
-        self.heap.len() < self.capacity
-            || self.heap.peek().is_some_and(|worst| score > worst.0.score)
+    /// Whether an extension of this total could still be kept, offered in order.
+    fn may_take(&self, total: f32, floor: f32) -> bool {
+        total >= floor
+            && (self.heap.len() < self.capacity
+                || self.heap.peek().is_some_and(|worst| total > worst.0.total()))
     }
 
-    /// Keeps one that [would be taken](Self::would_take). They must come in order of parent and token, so that one that
-    /// only equals the worst kept score can never displace it.
+    /// Keeps one that [may be taken](Self::may_take). They must come in order of parent and token, so that one that
+    /// only equals the worst kept total can never displace it.
     #[inline]
     fn take(&mut self, extension: Extension) {
         if self.heap.len() < self.capacity {

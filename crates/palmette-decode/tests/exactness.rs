@@ -6,11 +6,13 @@ use std::ops::{ControlFlow, Range};
 
 use palmette_core::{AnyConstraint, CommitError, Constraint, RollbackError, TokenId};
 use palmette_decode::{
-    BeamOptions, BeamSearch, DecodeError, Extension, HostBackend, LogitsSource, Stage, Step,
-    StepBackend, TopK,
+    BeamOptions, BeamSearch, DecodeError, Extension, Gains, HostBackend, Hypothesis, LogitsSource,
+    Objective, Stage, Step, StepBackend, TopK,
 };
 use palmette_testkit::logits::{TableLogits, TableSource};
-use palmette_testkit::search::{Scored, exhaustive, naive_beam_search, naive_scheduled_search};
+use palmette_testkit::search::{
+    Scored, exhaustive, naive_beam_search, naive_gaining_search, naive_scheduled_search,
+};
 use palmette_testkit::{SequenceSet, generate};
 use proptest::prelude::*;
 
@@ -103,6 +105,40 @@ fn probed(
     (results(&search), counted.totals)
 }
 
+/// Gains of whole sequences as a pure function, with their bounds by definition.
+struct TableGains<'a> {
+    set: &'a SequenceSet,
+    seed: u64,
+    /// Number of distinct values; 0 for none but 0.
+    spread: u64,
+}
+
+impl TableGains<'_> {
+    fn of(&self, tokens: &[TokenId]) -> f32 {
+        let step = |hash: u64, token: &TokenId| {
+            (hash ^ u64::from(token.0)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        };
+        let hash = tokens.iter().fold(self.seed | 1, step) >> 40;
+        hash.checked_rem(self.spread)
+            .map_or(0.0, |value| value as f32 * 6.0 / self.spread as f32 - 3.0)
+    }
+}
+
+impl Gains<Vec<TokenId>> for TableGains<'_> {
+    fn bound(&self, prefix: &Vec<TokenId>) -> f32 {
+        let begun = self.set.sequences().filter(|tokens| tokens.starts_with(prefix));
+        begun.map(|tokens| self.of(tokens)).fold(f32::NEG_INFINITY, f32::max)
+    }
+
+    fn gain(&self, state: &Vec<TokenId>) -> f32 {
+        self.of(state)
+    }
+
+    fn least(&self) -> f32 {
+        self.set.sequences().map(|tokens| self.of(tokens)).fold(f32::INFINITY, f32::min)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -144,6 +180,50 @@ proptest! {
         search.run(&set, &mut counted).expect("tables have distributions");
         let within = counted.rows.iter().skip(1).zip(&widths).all(|(rows, width)| rows <= width);
         prop_assert!(within, "{:?} rows, widths {:?}", counted.rows, widths);
+    }
+
+    #[test]
+    fn gains_equal_naive_search_by_score_and_the_largest_gain_below(
+        set in generate::sequence_sets(),
+        seed: u64,
+        grades in prop_oneof![2_u32..6, 1000_u32..2000],
+        widths in prop::collection::vec(prop_oneof![1_usize..8, 1_usize..100], 1..7),
+        spread in prop_oneof![Just(0), 1_u64..4, 1_u64..1000],
+        probe in 1_usize..10,
+        k in 1_usize..10,
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
+        let steps = set.max_len().max(1);
+        let widths: Vec<usize> = widths.into_iter().cycle().take(steps).collect();
+        let gains = TableGains { set: &set, seed, spread };
+        let expected = naive_gaining_search(&set, &logits, &widths, &|tokens| gains.of(tokens));
+        let given: Vec<NonZeroUsize> =
+            widths.iter().map(|&width| NonZeroUsize::new(width).expect("positive")).collect();
+        let objective = Objective { constraint: &set, gains: Some(&gains) };
+        let found = |search: &BeamSearch<SequenceSet>| -> Vec<(Scored, f32)> {
+            let scored = |h: Hypothesis<'_, Vec<TokenId>>| {
+                (Scored { tokens: h.tokens.to_vec(), score: h.score }, h.gain)
+            };
+            search.results().map(scored).collect()
+        };
+        let mut search = BeamSearch::with_widths(&given);
+        let on = &mut |_| ControlFlow::Continue(());
+        search.run_controlled(objective, &mut backend(&logits), on).expect("sound");
+        prop_assert_eq!(&found(&search), &expected);
+
+        let mut narrow = BeamSearch::new(options(probe, set.max_len()));
+        let backend = &mut backend(&logits);
+        search.run_after_probe(&mut narrow, objective, k, backend, on).expect("sound");
+        let found = found(&search);
+        prop_assert_eq!(&found[..k.min(found.len())], &expected[..k.min(expected.len())]);
+
+        // As wide as can be, it is all sequences by score and gain.
+        let mut wide = BeamSearch::new(options(1000, set.max_len()));
+        wide.run_controlled(objective, backend, on).expect("sound");
+        let mut every: Vec<f32> =
+            exhaustive(&set, &logits).iter().map(|s| s.score + gains.of(&s.tokens)).collect();
+        every.sort_by(|a, b| b.total_cmp(a));
+        prop_assert!(wide.results().map(|h| h.total()).eq(every));
     }
 
     #[test]
@@ -453,7 +533,8 @@ fn a_limit_of_the_constraint_ends_the_search_with_an_error() {
 #[test]
 fn extensions_that_the_step_did_not_ask_for_are_errors() {
     let set = SequenceSet::new(4, [[0], [1], [2]]);
-    let extension = |score, parent, token| Extension { score, parent, token: TokenId(token) };
+    let extension =
+        |score, parent, token| Extension { score, bound: 0.0, parent, token: TokenId(token) };
     let check = |best: &[Extension], why: &str| {
         let mut search = BeamSearch::new(options(2, 1));
         search.start_above(-9.0, &set).unwrap();

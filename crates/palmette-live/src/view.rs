@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palmette_attributes::{Filter, FilterError, RankSet};
+use palmette_attributes::{ColumnKind, ColumnReader, Filter, FilterError, RankSet};
 use palmette_catalog::index::ItemSet;
 use palmette_catalog::{Catalog, FilterCache, Item};
 
@@ -238,6 +238,34 @@ impl CatalogView {
         })
     }
 
+    /// The kind of an attribute.
+    ///
+    /// # Errors
+    /// When no item has it.
+    pub fn kind_of(&self, name: &str) -> Result<ColumnKind, FilterError> {
+        let kind = match self {
+            Self::Frozen(filters) => {
+                filters.catalog().columns().reader(name).map(|column| column.kind())
+            }
+            Self::Snapshot(snapshot) => snapshot.schema().kind_of(name),
+        };
+        match kind {
+            Some(kind) => Ok(kind),
+            // A filter says it, with the names that there are.
+            None => self.filter(&Filter::exists(name)).map(|_| ColumnKind::Json),
+        }
+    }
+
+    /// The column of an attribute in each catalog of [`segment_of`](Self::segment_of).
+    pub fn readers(&self, name: &str) -> Vec<Option<ColumnReader<'_>>> {
+        self.catalogs().map(|catalog| catalog.columns().reader(name)).collect()
+    }
+
+    /// Items in all, gone ones included, of each catalog of [`segment_of`](Self::segment_of).
+    pub fn segment_sizes(&self) -> Vec<u64> {
+        self.catalogs().map(Catalog::num_items).collect()
+    }
+
     /// All items, as a set to take some out of.
     pub fn all_items(&self) -> ViewItems {
         match self {
@@ -252,24 +280,54 @@ impl CatalogView {
         }
     }
 
+    /// The ranks of some items in each catalog of [`segment_of`](Self::segment_of).
+    ///
+    /// # Panics
+    /// When the items are of another kind of view.
+    pub fn rank_sets<'a>(&self, items: &'a ViewItems) -> Vec<&'a RankSet> {
+        match (self, items) {
+            (Self::Frozen(_), ViewItems::Frozen(items)) => vec![items.ranks()],
+            (Self::Snapshot(_), ViewItems::Snapshot(items)) => {
+                items.sets.iter().map(|set| set.ranks()).collect()
+            }
+            _ => panic!("items of another kind of view"),
+        }
+    }
+
     /// The numbers of some items, ascending.
     ///
     /// # Panics
     /// When the items are of another kind of view.
     pub fn numbers_in(&self, items: &ViewItems) -> impl Iterator<Item = u64> {
-        let sets: Vec<&ItemSet> = match (self, items) {
-            (Self::Frozen(_), ViewItems::Frozen(items)) => vec![items],
-            (Self::Snapshot(_), ViewItems::Snapshot(items)) => {
-                items.sets.iter().map(|set| &**set).collect()
-            }
-            _ => panic!("items of another kind of view"),
-        };
         let mut first = 0;
-        sets.into_iter().zip(self.catalogs()).flat_map(move |(set, catalog)| {
+        self.rank_sets(items).into_iter().zip(self.catalogs()).flat_map(move |(set, catalog)| {
             let before = first;
             first += catalog.num_items();
-            set.ranks().iter().map(move |rank| before + rank)
+            set.iter().map(move |rank| before + rank)
         })
+    }
+
+    /// The items in both sets.
+    ///
+    /// # Panics
+    /// When the items are of another kind of view; so does [`minus`](Self::minus).
+    pub fn intersection(&self, items: &ViewItems, others: &ViewItems) -> ViewItems {
+        self.combined(items, others, RankSet::and)
+    }
+
+    /// The items of one set that are not in another.
+    pub fn minus(&self, items: &ViewItems, others: &ViewItems) -> ViewItems {
+        self.combined(items, others, RankSet::and_not)
+    }
+
+    fn combined(
+        &self,
+        items: &ViewItems,
+        others: &ViewItems,
+        op: impl Fn(&RankSet, &RankSet) -> RankSet,
+    ) -> ViewItems {
+        let pairs = self.rank_sets(items).into_iter().zip(self.rank_sets(others));
+        self.of_rank_sets(pairs.map(|(items, others)| op(items, others)))
     }
 
     /// The items with these numbers.
@@ -283,7 +341,13 @@ impl CatalogView {
             ranks[segment].push(rank);
         }
         let sets = self.catalogs().zip(ranks);
-        let mut sets = sets.map(|(catalog, ranks)| RankSet::from_ranks(catalog.num_items(), ranks));
+        self.of_rank_sets(
+            sets.map(|(catalog, ranks)| RankSet::from_ranks(catalog.num_items(), ranks)),
+        )
+    }
+
+    /// The items that are there of a set of ranks for each catalog.
+    fn of_rank_sets(&self, mut sets: impl Iterator<Item = RankSet>) -> ViewItems {
         match self {
             Self::Frozen(filters) => {
                 let ranks = sets.next().expect("a frozen catalog is one");
@@ -320,7 +384,9 @@ impl CatalogView {
         }
     }
 
-    fn segment_of(&self, number: u64) -> (usize, u64) {
+    /// The catalog that an item lies in, counted from 0, the oldest first, and its rank there: a frozen catalog is one,
+    /// a snapshot has one for each segment.
+    pub fn segment_of(&self, number: u64) -> (usize, u64) {
         let mut rank = number;
         for (segment, catalog) in self.catalogs().enumerate() {
             if rank < catalog.num_items() {

@@ -6,6 +6,8 @@ use palmette_attributes::FilterError;
 use palmette_catalog::{KeysError, TokensError};
 use palmette_model::SessionError;
 
+use crate::rules::RulesError;
+
 /// A `semantic_ids.json` that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {reason}", path = path.display())]
@@ -112,6 +114,9 @@ pub enum RecommendError {
     /// The filter asks for what the catalog does not have.
     #[error(transparent)]
     Filter(#[from] FilterError),
+    /// The rules cannot be kept.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     /// The request's control ended it.
     #[error("the request was cancelled")]
     Cancelled,

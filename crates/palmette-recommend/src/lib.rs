@@ -16,6 +16,7 @@ mod named_item;
 mod prompt_format;
 mod recommender;
 mod request;
+mod rules;
 mod view;
 mod worker;
 
@@ -27,6 +28,8 @@ pub use prompt_format::{LevelFormat, PromptFormat};
 pub use recommender::{Normaliser, Recommender};
 pub use request::{
     Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
+    Reranked,
 };
+pub use rules::{Amount, AtMost, Boost, Diversity, Moment, Rules, RulesError, TieBreak, Valid};
 pub use view::SpelledView;
 pub use worker::Worker;

@@ -149,8 +149,8 @@ pub struct UnknownItem {
 }
 
 impl SpelledView {
-    /// Finds an item of a history: by its id; else, where it is spelled as one, by its semantic ID, which need not be an
-    /// item's as long as the model can read it.
+    /// Finds an item of a history: by its id, that of an item which was deleted included; else, where it is spelled as one, by
+    /// its semantic ID, which need not be an item's as long as the model can read it.
     ///
     /// # Errors
     /// When no item has the id, and it spells nothing that the model reads; the message names ids that there are.
@@ -166,6 +166,9 @@ impl SpelledView {
         if let Some(number) = self.view().find(id) {
             return Ok(HistoryItem::Number(number));
         }
+        if let Some(codes) = self.departed(id) {
+            return Ok(HistoryItem::Departed { id: id.clone(), codes });
+        }
         let missing = no_such_id(self.view(), id);
         let Some(codes) = spelled_codes(id) else { return unknown(missing) };
         let prefixes = self.levels().iter().map(|level| level.prefix.as_str());
@@ -173,6 +176,11 @@ impl SpelledView {
             Ok(()) => Ok(HistoryItem::Codes(codes)),
             Err(why) => unknown(format!("{missing}; nor is it a semantic ID: {why}")),
         }
+    }
+
+    /// The codes of an item that was deleted, where the model can read them.
+    pub(crate) fn departed(&self, id: &str) -> Option<Vec<u32>> {
+        self.view().departed(id).filter(|codes| self.reads(codes).is_ok())
     }
 
     /// Codes that the model may read in a history: an item's, or one for each of its levels.

@@ -6,6 +6,7 @@ use palmette_attributes::Filter;
 use palmette_live::{CatalogView, ViewItems};
 
 use crate::mode::Mode;
+use crate::rules::{Diversity, Rules};
 use crate::view::SpelledView;
 
 /// Widest beam, and most recommendations of one request: caches and logits grow with it.
@@ -28,6 +29,8 @@ pub struct Request<'a> {
     pub exclude: &'a [&'a str],
     /// Permission to recommend items of the history again.
     pub include_seen: bool,
+    /// Business rules that the answer keeps to.
+    pub rules: Option<&'a Rules>,
     /// The moment to answer for; `None` for now.
     pub view: Option<&'a Arc<SpelledView>>,
 }
@@ -51,6 +54,13 @@ pub enum HistoryItem {
     Number(u64),
     /// A semantic ID. All items that have it count as seen; where none has it, the model reads it all the same.
     Codes(Vec<u32>),
+    /// An item that was deleted: the model reads its codes, and no item counts as seen.
+    Departed {
+        /// The item's id.
+        id: String,
+        /// Its semantic ID when it was deleted.
+        codes: Vec<u32>,
+    },
 }
 
 /// The items that may be recommended.
@@ -73,7 +83,7 @@ impl HistoryItem {
     pub fn codes(&self, view: &CatalogView) -> Vec<u32> {
         match self {
             Self::Number(number) => view.codes(*number),
-            Self::Codes(codes) => codes.clone(),
+            Self::Codes(codes) | Self::Departed { codes, .. } => codes.clone(),
         }
     }
 }
@@ -92,6 +102,7 @@ impl<'a> Request<'a> {
             items: Candidates::All,
             exclude: &[],
             include_seen: false,
+            rules: None,
             view: None,
         }
     }
@@ -102,16 +113,33 @@ impl<'a> Request<'a> {
 pub struct Recommended {
     /// The item's number in the answer's [view](Recommendations::view).
     pub number: u64,
-    /// Sum of the log-probabilities of its codes. Items that share a semantic ID share a score.
+    /// Sum of the log-probabilities of its codes, plus its boost. Items that share a semantic ID and a boost share a score.
     pub score: f32,
+    /// The part of the score that the request's rules added.
+    pub boost: f32,
+    /// True for an item of [`must_include`](Rules::must_include).
+    pub pinned: bool,
+}
+
+/// A ranking of the results after the search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reranked {
+    /// The rule.
+    pub by: Diversity,
+    /// Results that were ranked anew.
+    pub pool: usize,
 }
 
 /// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct Recommendations {
-    /// Best first; among items that share a semantic ID, in catalog order. Fewer than asked for only
-    /// if no more items may be recommended.
+    /// Best first; among items that share a semantic ID and a score, in the order of the rules' tie-break, then of the
+    /// catalog. Fewer than asked for only if no more items may be recommended.
     pub items: Vec<Recommended>,
+    /// The ranking that the items have in place of best first, where the rules ask for one.
+    pub reranked: Option<Reranked>,
+    /// Searches that were made: 1, unless items are pinned or caps leave too few of what the first found.
+    pub searches: usize,
     /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
     /// Places in the history of ids that the view does not have.

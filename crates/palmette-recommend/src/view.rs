@@ -7,6 +7,7 @@ use palmette_live::{CatalogView, SnapshotConstraint, ViewItems};
 
 use crate::error::RecommendError;
 use crate::prompt_format::{LevelFormat, PromptFormat};
+use crate::rules::BoostCache;
 
 /// All items of a catalog at one moment as a constraint over the model's tokens.
 ///
@@ -20,6 +21,7 @@ pub struct SpelledView {
     levels: Vec<LevelFormat>,
     /// Made when first asked for.
     keys: OnceLock<Result<CatalogKeys, KeysError>>,
+    boosts: BoostCache,
 }
 
 /// The constraint of a view, by its kind.
@@ -53,8 +55,8 @@ impl SpelledView {
                 ViewConstraint::Snapshot(SnapshotConstraint::new(snapshot, tokens)?)
             }
         };
-        let levels = format.levels.clone();
-        Ok(Self { view, constraint, tokens, levels, keys: OnceLock::new() })
+        let (levels, boosts) = (format.levels.clone(), BoostCache::default());
+        Ok(Self { view, constraint, tokens, levels, keys: OnceLock::new(), boosts })
     }
 
     /// The items.
@@ -65,6 +67,11 @@ impl SpelledView {
     /// The model's levels.
     pub(crate) fn levels(&self) -> &[LevelFormat] {
         &self.levels
+    }
+
+    /// Boosts of its items.
+    pub(crate) fn boosts(&self) -> &BoostCache {
+        &self.boosts
     }
 
     /// The tokens that spell codes.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use palmette_catalog::{CatalogConstraint, CatalogState};
 use palmette_core::{Constraint, TokenId};
-use palmette_decode::{BeamSearch, Control, DecodeError, TopK};
+use palmette_decode::{BeamSearch, Control, DecodeError, Gains, Objective, TopK};
 use palmette_live::{SnapshotConstraint, SnapshotState, ViewItems};
 use palmette_model::Session;
 use palmette_model::draft::DraftRun;
@@ -16,7 +16,9 @@ use crate::mode::{EveryCode, Mode, Verification};
 use crate::recommender::Recommender;
 use crate::request::{
     Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
+    Reranked,
 };
+use crate::rules::{BoostedItems, Caps, Found, ItemOrder, Plan, Rules, RulesError, diversified};
 use crate::view::{SpelledView, ViewConstraint};
 
 /// Buffers of one request at a time, made once and reused; made anew only for a request of another
@@ -84,6 +86,9 @@ trait ItemConstraint: Constraint {
     fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>>
     where
         Self: Sized;
+
+    /// Boosts as gains of this constraint's positions.
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State>;
 }
 
 impl ItemConstraint for CatalogConstraint {
@@ -98,6 +103,10 @@ impl ItemConstraint for CatalogConstraint {
     fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
         buffers.latest = Latest::Frozen;
         &mut buffers.frozen
+    }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
     }
 }
 
@@ -114,6 +123,62 @@ impl ItemConstraint for SnapshotConstraint {
         buffers.latest = Latest::Snapshot;
         &mut buffers.snapshot
     }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
+    }
+}
+
+/// Question of one request, made ready.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    request: &'a Request<'a>,
+    view: &'a SpelledView,
+    plan: &'a Plan<'a>,
+}
+
+/// One search of a request: its items, `None` for all, and the number of them that are needed.
+#[derive(Clone, Copy)]
+struct Round<'a> {
+    items: Option<&'a ViewItems>,
+    need: usize,
+    /// False where the prompt has been read.
+    is_first: bool,
+    order: &'a ItemOrder<'a>,
+}
+
+/// Aim of one search: the items that a walk over its results takes.
+struct Sought<'a, C: ItemConstraint> {
+    objective: Objective<'a, C>,
+    of: Asked<'a>,
+    round: Round<'a>,
+    /// As they are before the search.
+    caps: Option<Caps<'a>>,
+}
+
+impl<C: ItemConstraint> Sought<'_, C> {
+    /// The first items of a search's results that are needed and that no cap holds back.
+    fn walk(&self, search: &BeamSearch<C>, caps: &mut Option<Caps<'_>>) -> Vec<Recommended> {
+        let (constraint, view) = (self.objective.constraint, self.of.view);
+        let found = search.results().map(|found| {
+            let numbers = constraint.numbers_at(view, found.state);
+            Found { score: found.score, gain: found.gain, numbers }
+        });
+        let is_free =
+            |item: &Recommended| caps.as_mut().is_none_or(|caps| caps.count(item.number).is_ok());
+        self.round.order.ranked(found).filter(is_free).take(self.round.need).collect()
+    }
+
+    /// The score of the last item needed; `None` where a search finds too few.
+    fn last_wanted(&self, search: &BeamSearch<C>) -> Option<f32> {
+        let items = self.walk(search, &mut self.caps.clone());
+        items.last().filter(|_| items.len() == self.round.need).map(|item| item.score)
+    }
+}
+
+/// Items that a search is to find.
+fn wanted(request: &Request<'_>) -> usize {
+    request.rules.map_or(request.k, |rules| rules.wanted(request.k))
 }
 
 impl Worker {
@@ -147,6 +212,10 @@ impl Worker {
     /// When `k` or a width is 0 or too large, there is no draft head for the mode, or not the memory.
     pub fn prepare(&mut self, request: &Request<'_>) -> Result<(), RecommendError> {
         checked("k", request.k, MAX_BEAM_WIDTH)?;
+        let is_free = matches!(request.mode, Mode::Draft(Verification::Keys | Verification::None));
+        if is_free && request.rules.is_some_and(|rules| !rules.is_empty()) {
+            return Err(RulesError::FreeDraft.into());
+        }
         let shape = self.shape_of(request);
         if self.buffers.as_ref().is_none_or(|made| made.shape != shape) {
             // Given back first: both together may be more than there is.
@@ -157,7 +226,8 @@ impl Worker {
     }
 
     fn shape_of(&self, request: &Request<'_>) -> Shape {
-        let Request { mode, beam_width, k, .. } = *request;
+        let Request { mode, beam_width, .. } = *request;
+        let k = wanted(request);
         let widths = self.recommender.level_widths(beam_width);
         // As wide a search at every level never finds fewer while there are as many.
         let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
@@ -189,17 +259,86 @@ impl Worker {
             None => self.recommender.view()?,
         };
         let unknown = self.read_history(request.history, &view);
-        let constraint = view.constraint(self.candidates(request, &view)?);
+        let none = Rules::default();
+        let plan = Plan::new(request.rules.unwrap_or(&none), &view, request.k)?;
+        let items = self.candidates(request, &view, &plan)?;
         let history_used = self.write_prompt()?;
-        let items = match &constraint {
-            ViewConstraint::Frozen(constraint) => self.search(constraint, &view, request, control),
-            ViewConstraint::Snapshot(constraint) => {
-                self.search(constraint, &view, request, control)
-            }
-        }?;
+        self.rows.clear();
+        let of = Asked { request, view: &view, plan: &plan };
+        let (mut items, searches) = self.find(of, items, control)?;
+        let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
+        if let Some(Reranked { by, .. }) = reranked {
+            items = diversified(view.view(), items, request.k, by);
+        }
         let widths = &self.buffers.as_ref().expect("prepared").widths;
         let beam_width = widths.last().map_or(request.k, |width| width.get());
-        Ok(Recommendations { items, history_used, unknown, beam_width, view })
+        Ok(Recommendations { items, reranked, searches, history_used, unknown, beam_width, view })
+    }
+
+    /// Finds the items wanted, best first: those that are pinned, then a greedy walk under the caps. Where the walk ends
+    /// before there are enough, it goes on over a search of the items that are left.
+    fn find(
+        &mut self,
+        of: Asked<'_>,
+        mut items: Option<ViewItems>,
+        control: &mut Control<'_>,
+    ) -> Result<(Vec<Recommended>, usize), RecommendError> {
+        let (view, wanted) = (of.view.view(), wanted(of.request));
+        let order = ItemOrder::new(of.plan.rules, view, of.plan.boosts.as_deref())?;
+        let mut caps = Caps::new(of.plan.rules, view)?;
+        let (mut taken, mut searches) = (Vec::new(), 0);
+        if !of.plan.pins.is_empty() {
+            taken = self.pinned(of, &order, &mut caps, control)?;
+            let all = items.unwrap_or_else(|| view.all_items());
+            items = Some(view.without(&all, of.plan.pins.iter().copied()));
+            searches += 1;
+        }
+        while taken.len() < wanted {
+            let need = wanted - taken.len();
+            let round =
+                Round { items: items.as_ref(), need, is_first: searches == 0, order: &order };
+            let found = self.search(of, round, &mut caps, control)?;
+            searches += 1;
+            taken.extend_from_slice(&found);
+            let (Some(caps), false) = (&caps, found.is_empty() || found.len() == need) else {
+                break;
+            };
+            let all = items.unwrap_or_else(|| view.all_items());
+            let left = caps.left(view.without(&all, found.iter().map(|item| item.number)))?;
+            if left.is_empty() {
+                break;
+            }
+            items = Some(left);
+        }
+        // Each search is best first, and stable sorting keeps its ties.
+        if searches > 1 {
+            taken.sort_by(|a, b| b.score.total_cmp(&a.score));
+        }
+        Ok((taken, searches))
+    }
+
+    /// The pinned items with their scores: a search over them alone, as wide as they are many.
+    fn pinned(
+        &mut self,
+        of: Asked<'_>,
+        order: &ItemOrder<'_>,
+        caps: &mut Option<Caps<'_>>,
+        control: &mut Control<'_>,
+    ) -> Result<Vec<Recommended>, RecommendError> {
+        let view = of.view.view();
+        let items = view.choose(of.plan.pins.iter().copied());
+        let need = of.plan.pins.len();
+        let round = Round { items: Some(&items), need, is_first: true, order };
+        let mut found = self.search(of, round, &mut None, control)?;
+        for item in &mut found {
+            item.pinned = true;
+            if let Some(Err(cap)) = caps.as_mut().map(|caps| caps.count(item.number)) {
+                return Err(
+                    RulesError::PinsOverCap { id: view.id(item.number).to_owned(), cap }.into()
+                );
+            }
+        }
+        Ok(found)
     }
 
     /// Puts the semantic IDs of the history into `history` and the numbers of the items that it shows into `seen`; returns
@@ -209,18 +348,21 @@ impl Worker {
         seen.clear();
         ids.clear();
         let of = view.view();
-        let mut read = |number: u64| {
-            seen.push(number);
-            ids.push(of.codes(number));
-        };
         let mut unknown = Vec::new();
         match history {
-            History::Numbers(numbers) => numbers.iter().copied().for_each(read),
+            History::Numbers(numbers) => {
+                seen.extend_from_slice(numbers);
+                ids.extend(numbers.iter().map(|&number| of.codes(number)));
+            }
             History::Ids(names) => {
                 for (place, id) in names.iter().enumerate() {
-                    match of.find(id) {
-                        Some(number) => read(number),
-                        None => unknown.push(place),
+                    if let Some(number) = of.find(id) {
+                        seen.push(number);
+                        ids.push(of.codes(number));
+                    } else if let Some(codes) = view.departed(id) {
+                        ids.push(codes);
+                    } else {
+                        unknown.push(place);
                     }
                 }
             }
@@ -229,6 +371,7 @@ impl Worker {
                     match item {
                         HistoryItem::Number(number) => seen.push(*number),
                         HistoryItem::Codes(codes) => seen.extend(of.find_codes(codes)),
+                        HistoryItem::Departed { .. } => {}
                     }
                 }
                 ids.extend(items.iter().map(|item| item.codes(of)));
@@ -241,21 +384,35 @@ impl Worker {
     fn candidates(
         &self,
         request: &Request<'_>,
-        view: &SpelledView,
+        spelled: &SpelledView,
+        plan: &Plan<'_>,
     ) -> Result<Option<ViewItems>, RecommendError> {
-        let of = view.view();
-        let given = match request.items {
+        let view = spelled.view();
+        let mut items = match request.items {
             Candidates::All => None,
-            Candidates::Filter(filter) => Some(of.filter(filter)?),
+            Candidates::Filter(filter) => Some(view.filter(filter)?),
             Candidates::Set(items) => Some(items.clone()),
         };
-        let seen = if request.include_seen { &[][..] } else { &self.seen };
-        let excluded = request.exclude.iter().filter_map(|id| of.find(id));
-        let mut denied = seen.iter().copied().chain(excluded).peekable();
-        if denied.peek().is_none() {
-            return Ok(given);
+        if let Some(given) = &items {
+            plan.check_pins(view, given, "the filter")?;
         }
-        Ok(Some(of.without(&given.unwrap_or_else(|| of.all_items()), denied)))
+        if let Some(valid) = plan.valid(view)? {
+            plan.check_pins(view, &valid, "valid")?;
+            items = Some(items.map_or(valid.clone(), |given| view.intersection(&given, &valid)));
+        }
+        let excluded: Vec<u64> = request.exclude.iter().filter_map(|id| view.find(id)).collect();
+        if let Some(&pin) = plan.pins.iter().find(|pin| excluded.contains(pin)) {
+            let (id, by) = (view.id(pin).to_owned(), "the request's exclusion");
+            return Err(RulesError::PinRefused { id, by }.into());
+        }
+        let by_rule = plan.rules.must_exclude.iter().filter_map(|id| view.find(id));
+        let seen = if request.include_seen { &[][..] } else { &self.seen };
+        let denied = seen.iter().copied().chain(excluded.iter().copied()).chain(by_rule);
+        let mut denied = denied.peekable();
+        if denied.peek().is_none() {
+            return Ok(items);
+        }
+        Ok(Some(view.without(&items.unwrap_or_else(|| view.all_items()), denied)))
     }
 
     /// Sets the session's prompt; returns how many items of the history it holds.
@@ -266,28 +423,47 @@ impl Worker {
         Ok(used)
     }
 
-    /// Searches after the prompt, by the request's mode.
-    fn search<C: ItemConstraint>(
+    /// One search after the prompt, by the request's mode, and what it gives of the items needed.
+    fn search(
         &mut self,
-        constraint: &C,
-        view: &SpelledView,
-        request: &Request<'_>,
+        of: Asked<'_>,
+        round: Round<'_>,
+        caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
     ) -> Result<Vec<Recommended>, RecommendError> {
-        self.rows.clear();
+        match of.view.constraint(round.items.cloned()) {
+            ViewConstraint::Frozen(constraint) => {
+                self.search_over(&constraint, of, round, caps, control)
+            }
+            ViewConstraint::Snapshot(constraint) => {
+                self.search_over(&constraint, of, round, caps, control)
+            }
+        }
+    }
+
+    fn search_over<C: ItemConstraint>(
+        &mut self,
+        constraint: &C,
+        of: Asked<'_>,
+        round: Round<'_>,
+        caps: &mut Option<Caps<'_>>,
+        control: &mut Control<'_>,
+    ) -> Result<Vec<Recommended>, RecommendError> {
         let (recommender, rows) = (&*self.recommender, &mut self.rows);
         let buffers = self.buffers.as_mut().expect("prepared");
-        if let Mode::Draft(Verification::Keys | Verification::None) = request.mode {
-            return buffers.draft_freely(recommender, rows, constraint, view, request, control);
+        if let Mode::Draft(Verification::Keys | Verification::None) = of.request.mode {
+            return buffers.draft_freely(recommender, rows, constraint, of, round, control);
         }
+        let view = of.view.view();
+        let boosts = of.plan.boosts.as_deref();
+        let boosted = boosts.map(|boosts| BoostedItems::new(view, boosts, round.items));
+        let gains = boosted.as_ref().map(C::gains);
+        let sought =
+            Sought { objective: Objective { constraint, gains }, of, round, caps: caps.clone() };
         let kept = C::searches(buffers).take();
-        let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths, request.mode));
-        let done = buffers.search(&mut searches, recommender, rows, constraint, request, control);
-        let found = searches.wide.results().flat_map(|found| {
-            let numbers = constraint.numbers_at(view, found.state);
-            numbers.map(move |number| Recommended { number, score: found.score })
-        });
-        let items = done.map(|()| found.take(request.k).collect());
+        let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths, of.request.mode));
+        let done = buffers.search(&mut searches, recommender, rows, &sought, control);
+        let items = done.map(|()| sought.walk(&searches.wide, caps));
         *C::searches(buffers) = Some(searches);
         items
     }
@@ -383,21 +559,28 @@ impl Buffers {
         searches: &mut Searches<C>,
         recommender: &Recommender,
         rows: &mut Vec<usize>,
-        constraint: &C,
-        request: &Request<'_>,
+        sought: &Sought<'_, C>,
         control: &mut Control<'_>,
     ) -> Result<(), RecommendError> {
         let Self { session, top_k, draft, .. } = self;
         let Searches { wide, probe } = searches;
+        let (objective, Round { need, is_first, .. }) = (sought.objective, sought.round);
         if let Some(run) = draft {
             let backend =
                 &mut DraftBackend::<C> { recommender, session, run, top_k, rows, verifier: None };
-            return wide.run_controlled(constraint, backend, control);
+            return wide.run_controlled(objective, backend, control);
         }
         let backend = &mut DecoderBackend { recommender, session, top_k, rows };
-        match probe.as_mut().filter(|probe| request.k <= probe.widths()[0].get()) {
-            Some(probe) => wide.run_after_probe(probe, constraint, request.k, backend, control),
-            None => wide.run_controlled(constraint, backend, control),
+        match probe.as_mut().filter(|probe| is_first && need <= probe.widths()[0].get()) {
+            Some(probe) if sought.caps.is_none() => {
+                wide.run_after_probe(probe, objective, need, backend, control)
+            }
+            Some(probe) => {
+                let last = |search: &BeamSearch<C>| sought.last_wanted(search);
+                wide.run_above_probe(probe, objective, last, backend, control)
+            }
+            None if is_first => wide.run_controlled(objective, backend, control),
+            None => wide.run_again(objective, backend, control),
         }
     }
 
@@ -407,8 +590,8 @@ impl Buffers {
         recommender: &Recommender,
         rows: &mut Vec<usize>,
         constraint: &C,
-        view: &SpelledView,
-        request: &Request<'_>,
+        Asked { request, view, .. }: Asked<'_>,
+        round: Round<'_>,
         control: &mut Control<'_>,
     ) -> Result<Vec<Recommended>, RecommendError> {
         let num_levels = view.view().num_levels();
@@ -433,13 +616,13 @@ impl Buffers {
         };
         let backend = &mut DraftBackend { recommender, session, run, top_k, rows, verifier };
         let done = free.run_controlled(&every, backend, control);
-        let found = free.results().flat_map(|found| {
+        let found = free.results().map(|found| {
             let state = state_of(constraint, &mut scratch, found.tokens);
             let numbers: Vec<u64> =
                 state.iter().flat_map(|state| constraint.numbers_at(view, state)).collect();
-            numbers.into_iter().map(move |number| Recommended { number, score: found.score })
+            Found { score: found.score, gain: 0.0, numbers: numbers.into_iter() }
         });
-        let items = done.map(|()| found.take(request.k).collect());
+        let items = done.map(|()| round.order.ranked(found).take(round.need).collect());
         self.free = Some(free);
         items
     }

@@ -75,6 +75,27 @@ pub fn naive_scheduled_search(
     logits: &TableLogits,
     widths: &[usize],
 ) -> Vec<Scored> {
+    naive_gaining_search(set, logits, widths, &|_| 0.0)
+        .into_iter()
+        .map(|(scored, _)| scored)
+        .collect()
+}
+
+/// [`naive_scheduled_search`] where sequences gain something besides their score, which comes with each result: prefixes
+/// are sorted by score plus the largest gain of a sequence that begins so, results by score plus gain.
+///
+/// # Panics
+/// As [`naive_scheduled_search`].
+pub fn naive_gaining_search(
+    set: &SequenceSet,
+    logits: &TableLogits,
+    widths: &[usize],
+    gain: &dyn Fn(&[TokenId]) -> f32,
+) -> Vec<(Scored, f32)> {
+    let bound = |prefix: &[TokenId]| {
+        let begun = set.sequences().filter(|tokens| tokens.starts_with(prefix));
+        begun.map(gain).fold(f32::NEG_INFINITY, f32::max)
+    };
     let mut step = 0;
     let is_result = |tokens: &[TokenId]| set.sequences().any(|s| s == tokens);
     let mut live = vec![Scored { tokens: Vec::new(), score: 0.0 }];
@@ -85,7 +106,8 @@ pub fn naive_scheduled_search(
             let row = logits.row(&hypothesis.tokens);
             for token in set.allowed(&hypothesis.tokens) {
                 let score = hypothesis.score + (row[token.index()] - log_sum_exp(&row)) + 0.0;
-                extensions.push((score, parent, token));
+                let longer = [&hypothesis.tokens[..], &[token]].concat();
+                extensions.push((score + bound(&longer), parent, token, score));
             }
         }
         extensions.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
@@ -95,7 +117,7 @@ pub fn naive_scheduled_search(
         step += 1;
         live = extensions
             .into_iter()
-            .map(|(score, parent, token)| {
+            .map(|(_, parent, token, score)| {
                 let tokens = [&live[parent].tokens[..], &[token]].concat();
                 Scored { tokens, score }
             })
@@ -105,7 +127,9 @@ pub fn naive_scheduled_search(
         live.retain(|s| !set.allowed(&s.tokens).is_empty());
     }
     // A stable sort keeps the order of discovery among equals.
-    results.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let mut results: Vec<(Scored, f32)> =
+        results.into_iter().map(|scored| (scored.clone(), gain(&scored.tokens))).collect();
+    results.sort_by(|a, b| (b.0.score + b.1).total_cmp(&(a.0.score + a.1)));
     results.truncate(widths[widths.len() - 1]);
     results
 }

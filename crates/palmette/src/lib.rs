@@ -39,6 +39,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Rules of the business hold inside the search, as filters do: [`RecommendRequest::rules`] takes a document of them, and
+//! there is a method for each.
+//!
+//! ```
+//! # let demo = palmette_demo::Demo::load()?;
+//! # let dir = tempfile::tempdir()?;
+//! # for (name, bytes) in palmette_demo::Demo::model_files() {
+//! #     std::fs::write(dir.path().join(name), bytes)?;
+//! # }
+//! # let shop = demo.shop().catalog();
+//! # let model = palmette::Recommender::open(dir.path(), shop)?;
+//! let request = model.recommend(["P0001", "P0060"]).k(5);
+//! let best = request
+//!     .at_most(1, "brand")
+//!     .boost(r#"{"must": {"range": {"price": {"lt": 30}}}}"#, 0.5)?
+//!     .must_include(["P0002"])
+//!     .run()?;
+//! # assert_eq!(best.items.len(), 5);
+//! # assert!(best.items.iter().any(|item| item.pinned && item.id == "P0002"));
+//! # let other = model.recommend(["P0001"]).rules(r#"{"at_mots": []}"#).unwrap_err();
+//! # assert!(other.to_string().contains("at_most"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Your own model
 //! [`BeamSearch`] spells the best members of any [`Constraint`] with logits of your own ([`LogitsSource`]);
 //! [`Generator`] writes one sequence with a [`Sampler`]. `examples/` has a program for each.
@@ -69,6 +93,7 @@ pub use palmette_decode::{
     SamplerOptions,
 };
 pub use palmette_live::Update;
+pub use palmette_recommend::{Rules, RulesError};
 pub use palmette_vocabulary::{AngleTokens, Assumption, EndsFound, LoadOptions};
 pub use recommender::{Answer, RecommendError, RecommendRequest, Recommendation, Recommender};
 pub use vocabulary::{Vocabulary, VocabularyError};

@@ -10,7 +10,8 @@ use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{LoadError, Model};
 use palmette_recommend::{
-    Candidates, FormatError, History, Mode, PromptFormat, Request, SpelledView, WorkerPool,
+    Amount, AtMost, Boost, Candidates, Diversity, FormatError, History, Mode, Moment, PromptFormat,
+    Request, Rules, RulesError, SpelledView, TieBreak, Valid, WorkerPool,
 };
 
 /// A model joined with the catalog it recommends from. Cheap to clone; threads share it, and none waits for another.
@@ -36,6 +37,8 @@ enum Kind {
     Recommend(#[from] palmette_recommend::RecommendError),
     #[error(transparent)]
     Filter(#[from] FilterError),
+    #[error(transparent)]
+    Rules(#[from] RulesError),
 }
 
 impl RecommendError {
@@ -96,6 +99,8 @@ impl Recommender {
             filter: None,
             exclude: Vec::new(),
             include_seen: false,
+            rules: Rules::default(),
+            now: None,
             view: None,
             cancelled: None,
         }
@@ -126,6 +131,8 @@ pub struct RecommendRequest<'a> {
     filter: Option<Filter>,
     exclude: Vec<String>,
     include_seen: bool,
+    rules: Rules,
+    now: Option<f64>,
     view: Option<Arc<SpelledView>>,
     cancelled: Option<Box<dyn FnMut() -> bool + 'a>>,
 }
@@ -166,6 +173,86 @@ impl<'a> RecommendRequest<'a> {
         Self { include_seen: true, ..self }
     }
 
+    /// Sets all [rules](Rules) at once, as one JSON document; those set before are forgotten.
+    ///
+    /// # Errors
+    /// When it is none; the message names the place.
+    pub fn rules(self, rules: &str) -> Result<Self, RecommendError> {
+        Ok(Self { rules: Rules::parse(rules).map_err(Kind::from)?, ..self })
+    }
+
+    /// Takes at most `items` items of one value of an attribute, such as a brand. Several caps all hold.
+    pub fn at_most(mut self, items: usize, attribute: impl Into<String>) -> Self {
+        self.rules.at_most.push(AtMost { attribute: attribute.into(), items });
+        self
+    }
+
+    /// Takes at most `items` items of one semantic ID.
+    pub fn at_most_per_semantic_id(mut self, items: usize) -> Self {
+        self.rules.at_most_per_semantic_id = Some(items);
+        self
+    }
+
+    /// Adds `amount` to the scores of the items that match a filter, as JSON; a negative one buries them.
+    ///
+    /// # Errors
+    /// When it is no filter; the message names the place.
+    pub fn boost(mut self, filter: &str, amount: f64) -> Result<Self, RecommendError> {
+        let filter = Some(Filter::parse(filter).map_err(Kind::from)?);
+        self.rules.boosts.push(Boost { filter, amount: Amount::Add(amount) });
+        Ok(self)
+    }
+
+    /// Adds `weight · value` of a number attribute to scores.
+    pub fn boost_by(mut self, attribute: impl Into<String>, weight: f64) -> Self {
+        let amount = Amount::Linear { attribute: attribute.into(), weight, offset: 0.0 };
+        self.rules.boosts.push(Boost { filter: None, amount });
+        self
+    }
+
+    /// Orders items of one semantic ID by an attribute, smallest or largest first.
+    pub fn tie_break(mut self, attribute: impl Into<String>, descending: bool) -> Self {
+        self.rules.tie_break = Some(TieBreak { attribute: attribute.into(), descending });
+        self
+    }
+
+    /// Puts these items into the answer, at the places that their scores give them.
+    pub fn must_include<I: Into<String>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
+        self.rules.must_include.extend(ids.into_iter().map(Into::into));
+        self
+    }
+
+    /// Keeps these items out of the answer; as [`exclude`](Self::exclude).
+    pub fn must_exclude<I: Into<String>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
+        self.rules.must_exclude.extend(ids.into_iter().map(Into::into));
+        self
+    }
+
+    /// Restricts the items to those that are valid at a moment, in seconds since 1970: from one timestamp attribute, up to
+    /// and without another.
+    pub fn valid_at(
+        mut self,
+        seconds: f64,
+        from: impl Into<String>,
+        to: impl Into<String>,
+    ) -> Self {
+        let now = Some(Moment::Seconds(seconds));
+        self.rules.valid = Some(Valid { from: Some(from.into()), to: Some(to.into()), now });
+        self
+    }
+
+    /// The moment of the request for rules of validity in a document that name none, in seconds since 1970.
+    pub fn now(self, seconds: f64) -> Self {
+        Self { now: Some(seconds), ..self }
+    }
+
+    /// Ranks the results anew by maximal marginal relevance: [`Diversity`]. The answer says that it is
+    /// [reranked](Answer::reranked).
+    pub fn diversity(mut self, lambda: f64, pool: usize) -> Self {
+        self.rules.diversity = Some(Diversity { lambda, pool: Some(pool) });
+        self
+    }
+
     /// Pins the answer to the generation of a view.
     pub fn at(self, view: Arc<SpelledView>) -> Self {
         Self { view: Some(view), ..self }
@@ -185,12 +272,17 @@ impl<'a> RecommendRequest<'a> {
     pub fn run(mut self) -> Result<Answer, RecommendError> {
         let history: Vec<&str> = self.history.iter().map(String::as_str).collect();
         let exclude: Vec<&str> = self.exclude.iter().map(String::as_str).collect();
+        let rules = match self.now {
+            Some(now) => std::mem::take(&mut self.rules).at(Moment::Seconds(now)),
+            None => std::mem::take(&mut self.rules),
+        };
         let request = Request {
             beam_width: self.beam_width,
             mode: self.mode,
             items: self.filter.as_ref().map_or(Candidates::All, Candidates::Filter),
             exclude: &exclude,
             include_seen: self.include_seen,
+            rules: Some(&rules),
             view: self.view.as_ref(),
             ..Request::new(History::Ids(&history), self.k)
         };
@@ -204,12 +296,15 @@ impl<'a> RecommendRequest<'a> {
         let item = |item: &palmette_recommend::Recommended| Recommendation {
             id: view.id(item.number).to_owned(),
             score: item.score,
+            boost: item.boost,
+            pinned: item.pinned,
             codes: view.codes(item.number),
         };
         Ok(Answer {
             items: found.items.iter().map(item).collect(),
             unknown: found.unknown.iter().map(|&place| self.history[place].clone()).collect(),
             history_used: found.history_used,
+            reranked: found.reranked.map(|reranked| reranked.pool),
             generation: view.generation(),
         })
     }
@@ -235,6 +330,8 @@ pub struct Answer {
     pub unknown: Vec<String>,
     /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
+    /// Number of results that were ranked anew for diversity after the search; `None` where none were.
+    pub reranked: Option<usize>,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.
     pub generation: Option<u64>,
 }
@@ -244,9 +341,13 @@ pub struct Answer {
 pub struct Recommendation {
     /// Id of the item.
     pub id: String,
-    /// Sum of the log-probabilities of its codes. Items that share a semantic ID share a score, and come in the catalog's
-    /// order.
+    /// Sum of the log-probabilities of its codes, plus its boost. Items that share a semantic ID and a boost share a score,
+    /// and come in the order of the tie-break, then of the catalog.
     pub score: f32,
+    /// The part of the score that boosts added.
+    pub boost: f32,
+    /// True for an item that was to be included.
+    pub pinned: bool,
     /// Semantic ID of the item.
     pub codes: Vec<u32>,
 }

@@ -9,6 +9,7 @@ mod freeze;
 mod interner;
 pub(crate) mod kind;
 pub(crate) mod lists;
+mod reader;
 mod spans;
 pub(crate) mod texts;
 pub(crate) mod timestamp;
@@ -22,6 +23,7 @@ pub use column::ColumnDescription;
 use column::{Column, ColumnMeta};
 pub use error::AttributeError;
 pub use kind::{ColumnKind, UnknownKind};
+pub use reader::{ColumnReader, SortKey};
 
 /// The most columns there can be.
 const MAX_COLUMNS: usize = 1024;

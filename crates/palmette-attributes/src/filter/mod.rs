@@ -99,6 +99,12 @@ impl Filter {
         Self { exclude: Vec::new(), ..self.clone() }
     }
 
+    /// The items that have an attribute.
+    pub fn exists(column: &str) -> Self {
+        let must = vec![Condition::Exists { column: column.to_owned() }];
+        Self { must, ..Self::default() }
+    }
+
     /// Whether every item matches, whatever it is.
     pub fn is_match_all(&self) -> bool {
         *self == Self::default()

@@ -210,10 +210,15 @@ fn several_segments_answer_as_one_file() {
         assert_eq!(measured(&live), measured(&exported), "{rest:?}");
     }
 
-    // What is gone is no item any more, and the message is that of a file.
+    // What is gone still reads as history where it was deleted; a file that was exported since does not know it.
     let gone = unbought[0]["item_id"].as_str().unwrap();
+    let after_gone = ["--history", gone, "--json"];
+    let document: Value = serde_json::from_str(&ask("recommend", &live, &after_gone)).unwrap();
+    let departed = json!({"id": gone, "codes": unbought[0]["codes"], "departed": true});
+    assert_eq!((&document["history"][0], &document["history_used"]), (&departed, &json!(1)));
+    assert!(document["items"].as_array().unwrap().iter().all(|item| item["id"] != gone));
     check_refused(
-        &["recommend", "--model", &model, "--catalog", &live, "--history", gone],
+        &["recommend", "--model", &model, "--catalog", &exported, "--history", gone],
         &[&format!("{gone:?} is not in the catalog of"), "its ids look like"],
     );
 }
@@ -665,4 +670,66 @@ fn what_rounding_changes() {
     refused(&["--overlap"], &["--overlap", "give --weights int8"]);
     let both = ["--weights", "int8", "--overlap", "--cold-start", "0.1"];
     refused(&both, &["--overlap", "--cold-start"]);
+}
+
+#[test]
+fn rules_hold_in_answers_of_the_command() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rules.json");
+    let file = path.to_str().unwrap();
+    let args = ["--history", "P0001,P0060", "-k", "6", "--rules", file];
+    let asked = |rules: &str| -> Value {
+        std::fs::write(&path, rules).unwrap();
+        run_json(&with_recommender("recommend", &recommender, &args))
+    };
+    let ids = |document: &Value| -> Vec<String> {
+        let items = document["items"].as_array().unwrap().iter();
+        items.map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let brands = |document: &Value| -> Vec<String> {
+        let items = document["items"].as_array().unwrap().iter();
+        let brand = |item: &Value| {
+            let title = item["title"].as_str().unwrap();
+            title.split(' ').next().unwrap().to_owned()
+        };
+        items.map(brand).collect()
+    };
+    let plain = asked("{}");
+    assert_eq!((&plain["searches"], &plain["reranked"]), (&json!(1), &Value::Null));
+
+    let capped = asked(r#"{"at_most": [{"attribute": "brand", "items": 1}]}"#);
+    let mut distinct = brands(&capped);
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 6, "{capped}");
+
+    let last = ids(&plain)[5].clone();
+    let boosted = asked(&format!(
+        r#"{{"boosts": [{{"filter": {{"must": {{"ids": ["{last}"]}}}}, "add": 9}}], "must_exclude": ["{}"]}}"#,
+        ids(&plain)[0]
+    ));
+    assert_eq!((&ids(&boosted)[0], &boosted["items"][0]["boost"]), (&last, &json!(9.0)));
+    assert!(!ids(&boosted).contains(&ids(&plain)[0]));
+
+    let pinned = asked(r#"{"must_include": ["P0500"], "diversity": {"lambda": 0.5, "pool": 20}}"#);
+    assert!(ids(&pinned).contains(&"P0500".to_owned()), "{pinned}");
+    assert_eq!(pinned["reranked"]["pool"], 20);
+    let text = run(&with_recommender("recommend", &recommender, &args));
+    assert!(text.contains("pinned") && text.contains("6 of the best 20 results"), "{text}");
+
+    let refused = |rules: &str, words: &[&str]| {
+        std::fs::write(&path, rules).unwrap();
+        check_refused(&with_recommender("recommend", &recommender, &args), words);
+    };
+    refused(r#"{"at_mots": []}"#, &["rules.json", "\"at_mots\"", "did you mean \"at_most\"?"]);
+    refused(r#"{"at_most": [{"attribute": "brant", "items": 1}]}"#, &["did you mean \"brand\"?"]);
+    refused(r#"{"must_include": ["P0"]}"#, &["must_include names \"P0\"", "no item has this id"]);
+    refused(r#"{"valid": {"from": "price"}}"#, &["\"price\", which is number", "a timestamp"]);
+    let lost = ["--history", "P0001", "--rules", "no-such-file.json"];
+    check_refused(
+        &with_recommender("recommend", &recommender, &lost),
+        &["--rules: no-such-file.json"],
+    );
 }

@@ -56,7 +56,7 @@ fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommend
                 score += logits[token(level, code).index()] - log_sum_exp(whole);
                 extended.push(token(level, code));
             }
-            Recommended { number, score }
+            Recommended { number, score, boost: 0.0, pinned: false }
         })
         .collect();
     scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)));

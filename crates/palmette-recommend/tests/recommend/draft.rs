@@ -93,7 +93,12 @@ fn items(
 ) -> Vec<Recommended> {
     let numbers = |(codes, score): &(Vec<u32>, f32)| {
         let score = *score;
-        view.find_codes(codes).into_iter().map(move |number| Recommended { number, score })
+        view.find_codes(codes).into_iter().map(move |number| Recommended {
+            number,
+            score,
+            boost: 0.0,
+            pinned: false,
+        })
     };
     let all = found.iter().flat_map(numbers);
     all.filter(|item| !seen.contains(&item.number)).take(k).collect()

@@ -136,6 +136,7 @@ impl Asked {
             items: self.filter.as_ref().map_or(Candidates::All, Candidates::Filter),
             exclude: &exclude,
             include_seen: self.include_seen,
+            rules: None,
             view,
         })
     }

@@ -4,4 +4,5 @@ mod brute_force;
 mod draft;
 mod live;
 mod named;
+mod rules;
 mod shop;

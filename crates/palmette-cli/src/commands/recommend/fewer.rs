@@ -42,6 +42,7 @@ impl Fewer {
                 .flat_map(|item| match item {
                     HistoryItem::Number(number) => vec![*number],
                     HistoryItem::Codes(codes) => view.find_codes(codes),
+                    HistoryItem::Departed { .. } => Vec::new(),
                 })
                 .collect(),
         };

@@ -3,6 +3,7 @@
 mod fewer;
 mod offline;
 mod partial;
+mod rules;
 
 use std::path::PathBuf;
 use std::slice;
@@ -14,17 +15,18 @@ use palmette_eval::UnknownItems;
 use palmette_live::{CatalogView, ViewItems};
 use palmette_recommend::{
     Candidates, History, HistoryItem, Mode, NamedItem, Recommendations, Recommended, Recommender,
-    Request, SpelledView, UnknownItem, Worker,
+    Request, Reranked, Rules, SpelledView, UnknownItem, Worker,
 };
 use serde_json::{Value, json};
 
 use super::histories::{HistoriesOptions, unknown_items};
-use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelled};
+use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelled, tell_view};
 use super::loading::{RecommenderArgs, filter_text, named_items, set_threads, with_widths};
 use super::mode::{self, ModeArgs};
 use crate::output::{print, print_json, table, visible};
 use crate::timings::{Timings, timed};
 use fewer::Fewer;
+use rules::{add_rules, rules};
 
 /// Recommend items that follow a history, or for every user of a file
 ///
@@ -81,6 +83,20 @@ pub(crate) struct RecommendArgs {
     /// Recommend only items that match this filter, as JSON or @FILE: see `palmette catalog filter --help`
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
+    /// Keep to the rules in this file, one JSON document; - is standard input
+    ///
+    /// An object with any of these keys; all hold inside the search but the last, which ranks its
+    /// results anew:
+    ///   "at_most": [{"attribute": "brand", "items": 2}]
+    ///   "at_most_per_semantic_id": 1
+    ///   "boosts": [{"filter": FILTER, "add": 0.5}, {"attribute": "price", "weight": -0.01}]
+    ///   "tie_break": {"attribute": "price", "order": "ascending"}
+    ///   "must_include": ["P0001"], "must_exclude": ["P0002"]
+    ///   "valid": {"from": "valid_from", "to": "valid_to", "now": "2026-11-25T12:00:00Z"}
+    ///   "diversity": {"lambda": 0.7, "pool": 40}
+    /// A "valid" without "now" means the moment of the call. docs/recommending.md explains each.
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    rules: Option<PathBuf>,
     /// Recommend items of the history too
     #[arg(long)]
     include_seen: bool,
@@ -122,6 +138,7 @@ struct Asked {
     filter_text: Option<String>,
     /// The items that match it.
     items: Option<ViewItems>,
+    rules: Option<Rules>,
 }
 
 impl Asked {
@@ -130,6 +147,7 @@ impl Asked {
         // How many levels there are is not known yet, nor needed.
         let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
         let mode = args.mode.mode(widths, args.k)?;
+        let rules = args.rules.as_deref().map(rules).transpose()?;
         let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
         let view = recommender.view()?;
         let given = args.filter.as_deref().map(filter_text).transpose()?;
@@ -138,7 +156,8 @@ impl Asked {
             None => None,
         };
         let filter_text = given.map(|given| given.text);
-        Ok(Self { recommender: Arc::new(recommender), view, mode, threads, filter_text, items })
+        let recommender = Arc::new(recommender);
+        Ok(Self { recommender, view, mode, threads, filter_text, items, rules })
     }
 
     fn request<'a>(&'a self, args: &RecommendArgs, history: History<'a>) -> Request<'a> {
@@ -147,6 +166,7 @@ impl Asked {
             mode: self.mode,
             items: self.items.as_ref().map_or(Candidates::All, Candidates::Set),
             include_seen: args.include_seen,
+            rules: self.rules.as_ref(),
             view: Some(&self.view),
             ..Request::new(history, args.k)
         }
@@ -195,9 +215,10 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
             "items": items_json(&answer),
             "fewer": fewer,
         });
-        if let Some(generation) = view.generation() {
-            document["generation"] = generation.into();
+        if asked.rules.is_some() {
+            add_rules(&mut document, &answer);
         }
+        tell_view(&mut document, view);
         if args.timings {
             document["timings_ms"] = serde_json::to_value(timings)?;
         }
@@ -218,7 +239,14 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
             text += &format!("  {}\n", history_text(view, item));
         }
     }
-    text += &items_text(&answer);
+    text += &items_text(&answer, asked.rules.as_ref());
+    if let Some(Reranked { by, pool }) = answer.reranked {
+        text += &format!(
+            "ranked anew for diversity: {} of the best {pool} results, lambda {}\n",
+            answer.items.len(),
+            by.lambda
+        );
+    }
     if let Some(fewer) = fewer {
         text += &format!("{fewer}\n");
     }
@@ -238,6 +266,9 @@ fn history_json(view: &CatalogView, item: &HistoryItem) -> Value {
             let ids: Vec<&str> = view.find_codes(codes).iter().map(|&at| view.id(at)).collect();
             json!({"codes": codes, "items": ids})
         }
+        HistoryItem::Departed { id, codes } => {
+            json!({"id": id, "codes": codes, "departed": true})
+        }
     }
 }
 
@@ -248,6 +279,7 @@ fn history_text(view: &CatalogView, item: &HistoryItem) -> String {
     };
     match item {
         HistoryItem::Number(number) => name(*number),
+        HistoryItem::Departed { id, .. } => format!("{}, which is gone", visible(id)),
         HistoryItem::Codes(codes) => {
             let spelled = spelled(view.level_prefixes(), codes);
             match view.find_codes(codes).as_slice() {
@@ -276,20 +308,27 @@ pub(crate) fn items_json(answer: &Recommendations) -> Vec<Value> {
     answer.items.iter().map(item).collect()
 }
 
-fn items_text(answer: &Recommendations) -> String {
+fn items_text(answer: &Recommendations, rules: Option<&Rules>) -> String {
+    let (boosts, pins) = rules
+        .map_or((false, false), |rules| (!rules.boosts.is_empty(), !rules.must_include.is_empty()));
     let view = answer.view.view();
     let row = |(place, item): (usize, &Recommended)| {
         let (catalog, rank) = view.place(item.number);
-        vec![
-            (place + 1).to_string(),
-            format!("{:.3}", item.score),
-            catalog.id(rank).to_owned(),
-            codes_text_of(view, item.number),
-            name_text(catalog, rank, 60),
-        ]
+        let mut row = vec![(place + 1).to_string(), format!("{:.3}", item.score)];
+        row.extend(boosts.then(|| format!("{:+.3}", item.boost)));
+        row.push(catalog.id(rank).to_owned());
+        row.extend(pins.then(|| if item.pinned { "pinned" } else { "" }.to_owned()));
+        row.push(codes_text_of(view, item.number));
+        row.push(name_text(catalog, rank, 60));
+        row
     };
     let rows: Vec<Vec<String>> = answer.items.iter().enumerate().map(row).collect();
-    table(&[" ", " score", "id", "semantic ID", "title"], &rows)
+    let mut head = vec![" ", " score"];
+    head.extend(boosts.then_some(" boost"));
+    head.push("id");
+    head.extend(pins.then_some(" "));
+    head.extend(["semantic ID", "title"]);
+    table(&head, &rows)
 }
 
 pub(crate) fn timings_text(timings: &Timings) -> String {
