@@ -42,6 +42,10 @@ pub struct BuildError {
 enum BuildErrorKind {
     #[error("line {line}: item {id:?} {rule}")]
     Item { line: u64, id: String, rule: String },
+    #[error(
+        "line {line}: item {id:?} stands twice, first in line {first_line}; ids must be unique"
+    )]
+    Twice { line: u64, id: String, first_line: u64 },
     #[error("{given} codebook sizes are given; a semantic ID has at most {MAX_LEVELS} codes")]
     TooManySizes { given: usize },
     #[error(
@@ -79,15 +83,31 @@ impl BuildError {
     /// `None` when no item is at fault.
     pub fn line(&self) -> Option<u64> {
         match &self.kind {
-            BuildErrorKind::Item { line, .. } => Some(*line),
+            BuildErrorKind::Item { line, .. } | BuildErrorKind::Twice { line, .. } => Some(*line),
             _ => None,
         }
+    }
+
+    /// Line of the item that had the id first, where an id stands twice.
+    pub fn first_line(&self) -> Option<u64> {
+        match &self.kind {
+            BuildErrorKind::Twice { first_line, .. } => Some(*first_line),
+            _ => None,
+        }
+    }
+
+    /// The same refusal, of an item that came from `line`.
+    pub fn on_line(mut self, line: u64) -> BuildError {
+        if let BuildErrorKind::Item { line: old, .. } = &mut self.kind {
+            *old = line;
+        }
+        self
     }
 
     /// The field of [`BuildOptions`] that is at fault. `None` when an item is.
     pub fn option(&self) -> Option<&'static str> {
         match &self.kind {
-            BuildErrorKind::Item { .. } => None,
+            BuildErrorKind::Item { .. } | BuildErrorKind::Twice { .. } => None,
             BuildErrorKind::TooManySizes { .. } | BuildErrorKind::BadSize { .. } => {
                 Some("codes_per_level")
             }
@@ -99,7 +119,7 @@ impl BuildError {
     /// The item's id. `None` when no item is at fault.
     pub fn id(&self) -> Option<&str> {
         match &self.kind {
-            BuildErrorKind::Item { id, .. } => Some(id),
+            BuildErrorKind::Item { id, .. } | BuildErrorKind::Twice { id, .. } => Some(id),
             _ => None,
         }
     }
@@ -224,9 +244,8 @@ impl CatalogBuilder {
         stage_began(BuildStage::OrderingItems);
         let twice = |(first, second): (u32, u32), id: &str| {
             let lines = lines.finish();
-            let first = lines.get(u64::from(first));
-            let rule = format!("stands twice, first in line {first}; ids must be unique");
-            BuildError::of_item(lines.get(u64::from(second)), id, rule)
+            let (line, first_line) = (lines.get(u64::from(second)), lines.get(u64::from(first)));
+            BuildError::from(BuildErrorKind::Twice { line, id: id.to_owned(), first_line })
         };
         let ids = ids.finish(&order).map_err(|(rows, id)| twice(rows, &id))?;
         let columns = columns.finish(Some(&order), |_, _| {});

@@ -1,4 +1,4 @@
-//! Splits comma-separated text into records (RFC 4180), with the exact line of each.
+//! Splits comma- or tab-separated text into records (RFC 4180), with the exact line of each.
 //!
 //! The `csv` crate is not used here: it reads a quote that is never closed as one cell up to the
 //! end of the file, which would lose items without a word. The tests read back what it wrote.
@@ -42,11 +42,13 @@ impl Record {
 
 pub(super) struct Records<R> {
     lines: Lines<R>,
+    separator: char,
 }
 
 impl<R: BufRead> Records<R> {
-    pub(super) fn new(input: R) -> Records<R> {
-        Records { lines: Lines::new(input) }
+    /// The records that `lines` still has.
+    pub(super) fn new(lines: Lines<R>, separator: char) -> Records<R> {
+        Records { lines, separator }
     }
 
     /// Replaces `record` by the next one that is not an empty line, and returns the line
@@ -54,6 +56,7 @@ impl<R: BufRead> Records<R> {
     /// character.
     pub(super) fn next_record(&mut self, record: &mut Record) -> Result<Option<u64>, Problem> {
         record.clear();
+        let separator = self.separator;
         let mut start = None;
         // The line of the opening quote of the cell being read.
         let mut quoted: Option<u64> = None;
@@ -77,7 +80,7 @@ impl<R: BufRead> Records<R> {
                     }
                     record.end_cell();
                     quoted = None;
-                    match after.strip_prefix(',') {
+                    match after.strip_prefix(separator) {
                         Some(after) => rest = after,
                         None if without_end(after).is_empty() => return Ok(Some(start)),
                         None => return Err(Problem::at(line, Kind::TextAfterQuote)),
@@ -85,7 +88,7 @@ impl<R: BufRead> Records<R> {
                 } else if let Some(after) = rest.strip_prefix('"') {
                     quoted = Some(line);
                     rest = after;
-                } else if let Some((cell, after)) = rest.split_once(',') {
+                } else if let Some((cell, after)) = rest.split_once(separator) {
                     record.text.push_str(cell);
                     record.end_cell();
                     rest = after;
@@ -109,7 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn records(text: &str) -> Vec<(u64, Vec<String>)> {
-        let mut records = Records::new(text.as_bytes());
+        let mut records = Records::new(Lines::new(text.as_bytes()), ',');
         let (mut all, mut record) = (Vec::new(), Record::default());
         while let Some(line) = records.next_record(&mut record).expect("well-formed") {
             all.push((line, record.cells().map(str::to_owned).collect()));
