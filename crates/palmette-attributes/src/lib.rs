@@ -70,8 +70,8 @@ mod select;
 mod shown;
 
 pub use columns::{
-    AttributeError, ColumnDescription, ColumnKind, Columns, ColumnsBuilder, ColumnsMeta,
-    UnknownKind,
+    AttributeError, ColumnConflict, ColumnDescription, ColumnKind, Columns, ColumnsBuilder,
+    ColumnsMeta, UnknownKind,
 };
 pub use filter::{Filter, FilterError};
 pub use rank_set::{Members, RankSet};
