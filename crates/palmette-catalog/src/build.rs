@@ -1,11 +1,12 @@
 //! From items in any order to a catalog.
 
-use palmette_attributes::{AttributeError, ColumnKind, ColumnsBuilder};
+use palmette_attributes::{AttributeError, ColumnConflict, ColumnKind, ColumnsBuilder};
 use serde_json::{Map, Value};
 
 use crate::catalog::Catalog;
 use crate::ids::IdsBuilder;
 use crate::index::{CodeRows, DenseError, Index, IndexOptions, MAX_CODE, MAX_LEVELS, Packer};
+use crate::item::Item;
 use crate::readers::{ItemSink, SourceItems};
 
 /// What the items must keep to, and how they are indexed.
@@ -125,6 +126,17 @@ impl BuildError {
     }
 }
 
+/// The first value of an attribute that is of another kind than those before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KindConflict {
+    /// The attribute and both values.
+    pub conflict: ColumnConflict,
+    /// The line of the value.
+    pub line: u64,
+    /// The line of the attribute's first value.
+    pub first_line: u64,
+}
+
 /// How far a build has come, for progress bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildStage {
@@ -183,6 +195,29 @@ impl CatalogBuilder {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Attributes that hold values of several kinds so far and were not declared: they are kept as
+    /// JSON and cannot be filtered on.
+    pub fn conflicts(&self) -> impl Iterator<Item = KindConflict> {
+        let line = |row: usize| self.lines.get(row as u64);
+        self.columns.conflicts().map(move |conflict| KindConflict {
+            line: line(conflict.row),
+            first_line: line(conflict.first_row),
+            conflict,
+        })
+    }
+
+    /// Adds items in memory, in their order; their lines are those of the source.
+    ///
+    /// # Errors
+    /// As [`push`](ItemSink::push).
+    pub fn push_all(&mut self, items: Vec<Item>, lines: &[u64]) -> Result<(), BuildError> {
+        for (index, item) in items.into_iter().enumerate() {
+            let line = lines.get(index).copied().unwrap_or(index as u64 + 1);
+            self.push(line, item.id, &item.codes, item.attributes)?;
+        }
+        Ok(())
     }
 
     /// Adds items of a catalog, by rank: what [`push`](ItemSink::push) does with each, without taking their attributes
@@ -291,10 +326,7 @@ impl Catalog {
     pub fn build(source: SourceItems, options: &BuildOptions) -> Result<Self, BuildError> {
         let SourceItems { items, lines, level_prefixes } = source;
         let mut builder = CatalogBuilder::new(options.clone())?;
-        for (index, item) in items.into_iter().enumerate() {
-            let line = lines.get(index).copied().unwrap_or(index as u64 + 1);
-            builder.push(line, item.id, &item.codes, item.attributes)?;
-        }
+        builder.push_all(items, &lines)?;
         builder.finish(level_prefixes, |_| {})
     }
 }

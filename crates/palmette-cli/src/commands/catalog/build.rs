@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
 use palmette_catalog::readers::{self, AttributeReport, SourceItems};
@@ -12,6 +12,7 @@ use palmette_catalog::{
 };
 use serde_json::json;
 
+use super::conflict::Conflict;
 use super::sources::{SourceArgs, Sources};
 use super::stats::stats_text;
 use crate::commands::loading::set_threads;
@@ -43,6 +44,10 @@ pub(crate) struct BuildArgs {
     /// [default: as the values look; timestamps only where a table says so]
     #[arg(long, value_name = "NAME=KIND", value_parser = column)]
     column: Vec<(String, ColumnKind)>,
+    /// Refuse attributes that hold values of several kinds, such as numbers and text; without it they
+    /// are kept as json, which is reported
+    #[arg(long)]
+    strict_columns: bool,
     /// Codebook sizes, such as 256,256,256: a code that is not below its level's size is an error
     /// [default: as the items use them]
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
@@ -88,13 +93,22 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     }
     let bar = reading_bar(args.sources.bytes(), args.json);
     bar.set_message("reading items");
-    let (catalog, report) = match &args.attributes {
-        None => (stream(args, &bar)?, None),
+    let mut builder = CatalogBuilder::new(options(args)).map_err(|e| at_fault(e, None))?;
+    let (sources, report) = match &args.attributes {
+        None => (args.sources.read(&mut builder, &bar)?, None),
         Some(path) => {
-            let (catalog, report) = merge(args, path, &bar)?;
-            (catalog, Some((path, report)))
+            let (sources, report) = merge(args, path, &mut builder, &bar)?;
+            (sources, Some((path, report)))
         }
     };
+    let conflicts: Vec<Conflict> =
+        builder.conflicts().map(|conflict| Conflict::new(conflict, &sources)).collect();
+    if args.strict_columns
+        && let Some(conflict) = conflicts.first()
+    {
+        bail!("{conflict}; declare it, --column {}=KIND, or give one kind", conflict.name());
+    }
+    let catalog = finish(builder, &sources, &bar)?;
     bar.set_message("writing");
     make_parent(&args.out)?;
     catalog.write(&args.out)?;
@@ -110,6 +124,7 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
             "seconds": seconds,
             "peak_bytes": peak,
             "stats": catalog.stats(),
+            "conflicts": conflicts.iter().map(Conflict::to_json).collect::<Vec<_>>(),
             "attributes": report.as_ref().map(|(_, report)| json!({
                 "items_without": report.num_without_attributes,
                 "unknown_ids": report.num_unknown,
@@ -119,6 +134,13 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     }
     if let Some((path, report)) = &report {
         warn_of_attributes(path, report);
+    }
+    for conflict in &conflicts {
+        eprintln!(
+            "note: {conflict}; it is kept as json and not filtered on; --column {}=KIND declares it, \
+             --strict-columns refuses it",
+            conflict.name()
+        );
     }
     warn_of_columns(&catalog);
     print(&format!(
@@ -133,10 +155,27 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     ))
 }
 
-/// Reads items into a builder, one at a time.
-fn stream(args: &BuildArgs, bar: &ProgressBar) -> anyhow::Result<Catalog> {
-    let mut builder = CatalogBuilder::new(options(args)).map_err(|e| at_fault(e, None))?;
-    let sources = args.sources.read(&mut builder, bar)?;
+/// Reads all items, adds the attributes of a second file, and hands them to the builder.
+fn merge(
+    args: &BuildArgs,
+    attributes: &Path,
+    builder: &mut CatalogBuilder,
+    bar: &ProgressBar,
+) -> anyhow::Result<(Sources, AttributeReport)> {
+    let mut source = SourceItems::default();
+    let sources = args.sources.read(&mut source, bar)?;
+    bar.set_message("reading attributes");
+    let report = readers::read_attributes(attributes, &mut source)?;
+    let SourceItems { items, lines, .. } = source;
+    builder.push_all(items, &lines).map_err(|e| at_fault(e, Some(&sources)))?;
+    Ok((sources, report))
+}
+
+fn finish(
+    builder: CatalogBuilder,
+    sources: &Sources,
+    bar: &ProgressBar,
+) -> anyhow::Result<Catalog> {
     let stage = |stage| {
         bar.set_message(match stage {
             BuildStage::Sorting => "sorting",
@@ -145,24 +184,7 @@ fn stream(args: &BuildArgs, bar: &ProgressBar) -> anyhow::Result<Catalog> {
         })
     };
     let prefixes = sources.summary.level_prefixes.clone();
-    builder.finish(prefixes, stage).map_err(|e| at_fault(e, Some(&sources)))
-}
-
-/// Reads all items, then the attributes of a second file.
-fn merge(
-    args: &BuildArgs,
-    attributes: &Path,
-    bar: &ProgressBar,
-) -> anyhow::Result<(Catalog, AttributeReport)> {
-    let mut source = SourceItems::default();
-    let sources = args.sources.read(&mut source, bar)?;
-    source.level_prefixes = sources.summary.level_prefixes.clone();
-    bar.set_message("reading attributes");
-    let report = readers::read_attributes(attributes, &mut source)?;
-    bar.set_message("sorting and indexing");
-    let catalog =
-        Catalog::build(source, &options(args)).map_err(|e| at_fault(e, Some(&sources)))?;
-    Ok((catalog, report))
+    builder.finish(prefixes, stage).map_err(|e| at_fault(e, Some(sources)))
 }
 
 fn options(args: &BuildArgs) -> BuildOptions {

@@ -1,6 +1,7 @@
 //! `palmette catalog`: build, inspect, filter, plan, live.
 
 mod build;
+mod conflict;
 mod filter;
 mod inspect;
 mod live;
