@@ -70,8 +70,8 @@ mod select;
 mod shown;
 
 pub use columns::{
-    AttributeError, ColumnDescription, ColumnKind, ColumnReader, Columns, ColumnsBuilder,
-    ColumnsMeta, SortKey, UnknownKind,
+    AttributeError, ColumnConflict, ColumnDescription, ColumnKind, ColumnReader, Columns,
+    ColumnsBuilder, ColumnsMeta, SortKey, UnknownKind,
 };
 pub use filter::{Filter, FilterError};
 pub use rank_set::{Members, RankSet};

@@ -1,11 +1,12 @@
 //! From items in any order to a catalog.
 
-use palmette_attributes::{AttributeError, ColumnKind, ColumnsBuilder};
+use palmette_attributes::{AttributeError, ColumnConflict, ColumnKind, ColumnsBuilder};
 use serde_json::{Map, Value};
 
 use crate::catalog::Catalog;
 use crate::ids::IdsBuilder;
 use crate::index::{CodeRows, DenseError, Index, IndexOptions, MAX_CODE, MAX_LEVELS, Packer};
+use crate::item::Item;
 use crate::readers::{ItemSink, SourceItems};
 
 /// What the items must keep to, and how they are indexed.
@@ -42,6 +43,10 @@ pub struct BuildError {
 enum BuildErrorKind {
     #[error("line {line}: item {id:?} {rule}")]
     Item { line: u64, id: String, rule: String },
+    #[error(
+        "line {line}: item {id:?} stands twice, first in line {first_line}; ids must be unique"
+    )]
+    Twice { line: u64, id: String, first_line: u64 },
     #[error("{given} codebook sizes are given; a semantic ID has at most {MAX_LEVELS} codes")]
     TooManySizes { given: usize },
     #[error(
@@ -79,15 +84,31 @@ impl BuildError {
     /// `None` when no item is at fault.
     pub fn line(&self) -> Option<u64> {
         match &self.kind {
-            BuildErrorKind::Item { line, .. } => Some(*line),
+            BuildErrorKind::Item { line, .. } | BuildErrorKind::Twice { line, .. } => Some(*line),
             _ => None,
         }
+    }
+
+    /// Line of the item that had the id first, where an id stands twice.
+    pub fn first_line(&self) -> Option<u64> {
+        match &self.kind {
+            BuildErrorKind::Twice { first_line, .. } => Some(*first_line),
+            _ => None,
+        }
+    }
+
+    /// The same refusal, of an item that came from `line`.
+    pub fn on_line(mut self, line: u64) -> BuildError {
+        if let BuildErrorKind::Item { line: old, .. } = &mut self.kind {
+            *old = line;
+        }
+        self
     }
 
     /// The field of [`BuildOptions`] that is at fault. `None` when an item is.
     pub fn option(&self) -> Option<&'static str> {
         match &self.kind {
-            BuildErrorKind::Item { .. } => None,
+            BuildErrorKind::Item { .. } | BuildErrorKind::Twice { .. } => None,
             BuildErrorKind::TooManySizes { .. } | BuildErrorKind::BadSize { .. } => {
                 Some("codes_per_level")
             }
@@ -99,10 +120,21 @@ impl BuildError {
     /// The item's id. `None` when no item is at fault.
     pub fn id(&self) -> Option<&str> {
         match &self.kind {
-            BuildErrorKind::Item { id, .. } => Some(id),
+            BuildErrorKind::Item { id, .. } | BuildErrorKind::Twice { id, .. } => Some(id),
             _ => None,
         }
     }
+}
+
+/// The first value of an attribute that is of another kind than those before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KindConflict {
+    /// The attribute and both values.
+    pub conflict: ColumnConflict,
+    /// The line of the value.
+    pub line: u64,
+    /// The line of the attribute's first value.
+    pub first_line: u64,
 }
 
 /// How far a build has come, for progress bars.
@@ -165,6 +197,29 @@ impl CatalogBuilder {
         self.rows.is_empty()
     }
 
+    /// Attributes that hold values of several kinds so far and were not declared: they are kept as
+    /// JSON and cannot be filtered on.
+    pub fn conflicts(&self) -> impl Iterator<Item = KindConflict> {
+        let line = |row: usize| self.lines.get(row as u64);
+        self.columns.conflicts().map(move |conflict| KindConflict {
+            line: line(conflict.row),
+            first_line: line(conflict.first_row),
+            conflict,
+        })
+    }
+
+    /// Adds items in memory, in their order; their lines are those of the source.
+    ///
+    /// # Errors
+    /// As [`push`](ItemSink::push).
+    pub fn push_all(&mut self, items: Vec<Item>, lines: &[u64]) -> Result<(), BuildError> {
+        for (index, item) in items.into_iter().enumerate() {
+            let line = lines.get(index).copied().unwrap_or(index as u64 + 1);
+            self.push(line, item.id, &item.codes, item.attributes)?;
+        }
+        Ok(())
+    }
+
     /// Adds items of a catalog, by rank: what [`push`](ItemSink::push) does with each, without taking their attributes
     /// apart. Lines are counted on from the items so far.
     ///
@@ -224,9 +279,8 @@ impl CatalogBuilder {
         stage_began(BuildStage::OrderingItems);
         let twice = |(first, second): (u32, u32), id: &str| {
             let lines = lines.finish();
-            let first = lines.get(u64::from(first));
-            let rule = format!("stands twice, first in line {first}; ids must be unique");
-            BuildError::of_item(lines.get(u64::from(second)), id, rule)
+            let (line, first_line) = (lines.get(u64::from(second)), lines.get(u64::from(first)));
+            BuildError::from(BuildErrorKind::Twice { line, id: id.to_owned(), first_line })
         };
         let ids = ids.finish(&order).map_err(|(rows, id)| twice(rows, &id))?;
         let columns = columns.finish(Some(&order), |_, _| {});
@@ -272,10 +326,7 @@ impl Catalog {
     pub fn build(source: SourceItems, options: &BuildOptions) -> Result<Self, BuildError> {
         let SourceItems { items, lines, level_prefixes } = source;
         let mut builder = CatalogBuilder::new(options.clone())?;
-        for (index, item) in items.into_iter().enumerate() {
-            let line = lines.get(index).copied().unwrap_or(index as u64 + 1);
-            builder.push(line, item.id, &item.codes, item.attributes)?;
-        }
+        builder.push_all(items, &lines)?;
         builder.finish(level_prefixes, |_| {})
     }
 }

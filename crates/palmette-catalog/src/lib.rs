@@ -42,7 +42,7 @@ mod plan;
 pub mod readers;
 mod stats;
 
-pub use build::{BuildError, BuildOptions, BuildStage, CatalogBuilder};
+pub use build::{BuildError, BuildOptions, BuildStage, CatalogBuilder, KindConflict};
 pub use catalog::Catalog;
 pub use constraint::{CatalogConstraint, CodeTokens, LevelTokens, TokensError};
 pub use file::FileError;
@@ -50,7 +50,9 @@ pub use filter_cache::FilterCache;
 pub use index::CatalogState;
 pub use item::Item;
 pub use keys::{CatalogKeys, KeysError};
-pub use palmette_attributes::{ColumnKind, Filter, FilterError, RankSet, UnknownKind};
+pub use palmette_attributes::{
+    ColumnConflict, ColumnKind, Filter, FilterError, RankSet, UnknownKind,
+};
 pub use palmette_storage::Check;
 pub use plan::{CatalogPlan, PlanError, PlanOptions};
 pub use stats::{CatalogStats, ColumnStats, LevelStats};

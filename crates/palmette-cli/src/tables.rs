@@ -2,11 +2,13 @@
 //! to refuse it.
 
 #[cfg(feature = "tables")]
+pub(crate) use built_in::read_input_into;
+#[cfg(feature = "tables")]
 pub(crate) use histories::read_history_rows;
 #[cfg(not(feature = "tables"))]
-pub(crate) use left_out::{Answer, AnswerWriter, TableFormat, read_history_rows, read_into};
+pub(crate) use left_out::{Answer, AnswerWriter, TableFormat, read_history_rows, read_input_into};
 #[cfg(feature = "tables")]
-pub(crate) use palmette_tables::{Answer, AnswerWriter, TableFormat, read_into};
+pub(crate) use palmette_tables::{Answer, AnswerWriter, TableFormat};
 
 #[cfg(feature = "tables")]
 mod histories {
@@ -53,18 +55,41 @@ mod histories {
     }
 }
 
+#[cfg(feature = "tables")]
+mod built_in {
+    use anyhow::Context;
+    use palmette_catalog::readers::{ItemSink, ReadSummary, SourceOptions};
+    use palmette_tables::{TableFormat, read_file_into};
+
+    use crate::commands::catalog::with_way_out;
+    use crate::input::Input;
+
+    /// Reads the items of a table into a sink.
+    pub(crate) fn read_input_into(
+        input: Input,
+        format: TableFormat,
+        options: &SourceOptions,
+        sink: &mut impl ItemSink,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> anyhow::Result<ReadSummary> {
+        let name = input.name.clone();
+        let file = input.into_file().with_context(|| name.display().to_string())?;
+        read_file_into(&name, file, format, options, sink, progress)
+            .map_err(|error| with_way_out(error.missing_role(), error.into()))
+    }
+}
+
 #[cfg(not(feature = "tables"))]
 mod left_out {
     use std::fmt;
-    use std::fs::File;
-    use std::io::{self, Read};
     use std::path::Path;
     use std::str::FromStr;
 
-    use palmette_catalog::readers::{ItemSink, ReadSummary};
+    use palmette_catalog::readers::{ItemSink, ReadSummary, SourceOptions};
     use palmette_eval::EachRecord;
 
     use crate::features::left_out;
+    use crate::input::Input;
 
     /// A format that is told and not read.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,16 +110,14 @@ mod left_out {
             }
         }
 
-        pub(crate) fn detect(path: &Path) -> io::Result<Option<Self>> {
-            let mut head = Vec::new();
-            File::open(path)?.take(8).read_to_end(&mut head)?;
-            Ok(match head.as_slice() {
+        pub(crate) fn detect(head: &[u8]) -> Option<Self> {
+            match head {
                 [b'P', b'A', b'R', b'1', ..] => Some(Self::Parquet),
                 [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
                     Some(Self::Arrow)
                 }
                 _ => None,
-            })
+            }
         }
     }
 
@@ -118,14 +141,15 @@ mod left_out {
         }
     }
 
-    pub(crate) fn read_into(
-        path: &Path,
+    pub(crate) fn read_input_into(
+        input: Input,
         _format: TableFormat,
-        _attributes: Option<&[String]>,
+        _options: &SourceOptions,
         _sink: &mut impl ItemSink,
         _progress: &mut dyn FnMut(u64, u64),
     ) -> anyhow::Result<ReadSummary> {
-        Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))
+        let name = input.name.display().to_string();
+        Err(left_out("reads no Parquet or Arrow", "tables").context(name))
     }
 
     pub(crate) fn read_history_rows(

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::DataType;
-use palmette_catalog::readers::Problem;
+use palmette_catalog::readers::{Problem, Role};
 
 use crate::TableFormat;
 use crate::frames::MAX_UNPACKED_BYTES;
@@ -33,6 +33,14 @@ impl TableError {
     /// The row, from 1. `None` when no one row is at fault.
     pub fn row(&self) -> Option<u64> {
         self.fault.row
+    }
+
+    /// The role for which no column was found, where that is the error.
+    pub fn missing_role(&self) -> Option<Role> {
+        match &*self.fault.kind {
+            Kind::Item(problem) => problem.missing_role(),
+            _ => None,
+        }
     }
 
     /// The column's name. `None` when no one column is at fault.
@@ -125,12 +133,14 @@ pub(crate) enum Kind {
         "{0} cannot be a semantic ID; write a list of integers, or text such as 1-2 or <a_1><b_2>"
     )]
     CodesType(DataType),
+    #[error(
+        "{0}, one number, cannot be a semantic ID of several codes; write a list of integers, or, if \
+         it packs all codes, say the codebook sizes that it is packed by"
+    )]
+    PackedCodes(DataType),
     #[error("{0} cannot be a code; write integers")]
     CodeType(DataType),
-    #[error(
-        "{0} cannot be an attribute; write it as text or a number, or name the attributes to read \
-         and leave it out"
-    )]
+    #[error("{0} cannot be an attribute; write it as text or a number, or leave it out")]
     AttributeType(DataType),
     #[error(
         "no column holds lists of floats, one vector an item; the columns are {}", .found.join(", ")

@@ -1,8 +1,6 @@
 //! The formats and how to tell them.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -30,18 +28,14 @@ impl TableFormat {
     }
 
     /// The format that a file's first bytes show, whatever its name; `None` for a file of neither
-    /// format.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn detect(path: &Path) -> io::Result<Option<TableFormat>> {
-        let mut head = Vec::new();
-        File::open(path)?.take(8).read_to_end(&mut head)?;
-        Ok(Content::of(&head).and_then(|content| match content {
+    /// format. Eight bytes are enough. The caller has them and reads on after them, so that inputs
+    /// which cannot be opened twice, such as pipes, lose none.
+    pub fn detect(head: &[u8]) -> Option<TableFormat> {
+        Content::of(head).and_then(|content| match content {
             Content::Parquet => Some(TableFormat::Parquet),
             Content::ArrowFile | Content::ArrowStream => Some(TableFormat::Arrow),
             Content::FeatherV1 | Content::EncryptedParquet => None,
-        }))
+        })
     }
 }
 

@@ -2,9 +2,9 @@
 
 use arrow_array::new_empty_array;
 use arrow_schema::{DataType, Schema};
-use palmette_catalog::readers::{CodeColumns, ItemColumns};
+use palmette_catalog::readers::{CodeColumns, ItemColumns, SourceOptions};
 
-use crate::codes::{code_column, codes_column};
+use crate::codes::{CodesColumn, code_column, codes_column};
 use crate::error::{Fault, Kind};
 use crate::guard::guard;
 use crate::scalars::ids;
@@ -26,10 +26,14 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// `wanted` names the attributes to read, `None` all.
-    pub(crate) fn of(schema: &Schema, wanted: Option<&[String]>) -> Result<Layout, Fault> {
+    pub(crate) fn of(
+        schema: &Schema,
+        options: &SourceOptions,
+        wanted: Option<&[String]>,
+    ) -> Result<Layout, Fault> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let columns =
-            ItemColumns::from_names(&names).map_err(|problem| Fault::of_item(problem, None))?;
+        let columns = ItemColumns::from_names(&names, options)
+            .map_err(|problem| Fault::of_item(problem, None))?;
         if let Some(wanted) = wanted {
             for name in wanted {
                 match names.iter().position(|column| column == name) {
@@ -71,12 +75,12 @@ impl Layout {
             names: used_names,
             used,
         };
-        layout.check_types(schema)?;
+        layout.check_types(schema, !options.packed.is_empty())?;
         Ok(layout)
     }
 
     /// A type can be read if a column of no rows can.
-    fn check_types(&self, schema: &Schema) -> Result<(), Fault> {
+    fn check_types(&self, schema: &Schema, is_packed: bool) -> Result<(), Fault> {
         let check = |column: usize, read: &dyn Fn(&dyn arrow_array::Array) -> Result<(), Kind>| {
             let data_type = schema.field(self.used[column]).data_type();
             let empty = guard(|| Ok::<_, std::fmt::Error>(new_empty_array(data_type)))?;
@@ -84,7 +88,12 @@ impl Layout {
         };
         check(self.id, &|array| ids(array).map(drop))?;
         match &self.codes {
-            CodeColumns::Whole(column) => check(*column, &|array| codes_column(array).map(drop))?,
+            CodeColumns::Whole(column) => check(*column, &|array| match codes_column(array)? {
+                CodesColumn::Packed(_) if !is_packed => {
+                    Err(Kind::PackedCodes(array.data_type().clone()))
+                }
+                _ => Ok(()),
+            })?,
             CodeColumns::PerLevel(columns) => {
                 for &column in columns {
                     check(column, &|array| code_column(array).map(drop))?;

@@ -60,7 +60,7 @@
 //! writer.write(&batch)?;
 //! writer.close()?;
 //!
-//! let format = TableFormat::detect(&path)?.expect("a table");
+//! let format = TableFormat::detect(&std::fs::read(&path)?).expect("a table");
 //! let mut items = SourceItems::default();
 //! let summary = read_into(&path, format, None, &mut items, &mut |_rows, _of| ())?;
 //! assert_eq!((format, summary.num_items), (TableFormat::Parquet, 2));
@@ -92,6 +92,6 @@ pub use answers::{Answer, AnswerWriter, WriteError};
 pub use error::TableError;
 pub use format::{TableFormat, UnknownTableFormat};
 pub use frames::MAX_UNPACKED_BYTES;
-pub use read::read_into;
+pub use read::{read_file_into, read_into};
 pub use row_objects::{TableRow, read_rows};
 pub use vectors::read_vectors;

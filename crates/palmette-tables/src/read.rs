@@ -1,8 +1,9 @@
 //! Items from a file to a sink.
 
+use std::fs::File;
 use std::path::Path;
 
-use palmette_catalog::readers::{CheckedSink, ItemSink, Place, ReadSummary};
+use palmette_catalog::readers::{CheckedSink, ItemSink, Place, ReadSummary, SourceOptions};
 
 use crate::error::Fault;
 use crate::layout::Layout;
@@ -27,19 +28,40 @@ pub fn read_into(
     sink: &mut impl ItemSink,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ReadSummary, TableError> {
-    read(path, format, attributes, sink, progress).map_err(|fault| TableError::new(path, fault))
+    let options = SourceOptions::default();
+    Table::open(path, format)
+        .and_then(|table| read(table, &options, attributes, sink, progress))
+        .map_err(|fault| TableError::new(path, fault))
+}
+
+/// Reads the items of a table that is open, from its first byte on; `source_name` is what errors
+/// call it, `options` say how it names its columns and spells its codes.
+///
+/// # Errors
+/// As [`read_into`].
+pub fn read_file_into(
+    source_name: &Path,
+    file: File,
+    format: TableFormat,
+    options: &SourceOptions,
+    sink: &mut impl ItemSink,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ReadSummary, TableError> {
+    Table::of(file, format)
+        .and_then(|table| read(table, options, None, sink, progress))
+        .map_err(|fault| TableError::new(source_name, fault))
 }
 
 fn read(
-    path: &Path,
-    format: TableFormat,
+    table: Option<Table>,
+    options: &SourceOptions,
     attributes: Option<&[String]>,
     sink: &mut impl ItemSink,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ReadSummary, Fault> {
-    let Some(table) = Table::open(path, format)? else { return Ok(ReadSummary::default()) };
-    let mut sink = CheckedSink::new(sink, Place::Row);
-    let layout = Layout::of(table.schema(), attributes)?;
+    let Some(table) = table else { return Ok(ReadSummary::default()) };
+    let mut sink = CheckedSink::new(sink, Place::Row).with_options(options);
+    let layout = Layout::of(table.schema(), options, attributes)?;
     pass(table, &layout, &mut sink, progress)?;
     Ok(sink.finish())
 }

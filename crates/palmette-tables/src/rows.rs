@@ -4,10 +4,10 @@ use arrow_array::{Array, RecordBatch};
 use palmette_catalog::readers::{CheckedSink, CodeColumns, ItemSink, Problem};
 use serde_json::{Map, Value};
 
-use crate::codes::{CodesColumn, ElementCodes, Elements, code_column, codes_column};
+use crate::codes::{CodesColumn, ElementCodes, Elements, Numbers, code_column, codes_column};
 use crate::error::{Fault, Kind};
 use crate::layout::Layout;
-use crate::scalars::{Integers, ids};
+use crate::scalars::ids;
 use crate::values::values;
 
 /// Pushes the items of `batch`; `first_row` is the number of its first row.
@@ -60,7 +60,7 @@ enum Codes<'a> {
 struct Level<'a> {
     column: usize,
     nulls: Option<arrow_buffer::NullBuffer>,
-    codes: Integers<'a>,
+    codes: Numbers<'a>,
 }
 
 impl<'a> Codes<'a> {
@@ -101,6 +101,9 @@ impl<'a> Codes<'a> {
                     CodesColumn::Text(texts) => {
                         sink.codes_from_text(row, item, texts(index)).map_err(fault)
                     }
+                    CodesColumn::Packed(numbers) => {
+                        sink.codes_from_numbers(row, item, [numbers(index)]).map_err(fault)
+                    }
                     CodesColumn::Lists(ranges, Elements { nulls, codes }) => {
                         let range = ranges(index);
                         let is_null =
@@ -110,7 +113,7 @@ impl<'a> Codes<'a> {
                             return Err(Fault::at(row, name, kind));
                         }
                         match codes {
-                            ElementCodes::Integers(codes) => {
+                            ElementCodes::Numbers(codes) => {
                                 sink.codes_from_numbers(row, item, range.map(codes))
                             }
                             ElementCodes::Texts(texts) => {

@@ -3,6 +3,7 @@
 //! Everything here reads rows that are not null; callers ask for nulls first.
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, downcast_dictionary_array, downcast_integer_array};
 use arrow_schema::DataType;
 
@@ -46,6 +47,25 @@ pub(crate) fn integers(array: &dyn Array) -> Option<Integers<'_>> {
         array => Some(Box::new(|row| i128::from(array.value(row)))),
         _ => None
     }
+}
+
+/// `None` for a column that is not of floats.
+pub(crate) fn floats(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> f64 + '_>> {
+    Some(match array.data_type() {
+        DataType::Float16 => {
+            let array = array.as_primitive::<Float16Type>();
+            Box::new(|at| f64::from(array.value(at)))
+        }
+        DataType::Float32 => {
+            let array = array.as_primitive::<Float32Type>();
+            Box::new(|at| f64::from(array.value(at)))
+        }
+        DataType::Float64 => {
+            let array = array.as_primitive::<Float64Type>();
+            Box::new(|at| array.value(at))
+        }
+        _ => return None,
+    })
 }
 
 /// The item IDs of a column.

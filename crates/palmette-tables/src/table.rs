@@ -23,9 +23,14 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// Opens a file; `None` for an empty one.
+    /// Opens the file at a path; `None` for an empty one.
     pub(crate) fn open(path: &Path, format: TableFormat) -> Result<Option<Table>, Fault> {
-        let mut file = File::open(path).map_err(Kind::Io)?;
+        Table::of(File::open(path).map_err(Kind::Io)?, format)
+    }
+
+    /// The table in a file, from its first byte on; `None` for an empty one.
+    pub(crate) fn of(mut file: File, format: TableFormat) -> Result<Option<Table>, Fault> {
+        file.seek(SeekFrom::Start(0)).map_err(Kind::Io)?;
         let mut head = Vec::new();
         (&mut file).take(8).read_to_end(&mut head).map_err(Kind::Io)?;
         file.seek(SeekFrom::Start(0)).map_err(Kind::Io)?;

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
 
 use crate::codes::lists;
 use crate::error::{Fault, Kind};
-use crate::scalars::ids;
+use crate::scalars::{floats, ids};
 use crate::table::Table;
 use crate::{TableError, TableFormat};
 
@@ -129,7 +127,7 @@ impl Columns {
                 return Err(Fault::at(row, &self.vector_name, Kind::NullVector { item }));
             }
             vector.clear();
-            vector.extend(range.map(&element));
+            vector.extend(range.map(|at| element(at) as f32));
             take(item, vector);
         }
         Ok(())
@@ -143,23 +141,4 @@ fn is_vector(data_type: &DataType) -> bool {
         }
         _ => false,
     }
-}
-
-/// `None` for a column that is not of floats. 64-bit ones are rounded.
-fn floats(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> f32 + '_>> {
-    Some(match array.data_type() {
-        DataType::Float16 => {
-            let array = array.as_primitive::<Float16Type>();
-            Box::new(|at| f32::from(array.value(at)))
-        }
-        DataType::Float32 => {
-            let array = array.as_primitive::<Float32Type>();
-            Box::new(|at| array.value(at))
-        }
-        DataType::Float64 => {
-            let array = array.as_primitive::<Float64Type>();
-            Box::new(|at| array.value(at) as f32)
-        }
-        _ => return None,
-    })
 }

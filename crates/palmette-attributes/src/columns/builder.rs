@@ -43,16 +43,47 @@ struct RowEntry {
 pub(super) struct ColumnBuilder {
     pub(super) name: String,
     pub(super) declared: Option<ColumnKind>,
-    /// The kind of its first value.
+    /// The kind of its first values.
     pub(super) kind: ValueKind,
-    /// The first kind that was another one.
-    pub(super) clash: Option<ValueKind>,
+    /// The row of its first value.
+    first_row: usize,
+    /// The first value that was of another kind.
+    pub(super) clash: Option<Clash>,
     /// A whole number within ±2^53 was given as a float.
     pub(super) spelled_as_floats: bool,
     /// Values as [`spell`] writes them.
     pub(super) values: Interner,
     /// For each row the number of its value, counted from 1; 0 where it has none.
     pub(super) codes: GrowingCodes,
+}
+
+/// A value of another kind than those before it.
+#[derive(Debug)]
+pub(super) struct Clash {
+    pub(super) kind: ValueKind,
+    row: usize,
+    /// Its number among the column's values.
+    value: u32,
+}
+
+/// The first value of a column that is of another kind than those before it, because of which the
+/// column is kept as JSON and cannot be filtered on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnConflict {
+    /// The attribute.
+    pub name: String,
+    /// The row of the value, from 0.
+    pub row: usize,
+    /// The value.
+    pub value: Value,
+    /// In words, what it is.
+    pub kind: String,
+    /// The row of the attribute's first value, from 0.
+    pub first_row: usize,
+    /// That value.
+    pub first_value: Value,
+    /// In words, what that is.
+    pub first_kind: String,
 }
 
 impl ColumnsBuilder {
@@ -102,7 +133,8 @@ impl ColumnsBuilder {
         let mut start = 0;
         let row = std::mem::take(&mut self.row);
         for ((name, _), entry) in values.zip(&row) {
-            let column = entry.column.unwrap_or_else(|| self.begin_column(name, entry.kind));
+            let row = self.num_rows;
+            let column = entry.column.unwrap_or_else(|| self.begin_column(name, entry.kind, row));
             let spelled = &self.spelled[start..entry.end];
             self.columns[column].push(self.num_rows, entry, spelled);
             start = entry.end;
@@ -110,6 +142,11 @@ impl ColumnsBuilder {
         self.row = row;
         self.num_rows += 1;
         Ok(())
+    }
+
+    /// The columns that hold values of several kinds so far, and were not declared, in their order.
+    pub fn conflicts(&self) -> impl Iterator<Item = ColumnConflict> {
+        self.columns.iter().filter_map(ColumnBuilder::conflict)
     }
 
     /// Adds rows that were frozen before, as [`push_row`](Self::push_row) with [`Columns::row`] does one by one, but that new
@@ -156,7 +193,7 @@ impl ColumnsBuilder {
             }
             self.spelled.clear();
             let entry = self.spell_value(&from.name, into, &value, kind)?;
-            let column = into.unwrap_or_else(|| self.begin_column(&from.name, kind));
+            let column = into.unwrap_or_else(|| self.begin_column(&from.name, kind, row));
             into = Some(column);
             let column = &mut self.columns[column];
             column.push(row, &entry, &self.spelled);
@@ -184,7 +221,7 @@ impl ColumnsBuilder {
         }
         let unseen = self.declared.into_iter().filter(|(name, _)| !self.by_name.contains_key(name));
         let unseen =
-            unseen.map(|(name, kind)| ColumnBuilder::new(&name, Some(kind), ValueKind::Other));
+            unseen.map(|(name, kind)| ColumnBuilder::new(&name, Some(kind), ValueKind::Other, 0));
         let mut columns = self.columns;
         columns.extend(unseen);
 
@@ -268,20 +305,21 @@ impl ColumnsBuilder {
     }
 
     /// The column that a first value begins.
-    fn begin_column(&mut self, name: &str, kind: ValueKind) -> usize {
+    fn begin_column(&mut self, name: &str, kind: ValueKind, row: usize) -> usize {
         let declared = self.declared_kind(name);
         self.by_name.insert(name.to_owned(), self.columns.len());
-        self.columns.push(ColumnBuilder::new(name, declared, kind));
+        self.columns.push(ColumnBuilder::new(name, declared, kind, row));
         self.columns.len() - 1
     }
 }
 
 impl ColumnBuilder {
-    fn new(name: &str, declared: Option<ColumnKind>, kind: ValueKind) -> Self {
+    fn new(name: &str, declared: Option<ColumnKind>, kind: ValueKind, first_row: usize) -> Self {
         Self {
             name: name.to_owned(),
             declared,
             kind,
+            first_row,
             clash: None,
             spelled_as_floats: false,
             values: Interner::default(),
@@ -290,12 +328,29 @@ impl ColumnBuilder {
     }
 
     fn push(&mut self, row: usize, entry: &RowEntry, spelled: &[u8]) {
-        if entry.kind != self.kind && self.clash.is_none() {
-            self.clash = Some(entry.kind);
-        }
         self.spelled_as_floats |= entry.spelled_as_float;
-        let code = self.values.intern(spelled) + 1;
-        self.codes.push(row, code);
+        let value = self.values.intern(spelled);
+        self.codes.push(row, value + 1);
+        match self.kind.join(entry.kind) {
+            Some(kind) => self.kind = kind,
+            None if self.clash.is_none() => {
+                self.clash = Some(Clash { kind: entry.kind, row, value });
+            }
+            None => {}
+        }
+    }
+
+    fn conflict(&self) -> Option<ColumnConflict> {
+        let clash = self.clash.as_ref().filter(|_| self.declared.is_none())?;
+        Some(ColumnConflict {
+            name: self.name.clone(),
+            row: clash.row,
+            value: unspelled(self.values.get(clash.value as usize)),
+            kind: clash.kind.to_string(),
+            first_row: self.first_row,
+            first_value: unspelled(self.values.get(0)),
+            first_kind: self.kind.to_string(),
+        })
     }
 }
 
@@ -310,6 +365,14 @@ fn spell(value: &Value, out: &mut Vec<u8>) {
         out.extend_from_slice(text.as_bytes());
     } else {
         serde_json::to_writer(out, value).expect("JSON goes into a Vec");
+    }
+}
+
+/// The value that [`spell`] wrote.
+fn unspelled(spelled: &[u8]) -> Value {
+    match spelled.split_first() {
+        Some((&TEXT_MARK, text)) => String::from_utf8_lossy(text).into(),
+        _ => serde_json::from_slice(spelled).expect("it was written as JSON"),
     }
 }
 

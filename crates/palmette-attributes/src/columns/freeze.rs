@@ -18,8 +18,9 @@ use super::timestamp;
 
 /// The frozen column.
 pub(super) fn column(column: ColumnBuilder, order: Option<&[u32]>, num_ranks: usize) -> Column {
-    let ColumnBuilder { name, declared, kind, clash, spelled_as_floats, values, codes } = column;
-    let clash = clash.map(|other| (kind, other));
+    let ColumnBuilder { name, declared, kind, clash, spelled_as_floats, values, codes, .. } =
+        column;
+    let clash = clash.map(|other| (kind, other.kind));
     let kind = declared.unwrap_or(match clash {
         Some(_) => ColumnKind::Json,
         None => kind.column_kind(),

@@ -20,7 +20,8 @@ pub enum ColumnKind {
     Timestamp,
     /// Lists of text: `match` is true if it is for any of the list.
     Keywords,
-    /// Anything, kept as JSON: only `exists`.
+    /// Anything, kept as JSON. Where its values are of several kinds and it was not declared, only
+    /// `exists` and `is_empty`.
     Json,
 }
 
@@ -70,6 +71,8 @@ pub(crate) enum ValueKind {
     Number,
     Boolean,
     TextList,
+    /// A list without elements, which goes with lists of any kind.
+    EmptyList,
     /// Outside ±2^53, where f64 would lose digits.
     LargeInteger,
     /// An object or a list that holds something else than text.
@@ -85,9 +88,20 @@ impl ValueKind {
             Value::Number(number) if is_large_integer(number) => Self::LargeInteger,
             Value::Number(_) => Self::Number,
             Value::Bool(_) => Self::Boolean,
+            Value::Array(values) if values.is_empty() => Self::EmptyList,
             Value::Array(values) if values.iter().all(Value::is_string) => Self::TextList,
             Value::Array(_) | Value::Object(_) => Self::Other,
         })
+    }
+
+    /// The kind of values of both kinds; `None` where no column holds both but as JSON.
+    pub(crate) fn join(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (kind, other) if kind == other => Some(kind),
+            (Self::EmptyList, list @ (Self::TextList | Self::Other))
+            | (list @ (Self::TextList | Self::Other), Self::EmptyList) => Some(list),
+            _ => None,
+        }
     }
 
     /// The kind of a column that holds only such values.
@@ -96,7 +110,7 @@ impl ValueKind {
             Self::Text => ColumnKind::Keyword,
             Self::Number => ColumnKind::Number,
             Self::Boolean => ColumnKind::Boolean,
-            Self::TextList => ColumnKind::Keywords,
+            Self::TextList | Self::EmptyList => ColumnKind::Keywords,
             Self::LargeInteger | Self::Other => ColumnKind::Json,
         }
     }
@@ -109,6 +123,7 @@ impl fmt::Display for ValueKind {
             Self::Number => "numbers",
             Self::Boolean => "true or false",
             Self::TextList => "lists of text",
+            Self::EmptyList => "empty lists",
             Self::LargeInteger => "integers outside ±2^53",
             Self::Other => "objects or lists of other things than text",
         })

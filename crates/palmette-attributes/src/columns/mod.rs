@@ -18,7 +18,7 @@ use palmette_storage::{SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use builder::ColumnsBuilder;
+pub use builder::{ColumnConflict, ColumnsBuilder};
 pub use column::ColumnDescription;
 use column::{Column, ColumnMeta};
 pub use error::AttributeError;

@@ -1,6 +1,6 @@
 //! Points in time as microseconds since 1970-01-01T00:00:00Z.
 
-use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat};
 use serde_json::Value;
 
 /// 0000-01-01T00:00:00Z, the first moment that RFC 3339 can write.
@@ -9,10 +9,10 @@ const FIRST: i64 = -62_167_219_200_000_000;
 const LAST: i64 = 253_402_300_799_999_999;
 
 /// What is taken for a point in time, for messages.
-pub(crate) const FORMS: &str = "an RFC 3339 date (2026-11-21) or date and time \
-    (2026-11-21T09:30:00Z) or seconds since 1970, within the years 0 to 9999";
+pub(crate) const FORMS: &str = "a date (2026-11-21) or date and time (2026-11-21T09:30:00Z, without \
+    a zone UTC) or seconds, not milliseconds, since 1970, within the years 0 to 9999";
 
-/// A point in time from RFC 3339 text or seconds since 1970, to the nearest microsecond.
+/// A point in time from text or seconds since 1970, to the nearest microsecond.
 pub(crate) fn from_json(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => from_text(text),
@@ -32,21 +32,38 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<i64> {
     valid(whole.checked_add((seconds.fract().rem_euclid(1.0) * 1e6).round() as i64)?)
 }
 
-/// A point in time from an RFC 3339 date, which stands for its midnight in UTC, or date and time.
+/// A point in time from a date, which stands for its midnight in UTC, or date and time as ISO 8601
+/// writes them, with `T` or a space between. Without a zone it is in UTC.
 pub(crate) fn from_text(text: &str) -> Option<i64> {
-    let nanoseconds_later = |time: DateTime<_>| {
-        let nanoseconds = i64::from(time.timestamp_subsec_nanos());
-        valid(time.timestamp().checked_mul(1_000_000)? + (nanoseconds + 500) / 1000)
-    };
-    match DateTime::parse_from_rfc3339(text) {
-        Ok(time) => nanoseconds_later(time),
-        // `%Y` alone would take years of other lengths and signs.
-        Err(_) if text.len() == "0000-00-00".len() && text.as_bytes()[0].is_ascii_digit() => {
-            let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-            valid(date.and_time(NaiveTime::MIN).and_utc().timestamp_micros())
-        }
-        Err(_) => None,
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return rounded(time.timestamp(), time.timestamp_subsec_nanos());
     }
+    // `%Y` and `%m` alone would take numbers of other lengths and signs.
+    let is_date = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    let (date, time) = text.split_at_checked("0000-00-00".len())?;
+    if !date.bytes().enumerate().all(is_date) {
+        return None;
+    }
+    if time.is_empty() {
+        let date = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
+        return rounded(date.and_time(NaiveTime::MIN).and_utc().timestamp(), 0);
+    }
+    let time =
+        time.strip_prefix(['T', ' ']).filter(|time| time.as_bytes().first() != Some(&b' '))?;
+    let text = format!("{date}T{time}");
+    if let Ok(time) = DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%z") {
+        return rounded(time.timestamp(), time.timestamp_subsec_nanos());
+    }
+    let forms = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+    let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(&text, form).ok())?;
+    rounded(time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos())
+}
+
+fn rounded(seconds: i64, nanoseconds: u32) -> Option<i64> {
+    valid(seconds.checked_mul(1_000_000)? + (i64::from(nanoseconds) + 500) / 1000)
 }
 
 /// RFC 3339 in UTC, with as many digits of the second as it needs: none, 3 or 6. `None` outside the
@@ -77,6 +94,11 @@ mod tests {
         check(json!("2026-11-21T09:30:00Z"), Some("2026-11-21T09:30:00Z"));
         check(json!("2026-11-21T09:30:00.5+02:00"), Some("2026-11-21T07:30:00.500Z"));
         check(json!("2026-11-21T09:30:00.123456789Z"), Some("2026-11-21T09:30:00.123457Z"));
+        check(json!("2026-11-21T09:30:00"), Some("2026-11-21T09:30:00Z"));
+        check(json!("2026-11-21 09:30:00.25"), Some("2026-11-21T09:30:00.250Z"));
+        check(json!("2026-11-21 09:30"), Some("2026-11-21T09:30:00Z"));
+        check(json!("2026-11-21 09:30:00+02:00"), Some("2026-11-21T07:30:00Z"));
+        check(json!("2026-11-21T09:30:00.5-0130"), Some("2026-11-21T11:00:00.500Z"));
         check(json!(0), Some("1970-01-01T00:00:00Z"));
         check(json!(-1), Some("1969-12-31T23:59:59Z"));
         check(json!(253_402_300_799_i64), Some("9999-12-31T23:59:59Z"));
@@ -89,7 +111,22 @@ mod tests {
 
     #[test]
     fn refuses_the_rest() {
-        for text in ["", "today", "2026-11-21T09:30:00", "2026-13-01", "2026-1-1", "+2026-1-01"] {
+        for text in [
+            "",
+            "today",
+            "2026",
+            "2026-11",
+            "2026-13-01",
+            "2026-1-1",
+            "+2026-1-01",
+            "2026-11-21T",
+            "2026-11-21x09:30",
+            "2026-11-21T25:00",
+            "2026-11-21  09:30",
+            "20261121T093000",
+            "2026-11-21T09:30:00 Europe/Berlin",
+            "2026-11-2é",
+        ] {
             check(json!(text), None);
         }
         check(json!("0000-01-01T00:00:00+01:00"), None);

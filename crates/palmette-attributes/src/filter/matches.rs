@@ -2,14 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::{Bound, Condition, Filter, Scalar};
+use super::{Bound, Condition, Filter, Scalar, Test, split_path, values_at};
+use crate::columns::kind::is_large_integer;
 use crate::columns::{ColumnKind, timestamp};
 
 impl Filter {
     /// Whether an item matches, by its id and attributes alone: the definition that
     /// [`Columns::select`](crate::Columns::select) is held to, and the way to ask of a single item.
-    /// `kind` tells the kind of an attribute's column; only [`ColumnKind::Timestamp`] and
-    /// [`ColumnKind::Json`] make a difference. What `select` refuses does not match.
+    /// `kind` tells the kind of an attribute's column; only [`ColumnKind::Timestamp`] makes a
+    /// difference. Values that cannot be compared are not equal; `select` refuses them for columns of
+    /// one kind.
     ///
     /// Cost: goes through all conditions and their values.
     pub fn matches(
@@ -33,18 +35,40 @@ impl Condition {
         attributes: &Map<String, Value>,
         kind: &dyn Fn(&str) -> Option<ColumnKind>,
     ) -> bool {
-        let attribute = |column: &str| attributes.get(column).filter(|value| !value.is_null());
         match self {
             Self::Ids(ids) => ids.iter().any(|other| other == id),
-            Self::Exists { column } => attribute(column).is_some(),
+            Self::AtLeast { count, conditions } => {
+                let holds = |condition: &&Condition| condition.holds(id, attributes, kind);
+                conditions.iter().filter(holds).count() >= *count
+            }
             Self::Filter(filter) => filter.matches(id, attributes, kind),
-            Self::Match { column, values } => attribute(column).is_some_and(|attribute| {
-                let kind = kind(column);
-                values.iter().any(|value| is_match(attribute, value, kind))
-            }),
-            Self::Range { column, lower, upper } => attribute(column).is_some_and(|attribute| {
-                let kind = kind(column);
-                let compare = |bound: &Bound| compare(attribute, &bound.value, kind);
+            Self::Field { path, test } => {
+                let is_column = |name: &str| attributes.contains_key(name) || kind(name).is_some();
+                let Some((column, fields)) = split_path(path, is_column) else {
+                    return test.holds(id, &[], None);
+                };
+                let value = attributes.get(column).filter(|value| !value.is_null());
+                let values = value.map_or_else(Vec::new, |value| values_at(value, &fields));
+                test.holds(id, &values, kind(column))
+            }
+        }
+    }
+}
+
+impl Test {
+    /// Whether it holds of the values at a path, of the item with this id.
+    pub(crate) fn holds(&self, id: &str, values: &[&Value], kind: Option<ColumnKind>) -> bool {
+        let is_any = |element: &Value, scalars: &[Scalar]| {
+            let is_equal = |order: std::cmp::Ordering| order.is_eq();
+            scalars.iter().any(|scalar| compare(element, scalar, kind).is_some_and(is_equal))
+        };
+        let any_element =
+            |test: &dyn Fn(&Value) -> bool| values.iter().any(|value| any_element(value, test));
+        match self {
+            Self::Any(scalars) => any_element(&|element| is_any(element, scalars)),
+            Self::Except(scalars) => any_element(&|element| !is_any(element, scalars)),
+            Self::Range { lower, upper } => any_element(&|element| {
+                let compare = |bound: &Bound| compare(element, &bound.value, kind);
                 let above = |bound: &Bound| {
                     compare(bound).is_some_and(|o| o.is_gt() || bound.inclusive && o.is_eq())
                 };
@@ -53,15 +77,52 @@ impl Condition {
                 };
                 lower.as_ref().is_none_or(above) && upper.as_ref().is_none_or(below)
             }),
+            Self::Exists => values.iter().any(|value| has_leaf(value)),
+            Self::Empty => values.iter().all(|value| match value {
+                Value::Array(elements) => elements.is_empty(),
+                value => value.is_null(),
+            }),
+            Self::Count { least, most } => {
+                let is_within = |count: u64| (*least..=*most).contains(&count);
+                values.is_empty() && is_within(0) || values.iter().any(|v| is_within(count(v)))
+            }
+            Self::Nested(filter) => any_element(&|element| match element {
+                Value::Object(fields) => filter.matches(id, fields, &|_| None),
+                _ => false,
+            }),
         }
     }
 }
 
-fn is_match(attribute: &Value, value: &Scalar, kind: Option<ColumnKind>) -> bool {
-    match attribute {
-        Value::Array(words) => words.iter().any(|word| is_match(word, value, kind)),
-        attribute => compare(attribute, value, kind).is_some_and(|order| order.is_eq()),
+/// Whether a test holds of a value or, for a list, of any of its elements. Null is no value.
+fn any_element(value: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(elements) => elements.iter().any(|element| any_element(element, test)),
+        value => test(value),
     }
+}
+
+fn has_leaf(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(elements) => elements.iter().any(has_leaf),
+        Value::Object(fields) => fields.values().any(has_leaf),
+        _ => true,
+    }
+}
+
+fn count(value: &Value) -> u64 {
+    match value {
+        Value::Null => 0,
+        Value::Array(elements) => elements.len() as u64,
+        _ => 1,
+    }
+}
+
+/// Whether a value or an element of it is an integer that is never compared.
+pub(crate) fn is_large(value: &Value) -> bool {
+    any_element(value, &|element| matches!(element, Value::Number(n) if is_large_integer(n)))
 }
 
 /// How an attribute compares with a value; `None` when they cannot be compared.
@@ -71,13 +132,12 @@ fn compare(
     kind: Option<ColumnKind>,
 ) -> Option<std::cmp::Ordering> {
     match (kind, attribute, value) {
-        (Some(ColumnKind::Json), ..) => None,
         (Some(ColumnKind::Timestamp), attribute, value) => {
             Some(timestamp::from_json(attribute)?.cmp(&value.microseconds()?))
         }
         (_, Value::String(attribute), Scalar::Text(value)) => Some(attribute.cmp(value)),
         (_, Value::Bool(attribute), Scalar::Boolean(value)) => Some(attribute.cmp(value)),
-        (_, Value::Number(attribute), Scalar::Number(value)) => {
+        (_, Value::Number(attribute), Scalar::Number(value)) if !is_large_integer(attribute) => {
             attribute.as_f64()?.partial_cmp(&value.get())
         }
         _ => None,

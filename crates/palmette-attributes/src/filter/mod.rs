@@ -4,11 +4,14 @@ mod error;
 mod matches;
 mod number;
 mod parse;
+mod path;
 mod write;
 
 pub use error::FilterError;
 pub(crate) use error::Kind as FilterErrorKind;
+pub(crate) use matches::is_large;
 pub(crate) use number::Number;
+pub(crate) use path::{split_path, values_at};
 
 /// How deep filters may nest.
 const MAX_DEPTH: usize = 16;
@@ -19,31 +22,38 @@ const MAX_VALUES: usize = 65_536;
 
 /// A condition on the id and the attributes of an item.
 ///
-/// In JSON it is an object with any of four keys; an item matches when
-/// - all conditions in `must` hold,
+/// In JSON it is an object with any of these keys; an item matches when
+/// - all conditions in `must`, and in `filter`, hold,
 /// - at least one in `should` does, if there is any,
+/// - at least `min_count` of the `conditions` in `min_should` do,
 /// - none in `must_not` does, and
 /// - its id is not in the list `exclude`.
 ///
-/// So `{}` matches all. The first three hold a list of conditions, or a single one:
+/// So `{}` matches all. Where several conditions may stand, one may stand alone, and null is none.
 ///
 /// | condition | holds when |
 /// |---|---|
 /// | `{"match": {"brand": "Acme"}}` | the attribute is this text, number, or `true` or `false` |
 /// | `{"match": {"brand": ["Acme", "Zeta"]}}` | it is any of these |
+/// | `{"match": {"brand": {"except": ["Acme"]}}}` | it is there and none of these |
 /// | `{"range": {"price": {"gte": 10, "lt": 20}}}` | it lies between `gt` or `gte` and `lt` or `lte` |
 /// | `{"ids": ["P1", "P2"]}` | the id is one of these |
-/// | `{"exists": "brand"}` | the item has the attribute |
+/// | `{"exists": "brand"}` | the item has a value there, other than null and `[]` |
+/// | `{"is_empty": {"key": "brand"}}` | it has none, or `[]` |
+/// | `{"key": "tags", "values_count": {"gte": 2}}` | so many elements are in the list; another value is one |
+/// | `{"nested": {"key": "variants", "filter": {…}}}` | an object there matches the filter, whose names are those of its fields |
 /// | `{"must_not": {"exists": "brand"}}` | a filter within the filter matches |
 ///
-/// A `match` on a list of text holds if it does for any of the list. A `range` takes numbers for a
-/// number column, for a timestamp column RFC 3339 text or seconds since 1970 (so does `match`), and
-/// text for a keyword column, which is compared byte by byte. A missing attribute matches nothing.
+/// A condition on a list holds if it does for any of its elements; a name with points,
+/// `variants.color`, is a field within an attribute, looked up in every element of lists on the way
+/// (`variants[].color` too). A `range` takes numbers for numbers, text for text, which is compared
+/// byte by byte, and for a timestamp column RFC 3339 text or seconds since 1970 (so does `match`). A
+/// missing attribute matches nothing.
 ///
-/// The spellings of Qdrant (`{"key": "brand", "match": {"value": "Acme"}}`, `{"any": […]}` in its
-/// place, `{"key": "price", "range": {…}}`, `{"has_id": […]}`) and of Elasticsearch
-/// (`{"term": {"brand": "Acme"}}`, `{"terms": {"brand": […]}}`, `{"ids": {"values": […]}}`,
-/// `{"exists": {"field": "brand"}}`) are taken too. Anything else is an error.
+/// Elasticsearch's `bool` (with `minimum_should_match`; beside `must` or `filter` its `should` only
+/// ranks, and is no condition), `term`, `terms`, `constant_score`, `match_all`, `match_none`,
+/// `nested` and `query`, and Qdrant's conditions by `key`, `has_id` and `min_should`, mean what they
+/// mean there. Anything else is an error.
 ///
 /// Filters that differ only in spelling, in the order of conditions or values, or in repeating
 /// them, are equal; [`Display`](std::fmt::Display) and `Serialize` write the first spelling.
@@ -59,16 +69,33 @@ pub struct Filter {
 /// What an item can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Condition {
-    /// The attribute is one of the values, which ascend strictly.
-    Match { column: String, values: Vec<Scalar> },
-    /// The attribute lies within the bounds, of which there is at least one.
-    Range { column: String, lower: Option<Bound>, upper: Option<Bound> },
+    /// The test holds of the values at a path: an attribute, or a field within one.
+    Field { path: String, test: Test },
     /// The id is one of these, which ascend strictly.
     Ids(Vec<String>),
-    /// There is such an attribute.
-    Exists { column: String },
+    /// At least so many of the conditions hold; they ascend, and one that stands twice counts twice.
+    AtLeast { count: usize, conditions: Vec<Condition> },
     /// The filter matches.
     Filter(Box<Filter>),
+}
+
+/// What values can be asked. A list is asked of its elements, and holds if one of them does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Test {
+    /// A value is one of these, which ascend strictly.
+    Any(Vec<Scalar>),
+    /// A value is none of these, which ascend strictly.
+    Except(Vec<Scalar>),
+    /// A value lies within the bounds, of which there is at least one.
+    Range { lower: Option<Bound>, upper: Option<Bound> },
+    /// There is a value besides null, in lists and objects too.
+    Exists,
+    /// There is no value, or null, or a list without elements.
+    Empty,
+    /// A list has between so many elements; another value counts as one, null or none as zero.
+    Count { least: u64, most: u64 },
+    /// An object matches the filter, whose paths begin in it.
+    Nested(Box<Filter>),
 }
 
 /// One end of a range.
@@ -101,7 +128,7 @@ impl Filter {
 
     /// The items that have an attribute.
     pub fn exists(column: &str) -> Self {
-        let must = vec![Condition::Exists { column: column.to_owned() }];
+        let must = vec![Condition::Field { path: column.to_owned(), test: Test::Exists }];
         Self { must, ..Self::default() }
     }
 

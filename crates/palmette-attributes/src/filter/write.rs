@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{Bound, Condition, Filter, Scalar};
+use super::{Bound, Condition, Filter, Scalar, Test};
 use crate::columns::kind::number_to_json;
 
 impl Filter {
@@ -28,14 +28,27 @@ impl Filter {
 impl Condition {
     fn to_json(&self) -> Value {
         match self {
-            Self::Match { column, values } => match &values[..] {
-                [value] => json!({"match": {column: value.to_json()}}),
-                values => {
-                    let values: Value = values.iter().map(Scalar::to_json).collect();
-                    json!({"match": {column: values}})
-                }
+            Self::Field { path, test } => test.to_json(path),
+            Self::Ids(ids) => json!({"ids": ids}),
+            Self::AtLeast { count, conditions } => {
+                let conditions: Value = conditions.iter().map(Condition::to_json).collect();
+                json!({"min_should": {"conditions": conditions, "min_count": count}})
+            }
+            Self::Filter(filter) => filter.to_json(),
+        }
+    }
+}
+
+impl Test {
+    fn to_json(&self, path: &str) -> Value {
+        let list = |values: &[Scalar]| values.iter().map(Scalar::to_json).collect::<Value>();
+        match self {
+            Self::Any(values) => match &values[..] {
+                [value] => json!({"match": {path: value.to_json()}}),
+                values => json!({"match": {path: list(values)}}),
             },
-            Self::Range { column, lower, upper } => {
+            Self::Except(values) => json!({"match": {path: {"except": list(values)}}}),
+            Self::Range { lower, upper } => {
                 let mut bounds = Map::new();
                 let mut add = |bound: &Option<Bound>, exclusive: &str, inclusive: &str| {
                     if let Some(Bound { value, inclusive: is_inclusive }) = bound {
@@ -45,11 +58,14 @@ impl Condition {
                 };
                 add(lower, "gt", "gte");
                 add(upper, "lt", "lte");
-                json!({"range": {column: bounds}})
+                json!({"range": {path: bounds}})
             }
-            Self::Ids(ids) => json!({"ids": ids}),
-            Self::Exists { column } => json!({"exists": column}),
-            Self::Filter(filter) => filter.to_json(),
+            Self::Exists => json!({"exists": path}),
+            Self::Empty => json!({"is_empty": {"key": path}}),
+            Self::Count { least, most } => {
+                json!({"key": path, "values_count": {"gte": least, "lte": most}})
+            }
+            Self::Nested(filter) => json!({"nested": {"key": path, "filter": filter.to_json()}}),
         }
     }
 }

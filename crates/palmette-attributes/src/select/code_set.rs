@@ -1,6 +1,7 @@
 //! Sets of codes.
 
-/// The codes of the values that a condition wants. 0, which stands for no value, is never one.
+/// The codes of the values that a condition wants; 0, which stands for no value, only where that
+/// is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CodeSet {
     /// First and last of runs of codes, ascending; at most [`MAX_RUNS`](Self::MAX_RUNS).

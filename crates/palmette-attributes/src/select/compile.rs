@@ -1,14 +1,19 @@
 //! From conditions on values to conditions on codes.
 
+use serde_json::Value;
+
 use super::Ids;
 use super::code_set::CodeSet;
 use super::plan::{Plan, Step};
-use crate::columns::codes::Codes;
 use crate::columns::column::Column;
 use crate::columns::dictionary::Dictionary;
 use crate::columns::lists::Lists;
+use crate::columns::texts::Texts;
 use crate::columns::{ColumnKind, Columns};
-use crate::filter::{Bound, Condition, Filter, FilterError, FilterErrorKind, Scalar};
+use crate::filter::{
+    Bound, Condition, Filter, FilterError, FilterErrorKind, Scalar, Test, is_large, split_path,
+    values_at,
+};
 use crate::rank_set::RankSet;
 use crate::shown::{nearest, shown, shown_names};
 
@@ -42,30 +47,44 @@ impl<'a> Compiler<'a> {
     }
 
     fn condition(&self, condition: &Condition) -> Result<Step<'a>, FilterError> {
-        if let Condition::Match { column, .. }
-        | Condition::Range { column, .. }
-        | Condition::Exists { column } = condition
-            && self.columns.column(column).is_none()
-            && (self.is_known)(column)
-        {
-            return Ok(Step::Ranks(RankSet::empty(self.columns.num_ranks())));
-        }
         Ok(match condition {
             Condition::Filter(filter) => Step::Plan(self.filter(filter)?),
             Condition::Ids(ids) => self.id_step(ids),
-            Condition::Exists { column } => {
-                let Column { dictionary, codes, .. } = self.column(column)?;
-                step(codes, CodeSet::run(1, dictionary.len() as u32))
+            Condition::AtLeast { count, conditions } => {
+                Step::AtLeast { count: *count, steps: self.conditions(conditions)? }
             }
-            Condition::Match { column, values } => {
-                let column = self.column(column)?;
-                step(&column.codes, match_any(column, values)?)
-            }
-            Condition::Range { column, lower, upper } => {
-                let column = self.column(column)?;
-                step(&column.codes, range(column, lower.as_ref(), upper.as_ref())?)
-            }
+            Condition::Field { path, test } => self.field(path, test)?,
         })
+    }
+
+    fn field(&self, path: &str, test: &Test) -> Result<Step<'a>, FilterError> {
+        let Some((name, fields)) = split_path(path, |name| self.columns.column(name).is_some())
+        else {
+            return self.field_elsewhere(path, test);
+        };
+        let column = self.columns.column(name).ok_or_else(|| self.unknown(path))?;
+        let set = match &column.dictionary {
+            Dictionary::Json(texts) => {
+                let found = within_json(column, texts, &fields, test)?;
+                if !fields.is_empty() && !found.is_path && !(self.is_known)(name) {
+                    return Err(self.unknown(path));
+                }
+                found.set
+            }
+            _ if !fields.is_empty() => return Err(self.unknown(path)),
+            _ => of_column(column, test)?,
+        };
+        Ok(Step::Codes { codes: &column.codes, set })
+    }
+
+    /// The attribute is not one of these items.
+    fn field_elsewhere(&self, path: &str, test: &Test) -> Result<Step<'a>, FilterError> {
+        let num_ranks = self.columns.num_ranks();
+        match split_path(path, |name| (self.is_known)(name)) {
+            Some(_) if test.holds("", &[], None) => Ok(Step::Ranks(RankSet::full(num_ranks))),
+            Some(_) => Ok(Step::Ranks(RankSet::empty(num_ranks))),
+            None => Err(self.unknown(path)),
+        }
     }
 
     fn id_step(&self, ids: &[String]) -> Step<'a> {
@@ -75,18 +94,91 @@ impl<'a> Compiler<'a> {
         Step::Ranks(RankSet::from_ranks(num_ranks, ranks))
     }
 
-    fn column(&self, name: &str) -> Result<&'a Column, FilterError> {
-        self.columns.column(name).ok_or_else(|| {
-            let names = || self.columns.columns().map(|column| column.name);
-            let nearest = nearest(name, names()).map(str::to_owned);
-            let (column, columns) = (name.to_owned(), shown_names(names()));
-            FilterErrorKind::UnknownColumn { column, nearest, columns }.into()
-        })
+    fn unknown(&self, name: &str) -> FilterError {
+        let names = || self.columns.columns().map(|column| column.name);
+        let nearest = nearest(name, names()).map(str::to_owned);
+        let (column, columns) = (name.to_owned(), shown_names(names()));
+        FilterErrorKind::UnknownColumn { column, nearest, columns }.into()
     }
 }
 
-fn step(codes: &Codes, set: CodeSet) -> Step<'_> {
-    Step::Codes { codes, set }
+/// The codes of values of a column of one kind of which a test holds; 0, for no value, too.
+fn of_column(column: &Column, test: &Test) -> Result<CodeSet, FilterError> {
+    let len = column.dictionary.len() as u32;
+    let length = |code: u32| match &column.dictionary {
+        _ if code == 0 => 0,
+        Dictionary::Keywords(lists) => lists.members(code as usize - 1).len() as u64,
+        _ => 1,
+    };
+    let of_lengths = |is_wanted: &dyn Fn(u64) -> bool| {
+        CodeSet::from_ascending((0..=len).filter(|&code| is_wanted(length(code))))
+    };
+    Ok(match test {
+        Test::Any(values) => match_any(column, values)?,
+        Test::Except(values) => except(column, values)?,
+        Test::Range { lower, upper } => range(column, lower.as_ref(), upper.as_ref())?,
+        Test::Exists => match &column.dictionary {
+            Dictionary::Keywords(_) => of_lengths(&|length| length > 0),
+            _ => CodeSet::run(1, len),
+        },
+        Test::Empty => of_lengths(&|length| length == 0),
+        Test::Count { least, most } => of_lengths(&|length| (*least..=*most).contains(&length)),
+        Test::Nested(_) => return Err(wrong_kind_of_column(column, "nested")),
+    })
+}
+
+/// The codes of JSON values of which a test holds, and whether any of them has the path.
+struct WithinJson {
+    set: CodeSet,
+    is_path: bool,
+}
+
+/// Asks each distinct value of a column of JSON.
+///
+/// Cost: parses all distinct values.
+fn within_json(
+    column: &Column,
+    texts: &Texts,
+    fields: &[&str],
+    test: &Test,
+) -> Result<WithinJson, FilterError> {
+    let (name, compares) = match test {
+        Test::Any(_) | Test::Except(_) => ("match", true),
+        Test::Range { .. } => ("range", true),
+        Test::Nested(_) => ("nested", false),
+        Test::Exists | Test::Empty | Test::Count { .. } => ("", false),
+    };
+    if column.clash.is_some() && !name.is_empty() {
+        return Err(wrong_kind_of_column(column, name));
+    }
+    let mut codes = Vec::new();
+    codes.extend(test.holds("", &[], None).then_some(0));
+    let mut is_path = false;
+    for at in 0..texts.len() {
+        // Only a damaged file holds text that is no JSON.
+        let value: Value = serde_json::from_str(texts.get(at)).unwrap_or_default();
+        let values = values_at(&value, fields);
+        is_path |= !values.is_empty();
+        if compares && values.iter().any(|value| is_large(value)) {
+            return Err(large_integers(column, name));
+        }
+        codes.extend(test.holds("", &values, None).then_some(at as u32 + 1));
+    }
+    Ok(WithinJson { set: CodeSet::from_ascending(codes), is_path })
+}
+
+/// The codes of values that are none of these; of lists, those with an element that is none.
+fn except(column: &Column, values: &[Scalar]) -> Result<CodeSet, FilterError> {
+    let others = |set: &CodeSet, len: usize| {
+        CodeSet::from_ascending((1..=len as u32).filter(|&code| !set.contains(code)))
+    };
+    match &column.dictionary {
+        Dictionary::Keywords(lists) => {
+            let words = find_words(column, lists, values)?;
+            Ok(lists_with_any(lists, &others(&words, lists.words().len())))
+        }
+        dictionary => Ok(others(&match_any(column, values)?, dictionary.len())),
+    }
 }
 
 /// The codes of values that are any of these.
@@ -111,14 +203,16 @@ fn match_any(column: &Column, values: &[Scalar]) -> Result<CodeSet, FilterError>
             let time = value.microseconds().ok_or_else(|| wrong(value))?;
             Ok(times.binary_search(&time).ok())
         })?,
-        Dictionary::Keywords(lists) => {
-            let words = find_all(values, |value| match value {
-                Scalar::Text(text) => Ok(lists.words().find(text)),
-                value => Err(wrong(value)),
-            })?;
-            lists_with_any(lists, &words)
-        }
+        Dictionary::Keywords(lists) => lists_with_any(lists, &find_words(column, lists, values)?),
         Dictionary::Json(_) => return Err(wrong_kind_of_column(column, "match")),
+    })
+}
+
+/// The numbers of words, counted from 1.
+fn find_words(column: &Column, lists: &Lists, values: &[Scalar]) -> Result<CodeSet, FilterError> {
+    find_all(values, |value| match value {
+        Scalar::Text(text) => Ok(lists.words().find(text)),
+        value => Err(wrong_kind(column, "match", value)),
     })
 }
 
@@ -152,11 +246,19 @@ fn range(
     lower: Option<&Bound>,
     upper: Option<&Bound>,
 ) -> Result<CodeSet, FilterError> {
-    let len = column.dictionary.len();
+    let len = match &column.dictionary {
+        Dictionary::Keywords(lists) => lists.words().len(),
+        dictionary => dictionary.len(),
+    };
     // How many values come before the range begins, and before it is over.
     let start = lower.map_or(Ok(0), |bound| num_before(column, bound, !bound.inclusive))?;
     let end = upper.map_or(Ok(len), |bound| num_before(column, bound, bound.inclusive))?;
-    Ok(if start < end { CodeSet::run(start as u32 + 1, end as u32) } else { CodeSet::NONE })
+    let within =
+        if start < end { CodeSet::run(start as u32 + 1, end as u32) } else { CodeSet::NONE };
+    Ok(match &column.dictionary {
+        Dictionary::Keywords(lists) => lists_with_any(lists, &within),
+        _ => within,
+    })
 }
 
 /// How many values are less than a bound, or equal to it where `or_equal`.
@@ -167,6 +269,9 @@ fn num_before(column: &Column, bound: &Bound, or_equal: bool) -> Result<usize, F
         (Dictionary::Keyword(texts), Scalar::Text(text)) => {
             Ok(texts.partition_point(|other| comes_before(other.cmp(text.as_bytes()))))
         }
+        (Dictionary::Keywords(lists), Scalar::Text(text)) => {
+            Ok(lists.words().partition_point(|other| comes_before(other.cmp(text.as_bytes()))))
+        }
         (Dictionary::Number { values, .. }, Scalar::Number(number)) => {
             Ok(values.partition_point(|other| comes_before(other.total_cmp(&number.get()))))
         }
@@ -174,7 +279,9 @@ fn num_before(column: &Column, bound: &Bound, or_equal: bool) -> Result<usize, F
             let time = value.microseconds().ok_or_else(wrong)?;
             Ok(times.partition_point(|other| comes_before(other.cmp(&time))))
         }
-        (Dictionary::Keyword(_) | Dictionary::Number { .. }, _) => Err(wrong()),
+        (Dictionary::Keyword(_) | Dictionary::Keywords(_) | Dictionary::Number { .. }, _) => {
+            Err(wrong())
+        }
         _ => Err(wrong_kind_of_column(column, "range")),
     }
 }
@@ -187,8 +294,8 @@ fn wrong_kind(column: &Column, condition: &str, value: &Scalar) -> FilterError {
         ColumnKind::Number => "compare it with a number, without quotes",
         ColumnKind::Boolean => "compare it with true or false, without quotes",
         ColumnKind::Timestamp => {
-            "compare it with an RFC 3339 date (2026-11-21) or date and time \
-            (2026-11-21T09:30:00Z) or seconds since 1970, within the years 0 to 9999"
+            "compare it with a date (2026-11-21) or date and time (2026-11-21T09:30:00Z) or seconds \
+            since 1970, within the years 0 to 9999"
         }
         ColumnKind::Keywords => "compare it with one of the texts in its lists",
         ColumnKind::Json => "ask only whether it exists",
@@ -209,9 +316,10 @@ fn wrong_kind_of_column(column: &Column, condition: &str) -> FilterError {
     let why = column.clash.map(|(a, b)| format!(" since it holds {a} and {b}"));
     let way_out = match kind {
         ColumnKind::Json => {
-            "only exists can be asked of it; give it the same kind of value for all items, text, \
-            numbers, true or false, or lists of text"
+            "only whether it exists or is empty can be asked of it; give it the same kind of value for \
+            all items, or declare it json, to compare each value by its own kind"
         }
+        _ if condition == "nested" => "it asks for fields of objects, and there are none",
         _ => "use match",
     };
     FilterErrorKind::Unfit {
@@ -220,6 +328,18 @@ fn wrong_kind_of_column(column: &Column, condition: &str) -> FilterError {
         kind,
         why: why.unwrap_or_default(),
         way_out,
+    }
+    .into()
+}
+
+/// Values that are asked for hold integers that lose digits where they are compared.
+fn large_integers(column: &Column, condition: &str) -> FilterError {
+    FilterErrorKind::Unfit {
+        condition: condition.to_owned(),
+        column: column.name.clone(),
+        kind: column.dictionary.kind(),
+        why: " since it holds integers outside ±2^53".to_owned(),
+        way_out: "they would lose digits where they are compared; give them as text",
     }
     .into()
 }

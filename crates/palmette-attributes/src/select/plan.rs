@@ -22,6 +22,8 @@ pub(super) enum Step<'a> {
     Codes { codes: &'a Codes, set: CodeSet },
     /// The rank is in the set.
     Ranks(RankSet),
+    /// At least so many of the steps hold.
+    AtLeast { count: usize, steps: Vec<Step<'a>> },
     /// The plan holds.
     Plan(Plan<'a>),
 }
@@ -77,6 +79,7 @@ impl Step<'_> {
                 *hits = *ranks.chunk_words(chunk);
                 hits.iter_mut().zip(wanted).for_each(|(hit, wanted)| *hit &= wanted);
             }
+            Self::AtLeast { count, steps } => at_least(*count, steps, chunk, wanted, hits),
             Self::Plan(plan) => {
                 *hits = *wanted;
                 plan.keep(chunk, hits);
@@ -89,8 +92,28 @@ impl Step<'_> {
         match self {
             Self::Codes { codes, set } => (1 << codes.width() as usize) * set.cost(),
             Self::Ranks(_) => 0,
+            Self::AtLeast { steps, .. } => steps.iter().map(Step::cost).sum(),
             Self::Plan(plan) => plan.cost(),
         }
+    }
+}
+
+/// Sets `hits` to those of the `wanted` ranks of a chunk for which `count` of the steps hold.
+fn at_least(count: usize, steps: &[Step<'_>], chunk: usize, wanted: &Words, hits: &mut Words) {
+    if count == 0 || count > steps.len() {
+        *hits = if count == 0 { *wanted } else { [0; CHUNK_WORDS] };
+        return;
+    }
+    let mut held = vec![0_u16; CHUNK_WORDS * 64];
+    for step in steps {
+        step.hits(chunk, wanted, hits);
+        for (word, held) in hits.iter().zip(held.chunks_exact_mut(64)) {
+            held.iter_mut().enumerate().for_each(|(bit, held)| *held += (word >> bit & 1) as u16);
+        }
+    }
+    for (hits, held) in hits.iter_mut().zip(held.chunks_exact(64)) {
+        let bit = |(bit, &held): (usize, &u16)| u64::from(usize::from(held) >= count) << bit;
+        *hits = held.iter().enumerate().map(bit).sum();
     }
 }
 

@@ -118,9 +118,9 @@ fn a_row_that_cannot_be_taken_is_not() {
     check(
         &mut builder,
         &json!({"n": "text", "since": "yesterday"}),
-        "attribute \"since\" was declared timestamp and is \"yesterday\"; such a column takes an \
-         RFC 3339 date (2026-11-21) or date and time (2026-11-21T09:30:00Z) or seconds since 1970, within \
-         the years 0 to 9999, or null where there is no value",
+        "attribute \"since\" was declared timestamp and is \"yesterday\"; such a column takes a \
+         date (2026-11-21) or date and time (2026-11-21T09:30:00Z, without a zone UTC) or seconds, not \
+         milliseconds, since 1970, within the years 0 to 9999, or null where there is no value",
     );
     check(
         &mut builder,
@@ -206,20 +206,30 @@ fn filters_that_do_not_fit_are_errors_with_a_way_out() {
         "range does not fit the attribute \"new\", which is boolean; use match",
     );
     check(
-        json!({"range": {"tags": {"gt": "a"}}}),
-        "range does not fit the attribute \"tags\", which is keywords; use match",
+        json!({"range": {"tags": {"gt": 1}}}),
+        "range with 1 does not fit the attribute \"tags\", which is keywords; compare it with one of the \
+         texts in its lists",
+    );
+    check(
+        json!({"nested": {"key": "brand", "filter": {}}}),
+        "nested does not fit the attribute \"brand\", which is keyword; it asks for fields of objects, \
+         and there are none",
+    );
+    check(
+        json!({"match": {"brand.name": "x"}}),
+        "no item has the attribute \"brand.name\"; there are brand, price, new, tags, since, mixed",
     );
     check(
         json!({"range": {"since": {"gt": "yesterday"}}}),
         "range with \"yesterday\" does not fit the attribute \"since\", which is timestamp; compare it \
-         with an RFC 3339 date (2026-11-21) or date and time (2026-11-21T09:30:00Z) or seconds since \
-         1970, within the years 0 to 9999",
+         with a date (2026-11-21) or date and time (2026-11-21T09:30:00Z) or seconds since 1970, within \
+         the years 0 to 9999",
     );
     check(
         json!({"match": {"mixed": 1}}),
         "match does not fit the attribute \"mixed\", which is json since it holds numbers and text; \
-         only exists can be asked of it; give it the same kind of value for all items, text, numbers, \
-         true or false, or lists of text",
+         only whether it exists or is empty can be asked of it; give it the same kind of value for all \
+         items, or declare it json, to compare each value by its own kind",
     );
 }
 
@@ -308,4 +318,51 @@ fn rows_of_columns_that_do_not_fit_are_refused() {
     builder.push_rows_of(&source, &[2, 0]).expect("numbers");
     let error = builder.push_rows_of(&source, &[0, 1]).expect_err("text");
     assert!(error.to_string().contains("declared number and is \"x\""), "{error}");
+}
+
+/// The first value of another kind is told with its row, and what the column held before.
+#[test]
+fn conflicts_of_kinds_are_told() {
+    #[track_caller]
+    fn check(values: Value, expected: Option<(usize, Value, &str, usize, Value, &str)>) {
+        let mut builder = ColumnsBuilder::new();
+        for value in values.as_array().expect("a list") {
+            push(&mut builder, &[json!({"a": value, "b": 1})]);
+        }
+        let conflicts: Vec<_> = builder.conflicts().collect();
+        let found = conflicts.iter().map(|c| {
+            assert_eq!(c.name, "a");
+            let (value, first_value) = (c.value.clone(), c.first_value.clone());
+            (c.row, value, &c.kind[..], c.first_row, first_value, &c.first_kind[..])
+        });
+        assert_eq!(found.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
+        let columns = builder.finish(None, |_, _| ());
+        let kind = columns.columns().find(|column| column.name == "a").map(|column| column.kind);
+        assert_eq!(kind == Some(ColumnKind::Json), !conflicts.is_empty() || values[0].is_object());
+    }
+    check(json!([1, 2.5, null]), None);
+    check(json!([[], ["x"], []]), None);
+    check(json!([{"x": 1}, [], [1]]), None);
+    let text = json!("10.00");
+    check(json!([null, 10, 11, text, "x", true]), Some((3, text, "text", 1, json!(10), "numbers")));
+    check(json!([true, 1]), Some((1, json!(1), "numbers", 0, json!(true), "true or false")));
+    check(
+        json!([["x"], [1]]),
+        Some((
+            1,
+            json!([1]),
+            "objects or lists of other things than text",
+            0,
+            json!(["x"]),
+            "lists of text",
+        )),
+    );
+    check(
+        json!([1, 1_u64 << 60]),
+        Some((1, json!(1_u64 << 60), "integers outside ±2^53", 0, json!(1), "numbers")),
+    );
+    let mut builder = ColumnsBuilder::new();
+    builder.declare("a", ColumnKind::Json).expect("no column yet");
+    push(&mut builder, &[json!({"a": 1}), json!({"a": "x"})]);
+    assert_eq!(builder.conflicts().count(), 0);
 }

@@ -8,9 +8,41 @@ use serde_json::{Value, json};
 fn any_json() -> impl Strategy<Value = Value> {
     let keys = || {
         prop::sample::select(vec![
-            "must", "should", "must_not", "exclude", "match", "range", "ids", "exists", "key",
-            "value", "any", "values", "field", "term", "terms", "has_id", "gt", "gte", "lt", "lte",
-            "price", "",
+            "must",
+            "should",
+            "must_not",
+            "exclude",
+            "match",
+            "range",
+            "ids",
+            "exists",
+            "key",
+            "value",
+            "any",
+            "values",
+            "field",
+            "term",
+            "terms",
+            "has_id",
+            "gt",
+            "gte",
+            "lt",
+            "lte",
+            "price",
+            "",
+            "filter",
+            "bool",
+            "query",
+            "min_should",
+            "conditions",
+            "min_count",
+            "except",
+            "is_empty",
+            "values_count",
+            "nested",
+            "path",
+            "minimum_should_match",
+            "match_none",
         ])
     };
     let leaf = prop_oneof![
@@ -113,8 +145,8 @@ fn errors_name_the_place_and_what_may_stand_there() {
         "musst: [] cannot stand here; a filter is an object with any of must, should, must_not and exclude",
     );
     check(
-        r#"{"must": [{"exists": "a"}, {"range": {"price": {"from": 3}}}]}"#,
-        "must[1].range.price.from: 3 cannot stand here; a range is an object with gt or gte, and lt or lte, or one of them",
+        r#"{"must": [{"exists": "a"}, {"range": {"price": {"above": 3}}}]}"#,
+        "must[1].range.price.above: 3 cannot stand here; a range is an object with gt or gte, and lt or lte, or one of them",
     );
     check(
         r#"{"must": {"range": {"price": {"gt": 1, "gte": 1}}}}"#,
@@ -138,7 +170,7 @@ fn errors_name_the_place_and_what_may_stand_there() {
     );
     check(
         r#"{"should": {"key": "a", "match": {"text": "x"}}}"#,
-        "should.match: {\"text\":\"x\"} cannot stand here; beside key, match takes an object with one of value and any",
+        "should.match: {\"text\":\"x\"} cannot stand here; text is compared whole and not searched; give match the whole text or a list of them, or keep the words that are asked for as a list of text",
     );
     check(
         r#"{"exclude": "a"}"#,
@@ -147,6 +179,58 @@ fn errors_name_the_place_and_what_may_stand_there() {
     check(
         r#"{"must": {"ids": {"value": []}}}"#,
         "must.ids: {\"value\":[]} cannot stand here; it takes an object with values and nothing else",
+    );
+}
+
+#[test]
+fn what_other_engines_offer_besides_is_told_with_a_way_out() {
+    #[track_caller]
+    fn check(filter: Value, place: &str, way_out: &str) {
+        let message = Filter::from_value(&filter).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{place}: ")), "{message}");
+        assert!(message.contains(way_out), "{message}");
+    }
+    const TEXT: &str = "text is compared whole and not searched; give match the whole text";
+    let circle = json!({"center": {"lat": 1, "lon": 2}, "radius": 5});
+    check(
+        json!({"must": [{"key": "geo", "geo_radius": circle}]}),
+        "must[0].geo_radius",
+        "ranges of the coordinates",
+    );
+    check(
+        json!({"geo_distance": {"distance": "5km"}}),
+        "geo_distance",
+        "ranges of the coordinates",
+    );
+    check(json!({"must": {"match_phrase": {"title": "red shoe"}}}), "must.match_phrase", TEXT);
+    check(
+        json!({"match": {"title": {"query": "red shoe", "operator": "and"}}}),
+        "match.title",
+        TEXT,
+    );
+    check(json!({"key": "title", "match": {"text": "red"}}), "match", TEXT);
+    check(json!({"must": {"wildcard": {"title": "re*"}}}), "must.wildcard", TEXT);
+    check(json!({"must": {"prefix": {"title": "re"}}}), "must.prefix", "give a range of text");
+    check(json!({"must": {"is_null": {"key": "a"}}}), "must.is_null", "ask {\"is_empty\"");
+    check(json!({"must": {"key": "a", "is_null": true}}), "must.is_null", "ask {\"is_empty\"");
+    check(
+        json!({"range": {"a": {"gte": 1, "time_zone": "+01:00"}}}),
+        "range.a.time_zone",
+        "RFC 3339",
+    );
+    check(json!({"range": {"a": {"from": 1}}}), "range.a.from", "write gt or gte");
+    check(json!({"should": [], "minimum_should_match": 1}), "minimum_should_match", "within bool");
+    check(json!({"must": {"script": {}}}), "must.script", "keep their result as an attribute");
+    check(json!({"min_should": {"conditions": []}}), "min_should", "min_count, a whole number");
+    check(
+        json!({"nested": {"path": "a", "query": {"exists": "b"}}}),
+        "nested",
+        "within nested, names begin with its path",
+    );
+    check(
+        json!({"bool": {"should": [], "minimum_should_match": "2<75%"}}),
+        "bool.minimum_should_match",
+        "a percentage",
     );
 }
 

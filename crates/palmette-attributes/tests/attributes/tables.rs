@@ -91,11 +91,17 @@ fn condition(num_rows: usize) -> impl Strategy<Value = Value> {
         Some(value) if values.len() == 4 => json!({"key": name, "match": {"value": value}}),
         Some(_) if values.len() == 5 => json!({"key": name, "match": {"any": values}}),
         Some(_) if values.len() == 6 => json!({"terms": {name: values}}),
+        Some(value) if values.len() == 7 => json!({"term": {name: {"value": value}}}),
+        Some(_) if values.len() == 8 => json!({"key": name, "match": {"except": values}}),
+        Some(_) if values.len() == 9 => json!({"match": {name: {"except": values}}}),
         _ => json!({"match": {name: values}}),
     });
-    let ordered: &[&str] = &["brand", "title", "stock", "price", "since"];
-    let range = one(ordered)
-        .prop_flat_map(|(name, first)| (Just(name), Just(first), values(name), 0..8_u8));
+    let ordered: &[&str] = &["brand", "title", "stock", "price", "since", "tags"];
+    let range = one(ordered).prop_flat_map(|(name, first)| {
+        let bound = values(if name == "tags" { "brand" } else { name });
+        let first = if name == "tags" { values("brand") } else { Just(first).boxed() };
+        (Just(name), first, bound, 0..8_u8)
+    });
     let range = range.prop_map(|(name, first, second, spelling)| {
         let bounds = match spelling {
             0 => json!({"gt": first}),
@@ -122,7 +128,23 @@ fn condition(num_rows: usize) -> impl Strategy<Value = Value> {
         1 => json!({"ids": {"values": ids}}),
         _ => json!({"has_id": ids}),
     });
-    prop_oneof![4 => equal, 4 => range, 1 => exists, 1 => has_id]
+    let empty = (prop::sample::select(NAMES.to_vec()), 0..3_u8);
+    let empty = empty.prop_map(|(name, spelling)| match spelling {
+        0 => json!({"is_empty": {"key": name}}),
+        1 => json!({"key": name, "is_empty": true}),
+        _ => json!({"key": name, "is_empty": false}),
+    });
+    let count = (prop::sample::select(NAMES.to_vec()), 0..4_u64, 0..4_u64, 0..4_u8);
+    let count = count.prop_map(|(name, a, b, spelling)| {
+        let bounds = match spelling {
+            0 => json!({"gt": a}),
+            1 => json!({"lt": a, "gt": null}),
+            2 => json!({"gte": a, "lt": b}),
+            _ => json!({"gte": a, "lte": b}),
+        };
+        json!({"key": name, "values_count": bounds})
+    });
+    prop_oneof![4 => equal, 4 => range, 1 => exists, 1 => has_id, 1 => empty, 1 => count]
 }
 
 /// Filters that fit the columns, of every shape.
@@ -135,9 +157,19 @@ pub(crate) fn filter(num_rows: usize) -> impl Strategy<Value = Value> {
             prop::option::of(prop_oneof![3 => list, 1 => inner.clone()])
         };
         let exclude = prop::option::weighted(0.2, ids(num_rows));
-        (list(), list(), list(), exclude).prop_map(|(must, should, must_not, exclude)| {
-            let entries =
-                [("must", must), ("should", should), ("must_not", must_not), ("exclude", exclude)];
+        let some = (prop::collection::vec(inner.clone(), 0..4), 0..4_u64);
+        let min_should = some
+            .prop_map(|(conditions, count)| json!({"conditions": conditions, "min_count": count}));
+        let min_should = prop::option::weighted(0.2, min_should);
+        let all = (list(), list(), list(), exclude, min_should);
+        all.prop_map(|(must, should, must_not, exclude, min_should)| {
+            let entries = [
+                ("must", must),
+                ("should", should),
+                ("must_not", must_not),
+                ("exclude", exclude),
+                ("min_should", min_should),
+            ];
             let present = entries.into_iter().filter_map(|(key, value)| Some((key, value?)));
             present.map(|(key, value)| (key.to_owned(), value)).collect::<Row>().into()
         })

@@ -329,6 +329,19 @@ impl Packer {
         }
     }
 
+    /// A number that was added.
+    ///
+    /// # Panics
+    /// When `index` is not below how many there are.
+    pub(crate) fn get(&self, index: u64) -> u64 {
+        assert!(index < self.len, "{index} of {}", self.len);
+        let first_bit = index * u64::from(self.bits);
+        let (at, shift) = ((first_bit / 64) as usize, first_bit % 64);
+        let word = |at: usize| u128::from(self.words.get(at).copied().unwrap_or(self.open as u64));
+        let both = word(at) | word(at + 1) << 64;
+        (both >> shift) as u64 & ((1 << self.bits) - 1)
+    }
+
     pub(crate) fn finish(mut self) -> PackedInts {
         if self.num_open > 0 {
             self.words.push(self.open as u64);
@@ -368,6 +381,10 @@ mod tests {
         fn gives_back_what_went_in(values in prop::collection::vec(any::<u64>(), 0..200), bits in 0_u32..=57) {
             let values: Vec<u64> = values.iter().map(|v| v & ((1 << bits) - 1)).collect();
             let packed = PackedInts::new(bits, values.iter().copied());
+            let mut packer = Packer::new(bits);
+            values.iter().for_each(|&value| packer.push(value));
+            let unfinished: Vec<u64> = (0..packed.len()).map(|index| packer.get(index)).collect();
+            prop_assert_eq!(&unfinished, &values);
             prop_assert_eq!(num_words(bits, packed.len()), Some(packed.words.len() as u64));
             prop_assert_eq!(packed.iter().collect::<Vec<_>>(), values);
             prop_assert_eq!(packed.get(u64::MAX), 0);

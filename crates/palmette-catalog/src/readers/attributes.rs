@@ -9,9 +9,9 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::error::{Kind, Problem};
-use super::json::{Fields, ID_NAMES, for_each_entry, for_each_object, id_from_json, take_field};
+use super::json::{Fields, for_each_entry, for_each_object, id_from_json, take_field};
 use super::utf8::Utf8Reader;
-use super::{Format, ReadError, SourceItems};
+use super::{Format, ReadError, SourceItems, SourceOptions};
 
 /// How well an attribute file fits the items it was read for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn read_attributes(
 ) -> Result<AttributeReport, ReadError> {
     let file = File::open(path).map_err(|error| ReadError::new(path, error.into()))?;
     let is_json_lines = match Format::from_path(path) {
-        Some(format @ (Format::Csv | Format::InfoText)) => {
+        Some(format @ (Format::Csv | Format::Tsv | Format::InfoText | Format::Npy)) => {
             return Err(ReadError::new(path, Problem::whole(Kind::NotAttributes { format })));
         }
         format => format == Some(Format::JsonLines),
@@ -63,8 +63,11 @@ fn merge(
 ) -> Result<AttributeReport, Problem> {
     let mut found = Found::new(source);
     if is_json_lines {
+        let options = SourceOptions::default();
         for_each_object(input, |line, mut object| {
-            let id = id_from_json(line, take_field(line, &mut object, ID_NAMES)?)?;
+            let missing = |found: &[String]| Kind::missing_id(&options, found);
+            let id = take_field(line, &mut object, &options.id_names(), missing)?;
+            let id = id_from_json(line, id)?;
             found.add(line, id, object)
         })?;
     } else {

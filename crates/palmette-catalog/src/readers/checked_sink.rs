@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::codes::{BadCode, code_in_range, parse_code, read_plain_codes, split_codes};
 use super::error::{Kind, Problem, shorten};
-use super::{ItemSink, ReadSummary};
+use super::{ItemSink, ReadSummary, SourceOptions};
 use crate::index::MAX_CODE;
 
 /// The last step of every reader, this crate's and others': checks items and hands them to a sink.
@@ -42,6 +42,8 @@ pub struct CheckedSink<'s, S> {
     has_prefixes: Option<(bool, u64)>,
     /// The prefix of each level, and the line that said so. Empty without prefixes.
     prefixes: Vec<(String, u64)>,
+    /// As in [`SourceOptions::packed`].
+    packed: Vec<u32>,
 }
 
 /// What a source counts its items by.
@@ -72,7 +74,19 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
             num_items: 0,
             has_prefixes: None,
             prefixes: Vec::new(),
+            packed: Vec::new(),
         }
+    }
+
+    /// The same, for a source whose semantic IDs are as `options` say.
+    pub fn with_options(self, options: &SourceOptions) -> CheckedSink<'s, S> {
+        CheckedSink { packed: options.packed.clone(), ..self }
+    }
+
+    /// Whether a semantic ID is one number, of which [`codes_from_text`](Self::codes_from_text) and
+    /// [`codes_from_numbers`](Self::codes_from_numbers) make its codes.
+    pub fn is_packed(&self) -> bool {
+        !self.packed.is_empty()
     }
 
     /// Tells the sink which attributes are points in time; to be called before any item.
@@ -80,11 +94,14 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         self.sink.timestamps(names);
     }
 
-    /// The next item's codes from one text: `<a_1><b_2>`, `1 2` or `1-2`.
+    /// The next item's codes from one text: `<a_1><b_2>`, `1 2`, `1-2` or `1,2`.
     ///
     /// # Errors
     /// For the first piece that is no code or is spelled otherwise than those before it.
     pub fn codes_from_text(&mut self, line: u64, item: &str, text: &str) -> Result<(), Problem> {
+        if self.is_packed() {
+            return self.unpack(line, item, text.trim());
+        }
         if read_plain_codes(text, &mut self.codes) {
             return self.check_plain(line, item);
         }
@@ -105,8 +122,14 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
     where
         N: Copy + fmt::Display + TryInto<u32>,
     {
+        let mut numbers = numbers.into_iter();
+        if self.is_packed() {
+            let (number, rest) = (numbers.next(), numbers.next());
+            let text = number.filter(|_| rest.is_none()).map(|number| number.to_string());
+            return self.unpack(line, item, text.as_deref().unwrap_or("of several numbers"));
+        }
         self.codes.clear();
-        for (level, number) in numbers.into_iter().enumerate() {
+        for (level, number) in numbers.enumerate() {
             match number.try_into() {
                 Ok(code) if code <= MAX_CODE => self.codes.push(code),
                 _ => {
@@ -155,7 +178,14 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         value: &Value,
     ) -> Result<(), Problem> {
         match value {
-            Value::Array(values) => {
+            Value::Number(number) if self.is_packed() => {
+                self.unpack(line, item, &number.to_string())
+            }
+            Value::Array(values) if values.iter().any(Value::is_object) => {
+                let (item, value) = (item.to_owned(), "of type list of objects".to_owned());
+                Err(Problem::at(line, Kind::NotCodes { item, value }))
+            }
+            Value::Array(values) if !self.is_packed() => {
                 self.codes.clear();
                 for (level, value) in values.iter().enumerate() {
                     let code = self.code_from_json(line, item, level, value)?;
@@ -189,6 +219,27 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         Ok(())
     }
 
+    /// The next item's codes as digits of one number in mixed radix.
+    fn unpack(&mut self, line: u64, item: &str, number: &str) -> Result<(), Problem> {
+        let limit: u128 = self
+            .packed
+            .iter()
+            .fold(1, |product, &size| u128::saturating_mul(product, u128::from(size)));
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let parsed = number.parse::<u128>().ok().filter(|&number| is_number && number < limit);
+        let Some(mut rest) = parsed else {
+            let (item, value) = (item.to_owned(), shorten(number));
+            return Err(Problem::at(line, Kind::NotPacked { item, value, limit }));
+        };
+        self.codes.clear();
+        for &size in self.packed.iter().rev() {
+            self.codes.push((rest % u128::from(size)) as u32);
+            rest /= u128::from(size);
+        }
+        self.codes.reverse();
+        self.check_plain(line, item)
+    }
+
     fn code_from_json(
         &mut self,
         line: u64,
@@ -199,7 +250,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         if let Value::String(text) = value {
             return self.code_from_text(line, item, level, text);
         }
-        let Some(code) = value.as_u64().and_then(code_in_range) else {
+        let Some(code) = whole_number(value).and_then(code_in_range) else {
             return Err(bad_code(line, item, describe(value), level));
         };
         self.check_spelling(line, item, level, || code.to_string(), None)?;
@@ -263,6 +314,12 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         };
         Err(Problem::at(line, kind))
     }
+}
+
+/// The whole number that a value is, as `2` or `2.0`.
+fn whole_number(value: &Value) -> Option<u64> {
+    let float = || value.as_f64().filter(|float| float.fract() == 0.0 && *float >= 0.0);
+    value.as_u64().or_else(|| float().map(|float| float as u64))
 }
 
 fn bad_code(line: u64, item: &str, value: String, level: usize) -> Problem {

@@ -19,15 +19,11 @@ use crate::index::MAX_CODE;
 ///
 /// For the first piece that is no code.
 pub fn parse_codes(text: &str) -> Result<Vec<u32>, CodesError> {
-    let pieces = match text.contains(',') {
-        true => text.split(',').map(str::trim).collect(),
-        false => split_codes(text),
-    };
     let code = |piece: &str| match parse_code(piece) {
         Ok(code) => Ok(code.value),
         Err(reason) => Err(CodesError { piece: shorten(piece), reason }),
     };
-    pieces.into_iter().map(code).collect()
+    split_codes(text).into_iter().map(code).collect()
 }
 
 /// A text in which something is no code; the message names it.
@@ -115,10 +111,14 @@ pub(super) fn code_in_range(number: u64) -> Option<u32> {
     u32::try_from(number).ok().filter(|&code| code <= MAX_CODE)
 }
 
-/// The pieces of a whole semantic ID that should each be a code: of `<a_1><b_2>`, `1 2` or `1-2`.
+/// The pieces of a whole semantic ID that should each be a code: of `<a_1><b_2>`, `1 2`, `1-2` or
+/// `1,2`, of a list as programs print it, `[1, 2]`, and of codes between marks,
+/// `<|sid_begin|><a_1><b_2><|sid_end|>`.
 pub(super) fn split_codes(text: &str) -> Vec<&str> {
-    let text = text.trim();
-    if text.contains('<') {
+    let text = without_brackets(without_marks(text.trim()));
+    if text.contains(',') {
+        text.split(',').map(|piece| without_quotes(piece.trim())).collect()
+    } else if text.contains('<') {
         split_tags(text)
     } else if text.contains(char::is_whitespace) || text.starts_with('-') {
         // A leading minus is a negative number, better named whole in the error.
@@ -128,6 +128,36 @@ pub(super) fn split_codes(text: &str) -> Vec<&str> {
     } else {
         text.split('-').collect()
     }
+}
+
+/// The text between a mark such as `<|sid_begin|>` at its start and one at its end.
+fn without_marks(text: &str) -> &str {
+    let is_mark = |name: &str| {
+        let is_code = name.rsplit_once('_').is_some_and(|(_, number)| parse_number(number).is_ok());
+        !is_code && !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let after_first = || {
+        let (name, rest) = text.strip_prefix("<|")?.split_once("|>")?;
+        is_mark(name).then_some(rest.trim_start())
+    };
+    let text = after_first().unwrap_or(text);
+    let before_last = || {
+        let (rest, name) = text.strip_suffix("|>")?.rsplit_once("<|")?;
+        is_mark(name).then_some(rest.trim_end())
+    };
+    before_last().unwrap_or(text)
+}
+
+/// The inside of `[1, 2]` or `(1, 2)`.
+fn without_brackets(text: &str) -> &str {
+    let inside = |open, close| text.strip_prefix(open)?.strip_suffix(close).map(str::trim);
+    inside('[', ']').or_else(|| inside('(', ')')).unwrap_or(text)
+}
+
+/// The inside of `'<a_1>'` or `"<a_1>"`.
+fn without_quotes(piece: &str) -> &str {
+    let inside = |quote| piece.strip_prefix(quote)?.strip_suffix(quote);
+    inside('\'').or_else(|| inside('"')).unwrap_or(piece)
 }
 
 fn split_tags(text: &str) -> Vec<&str> {
@@ -264,6 +294,18 @@ mod tests {
         check_split(" <a_1> <b_2> ", &["<a_1>", "<b_2>"]);
         check_split("<a_1>x<b_2>", &["<a_1>", "x", "<b_2>"]);
         check_split("<a_1<b_2>>", &["<a_1", "<b_2>", ">"]);
+        check_split("7, 8,9", &["7", "8", "9"]);
+        check_split("[7, 8]", &["7", "8"]);
+        check_split("[ 7  8]", &["7", "8"]);
+        check_split("(7,)", &["7", ""]);
+        check_split("['<a_7>', \"<b_8>\"]", &["<a_7>", "<b_8>"]);
+        check_split("[7, [8]]", &["7", "[8]"]);
+        check_split("<|start|> <a_7><b_8> <|end|>", &["<a_7>", "<b_8>"]);
+        check_split("<|start|><a_7>", &["<a_7>"]);
+        check_split("<a_7><|end|>", &["<a_7>"]);
+        check_split("<|a_7|><|b_8|>", &["<|a_7|>", "<|b_8|>"]);
+        check_split("<a_7><|sep|><b_8>", &["<a_7>", "<|sep|>", "<b_8>"]);
+        check_split("<||>", &["<||>"]);
         check_split("é<", &["é", "<"]);
     }
 }

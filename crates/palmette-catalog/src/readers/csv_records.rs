@@ -1,4 +1,4 @@
-//! Splits comma-separated text into records (RFC 4180), with the exact line of each.
+//! Splits comma- or tab-separated text into records (RFC 4180), with the exact line of each.
 //!
 //! The `csv` crate is not used here: it reads a quote that is never closed as one cell up to the
 //! end of the file, which would lose items without a word. The tests read back what it wrote.
@@ -55,12 +55,18 @@ impl Record {
 #[derive(Debug)]
 pub struct Records<R> {
     lines: Lines<R>,
+    separator: char,
 }
 
 impl<R: BufRead> Records<R> {
     /// The records of a text.
     pub fn new(input: R) -> Records<R> {
-        Records { lines: Lines::new(input) }
+        Records::of_lines(Lines::new(input), ',')
+    }
+
+    /// The records that `lines` still has.
+    pub(super) fn of_lines(lines: Lines<R>, separator: char) -> Records<R> {
+        Records { lines, separator }
     }
 
     /// Replaces `record` by the next one that is not an empty line, and returns the line
@@ -71,6 +77,7 @@ impl<R: BufRead> Records<R> {
     /// When the input cannot be read, a quote is not closed, or text stands after one that is.
     pub fn next_record(&mut self, record: &mut Record) -> Result<Option<u64>, Problem> {
         record.clear();
+        let separator = self.separator;
         let mut start = None;
         // The line of the opening quote of the cell being read.
         let mut quoted: Option<u64> = None;
@@ -94,7 +101,7 @@ impl<R: BufRead> Records<R> {
                     }
                     record.end_cell();
                     quoted = None;
-                    match after.strip_prefix(',') {
+                    match after.strip_prefix(separator) {
                         Some(after) => rest = after,
                         None if without_end(after).is_empty() => return Ok(Some(start)),
                         None => return Err(Problem::at(line, Kind::TextAfterQuote)),
@@ -102,7 +109,7 @@ impl<R: BufRead> Records<R> {
                 } else if let Some(after) = rest.strip_prefix('"') {
                     quoted = Some(line);
                     rest = after;
-                } else if let Some((cell, after)) = rest.split_once(',') {
+                } else if let Some((cell, after)) = rest.split_once(separator) {
                     record.text.push_str(cell);
                     record.end_cell();
                     rest = after;

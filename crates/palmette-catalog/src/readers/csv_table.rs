@@ -1,4 +1,4 @@
-//! Comma-separated items: the header says which column is what.
+//! Items in a table of text, separated by commas or tabs: the header says which column is what.
 
 use std::io::BufRead;
 
@@ -6,18 +6,33 @@ use serde_json::{Map, Number, Value};
 
 use super::csv_records::{Record, Records};
 use super::error::{Kind, Problem};
-use super::{CheckedSink, CodeColumns, ItemColumns, ItemSink};
+use super::lines::Lines;
+use super::{CheckedSink, CodeColumns, ItemColumns, ItemSink, SourceOptions};
 
 pub(super) fn read<S: ItemSink>(
     input: impl BufRead,
+    separator: char,
+    options: &SourceOptions,
     sink: &mut CheckedSink<'_, S>,
 ) -> Result<(), Problem> {
-    let mut records = Records::new(input);
+    let mut records = Records::of_lines(Lines::new(input), separator);
     let mut record = Record::default();
     let Some(header_line) = records.next_record(&mut record)? else { return Ok(()) };
-    let names: Vec<String> = record.cells().map(str::to_owned).collect();
-    let columns = ItemColumns::from_names(&names).map_err(|error| error.on_line(header_line))?;
+    let names = record.cells().map(str::to_owned).collect();
+    read_rows(records, header_line, names, options, sink)
+}
 
+/// Reads the records after the header, which stood in `header_line` and has these `names`.
+pub(super) fn read_rows<S: ItemSink>(
+    mut records: Records<impl BufRead>,
+    header_line: u64,
+    names: Vec<String>,
+    options: &SourceOptions,
+    sink: &mut CheckedSink<'_, S>,
+) -> Result<(), Problem> {
+    let columns =
+        ItemColumns::from_names(&names, options).map_err(|error| error.on_line(header_line))?;
+    let mut record = Record::default();
     while let Some(line) = records.next_record(&mut record)? {
         if record.len() != names.len() {
             let (found, expected) = (record.len(), names.len());
@@ -27,11 +42,15 @@ pub(super) fn read<S: ItemSink>(
         match &columns.codes {
             CodeColumns::Whole(column) => sink.codes_from_text(line, id, record.cell(*column))?,
             CodeColumns::PerLevel(columns) => {
-                let cells: Vec<&str> =
-                    columns.iter().map(|&column| record.cell(column).trim()).collect();
-                let filled =
-                    without_trailing_empty(&cells, id).map_err(|kind| Problem::at(line, kind))?;
-                sink.codes_from_pieces(line, id, filled.iter().copied())?
+                let filled = without_trailing_empty(&record, columns);
+                let gap = filled.iter().position(|&column| record.cell(column).trim().is_empty());
+                if let Some(level) = gap {
+                    let name = |level: usize| names[columns[level]].clone();
+                    let (item, empty, later) = (id.into(), name(level), name(filled.len() - 1));
+                    return Err(Problem::at(line, Kind::CodeCellGap { item, empty, later }));
+                }
+                let pieces = filled.iter().map(|&column| record.cell(column).trim());
+                sink.codes_from_pieces(line, id, pieces)?
             }
         };
         let mut attributes = Map::with_capacity(columns.attributes.len());
@@ -46,12 +65,11 @@ pub(super) fn read<S: ItemSink>(
     Ok(())
 }
 
-fn without_trailing_empty<'a, 'b>(cells: &'a [&'b str], item: &str) -> Result<&'a [&'b str], Kind> {
-    let filled = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
-    if let Some(level) = cells[..filled].iter().position(|cell| cell.is_empty()) {
-        return Err(Kind::CodeCellGap { item: item.to_owned(), level, later: filled - 1 });
-    }
-    Ok(&cells[..filled])
+/// The columns up to the last whose cell is filled.
+fn without_trailing_empty<'c>(record: &Record, columns: &'c [usize]) -> &'c [usize] {
+    let is_filled = |&column: &usize| !record.cell(column).trim().is_empty();
+    let len = columns.iter().rposition(is_filled).map_or(0, |last| last + 1);
+    &columns[..len]
 }
 
 /// A number or truth value only where it prints back as `cell`, up to zeros that end a decimal

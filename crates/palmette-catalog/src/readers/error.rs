@@ -4,8 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Format;
+use super::encoding::Encoding;
 use super::utf8::NotUtf8;
+use super::{Format, SourceOptions};
 use crate::build::BuildError;
 use crate::index::MAX_CODE;
 
@@ -33,6 +34,11 @@ impl ReadError {
     pub fn line(&self) -> Option<u64> {
         self.problem.line
     }
+
+    /// The role for which no field was found, where that is the error.
+    pub fn missing_role(&self) -> Option<Role> {
+        self.problem.missing_role()
+    }
 }
 
 impl fmt::Display for ReadError {
@@ -57,6 +63,15 @@ impl std::error::Error for ReadError {
     }
 }
 
+/// What a field is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The item's ID.
+    Id,
+    /// Its semantic ID.
+    Codes,
+}
+
 /// What is wrong with a source whose name is not known here.
 ///
 /// The message does not say the line; [`line`](Problem::line) does.
@@ -72,6 +87,15 @@ impl Problem {
     /// The line, or row, from 1. `None` when no one place is at fault.
     pub fn line(&self) -> Option<u64> {
         self.line
+    }
+
+    /// The role for which no field was found, where that is the problem.
+    pub fn missing_role(&self) -> Option<Role> {
+        match *self.kind {
+            Kind::MissingField { role, .. } => Some(role),
+            Kind::CodeColumnGap { .. } => Some(Role::Codes),
+            _ => None,
+        }
     }
 
     pub(super) fn at(line: u64, kind: Kind) -> Problem {
@@ -91,6 +115,20 @@ impl Problem {
     /// Of the whole source, whatever its lines hold.
     pub(super) fn whole(kind: Kind) -> Problem {
         Problem { line: None, column: None, kind: Box::new(kind) }
+    }
+
+    /// Of one line, whose `text` may show more than the parser says.
+    pub(super) fn json_line(line: u64, text: &str, error: serde_json::Error) -> Problem {
+        let at = error.column().saturating_sub(1);
+        let number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|number| {
+            let around = text.get(at.saturating_sub(number.len())..).unwrap_or_default();
+            around.find(number).is_some_and(|found| found <= number.len())
+        });
+        let mut problem = Problem::json(line, error);
+        if let (Some(number), Kind::Json { message }) = (number, &mut *problem.kind) {
+            message.push_str(&format!(": {number} is no JSON; write null where there is no value"));
+        }
+        problem
     }
 
     /// `first_line` is the line at which what was parsed starts.
@@ -123,7 +161,7 @@ impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Problem {
         let not_utf8 = error.get_ref().and_then(|inner| inner.downcast_ref::<NotUtf8>());
         match not_utf8 {
-            Some(&NotUtf8 { line }) => Problem::at(line, Kind::NotUtf8),
+            Some(NotUtf8 { line, found }) => Problem::at(*line, Kind::NotUtf8(found.clone())),
             None => Problem::whole(Kind::Io(error)),
         }
     }
@@ -138,18 +176,29 @@ pub(super) enum Kind {
          item_id, in a file named .jsonl or .ndjson; this name stands for {format}"
     )]
     NotAttributes { format: Format },
-    #[error("not UTF-8; convert the file to UTF-8 first")]
-    NotUtf8,
+    #[error("{0}")]
+    NotUtf8(Encoding),
     /// Not JSON, a key twice in one object, or JSON of another shape.
     #[error("{message}")]
     Json { message: String },
     #[error(
-        "{found} tab-separated fields in {start}, expected 3: semantic ID, title, item ID",
+        "{found} tab-separated fields in {start}, expected 3: semantic ID, title, item ID{}",
+        if is_history(.line_start) {
+            "; lines of numbers, a user and items, are histories, which recommenders are evaluated on"
+        } else {
+            ""
+        },
         start = shorten(.line_start)
     )]
     FieldCount { found: usize, line_start: String },
     #[error("no field {}; the fields are {}", alternatives(.names), list(.found))]
-    MissingField { names: &'static [&'static str], found: Vec<String> },
+    MissingField { role: Role, names: Vec<String>, found: Vec<String> },
+    #[error("field {name:?} cannot be both the item ID and a semantic ID")]
+    IdAndCodes { name: String },
+    #[error("no field {name:?}, which is to be left out; the fields are {}", list(.found))]
+    NotLeftOut { name: String, found: Vec<String> },
+    #[error("field {name:?} is given for two levels of the semantic ID")]
+    LevelTwice { name: String },
     #[error("both {first:?} and {second:?}, which mean the same; keep one of them")]
     BothFields { first: String, second: String },
     #[error("item ID {value}: expected text or a whole number that fits 64 bits")]
@@ -161,7 +210,8 @@ pub(super) enum Kind {
     #[error("item {}: the semantic ID is empty; it needs at least one code", shorten(.item))]
     EmptyCodes { item: String },
     #[error(
-        "item {}: semantic ID {value}: expected a list of codes, or text such as <a_1><b_2> or 1 2",
+        "item {}: semantic ID {value}: expected a list of codes, or text such as <a_1><b_2> or 1 2; \
+         a map from semantic IDs to items is of format inverse-json",
         shorten(.item)
     )]
     NotCodes { item: String, value: String },
@@ -198,20 +248,56 @@ pub(super) enum Kind {
     CellCount { found: usize, expected: usize },
     #[error("column {name:?} appears twice in the header")]
     DuplicateColumn { name: String },
+    #[error(
+        "semantic ID {codes}: expected an item ID, a list of them, or of objects with an ID, or an \
+         object from IDs to counts"
+    )]
+    NotItems { codes: String },
+    #[error(
+        "item {}: semantic ID {value}: expected one whole number below {limit}, the product of the \
+         codebook sizes that it is packed by",
+        shorten(.item)
+    )]
+    NotPacked { item: String, value: String, limit: u128 },
+    #[error("{0}")]
+    Npy(String),
     #[error("column code_{missing} is missing: code columns are numbered from 0 without gaps")]
     CodeColumnGap { missing: usize },
     #[error(
-        "item {}: code_{level} is empty but code_{later} is not; only trailing codes \
-         may be left out",
+        "item {}: {empty} is empty but {later} is not; only trailing codes may be left out",
         shorten(.item)
     )]
-    CodeCellGap { item: String, level: usize, later: usize },
+    CodeCellGap { item: String, empty: String, later: String },
     #[error("text after a closing quote; write a quote inside a quoted cell twice (\"\")")]
     TextAfterQuote,
     #[error("the quote opened on this line is never closed")]
     UnclosedQuote,
     #[error("{}", refusal(.0))]
     Refused(BuildError),
+}
+
+impl Kind {
+    /// No field is named as IDs are.
+    pub(super) fn missing_id(options: &SourceOptions, found: &[String]) -> Kind {
+        let names = options.id_names().into_iter().map(str::to_owned).collect();
+        Kind::MissingField { role: Role::Id, names, found: found.to_vec() }
+    }
+
+    /// No field is named as semantic IDs are, or as the `first` of their codes.
+    pub(super) fn missing_codes(
+        options: &SourceOptions,
+        first: Option<&str>,
+        found: &[String],
+    ) -> Kind {
+        let names = options.codes_names().into_iter().chain(first).map(str::to_owned).collect();
+        Kind::MissingField { role: Role::Codes, names, found: found.to_vec() }
+    }
+
+    /// No field has this name, which was given for codes.
+    pub(super) fn missing_codes_of(name: &str, found: &[String]) -> Kind {
+        let names = vec![name.to_owned()];
+        Kind::MissingField { role: Role::Codes, names, found: found.to_vec() }
+    }
 }
 
 /// `text` in quotes, cut after 60 characters: a message stays readable whatever the file holds.
@@ -230,7 +316,13 @@ fn refusal(error: &BuildError) -> String {
     }
 }
 
-fn alternatives(names: &[&str]) -> String {
+/// Whether a line is several numbers, as those of sequential recommenders' histories are.
+fn is_history(line: &str) -> bool {
+    let mut numbers = line.split(' ').map(|number| number.bytes().all(|b| b.is_ascii_digit()));
+    line.contains(' ') && numbers.all(|is_number| is_number)
+}
+
+fn alternatives(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     names.join(" or ")
 }

@@ -4,6 +4,10 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use serde_json::Value;
+
+use super::{ItemColumns, SourceOptions, parse_codes};
+
 /// How a source spells its items.
 ///
 /// In every format a source spells either all codes as plain numbers or all as `<a_12>`, with
@@ -11,12 +15,16 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One JSON object from item ID to codes: `{"0": ["<a_183>", "<b_7>"], …}`. An item's codes may
-    /// also be numbers, `[183, 7]`, or one text, `"<a_183><b_7>"`.
+    /// also be numbers, `[183, 7]`, or one text, `"<a_183><b_7>"`. A list is read as `JsonLines`.
     IndexJson,
+    /// One JSON object from semantic ID, one text, to its items: an ID, a list of IDs or of objects
+    /// with an ID (`item_id`, `id`, `pid` or `iid`) and attributes, or an object from IDs to counts,
+    /// which become the attribute `count`.
+    InverseJson,
     /// A line per item, `<a_236><b_231> \t title \t item ID`. An empty title is left out, and
-    /// so are empty lines.
+    /// so are empty lines. Where the first line is a header, as of `Tsv`, it is read as that.
     InfoText,
-    /// A JSON object per line: `item_id` (or `id`), text or a whole number; `codes` (or
+    /// A JSON object per line, or a list of objects: `item_id` (or `id`), text or a whole number; `codes` (or
     /// `semantic_id`, or `sid`), a list or one text; all other fields are attributes.
     /// Blank lines are left out.
     JsonLines,
@@ -27,33 +35,88 @@ pub enum Format {
     /// fraction, are read as such (`19.99` and `1.50`, but not `007`), and the rest is text. Empty
     /// lines are left out.
     Csv,
+    /// As `Csv`, with tabs for commas.
+    Tsv,
+    /// An array of NumPy, `(items, levels)` whole numbers; IDs are the numbers of the rows, from 0.
+    Npy,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 4] =
-        [Format::IndexJson, Format::InfoText, Format::JsonLines, Format::Csv];
+    pub const ALL: [Format; 7] = [
+        Format::IndexJson,
+        Format::InverseJson,
+        Format::InfoText,
+        Format::JsonLines,
+        Format::Csv,
+        Format::Tsv,
+        Format::Npy,
+    ];
 
     /// The format a file name's extension stands for, in either case: `.json`, `.txt` or `.tsv`,
-    /// `.jsonl` or `.ndjson`, `.csv`.
+    /// `.jsonl` or `.ndjson`, `.csv`, `.npy`.
     pub fn from_path(path: &Path) -> Option<Format> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "json" => Some(Format::IndexJson),
             "txt" | "tsv" => Some(Format::InfoText),
             "jsonl" | "ndjson" => Some(Format::JsonLines),
             "csv" => Some(Format::Csv),
+            "npy" => Some(Format::Npy),
             _ => None,
+        }
+    }
+
+    /// The format that the first bytes of an input show, for inputs whose names tell none; `None`
+    /// where they leave a doubt. An object of JSON is an item where its line is a whole object with
+    /// fields for ID and codes, else an index.
+    pub fn detect(head: &[u8], options: &SourceOptions) -> Option<Format> {
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+        let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end();
+        match head.first()? {
+            0x93 if head.starts_with(b"\x93NUMPY") => Some(Format::Npy),
+            b'[' if !line.contains('\t') => Some(Format::JsonLines),
+            b'{' if is_item(line, options) => Some(Format::JsonLines),
+            b'{' => Some(Format::IndexJson),
+            _ => of_table(line, options),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
             Format::IndexJson => "index-json",
+            Format::InverseJson => "inverse-json",
             Format::InfoText => "info-text",
             Format::JsonLines => "jsonl",
             Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Npy => "npy",
         }
     }
+}
+
+/// Whether a line is an object with an ID, text or a number, and codes.
+fn is_item(line: &str, options: &SourceOptions) -> bool {
+    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return false };
+    let id = options.id_names().into_iter().find_map(|name| object.get(name));
+    let mut codes = options.codes_names();
+    codes.extend(options.level_names().into_iter().flatten().map(String::as_str));
+    id.is_some_and(|id| id.is_string() || id.is_number())
+        && codes.into_iter().any(|name| object.contains_key(name))
+}
+
+/// The format of a table or of info text that begins with this line.
+fn of_table(line: &str, options: &SourceOptions) -> Option<Format> {
+    for (separator, format) in [('\t', Format::Tsv), (',', Format::Csv)] {
+        let names: Vec<String> =
+            line.split(separator).map(|name| name.trim_matches('"').to_owned()).collect();
+        if ItemColumns::from_names(&names, options).is_ok() {
+            return Some(format);
+        }
+    }
+    let codes = line.split('\t').next().filter(|_| line.matches('\t').count() == 2)?;
+    parse_codes(codes).is_ok_and(|codes| !codes.is_empty()).then_some(Format::InfoText)
 }
 
 impl fmt::Display for Format {
@@ -73,7 +136,7 @@ impl FromStr for Format {
 
 /// A name that no [`Format`] has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format {name:?}; the formats are index-json, info-text, jsonl and csv")]
+#[error("unknown format {name:?}; the formats are {}", Format::ALL.map(|format| format.to_string()).join(", "))]
 pub struct UnknownFormat {
     name: String,
 }

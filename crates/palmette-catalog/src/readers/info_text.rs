@@ -4,20 +4,35 @@ use std::io::BufRead;
 
 use serde_json::Map;
 
+use super::codes::parse_codes;
+use super::csv_records::Records;
+use super::csv_table;
 use super::error::{Kind, Problem};
 use super::lines::{Lines, without_end};
-use super::{CheckedSink, ItemSink};
+use super::{CheckedSink, ItemSink, SourceOptions};
 
 pub(super) fn read<S: ItemSink>(
     input: impl BufRead,
+    options: &SourceOptions,
     sink: &mut CheckedSink<'_, S>,
 ) -> Result<(), Problem> {
     let mut lines = Lines::new(input);
+    let mut is_first = true;
     while let Some((line, text)) = lines.next_line()? {
         let text = without_end(text);
         if text.is_empty() {
             continue;
         }
+        if is_first && let Some(names) = header(text, options) {
+            return csv_table::read_rows(
+                Records::of_lines(lines, '\t'),
+                line,
+                names,
+                options,
+                sink,
+            );
+        }
+        is_first = false;
         let mut fields = text.split('\t');
         let (Some(codes), Some(title), Some(id), None) =
             (fields.next(), fields.next(), fields.next(), fields.next())
@@ -33,4 +48,14 @@ pub(super) fn read<S: ItemSink>(
         sink.push(line, id.to_owned(), attributes)?;
     }
     Ok(())
+}
+
+/// The names in a first line that is a table's header: no codes come first, and a column is named
+/// as IDs or codes are.
+fn header(text: &str, options: &SourceOptions) -> Option<Vec<String>> {
+    let names: Vec<String> = text.split('\t').map(str::to_owned).collect();
+    let is_header = names.len() > 1
+        && parse_codes(&names[0]).is_err()
+        && names.iter().any(|name| options.is_known(name) || name == "code_0");
+    is_header.then_some(names)
 }

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use super::SourceOptions;
 use super::error::{Kind, Problem};
-use super::json::{CODES_NAMES, ID_NAMES};
 
 /// The columns of a table of items, as column numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemColumns {
-    /// The column `item_id` (or `id`).
+    /// The column of IDs.
     pub id: usize,
     /// Where the semantic ID is.
     pub codes: CodeColumns,
@@ -19,54 +19,86 @@ pub struct ItemColumns {
 /// Where a table holds semantic IDs, as column numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeColumns {
-    /// One column with all codes: `codes` (or `semantic_id`, or `sid`).
+    /// One column with all codes.
     Whole(usize),
-    /// The columns `code_0`, `code_1`, …, by level; they may stand anywhere.
+    /// One column a level, by level; they may stand anywhere.
     PerLevel(Vec<usize>),
 }
 
+impl CodeColumns {
+    fn contains(&self, column: usize) -> bool {
+        match self {
+            CodeColumns::Whole(whole) => column == *whole,
+            CodeColumns::PerLevel(levels) => levels.contains(&column),
+        }
+    }
+}
+
 impl ItemColumns {
-    /// Finds the columns by their names.
+    /// Finds the columns by their names: those that `options` say, or the usual ones.
     ///
     /// # Errors
     /// When a name appears twice, there is no column for the ID or the codes or more than one, or
     /// the numbers of code columns have gaps.
-    pub fn from_names(columns: &[String]) -> Result<ItemColumns, Problem> {
-        find(columns).map_err(Problem::whole)
+    pub fn from_names(columns: &[String], options: &SourceOptions) -> Result<ItemColumns, Problem> {
+        find(columns, options).map_err(Problem::whole)
     }
 }
 
-fn find(columns: &[String]) -> Result<ItemColumns, Kind> {
+fn find(columns: &[String], options: &SourceOptions) -> Result<ItemColumns, Kind> {
     let mut names = HashSet::new();
     if let Some(name) = columns.iter().find(|name| !names.insert(name.as_str())) {
         return Err(Kind::DuplicateColumn { name: name.clone() });
     }
-    let Some(id) = find_column(columns, ID_NAMES)? else {
-        return Err(Kind::MissingField { names: ID_NAMES, found: columns.to_vec() });
+    let Some(id) = find_column(columns, &options.id_names())? else {
+        return Err(Kind::missing_id(options, columns));
     };
-    let whole = find_column(columns, CODES_NAMES)?;
-    let levels = level_columns(columns)?;
-    let codes = match (whole, levels.first()) {
-        (Some(whole), Some(&level)) => {
-            let (first, second) = (columns[whole].clone(), columns[level].clone());
-            return Err(Kind::BothFields { first, second });
-        }
-        (Some(whole), None) => CodeColumns::Whole(whole),
-        (None, Some(_)) => CodeColumns::PerLevel(levels),
-        (None, None) => {
-            const NAMES: &[&str] = &["codes", "semantic_id", "sid", "code_0"];
-            return Err(Kind::MissingField { names: NAMES, found: columns.to_vec() });
-        }
+    let codes = match options.codes_columns.is_empty() {
+        true => usual_code_columns(columns, options)?,
+        false => named_code_columns(columns, options)?,
     };
+    if codes.contains(id) {
+        return Err(Kind::IdAndCodes { name: columns[id].clone() });
+    }
+    if let Some(name) = options.left_out.iter().find(|&name| !columns.contains(name)) {
+        return Err(Kind::NotLeftOut { name: name.clone(), found: columns.to_vec() });
+    }
     let is_attribute = |&column: &usize| {
-        column != id
-            && match &codes {
-                CodeColumns::Whole(whole) => column != *whole,
-                CodeColumns::PerLevel(_) => level_of(&columns[column]).is_none(),
-            }
+        column != id && !codes.contains(column) && !options.left_out.contains(&columns[column])
     };
     let attributes = (0..columns.len()).filter(is_attribute).collect();
     Ok(ItemColumns { id, codes, attributes })
+}
+
+fn usual_code_columns(columns: &[String], options: &SourceOptions) -> Result<CodeColumns, Kind> {
+    let whole = find_column(columns, &options.codes_names())?;
+    let levels = level_columns(columns)?;
+    match (whole, levels.first()) {
+        (Some(whole), Some(&level)) => {
+            let (first, second) = (columns[whole].clone(), columns[level].clone());
+            Err(Kind::BothFields { first, second })
+        }
+        (Some(whole), None) => Ok(CodeColumns::Whole(whole)),
+        (None, Some(_)) => Ok(CodeColumns::PerLevel(levels)),
+        (None, None) => Err(Kind::missing_codes(options, Some("code_0"), columns)),
+    }
+}
+
+fn named_code_columns(columns: &[String], options: &SourceOptions) -> Result<CodeColumns, Kind> {
+    let mut places = Vec::with_capacity(options.codes_columns.len());
+    for name in &options.codes_columns {
+        let Some(place) = columns.iter().position(|column| column == name) else {
+            return Err(Kind::missing_codes_of(name, columns));
+        };
+        if places.contains(&place) {
+            return Err(Kind::LevelTwice { name: name.clone() });
+        }
+        places.push(place);
+    }
+    Ok(match places[..] {
+        [whole] => CodeColumns::Whole(whole),
+        _ => CodeColumns::PerLevel(places),
+    })
 }
 
 fn find_column(columns: &[String], names: &[&str]) -> Result<Option<usize>, Kind> {

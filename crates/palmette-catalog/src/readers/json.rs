@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
@@ -14,28 +14,48 @@ use serde_json::{Map, Value};
 use super::error::{Kind, Problem};
 use super::lines::Lines;
 
-/// The names of an item's ID, the first of which errors suggest.
-pub(super) const ID_NAMES: &[&str] = &["item_id", "id"];
-/// The names of an item's semantic ID.
-pub(super) const CODES_NAMES: &[&str] = &["codes", "semantic_id", "sid"];
-
 /// Calls `visit(line, key, value)` for each entry of the one object in `input`, in order; `line`
 /// is exactly that of the key. Blank input has no entries. Keys may repeat: `visit` can tell.
 pub(super) fn for_each_entry<T: DeserializeOwned>(
     input: impl BufRead,
     visit: impl FnMut(u64, String, T) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    let position = Position::default();
-    let reader = OneByteReader { input, position: &position, after_newline: false };
-    let mut deserializer = serde_json::Deserializer::from_reader(reader);
-    let mut refused = None;
+    let (position, mut refused) = (Position::default(), None);
     let entries = Entries { visit, position: &position, refused: &mut refused, value: PhantomData };
-    let result = entries.deserialize(&mut deserializer).and_then(|()| deserializer.end());
-    match (refused, result) {
-        (Some(problem), _) => Err(problem),
-        (None, Ok(())) => Ok(()),
-        (None, Err(error)) if error.is_eof() && position.only_blanks.get() => Ok(()),
-        (None, Err(error)) => Err(Problem::json(1, error)),
+    let result = read_whole(input, &position, entries);
+    refused.map_or(result, Err)
+}
+
+/// Calls `visit(line, element)` for each element of the one list in `input`, in order; `line` is
+/// that in which the element begins.
+pub(super) fn for_each_element<T: DeserializeOwned>(
+    input: impl BufRead,
+    visit: impl FnMut(u64, T) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    let (position, mut refused) = (Position::default(), None);
+    let elements =
+        Elements { visit, position: &position, refused: &mut refused, value: PhantomData };
+    let result = read_whole(input, &position, elements);
+    refused.map_or(result, Err)
+}
+
+/// Whether the input begins with a list, as far as its first bytes show.
+pub(super) fn begins_with_list(input: &mut impl BufRead) -> Result<bool, Problem> {
+    Ok(input.fill_buf()?.trim_ascii_start().first() == Some(&b'['))
+}
+
+/// Reads the one value in `input`; blank input has none.
+fn read_whole(
+    input: impl BufRead,
+    position: &Position,
+    seed: impl for<'de> DeserializeSeed<'de, Value = ()>,
+) -> Result<(), Problem> {
+    let reader = OneByteReader { input, position, after_newline: false };
+    let mut deserializer = serde_json::Deserializer::from_reader(reader);
+    match seed.deserialize(&mut deserializer).and_then(|()| deserializer.end()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.is_eof() && position.only_blanks.get() => Ok(()),
+        Err(error) => Err(Problem::json(1, error)),
     }
 }
 
@@ -50,17 +70,19 @@ pub(super) fn for_each_object(
             continue;
         }
         let Fields(object) =
-            serde_json::from_str(text).map_err(|error| Problem::json(line, error))?;
+            serde_json::from_str(text).map_err(|error| Problem::json_line(line, text, error))?;
         visit(line, object)?;
     }
     Ok(())
 }
 
 /// Takes the field that has one of `names` out of `object`, keeping the order of the others.
+/// `missing` says what is wrong where there is none among the fields it is given.
 pub(super) fn take_field(
     line: u64,
     object: &mut Map<String, Value>,
-    names: &'static [&'static str],
+    names: &[&str],
+    missing: impl FnOnce(&[String]) -> Kind,
 ) -> Result<Value, Problem> {
     let mut present = names.iter().filter(|&&name| object.contains_key(name));
     let (first, second) = (present.next(), present.next());
@@ -69,8 +91,8 @@ pub(super) fn take_field(
         return Err(Problem::at(line, Kind::BothFields { first, second }));
     }
     first.and_then(|&name| object.shift_remove(name)).ok_or_else(|| {
-        let found = object.keys().cloned().collect();
-        Problem::at(line, Kind::MissingField { names, found })
+        let found: Vec<String> = object.keys().cloned().collect();
+        Problem::at(line, missing(&found))
     })
 }
 
@@ -162,6 +184,61 @@ where
             }
         }
         Ok(())
+    }
+}
+
+/// Visits the elements of a list as they are parsed, as [`Entries`] does with those of an object.
+struct Elements<'a, T, F> {
+    visit: F,
+    position: &'a Position,
+    refused: &'a mut Option<Problem>,
+    value: PhantomData<T>,
+}
+
+impl<'de, T, F> DeserializeSeed<'de> for Elements<'_, T, F>
+where
+    T: DeserializeOwned,
+    F: FnMut(u64, T) -> Result<(), Problem>,
+{
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T, F> Visitor<'de> for Elements<'_, T, F>
+where
+    T: DeserializeOwned,
+    F: FnMut(u64, T) -> Result<(), Problem>,
+{
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one list of JSON objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let position = self.position;
+        while let Some((line, element)) = list.next_element_seed(Placed(position, PhantomData))? {
+            if let Err(problem) = (self.visit)(line, element) {
+                *self.refused = Some(problem);
+                return Err(A::Error::custom("refused"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value with the line in which it begins.
+struct Placed<'a, T>(&'a Position, PhantomData<T>);
+
+impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Placed<'_, T> {
+    type Value = (u64, T);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(u64, T), D::Error> {
+        // The parser has looked at the first byte of the value, and no further.
+        Ok((self.0.line.get(), T::deserialize(deserializer)?))
     }
 }
 

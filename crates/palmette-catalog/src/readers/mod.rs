@@ -35,15 +35,19 @@ mod checked_sink;
 mod codes;
 mod csv_records;
 mod csv_table;
+mod encoding;
 mod error;
 mod format;
 mod index_json;
 mod info_text;
+mod inverse_json;
 mod item_columns;
 mod json;
 mod json_lines;
 mod json_row;
 mod lines;
+mod npy;
+mod options;
 mod patch;
 mod sink;
 mod utf8;
@@ -60,9 +64,10 @@ pub use attributes::{AttributeReport, read_attributes};
 pub use checked_sink::{CheckedSink, Place};
 pub use codes::{CodesError, parse_codes};
 pub use csv_records::{Record, Records};
-pub use error::{Problem, ReadError};
+pub use error::{Problem, ReadError, Role};
 pub use format::{Format, UnknownFormat};
 pub use item_columns::{CodeColumns, ItemColumns};
+pub use options::SourceOptions;
 pub use patch::{Patch, parse_patch};
 pub use sink::{ItemSink, ReadSummary};
 
@@ -111,7 +116,7 @@ pub fn parse_items(
     format: Format,
 ) -> Result<SourceItems, ReadError> {
     let mut sink = DistinctItems::default();
-    match pass_items(reader, format, &mut sink) {
+    match pass_items(reader, format, &SourceOptions::default(), &mut sink) {
         Ok(summary) => Ok(SourceItems { level_prefixes: summary.level_prefixes, ..sink.source }),
         Err(problem) => Err(ReadError::new(source_name.as_ref(), sink.twice.unwrap_or(problem))),
     }
@@ -129,10 +134,11 @@ pub fn read_into(
     sink: &mut impl ItemSink,
 ) -> Result<ReadSummary, ReadError> {
     let file = File::open(path).map_err(|error| ReadError::new(path, error.into()))?;
-    parse_into(path, BufReader::new(file), format, sink)
+    parse_into(path, BufReader::new(file), format, &SourceOptions::default(), sink)
 }
 
-/// Reads items from `reader` into a sink; `source_name` is what errors call it.
+/// Reads items from `reader` into a sink; `source_name` is what errors call it, `options` say how
+/// it names its fields and spells its codes.
 ///
 /// # Errors
 ///
@@ -141,24 +147,44 @@ pub fn parse_into(
     source_name: impl AsRef<Path>,
     reader: impl BufRead,
     format: Format,
+    options: &SourceOptions,
     sink: &mut impl ItemSink,
 ) -> Result<ReadSummary, ReadError> {
-    pass_items(reader, format, sink)
+    pass_items(reader, format, options, sink)
         .map_err(|problem| ReadError::new(source_name.as_ref(), problem))
+}
+
+/// What an input is that begins with these bytes and is no text, and the way out, where they show
+/// it.
+pub fn not_text(head: &[u8]) -> Option<String> {
+    encoding::Encoding::of_head(head).map(|found| found.to_string())
 }
 
 fn pass_items(
     reader: impl BufRead,
     format: Format,
+    options: &SourceOptions,
     sink: &mut impl ItemSink,
 ) -> Result<ReadSummary, Problem> {
-    let input = Utf8Reader::new(reader);
-    let mut sink = CheckedSink::new(sink, Place::Line);
+    let place = if format == Format::Npy { Place::Row } else { Place::Line };
+    let mut sink = CheckedSink::new(sink, place).with_options(options);
+    if format == Format::Npy {
+        npy::read(reader, &mut sink)?;
+        return Ok(sink.finish());
+    }
+    let mut input = Utf8Reader::new(reader);
+    let is_list = json::begins_with_list(&mut input)?;
     match format {
+        Format::IndexJson | Format::JsonLines if is_list => {
+            json_lines::read_list(input, options, &mut sink)?;
+        }
         Format::IndexJson => index_json::read(input, &mut sink)?,
-        Format::InfoText => info_text::read(input, &mut sink)?,
-        Format::JsonLines => json_lines::read(input, &mut sink)?,
-        Format::Csv => csv_table::read(input, &mut sink)?,
+        Format::InverseJson => inverse_json::read(input, options, &mut sink)?,
+        Format::InfoText => info_text::read(input, options, &mut sink)?,
+        Format::JsonLines => json_lines::read(input, options, &mut sink)?,
+        Format::Csv => csv_table::read(input, ',', options, &mut sink)?,
+        Format::Tsv => csv_table::read(input, '\t', options, &mut sink)?,
+        Format::Npy => unreachable!("read above"),
     }
     Ok(sink.finish())
 }

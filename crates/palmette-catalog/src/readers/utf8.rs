@@ -3,8 +3,12 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
+use super::encoding::Encoding;
+
 const BUFFER_BYTES: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Enough to tell what an input is that is no text; below the buffer's size.
+const HEAD_BYTES: usize = 16;
 
 /// Passes `inner` on without a leading byte order mark; at the first byte that is not UTF-8, after
 /// all bytes before it have been passed on, fails with a [`NotUtf8`].
@@ -45,10 +49,13 @@ impl<R: Read> Utf8Reader<R> {
             self.end += count;
             if !self.past_mark {
                 let head = &self.buffer[..self.end];
-                if count > 0 && head.len() < 3 && BYTE_ORDER_MARK.starts_with(head) {
+                if count > 0 && head.len() < HEAD_BYTES {
                     continue;
                 }
                 self.past_mark = true;
+                if let Some(found) = Encoding::of_head(head) {
+                    return Err(NotUtf8 { line: 1, found }.into());
+                }
                 if head.starts_with(BYTE_ORDER_MARK) {
                     self.buffer.copy_within(BYTE_ORDER_MARK.len()..self.end, 0);
                     self.end -= BYTE_ORDER_MARK.len();
@@ -60,10 +67,8 @@ impl<R: Read> Utf8Reader<R> {
                 Err(error) => (error.valid_up_to(), error.error_len().is_some() || count == 0),
             };
             if valid_end == 0 && broken {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    NotUtf8 { line: self.newlines + 1 },
-                ));
+                let found = Encoding::of_broken(&self.buffer[..self.end]);
+                return Err(NotUtf8 { line: self.newlines + 1, found }.into());
             }
             self.valid_end = valid_end;
             let newlines = self.buffer[..valid_end].iter().filter(|&&byte| byte == b'\n').count();
@@ -102,11 +107,18 @@ impl<R: Read> BufRead for Utf8Reader<R> {
 #[derive(Debug)]
 pub(super) struct NotUtf8 {
     pub(super) line: u64,
+    pub(super) found: Encoding,
+}
+
+impl From<NotUtf8> for io::Error {
+    fn from(error: NotUtf8) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
 }
 
 impl fmt::Display for NotUtf8 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {} is not UTF-8", self.line)
+        write!(f, "line {}: {}", self.line, self.found)
     }
 }
 

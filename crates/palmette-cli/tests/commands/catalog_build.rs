@@ -322,3 +322,134 @@ fn catalog_files_that_are_not_whole_are_refused() {
         check(&flipped, &[]);
     }
 }
+
+/// Feeds a named pipe from a thread, as another program would.
+#[cfg(unix)]
+fn pipe(path: &Path, bytes: Vec<u8>) -> std::thread::JoinHandle<()> {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+    let path = path.to_owned();
+    std::thread::spawn(move || fs::write(path, bytes).unwrap())
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A pipe cannot be opened twice, and is read whole: from a file, a pipe with a name and one
+/// without, and standard input come the same catalog.
+#[cfg(unix)]
+#[test]
+fn pipes_are_read_from_their_first_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = items();
+    let info = b"12-3-45\tTitle one\t1\n55-66-77\tTitle two\t2\n".to_vec();
+    let index = b"{\"a\": [1, 2], \"b\": [3, 4]}".to_vec();
+    let files: [(&str, Vec<u8>); 6] = [
+        ("items.jsonl", items.json_lines().into()),
+        ("items.csv", items.csv().into()),
+        ("items.parquet", items.parquet()),
+        ("items.arrow", items.arrow_file()),
+        ("info.txt", info),
+        ("index.json", index),
+    ];
+    let out = dir.path().join("out.palm");
+    for (name, bytes) in files {
+        let path = dir.path().join(name);
+        fs::write(&path, &bytes).unwrap();
+        build(path.to_str().unwrap(), &out, &[]);
+        let expected = fs::read(&out).unwrap();
+        for (fifo, bytes) in [
+            (format!("pipe-{name}"), bytes.clone()),
+            (format!("{}-pipe", name.replace('.', "-")), bytes.clone()),
+            (format!("pipe-{name}.gz"), gzip(&bytes)),
+            (format!("{}-gz", name.replace('.', "-")), gzip(&bytes)),
+        ] {
+            let fifo = dir.path().join(fifo);
+            let writer = pipe(&fifo, bytes);
+            build(fifo.to_str().unwrap(), &out, &[]);
+            writer.join().unwrap();
+            assert!(fs::read(&out).unwrap() == expected, "{}", fifo.display());
+        }
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_palmette"))
+            .args(["catalog", "build", "-", "--out", out.to_str().unwrap()])
+            .stdin(fs::File::open(&path).unwrap())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(fs::read(&out).unwrap() == expected, "{name} from standard input");
+    }
+}
+
+#[test]
+fn several_files_make_one_catalog() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| write(dir.path(), name, text);
+    let a = file("a.jsonl", "{\"asin\": \"x\", \"c0\": 1, \"c1\": 2, \"price\": 3}\n\n");
+    let b = file("b.csv", "c1,c0,asin,price\n5,4,y,low\n");
+    let c = file("c.json", "[{\"asin\": \"x\", \"c0\": 1}]");
+    let out = dir.path().join("out.palm");
+    let out = out.to_str().unwrap();
+    let options = ["--id-column", "asin", "--codes-column", "c0,c1", "--out", out];
+    fn args<'a>(files: &[&'a str], options: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+        [&["catalog", "build"], files, options, more].concat()
+    }
+    let built = run_json(&args(&[&a, &b], &options, &[]));
+    assert_eq!(built["stats"]["num_items"], 2);
+    assert_eq!(run_json(&["catalog", "inspect", out, "--item", "y"])["codes"], json!([4, 5]));
+    assert_eq!(
+        built["conflicts"],
+        json!([{"attribute": "price", "file": b, "line": 2, "value": "low", "kind": "text",
+            "first_file": a, "first_line": 1, "first_value": 3, "first_kind": "numbers"}])
+    );
+    check_refused(
+        &args(&[&a, &b], &options, &["--strict-columns"]),
+        &[&format!(
+            "{b}, line 2: attribute \"price\" is \"low\" (text), and 3 (numbers) in {a}, line 1; \
+            declare it, --column price=KIND"
+        )],
+    );
+    run_json(&args(&[&a, &b], &options, &["--strict-columns", "--column", "price=json"]));
+    check_refused(
+        &args(&[&a, &b, &c], &options, &[]),
+        &[&format!(
+            "{c}, line 1: item \"x\" stands twice, first in {a}, line 1; ids must be unique"
+        )],
+    );
+    let tagged = file("d.jsonl", "{\"asin\": \"z\", \"c0\": \"<a_1>\"}");
+    check_refused(
+        &args(&[&a, &tagged], &options, &[]),
+        &[&format!(
+            "{tagged}: codes are spelled <a_number>, and as plain numbers in the files before"
+        )],
+    );
+    check_refused(
+        &["catalog", "build", &a, "--out", out],
+        &["no field \"item_id\" or \"id\"; the fields are \"asin\"", "--id-column names others"],
+    );
+    check_refused(
+        &["catalog", "build", &a, "--out", out, "--id-column", "asin"],
+        &["no field \"codes\"", "--codes-column names others"],
+    );
+}
+
+#[test]
+fn files_of_no_text_are_told_by_what_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.palm");
+    for (name, bytes, message) in [
+        ("codes.pt", &b"PK\x03\x04"[..], "write codes with numpy.save"),
+        ("items.pkl", b"\x80\x04\x95\0", "a Python pickle"),
+        ("items.jsonl", b"\xff\xfe{\0", "UTF-16LE; convert it: iconv -f UTF-16LE"),
+        ("items.csv.zst", b"\x28\xb5\x2f\xfd\0\0", "decompress it: zstd -d"),
+        ("items.dat", b"1;2;3\n", "say --format"),
+    ] {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let (path, out) = (path.to_str().unwrap(), out.to_str().unwrap());
+        check_refused(&["catalog", "build", path, "--out", out], &[path, message]);
+    }
+}

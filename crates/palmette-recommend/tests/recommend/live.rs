@@ -16,8 +16,8 @@ use palmette_live::{
 use palmette_model::Model;
 use palmette_model::draft::{DraftForm, DraftHead};
 use palmette_recommend::{
-    Candidates, History, Mode, RecommendError, Recommendations, Recommender, Request, SpelledView,
-    Verification, Worker, WorkerPool,
+    Candidates, History, HistoryItem, Mode, RecommendError, Recommendations, Recommender, Request,
+    SpelledView, Verification, Worker, WorkerPool,
 };
 use serde_json::json;
 
@@ -156,12 +156,25 @@ fn snapshot(answer: &Recommendations) -> &Arc<Snapshot> {
 /// An answer is what a frozen catalog of its generation's items gives: ids, order, scores to the bit.
 #[track_caller]
 fn check_against_rebuild(answer: &Recommendations, asked: &Asked) {
-    let rebuilt = over(snapshot(answer).to_catalog(|| {}).expect("room"));
-    let want = asked.with(None, |request| recommend(&rebuilt, request));
+    let of = snapshot(answer);
+    let rebuilt = over(of.to_catalog(|| {}).expect("room"));
+    // What was deleted is read by its codes, of which the rebuilt catalog knows nothing.
+    let (mut history, mut unknown) = (Vec::new(), Vec::new());
+    let now = rebuilt.view().expect("they fit");
+    for (place, id) in asked.history.iter().enumerate() {
+        match (now.view().find(id), of.departed(id)) {
+            (Some(number), _) => history.push(HistoryItem::Number(number)),
+            (None, Some(codes)) => history.push(HistoryItem::Departed { id: id.clone(), codes }),
+            (None, None) => unknown.push(place),
+        }
+    }
+    let want = asked.with(Some(&now), |request| {
+        recommend(&rebuilt, &Request { history: History::Items(&history), ..*request })
+    });
     assert_eq!(named(answer), named(&want), "generation {:?}", answer.view.view().generation());
     assert_eq!(
         (answer.history_used, &answer.unknown, answer.beam_width),
-        (want.history_used, &want.unknown, want.beam_width)
+        (want.history_used, &unknown, want.beam_width)
     );
     let denied = asked.exclude.iter().chain(asked.history.iter().filter(|_| !asked.include_seen));
     let denied: Vec<&String> = denied.collect();
@@ -386,8 +399,9 @@ fn ids_that_are_not_there_are_reported_and_exclude_nothing() {
     let updates = [Update::Delete("b".into()), Update::Upsert(item("d", [1, 2, 4]))];
     live.apply(&updates).expect("sound");
     let after = ask(&["a", "z", "b", ""], &[], None);
-    assert_eq!((ids(&after).as_str(), &after.unknown[..]), ("c d", &[1, 2, 3][..]));
-    assert_eq!((after.history_used, after.view.view().generation()), (1, Some(1)));
+    assert_eq!((ids(&after).as_str(), &after.unknown[..]), ("c d", &[1, 3][..]));
+    // What was deleted is read by the codes that it had.
+    assert_eq!((after.history_used, after.view.view().generation()), (2, Some(1)));
     assert_eq!(ids(&ask(&[], &["b"], None)), "a c d", "what is gone excludes nothing");
 
     // A request that holds a view is answered by its generation.

@@ -9,8 +9,10 @@ use arrow_array::types::*;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields};
 use palmette_catalog::BuildError;
-use palmette_catalog::readers::{Format, ItemSink, ReadSummary, SourceItems, parse_items};
-use palmette_tables::{TableError, TableFormat, read_into};
+use palmette_catalog::readers::{
+    Format, ItemSink, ReadSummary, SourceItems, SourceOptions, parse_items,
+};
+use palmette_tables::{TableError, TableFormat, read_file_into, read_into};
 use serde_json::{Map, Value, json};
 
 use crate::written::{Way, ways};
@@ -72,7 +74,7 @@ fn check_all(columns: Vec<(&str, ArrayRef)>, check: impl Fn(Result<(Seen, ReadSu
     for way in ways() {
         let path = folder.path().join("in");
         fs::write(&path, way.write(&batch, 3)).unwrap();
-        assert_eq!(TableFormat::detect(&path).unwrap(), Some(way.format()));
+        assert_eq!(TableFormat::detect(&std::fs::read(&path).unwrap()), Some(way.format()));
         let result = read(&path, way.format(), None);
         check(result.map_err(|error| {
             assert_eq!(error.path(), path);
@@ -92,6 +94,60 @@ fn check(columns: Vec<(&str, ArrayRef)>, timestamps: &[&str], lines: &str) {
         assert_eq!(summary.level_prefixes, expected.level_prefixes);
         assert_eq!(seen.timestamps, timestamps);
     });
+}
+
+/// Whole floats are how data frames write integers of a column that had a null.
+#[test]
+fn codes_that_are_whole_floats() {
+    let floats = |codes: [Option<f64>; 2]| Arc::new(Float64Array::from(codes.to_vec())) as ArrayRef;
+    check(
+        vec![
+            ("id", texts(&["a", "b"])),
+            ("code_0", floats([Some(1.0), Some(2.0)])),
+            ("code_1", floats([Some(3.0), None])),
+        ],
+        &[],
+        "{\"id\": \"a\", \"codes\": [1, 3]}\n{\"id\": \"b\", \"codes\": [2]}",
+    );
+}
+
+/// Columns of other names, numbers that pack all codes, and columns that are not read.
+#[test]
+fn options_say_what_columns_are() {
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("pid", texts(&["a", "b"])),
+        ("sid_number", Arc::new(Int64Array::from(vec![42_137, 59_999]))),
+        ("photo", Arc::new(BinaryArray::from(vec![&b"x"[..], b"y"]))),
+    ];
+    let options = SourceOptions {
+        id_column: Some("pid".into()),
+        codes_columns: vec!["sid_number".into()],
+        packed: vec![300, 20, 10],
+        left_out: vec!["photo".into()],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items.parquet");
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+
+    let read = |options: &SourceOptions| {
+        let (mut items, file) = (SourceItems::default(), std::fs::File::open(&path).unwrap());
+        let (name, format) = (Path::new("in"), TableFormat::Parquet);
+        let result = read_file_into(name, file, format, options, &mut items, &mut |_, _| ());
+        result.map(|_| items.items).map_err(|error| error.to_string())
+    };
+    let items = read(&options).unwrap();
+    assert_eq!(items[0].codes, [210, 13, 7]);
+    assert_eq!(items[1].codes, [299, 19, 9]);
+    assert!(items[1].attributes.is_empty());
+    let misspelled = SourceOptions { left_out: vec!["foto".into()], ..options };
+    assert_eq!(
+        read(&misspelled).unwrap_err(),
+        "in: no field \"foto\", which is to be left out; the fields are \"pid\", \"sid_number\", \"photo\""
+    );
 }
 
 #[track_caller]
@@ -333,17 +389,18 @@ fn errors_name_row_column_and_value() {
     );
     check_error(
         vec![id(), ("codes", ints([None, None]))],
-        ", column \"codes\": Int64 cannot be a semantic ID; write a list of integers, or text such \
-         as 1-2 or <a_1><b_2>",
+        ", column \"codes\": Int64, one number, cannot be a semantic ID of several codes; write a list \
+         of integers, or, if it packs all codes, say the codebook sizes that it is packed by",
     );
     check_error(
-        vec![id(), ("code_0", Arc::new(Float64Array::from(vec![1.0, 2.0])))],
-        ", column \"code_0\": Float64 cannot be a code; write integers",
+        vec![id(), ("code_0", Arc::new(Float64Array::from(vec![1.0, 2.5])))],
+        ", row 2: item \"b\": code 2.5 at level 0: expected a whole number from 0 to 2147483647 or \
+         <letter_number>",
     );
     check_error(
         vec![id(), codes(), ("photo", Arc::new(BinaryArray::from(vec![&b"x"[..], b"y"])))],
-        ", column \"photo\": Binary cannot be an attribute; write it as text or a number, or name \
-         the attributes to read and leave it out",
+        ", column \"photo\": Binary cannot be an attribute; write it as text or a number, or leave \
+         it out",
     );
     check_error(
         vec![("id", Arc::new(StringArray::from(vec![Some("a"), None]))), codes()],

@@ -1,46 +1,40 @@
 //! `palmette catalog build`.
 
-use std::fmt;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Instant;
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
-use palmette_catalog::readers::{
-    self, AttributeReport, Format, ItemSink, ReadSummary, SourceItems,
-};
+use palmette_catalog::readers::{self, AttributeReport, SourceItems};
 use palmette_catalog::{
     BuildError, BuildOptions, BuildStage, Catalog, CatalogBuilder, ColumnKind, UnknownKind,
 };
 use serde_json::json;
 
+use super::conflict::Conflict;
+use super::sources::{SourceArgs, Sources};
 use super::stats::stats_text;
 use crate::commands::loading::set_threads;
 use crate::memory::peak_resident_bytes;
 use crate::output::{bytes, grouped, make_parent, print, print_json, reading_bar, visible};
-use crate::tables::{self, TableFormat};
 
 const AFTER_HELP: &str = "\
 Examples:
   palmette catalog build items.parquet --out shop.palm
   palmette catalog build items.jsonl --out shop.palm --column published=timestamp
-  palmette catalog build ids.json --attributes titles.json --out shop.palm";
+  palmette catalog build ids.json --attributes titles.json --out shop.palm
+  palmette catalog build part-*.jsonl.gz --id-column asin --codes-column c0,c1,c2 --out shop.palm
+  produce | palmette catalog build - --format jsonl --out shop.palm";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct BuildArgs {
-    /// File of items, in one of the formats above
-    items: PathBuf,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// Catalog to write, such as shop.palm; a file of that name is replaced
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-    /// Format of the items [default: by the file's name or first bytes]
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<ItemFormat>,
     /// More attributes: {"item id": {"title": …, …}, …} as JSON, or JSON lines with item_id; all items
     /// are then in memory at once
     #[arg(long, value_name = "FILE")]
@@ -50,6 +44,10 @@ pub(crate) struct BuildArgs {
     /// [default: as the values look; timestamps only where a table says so]
     #[arg(long, value_name = "NAME=KIND", value_parser = column)]
     column: Vec<(String, ColumnKind)>,
+    /// Refuse attributes that hold values of several kinds, such as numbers and text; without it they
+    /// are kept as json, which is reported
+    #[arg(long)]
+    strict_columns: bool,
     /// Codebook sizes, such as 256,256,256: a code that is not below its level's size is an error
     /// [default: as the items use them]
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
@@ -70,39 +68,6 @@ pub(crate) struct BuildArgs {
     json: bool,
 }
 
-/// Any format that items are read from.
-#[derive(Clone, Copy, Debug)]
-enum ItemFormat {
-    Text(Format),
-    Table(TableFormat),
-}
-
-impl FromStr for ItemFormat {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let table = name.parse().map(Self::Table);
-        table
-            .or_else(|_| name.parse().map(Self::Text))
-            .map_err(|_| format!("unknown format {name:?}; the formats are {}", format_names()))
-    }
-}
-
-impl fmt::Display for ItemFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(format) => format.fmt(f),
-            Self::Table(format) => format.fmt(f),
-        }
-    }
-}
-
-fn format_names() -> String {
-    let text = Format::ALL.map(|format| format.to_string());
-    let tables = TableFormat::ALL.map(|format| format.to_string());
-    [text.as_slice(), &tables].concat().join(", ")
-}
-
 /// `name=kind`.
 fn column(text: &str) -> Result<(String, ColumnKind), String> {
     let (name, kind) = text.rsplit_once('=').ok_or("write NAME=KIND, such as price=number")?;
@@ -118,7 +83,7 @@ fn column(text: &str) -> Result<(String, ColumnKind), String> {
 pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     let start = Instant::now();
     set_threads(args.threads)?;
-    for source in [Some(&args.items), args.attributes.as_ref()].into_iter().flatten() {
+    for source in args.sources.paths().iter().chain(&args.attributes) {
         ensure!(
             !is_same_file(source, &args.out),
             "--out {} is the file {}, which would be lost; name another file",
@@ -126,22 +91,24 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
             source.display()
         );
     }
-    ensure!(
-        !args.items.is_dir(),
-        "{} is a folder; give the file of items in it",
-        args.items.display()
-    );
-    let file_size = std::fs::metadata(&args.items).map_or(0, |meta| meta.len());
-    let format = format_of(args)?;
-    let bar = reading_bar(file_size, args.json);
+    let bar = reading_bar(args.sources.bytes(), args.json);
     bar.set_message("reading items");
-    let (catalog, report) = match &args.attributes {
-        None => (stream(args, format, &bar)?, None),
+    let mut builder = CatalogBuilder::new(options(args)).map_err(|e| at_fault(e, None))?;
+    let (sources, report) = match &args.attributes {
+        None => (args.sources.read(&mut builder, &bar)?, None),
         Some(path) => {
-            let (catalog, report) = merge(args, format, path, &bar)?;
-            (catalog, Some((path, report)))
+            let (sources, report) = merge(args, path, &mut builder, &bar)?;
+            (sources, Some((path, report)))
         }
     };
+    let conflicts: Vec<Conflict> =
+        builder.conflicts().map(|conflict| Conflict::new(conflict, &sources)).collect();
+    if args.strict_columns
+        && let Some(conflict) = conflicts.first()
+    {
+        bail!("{conflict}; declare it, --column {}=KIND, or give one kind", conflict.name());
+    }
+    let catalog = finish(builder, &sources, &bar)?;
     bar.set_message("writing");
     make_parent(&args.out)?;
     catalog.write(&args.out)?;
@@ -157,6 +124,7 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
             "seconds": seconds,
             "peak_bytes": peak,
             "stats": catalog.stats(),
+            "conflicts": conflicts.iter().map(Conflict::to_json).collect::<Vec<_>>(),
             "attributes": report.as_ref().map(|(_, report)| json!({
                 "items_without": report.num_without_attributes,
                 "unknown_ids": report.num_unknown,
@@ -166,6 +134,13 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     }
     if let Some((path, report)) = &report {
         warn_of_attributes(path, report);
+    }
+    for conflict in &conflicts {
+        eprintln!(
+            "note: {conflict}; it is kept as json and not filtered on; --column {}=KIND declares it, \
+             --strict-columns refuses it",
+            conflict.name()
+        );
     }
     warn_of_columns(&catalog);
     print(&format!(
@@ -180,22 +155,27 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     ))
 }
 
-fn format_of(args: &BuildArgs) -> anyhow::Result<ItemFormat> {
-    // A file that cannot be read is reported where it is read.
-    let table = TableFormat::detect(&args.items).ok().flatten();
-    let table = table.or_else(|| TableFormat::from_path(&args.items)).map(ItemFormat::Table);
-    let text = || Format::from_path(&args.items).map(ItemFormat::Text);
-    let Some(format) = args.format.or(table).or_else(text) else {
-        let known = format_names();
-        bail!("{}: the name tells no format; say --format, one of {known}", args.items.display());
-    };
-    Ok(format)
+/// Reads all items, adds the attributes of a second file, and hands them to the builder.
+fn merge(
+    args: &BuildArgs,
+    attributes: &Path,
+    builder: &mut CatalogBuilder,
+    bar: &ProgressBar,
+) -> anyhow::Result<(Sources, AttributeReport)> {
+    let mut source = SourceItems::default();
+    let sources = args.sources.read(&mut source, bar)?;
+    bar.set_message("reading attributes");
+    let report = readers::read_attributes(attributes, &mut source)?;
+    let SourceItems { items, lines, .. } = source;
+    builder.push_all(items, &lines).map_err(|e| at_fault(e, Some(&sources)))?;
+    Ok((sources, report))
 }
 
-/// Reads items into a builder, one at a time.
-fn stream(args: &BuildArgs, format: ItemFormat, bar: &ProgressBar) -> anyhow::Result<Catalog> {
-    let mut builder = CatalogBuilder::new(options(args)).map_err(|e| at_fault(e, args))?;
-    let summary = read(args, format, &mut builder, bar)?;
+fn finish(
+    builder: CatalogBuilder,
+    sources: &Sources,
+    bar: &ProgressBar,
+) -> anyhow::Result<Catalog> {
     let stage = |stage| {
         bar.set_message(match stage {
             BuildStage::Sorting => "sorting",
@@ -203,51 +183,8 @@ fn stream(args: &BuildArgs, format: ItemFormat, bar: &ProgressBar) -> anyhow::Re
             BuildStage::OrderingItems => "ordering ids and attributes",
         })
     };
-    builder.finish(summary.level_prefixes, stage).map_err(|e| at_fault(e, args))
-}
-
-/// Reads all items, then the attributes of a second file.
-fn merge(
-    args: &BuildArgs,
-    format: ItemFormat,
-    attributes: &Path,
-    bar: &ProgressBar,
-) -> anyhow::Result<(Catalog, AttributeReport)> {
-    let mut source = SourceItems::default();
-    let summary = read(args, format, &mut source, bar)?;
-    source.level_prefixes = summary.level_prefixes;
-    bar.set_message("reading attributes");
-    let report = readers::read_attributes(attributes, &mut source)?;
-    bar.set_message("sorting and indexing");
-    let catalog = Catalog::build(source, &options(args)).map_err(|e| at_fault(e, args))?;
-    Ok((catalog, report))
-}
-
-fn read(
-    args: &BuildArgs,
-    format: ItemFormat,
-    sink: &mut impl ItemSink,
-    bar: &ProgressBar,
-) -> anyhow::Result<ReadSummary> {
-    let path = &args.items;
-    Ok(match format {
-        ItemFormat::Text(format) => match File::open(path) {
-            Ok(file) => {
-                let reader = BufReader::with_capacity(1 << 20, bar.wrap_read(file));
-                readers::parse_into(path, reader, format, sink)?
-            }
-            // It cannot be read by the other way either, which knows how to say so.
-            Err(_) => readers::read_into(path, format, sink)?,
-        },
-        ItemFormat::Table(format) => {
-            let bytes = bar.length().unwrap_or(0);
-            let mut progress = |rows: u64, of: u64| {
-                let share = rows as f64 / of.max(1) as f64;
-                bar.set_position((bytes as f64 * share) as u64);
-            };
-            tables::read_into(path, format, None, sink, &mut progress)?
-        }
-    })
+    let prefixes = sources.summary.level_prefixes.clone();
+    builder.finish(prefixes, stage).map_err(|e| at_fault(e, Some(sources)))
 }
 
 fn options(args: &BuildArgs) -> BuildOptions {
@@ -261,15 +198,33 @@ fn options(args: &BuildArgs) -> BuildOptions {
 }
 
 /// Says which file or option an error is about.
-fn at_fault(error: BuildError, args: &BuildArgs) -> anyhow::Error {
+fn at_fault(error: BuildError, sources: Option<&Sources>) -> anyhow::Error {
+    if let (Some(sources), Some(line), Some(id)) = (sources, error.line(), error.id()) {
+        return of_item(&error, sources, line, id);
+    }
     let at_fault = match error.option() {
-        None => args.items.display().to_string(),
-        Some("codes_per_level") => "--codes-per-level".to_owned(),
-        Some("dense_levels") => "--dense".to_owned(),
-        Some("columns") => "--column".to_owned(),
-        Some(option) => option.to_owned(),
+        Some("codes_per_level") => "--codes-per-level",
+        Some("dense_levels") => "--dense",
+        Some("columns") => "--column",
+        Some(option) => option,
+        None => return error.into(),
     };
     anyhow::Error::from(error).context(at_fault)
+}
+
+fn of_item(error: &BuildError, sources: &Sources, line: u64, id: &str) -> anyhow::Error {
+    let place = |line: u64| {
+        let (path, line) = sources.place(line);
+        format!("{}, line {line}", path.display())
+    };
+    match (error.first_line(), error.rule()) {
+        (Some(first), _) => anyhow!(
+            "{}: item {id:?} stands twice, first in {}; ids must be unique",
+            place(line),
+            place(first)
+        ),
+        (None, rule) => anyhow!("{}: item {id:?} {}", place(line), rule.unwrap_or_default()),
+    }
 }
 
 /// Whether both paths lead to one file that exists.

@@ -1,14 +1,19 @@
 //! `palmette catalog`: build, inspect, filter, verify, plan, live.
 
 mod build;
+mod conflict;
 mod filter;
 mod inspect;
 mod live;
 mod plan;
+mod sources;
 mod stats;
 mod verify;
 
 use clap::Subcommand;
+
+#[cfg(feature = "tables")]
+pub(crate) use sources::with_way_out;
 
 /// One command after the other, for those who come here first.
 pub(crate) const AFTER_HELP: &str = "\
@@ -26,16 +31,20 @@ level), its id and its attributes.
 pub(crate) enum CatalogCommand {
     /// Build a catalog from a file of items
     ///
-    /// Formats, told by the file's name, its first bytes or --format:
-    ///   index-json  .json     {"0": ["<a_183>", "<b_7>"], …} or {"0": [183, 7], …}
-    ///   info-text   .txt      <a_183><b_7> TAB title TAB id
-    ///   jsonl       .jsonl    {"item_id": "P1", "codes": [183, 7], "title": …, more attributes}
-    ///   csv         .csv      a header with item_id and codes, or code_0, code_1, …; more columns
-    ///   parquet     .parquet  the columns of csv; codes may be a list
-    ///   arrow       .arrow    the same, as an Arrow IPC file or stream
+    /// Formats, told by each file's name, its first bytes or --format:
+    ///   index-json    .json     {"0": ["<a_183>", "<b_7>"], …} or {"0": [183, 7], …}
+    ///   inverse-json            {"183-7": ["0", "1"], …}: semantic IDs to items
+    ///   info-text     .txt      <a_183><b_7> TAB title TAB id
+    ///   jsonl         .jsonl    {"item_id": "P1", "codes": [183, 7], "title": …, more attributes}
+    ///                 .json     the same, or a list of such objects
+    ///   csv, tsv      .csv .tsv a header with item_id and codes, or code_0, code_1, …; more columns
+    ///   npy           .npy      an array (items, levels); ids are the numbers of its rows
+    ///   parquet       .parquet  the columns of csv; codes may be a list
+    ///   arrow         .arrow    the same, as an Arrow IPC file or stream (Feather)
     ///
-    /// More keys and columns are attributes, to be shown and filtered on. Items may come in any
-    /// order, semantic IDs may differ in length, and several items may share one. A bad line is an
+    /// More keys and columns are attributes, to be shown and filtered on. Codes as text are
+    /// <a_183><b_7>, 183 7, 183-7, 183,7 or [183, 7]. Items may come in any order and from several
+    /// files, semantic IDs may differ in length, and several items may share one. A bad line is an
     /// error that names it; nothing is dropped. One item is in memory at a time beside what is kept:
     /// `palmette catalog plan` says how much that is.
     #[command(verbatim_doc_comment)]

@@ -1,0 +1,55 @@
+//! Field names and packings that a source has of its own.
+
+/// Names and spellings of a source that are not the usual ones.
+///
+/// The default is the usual names, and IDs that spell their codes one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceOptions {
+    /// The field or column of the item ID; without it `item_id` or `id`.
+    pub id_column: Option<String>,
+    /// The field or column of the semantic ID, or one a level, in order; without any `codes`,
+    /// `semantic_id` or `sid`, or in tables `code_0`, `code_1`, ….
+    pub codes_columns: Vec<String>,
+    /// Codebook sizes of semantic IDs that are single numbers in mixed radix, the last level in the
+    /// lowest digits: by `[8192, 8192, 8192]` a number is `(c0 * 8192 + c1) * 8192 + c2`. Empty for
+    /// IDs that spell their codes.
+    pub packed: Vec<u32>,
+    /// Fields or columns that are not read.
+    pub left_out: Vec<String>,
+}
+
+/// The usual names of an item's ID, the first of which errors suggest.
+const ID_NAMES: [&str; 2] = ["item_id", "id"];
+/// The usual names of a semantic ID.
+const CODES_NAMES: [&str; 3] = ["codes", "semantic_id", "sid"];
+
+impl SourceOptions {
+    /// The names that an item's ID may have.
+    pub(super) fn id_names(&self) -> Vec<&str> {
+        match &self.id_column {
+            Some(name) => vec![name],
+            None => ID_NAMES.to_vec(),
+        }
+    }
+
+    /// The names that a whole semantic ID may have; none where each level has its own.
+    pub(super) fn codes_names(&self) -> Vec<&str> {
+        match &self.codes_columns[..] {
+            [] => CODES_NAMES.to_vec(),
+            [name] => vec![name],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The name of each level's code, where they are given one by one.
+    pub(super) fn level_names(&self) -> Option<&[String]> {
+        Some(&self.codes_columns[..]).filter(|names| names.len() > 1)
+    }
+
+    /// Whether it is a name of an ID or of codes.
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        self.id_names().contains(&name)
+            || self.codes_names().contains(&name)
+            || self.codes_columns.iter().any(|column| column == name)
+    }
+}
