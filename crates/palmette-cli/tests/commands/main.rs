@@ -19,5 +19,7 @@ mod grammar;
 mod hostile;
 mod left_out;
 #[cfg(feature = "demo")]
+mod offline;
+#[cfg(feature = "demo")]
 mod shop;
 mod vocabulary;
