@@ -31,9 +31,12 @@ pub struct HistoryRows<'a> {
     place: &'static str,
     each: &'a mut EachRecord<'a>,
     users: HashMap<String, usize>,
-    events: Vec<(String, Vec<(Option<Time>, NamedItem)>)>,
+    events: Vec<UserEvents>,
     histories: u64,
 }
+
+/// A user, and each thing that it did, with its time.
+type UserEvents = (String, Vec<(Option<Time>, NamedItem)>);
 
 impl std::fmt::Debug for HistoryRows<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
