@@ -93,5 +93,5 @@ pub use error::TableError;
 pub use format::{TableFormat, UnknownTableFormat};
 pub use frames::MAX_UNPACKED_BYTES;
 pub use read::{read_file_into, read_into};
-pub use row_objects::{TableRow, read_rows};
+pub use row_objects::{ChooseColumns, TableRow, read_rows};
 pub use vectors::read_vectors;

@@ -22,6 +22,9 @@ pub struct TableRow {
     pub values: Map<String, Value>,
 }
 
+/// Says which columns are read, by the names of all; or in a sentence why none can be.
+pub type ChooseColumns<'a> = dyn FnMut(&[&str]) -> Result<Vec<String>, String> + 'a;
+
 /// Hands on the rows of a table in order, as objects of the columns that `choose` picks by the names of all; `each` ends
 /// the reading by `Break`. An empty file has no rows.
 ///
@@ -31,7 +34,7 @@ pub struct TableRow {
 pub fn read_rows(
     path: &Path,
     format: TableFormat,
-    choose: &mut dyn FnMut(&[&str]) -> Result<Vec<String>, String>,
+    choose: &mut ChooseColumns<'_>,
     each: &mut dyn FnMut(TableRow) -> ControlFlow<()>,
 ) -> Result<(), TableError> {
     read(path, format, choose, each).map_err(|fault| TableError::new(path, fault))
@@ -40,7 +43,7 @@ pub fn read_rows(
 fn read(
     path: &Path,
     format: TableFormat,
-    choose: &mut dyn FnMut(&[&str]) -> Result<Vec<String>, String>,
+    choose: &mut ChooseColumns<'_>,
     each: &mut dyn FnMut(TableRow) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     let Some(table) = Table::open(path, format)? else { return Ok(()) };

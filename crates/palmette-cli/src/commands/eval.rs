@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_eval::{
     ColdStart, EvalOptions, Evaluation, Floor, ItemItem, Popularity, Question, RankingMetrics,
-    Split, UnknownItems, ValidShare, evaluate, evaluate_floor, evenly_spread,
+    Skipped, Split, UnknownItems, ValidShare, evaluate, evaluate_floor, evenly_spread,
 };
 use palmette_recommend::Mode;
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ use super::histories::{HistoriesOptions, unknown_items};
 use super::loading::{RecommenderArgs, WeightsArg, set_threads, with_widths};
 use super::mode::{self, ModeArgs};
 use super::overlap::{self, OverlapArgs};
+use super::segments::{Segment, segments, segments_document, segments_text};
+use super::spread::Spread;
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
 /// Measure a model on held-out items, next to popularity and item-item filtering.
@@ -27,6 +29,10 @@ use crate::output::{grouped, print, print_json, progress_bar, table};
 /// the share of users whose item is among the first K, which is Recall@K here; NDCG@K weighs a hit
 /// at place r by 1/log2(r + 1). The floors are counted on the same histories that the model is
 /// asked with. Items of the history are not recommended, by none of them, unless --include-seen.
+///
+/// Also: coverage@K, the share of the catalog among the first K of anyone asked; Gini@K, how unevenly these fall on the
+/// catalog's items, 0 evenly and 1 all on one; new items, which none of those histories has, among the first K and among
+/// the items asked for. Where items share semantic IDs, a second row counts the first item with the right one's ID.
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
@@ -82,6 +88,12 @@ pub(crate) struct EvalArgs {
     /// Recommend items of the history too
     #[arg(long)]
     include_seen: bool,
+    /// Metrics of parts of the users too: history-length, or an attribute of the item that is asked for
+    ///
+    /// Text and booleans by value, the most frequent first; numbers of more than ten values in quarters; an item with a
+    /// list of values is in the part of each.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cold_start", "overlap"])]
+    segment_by: Option<String>,
     /// Leave out generation without the constraint, which takes half of the time
     #[arg(long)]
     no_unconstrained: bool,
@@ -186,6 +198,17 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
 
     let known = all.iter().map(|question| question.history);
+    let measured = Measured {
+        num_histories: histories.items.len(),
+        num_questions: all.len(),
+        skipped: histories.skipped,
+        spread: Spread::of(&evaluation, items, &asked, known.clone(), &ks),
+        segments: match &args.segment_by {
+            Some(by) => segments(by, items, &asked, &evaluation.answers, max_k)?,
+            None => Vec::new(),
+        },
+        seconds,
+    };
     let popularity = Popularity::fit(known.clone(), items.numbers());
     let item_item = ItemItem::fit(known, items.num_numbers());
     let mut rows = vec![
@@ -196,10 +219,24 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if let (Mode::Draft(_), Some(metrics)) = (mode, &evaluation.unconstrained_metrics) {
         rows.insert(1, ("not verified", metrics.clone()));
     }
-    match args.json {
-        true => print_json(&document(args, mode, &ks, &rows, &evaluation, seconds)),
-        false => print(&text(args, &ks, &rows, &evaluation, seconds)),
+    if evaluation.shared_targets > 0 {
+        rows.insert(1, ("model, by semantic ID", evaluation.id_metrics.clone()));
     }
+    match args.json {
+        true => print_json(&document(args, mode, &ks, &rows, &evaluation, &measured)),
+        false => print(&text(args, &ks, &rows, &evaluation, &measured)),
+    }
+}
+
+/// What is told beside the metrics.
+struct Measured {
+    num_histories: usize,
+    /// Histories that ask something.
+    num_questions: usize,
+    skipped: Skipped,
+    spread: Spread,
+    segments: Vec<Segment>,
+    seconds: f64,
 }
 
 /// Names, and what was measured of each.
@@ -242,14 +279,18 @@ fn document(
     ks: &[usize],
     rows: &Rows<'_>,
     evaluation: &Evaluation,
-    seconds: f64,
+    measured: &Measured,
 ) -> Value {
     let valid = |share: ValidShare| json!({"valid": share.valid, "generated": share.generated, "share": share.share()});
     let named = rows.iter().map(|(name, row)| ((*name).to_owned(), metrics_document(ks, row)));
+    let segmented = |by: &String| segments_document(by, &measured.segments, ks);
     json!({
         "split": args.split,
         "mode": mode::name(mode),
         "users": evaluation.metrics.questions(),
+        "histories": measured.num_histories,
+        "asking_nothing": measured.num_histories - measured.num_questions,
+        "skipped": measured.skipped,
         "beam_width": evaluation.beam_width,
         "probe_width": mode::probe_width(mode),
         "widths": args.widths,
@@ -259,7 +300,10 @@ fn document(
             "unconstrained": evaluation.unconstrained.map(valid),
             "unconstrained_beam": evaluation.unconstrained_beam.map(valid),
         },
-        "seconds": seconds,
+        "spread": measured.spread.document(),
+        "sharing_a_semantic_id": evaluation.shared_targets,
+        "segmented": args.segment_by.as_ref().map(segmented),
+        "seconds": measured.seconds,
     })
 }
 
@@ -268,7 +312,7 @@ fn text(
     ks: &[usize],
     rows: &Rows<'_>,
     evaluation: &Evaluation,
-    seconds: f64,
+    measured: &Measured,
 ) -> String {
     let users = evaluation.metrics.questions();
     let percent = |share: ValidShare| format!("{:.2}%", 100.0 * share.share());
@@ -289,6 +333,33 @@ fn text(
     if !args.no_unconstrained && evaluation.unconstrained.is_none() {
         text += "without the constraint: not measured, since the semantic IDs differ in length\n";
     }
+    text += &measured.spread.text();
+    if evaluation.shared_targets > 0 {
+        text += &format!(
+            "{} of the items asked for share their semantic ID with others\n",
+            grouped(evaluation.shared_targets as u64)
+        );
+    }
+    if let Some(by) = &args.segment_by {
+        text += &segments_text(by, &measured.segments, ks);
+    }
+    let Skipped { items, histories, questions } = measured.skipped;
+    if items > 0 {
+        let (items, histories) = (grouped(items as u64), grouped(histories as u64));
+        text += &format!("left out as unknown: {items} items of {histories} histories\n");
+    }
+    if questions > 0 {
+        text += &format!("left out as unknown: {} answers\n", grouped(questions as u64));
+    }
+    let nothing = measured.num_histories - measured.num_questions;
+    if nothing > 0 {
+        text += &format!(
+            "{} histories of fewer than {} items ask nothing\n",
+            grouped(nothing as u64),
+            Split::MIN_ITEMS
+        );
+    }
+    let seconds = measured.seconds;
     let rate = users as f64 / seconds.max(1e-9);
     text += &format!(
         "{} users, beam width {}, {seconds:.0} s ({rate:.0} users a second)",

@@ -1,8 +1,7 @@
 //! Histories on the command line: which file, in which format, and what becomes of unknown items.
 
 use std::io::BufReader;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
@@ -75,19 +74,8 @@ impl HistoriesOptions {
     }
 
     /// All histories of a file.
-    pub(crate) fn read_all(&self, path: &PathBuf) -> anyhow::Result<Histories> {
-        let mut all = Histories::default();
-        let mut wrong = None;
-        self.read(path, &mut |record, _| match all.push(record) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(reason) => {
-                wrong = Some(reason);
-                ControlFlow::Break(())
-            }
-        })?;
-        match wrong {
-            None => Ok(all),
-            Some(reason) => Err(anyhow!("{}: {reason}", path.display())),
-        }
+    pub(crate) fn read_all(&self, path: &Path) -> anyhow::Result<Histories> {
+        let gathered = Histories::gather(|each| self.read(path, each))?;
+        gathered.map_err(|reason| anyhow!("{}: {reason}", path.display()))
     }
 }

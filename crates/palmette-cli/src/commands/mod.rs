@@ -16,6 +16,8 @@ mod loading;
 mod mode;
 mod overlap;
 pub(crate) mod recommend;
+mod segments;
+mod spread;
 pub(crate) mod vocabulary;
 
 #[cfg(not(feature = "bench"))]

@@ -436,7 +436,7 @@ fn histories_hold_ids_with_commas_and_blanks() {
     assert_eq!(ids, ["a,b", " c", "7"]);
     assert_eq!(document["items"][0]["id"], "[x]");
     check_refused(&[&recommend[..], &["[x]"]].concat(), &["as a JSON list"]);
-    check_refused(&[&recommend[..], &["[1.5]"]].concat(), &["1.5 in a JSON list of ids"]);
+    check_refused(&[&recommend[..], &["[1.5]"]].concat(), &["`1.5`, expected an item"]);
     check_refused(&[&recommend[..], &["a,b"]].concat(), &["item \"a\" is not in the catalog"]);
 }
 

@@ -19,6 +19,8 @@ mod grammar;
 mod hostile;
 mod left_out;
 #[cfg(feature = "demo")]
+mod offline;
+#[cfg(feature = "demo")]
 mod shop;
 mod vocabulary;
 #[cfg(all(feature = "demo", target_os = "linux"))]

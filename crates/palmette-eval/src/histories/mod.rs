@@ -101,19 +101,29 @@ impl Histories {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_as(path: &Path, format: HistoryFormat) -> Result<Self, HistoryError> {
-        let mut all = Self::default();
-        let mut wrong = None;
-        read_histories(path, format, &mut |record, _| match all.push(record) {
+        let gathered = Self::gather(|each| read_histories(path, format, each))?;
+        gathered.map_err(|reason| HistoryError::new(path, reason))
+    }
+
+    /// Gathers the records that a reader hands on, up to the first that is wrong: then a sentence about it.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn gather<E>(
+        read: impl FnOnce(&mut EachRecord<'_>) -> Result<(), E>,
+    ) -> Result<Result<Self, String>, E> {
+        let (mut all, mut wrong) = (Self::default(), None);
+        read(&mut |record, _| match all.push(record) {
             Ok(()) => ControlFlow::Continue(()),
             Err(reason) => {
                 wrong = Some(reason);
                 ControlFlow::Break(())
             }
         })?;
-        match wrong {
+        Ok(match wrong {
             None => Ok(all),
-            Some(reason) => Err(HistoryError::new(path, reason)),
-        }
+            Some(reason) => Err(reason),
+        })
     }
 
     /// Adds a record as a reader hands it on.

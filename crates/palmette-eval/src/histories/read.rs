@@ -69,8 +69,7 @@ fn at_line(line: u64, reason: impl fmt::Display) -> String {
 
 fn json_lines(input: impl BufRead, of: u64, mut rows: HistoryRows<'_>) -> Result<(), String> {
     let mut lines = Lines::new(input);
-    loop {
-        let Some((line, text)) = lines.next_line().map_err(cannot_read)? else { break };
+    while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
         let parsed = match text {
             Ok(text) if text.trim().is_empty() => continue,
             Ok(text) => serde_json::from_str::<Map<String, Value>>(text).map_err(|e| {
@@ -162,8 +161,7 @@ fn tabbed(input: impl BufRead, of: u64, mut rows: HistoryRows<'_>) -> Result<(),
     let Some((line, first)) = lines.next_line().map_err(cannot_read)? else { return Ok(()) };
     let header = first.and_then(|first| Header::of(first.split('\t')));
     let header = header.map_err(|reason| at_line(line, reason))?;
-    loop {
-        let Some((line, text)) = lines.next_line().map_err(cannot_read)? else { break };
+    while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
         let cells: Result<Vec<&str>, String> = text.map(|text| text.split('\t').collect());
         if cells.as_ref().is_ok_and(|cells| *cells == [""]) {
             continue;

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::record::{BadRecord, Event, HistoryColumns, HistoryRecord, Row, Time, by_time};
 
-/// How far a source has been read: bytes, or rows of a table; of 0 where that is not known.
+/// How far a source has been read: bytes, rows of a table, or users of those that were put together; of 0 where that is
+/// not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Read so far.
@@ -30,10 +31,12 @@ pub struct HistoryRows<'a> {
     place: &'static str,
     each: &'a mut EachRecord<'a>,
     users: HashMap<String, usize>,
-    events: Vec<(String, Vec<(Option<Time>, NamedItem)>)>,
+    events: Vec<UserEvents>,
     histories: u64,
-    progress: Progress,
 }
+
+/// A user, and each thing that it did, with its time.
+type UserEvents = (String, Vec<(Option<Time>, NamedItem)>);
 
 impl std::fmt::Debug for HistoryRows<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -45,7 +48,7 @@ impl<'a> HistoryRows<'a> {
     /// For rows that are counted as `place`: lines or rows.
     pub fn new(place: &'static str, each: &'a mut EachRecord<'a>) -> Self {
         let (users, events) = (HashMap::new(), Vec::new());
-        Self { place, each, users, events, histories: 0, progress: Progress::default() }
+        Self { place, each, users, events, histories: 0 }
     }
 
     /// Reads row number `at`. A history that cannot be read is handed on as that.
@@ -59,7 +62,6 @@ impl<'a> HistoryRows<'a> {
         row: Map<String, Value>,
         progress: Progress,
     ) -> Result<ControlFlow<()>, BadRecord> {
-        self.progress = progress;
         let bad = |user, reason| BadRecord { place: self.place, at, user, reason };
         match columns.read(row) {
             Ok(Row::Event(event)) if self.histories == 0 => {
@@ -90,7 +92,6 @@ impl<'a> HistoryRows<'a> {
         reason: String,
         progress: Progress,
     ) -> ControlFlow<()> {
-        self.progress = progress;
         (self.each)(Err(BadRecord { place: self.place, at, user: None, reason }), progress)
     }
 
@@ -105,12 +106,13 @@ impl<'a> HistoryRows<'a> {
 
     /// Hands on the histories that end with the source.
     pub fn finish(self) -> ControlFlow<()> {
+        let of = self.events.len() as u64;
         for (at, (user, events)) in (1..).zip(self.events) {
             let record = match by_time(events.into_iter()) {
                 Ok(items) => Ok(HistoryRecord { user: Some(user), items, target: None }),
                 Err(reason) => Err(BadRecord { place: "user", at, user: Some(user), reason }),
             };
-            (self.each)(record, self.progress)?;
+            (self.each)(record, Progress { done: at, of })?;
         }
         ControlFlow::Continue(())
     }

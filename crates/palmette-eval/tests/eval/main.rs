@@ -4,3 +4,4 @@ mod cold_start;
 mod evaluate;
 mod histories;
 mod live;
+mod real_histories;

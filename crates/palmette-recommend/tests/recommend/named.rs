@@ -21,12 +21,12 @@ fn a_semantic_id_reads_as_its_item() {
         let texts: Vec<String> = codes.iter().map(u32::to_string).collect();
         let tags: Vec<String> = codes.iter().map(|code| format!("<x_{code}>")).collect();
         assert_eq!(view.find_item(&id.into()), Ok(HistoryItem::Number(number)));
-        let by_codes = Ok(HistoryItem::Codes(codes.clone()));
-        assert_eq!(view.find_item(&NamedItem::Codes(codes)), by_codes);
-        assert_eq!(view.find_item(&texts.join("-").into()), by_codes);
-        assert_eq!(view.find_item(&tags.concat().into()), by_codes);
+        let by_codes = HistoryItem::Codes(codes.clone());
+        assert_eq!(view.find_item(&NamedItem::Codes(codes)), Ok(by_codes.clone()));
+        assert_eq!(view.find_item(&texts.join("-").into()), Ok(by_codes.clone()));
+        assert_eq!(view.find_item(&tags.concat().into()), Ok(by_codes.clone()));
 
-        let (items, history) = ([by_codes.unwrap()], [number]);
+        let (items, history) = ([by_codes], [number]);
         let asked = Request { include_seen: true, ..Request::new(History::Items(&items), 20) };
         let as_number = Request { include_seen: true, ..request(&history, 20, 128) };
         let answer = recommend(&recommender, &asked);

@@ -35,7 +35,7 @@ fn object(answer: &Answer) -> Value {
         "codes": answer.codes, "skipped": answer.skipped, "error": answer.error});
     let fields = object.as_object_mut().unwrap();
     if answer.error.is_some() {
-        ["items", "scores", "codes"].map(|name| fields.remove(name));
+        ["items", "scores", "codes"].iter().for_each(|name| drop(fields.remove(*name)));
     }
     fields.retain(|_, value| !value.is_null());
     object

@@ -72,6 +72,6 @@ impl Fewer {
 
 impl fmt::Display for Fewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "only {} items of {} may be recommended: {}", self.found, self.asked, self.reason)
+        write!(f, "only {} items may be recommended: {}", self.found, self.reason)
     }
 }

@@ -22,8 +22,8 @@ const ASKED_AT_ONCE: usize = 64;
 /// Items of such histories, at most about.
 const ITEMS_AT_ONCE: usize = 1 << 20;
 
-pub(super) fn run(args: &RecommendArgs, histories: &Path, out: &Path) -> anyhow::Result<()> {
-    let format = OutFormat::of(out)?;
+pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyhow::Result<()> {
+    let (out, format) = (given, OutFormat::of(given)?);
     ensure!(!out.is_dir(), "--out {}: it is a directory; name a file", out.display());
     ensure!(
         !args.resume || !is_stdin(histories),
@@ -70,7 +70,7 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, out: &Path) -> anyhow:
     let seconds = run.start.elapsed().as_secs_f64();
     let Run { partial, counts, .. } = run;
     partial.finish(format)?;
-    report(args, &asked, &out, &counts, seconds)
+    report(args, &asked, given, &counts, seconds)
 }
 
 /// What came of the histories.

@@ -57,9 +57,8 @@ pub(super) enum OutFormat {
 impl OutFormat {
     pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
-        match extension.map(str::to_ascii_lowercase).as_deref() {
-            Some("jsonl" | "ndjson") => return Ok(Self::JsonLines),
-            _ => {}
+        if let Some("jsonl" | "ndjson") = extension.map(str::to_ascii_lowercase).as_deref() {
+            return Ok(Self::JsonLines);
         }
         match TableFormat::from_path(path) {
             // A build that writes none says so before it computes anything.
@@ -247,7 +246,8 @@ fn as_table(lines: impl Read, file: File, format: TableFormat) -> anyhow::Result
         }
     }
     writer.push(&rows)?;
-    Ok(writer.finish()?)
+    writer.finish()?;
+    Ok(())
 }
 
 #[cfg(unix)]

@@ -1,0 +1,487 @@
+//! Recommendations for every history of a file.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::command::{check_refused, palmette, palmette_with_input, run, run_json, write};
+use crate::shop::{Shop, with_recommender};
+
+const NARROW: [&str; 4] = ["-k", "3", "--beam-width", "6"];
+
+/// The first histories of the shop, one a line.
+fn histories(count: usize) -> Vec<Value> {
+    let text = std::fs::read_to_string(Shop::get().path("histories.json")).unwrap();
+    let all: Value = serde_json::from_str(&text).unwrap();
+    let all = all.as_object().unwrap().iter().take(count);
+    all.map(|(user, items)| json!({"user": user, "items": items})).collect()
+}
+
+fn lines(values: &[Value]) -> String {
+    values.iter().map(|value| format!("{value}\n")).collect()
+}
+
+fn records(path: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+struct Run {
+    dir: tempfile::TempDir,
+    recommender: [String; 4],
+}
+
+impl Run {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, recommender: Shop::get().recommender() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn args<'a>(&'a self, histories: &'a str, out: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+        let files = ["--histories", histories, "--out", out];
+        with_recommender("recommend", &self.recommender, &[&files, &NARROW[..], rest].concat())
+    }
+}
+
+#[test]
+fn each_history_is_answered_as_alone() {
+    let run = Run::new();
+    let mut all = histories(150);
+    all[7]["items"].as_array_mut().unwrap().push("gone".into());
+    all[9] = json!({"user": 9, "history": []});
+    all[11] = json!({"uid": "by codes", "items": [[0, 2, 4, 0], "0-2-0-0"]});
+    all[12] = json!({"user": "bad", "items": [1.5]});
+    let text = lines(&all) + "garbage\n";
+    let input = write(run.dir.path(), "in.jsonl", &text);
+    let out = run.path("out.jsonl");
+    let report = run_json(&run.args(&input, &out, &["--threads", "2"]));
+    assert_eq!((&report["histories"], &report["answered"]), (&151.into(), &148.into()));
+    assert_eq!((&report["errors"], &report["of_earlier_run"]), (&3.into(), &0.into()));
+    assert!(!Path::new(&run.path("out.jsonl.partial")).exists());
+    assert!(!Path::new(&run.path("out.jsonl.partial.json")).exists());
+
+    let found = records(&out);
+    assert_eq!(found.len(), 151);
+    let error = |at: usize| found[at]["error"].as_str().unwrap().to_owned();
+    assert!(error(7).contains("\"gone\" is not in the catalog"), "{}", error(7));
+    assert!(error(12).contains("line 13") && error(12).contains("item 1.5"), "{}", error(12));
+    assert!(error(150).contains("line 151") && found[150]["user"].is_null(), "{}", error(150));
+    assert!(found[7].get("items").is_none() && found[0].get("error").is_none());
+    for at in [0, 9, 11, 149] {
+        let members = all[at].as_object().unwrap();
+        let items = members.get("items").or(members.get("history")).unwrap().to_string();
+        let alone = ["--history", &items];
+        let rest = [&alone, &NARROW[..]].concat();
+        let alone = run_json(&with_recommender("recommend", &run.recommender, &rest));
+        let items = alone["items"].as_array().unwrap();
+        let of = |name: &str| items.iter().map(|item| item[name].clone()).collect::<Vec<_>>();
+        assert_eq!(found[at]["items"], Value::from(of("id")));
+        assert_eq!(found[at]["codes"], Value::from(of("codes")));
+        let score = |value: &Value| value.as_f64().unwrap() as f32;
+        let scores: Vec<f32> = of("score").iter().map(score).collect();
+        let given: Vec<f32> = found[at]["scores"].as_array().unwrap().iter().map(score).collect();
+        assert_eq!(given, scores);
+    }
+    let user = |value: &Value| value["user"].as_str().map(str::to_owned);
+    let given: Vec<_> = found.iter().take(7).map(user).collect();
+    assert_eq!(given, all.iter().take(7).map(user).collect::<Vec<_>>());
+    assert_eq!(found[9]["user"], "9");
+
+    // Whatever the threads, the way in and the file that was there.
+    let whole = std::fs::read_to_string(&out).unwrap();
+    write(run.dir.path(), "one.jsonl", "something else");
+    let one = run.path("one.jsonl");
+    crate::command::run(&run.args(&input, &one, &["--threads", "1"]));
+    assert_eq!(std::fs::read_to_string(&one).unwrap(), whole);
+    let piped = run.path("piped.jsonl");
+    let output = palmette_with_input(&run.args("-", &piped, &[]), &text);
+    assert!(output.status.success());
+    assert_eq!(std::fs::read_to_string(&piped).unwrap(), whole);
+
+    let skipped = run.path("skipped.jsonl");
+    let report = run_json(&run.args(&input, &skipped, &["--unknown", "skip"]));
+    assert_eq!(report["skipped"], json!({"items": 1, "histories": 1}));
+    assert_eq!(records(&skipped)[7]["skipped"], 1);
+}
+
+/// Ends a run in the middle; `false` where it was done before.
+fn kill_in_the_middle(args: &[&str], partial: &Path) -> bool {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
+    let command = command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(60) {
+        if std::fs::metadata(partial).is_ok_and(|file| file.len() > 0) {
+            break;
+        }
+        assert!(child.try_wait().unwrap().is_none(), "done before any answer was seen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    partial.exists()
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on() {
+    let run = Run::new();
+    let mut all = histories(600);
+    all[3] = json!({"user": "bad", "items": ["gone"]});
+    let input = write(run.dir.path(), "in.jsonl", &lines(&all));
+    let whole = run.path("whole.jsonl");
+    crate::command::run(&run.args(&input, &whole, &[]));
+    let whole = std::fs::read_to_string(&whole).unwrap();
+
+    let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
+    let args = run.args(&input, &out, &["--resume", "--threads", "1"]);
+    assert!(kill_in_the_middle(&args, &partial), "the run ended too soon to be killed");
+    assert!(!Path::new(&out).exists(), "there is no file until all are answered");
+    let so_far = std::fs::read_to_string(&partial).unwrap();
+    assert!(so_far.len() < whole.len() && whole.starts_with(&so_far));
+
+    // Another run is not gone on with, and a changed file of histories is told.
+    let others = ["--resume", "--include-seen", "-k", "4"];
+    let other = with_recommender(
+        "recommend",
+        &run.recommender,
+        &[&["--histories", &input, "--out", &out, "--beam-width", "6"], &others[..]].concat(),
+    );
+    check_refused(&other, &["another k", "another include-seen", "leave out --resume"]);
+
+    // A line that is torn, as a failure of the machine leaves it, is answered again.
+    let torn = &so_far.as_bytes()[..so_far.len() - 20];
+    std::fs::write(&partial, [torn, b"\0\0\0"].concat()).unwrap();
+    let report = run_json(&run.args(&input, &out, &["--resume"]));
+    let kept = so_far.lines().count() - 1;
+    assert_eq!(report["of_earlier_run"], kept);
+    assert_eq!((&report["histories"], &report["errors"]), (&600.into(), &1.into()));
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), whole);
+    assert!(!partial.exists());
+
+    // With nothing to go on with, a run begins anew.
+    let report = run_json(&run.args(&input, &out, &["--resume"]));
+    assert_eq!(report["of_earlier_run"], 0);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), whole);
+}
+
+#[test]
+fn answers_of_other_users_are_not_gone_on_with() {
+    let run = Run::new();
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(600)));
+    let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
+    let args = run.args(&input, &out, &["--threads", "1"]);
+    assert!(kill_in_the_middle(&args, &partial));
+    let text = std::fs::read_to_string(&partial).unwrap().replacen("U0002", "X0002", 1);
+    std::fs::write(&partial, text).unwrap();
+    check_refused(&run.args(&input, &out, &["--resume"]), &["X0002", "U0002", "they have changed"]);
+    std::fs::remove_file(run.path("out.jsonl.partial.json")).unwrap();
+    check_refused(&run.args(&input, &out, &["--resume"]), &["is not known", "begin anew"]);
+}
+
+#[test]
+fn what_cannot_be_run_is_said_at_once() {
+    let run = Run::new();
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(3)));
+    let out = run.path("out.jsonl");
+    let refused = |histories: &str, out: &str, rest: &[&str], words: &[&str]| {
+        check_refused(&run.args(histories, out, rest), words);
+    };
+    refused(&input, &run.path("out.xlsx"), &[], &["out.xlsx", ".jsonl, .parquet or .arrow"]);
+    refused(&input, run.dir.path().to_str().unwrap(), &[], &["tells no format"]);
+    refused(&input, &input, &[], &["would be lost"]);
+    refused("-", &out, &["--resume"], &["standard input"]);
+    refused(&run.path("none.jsonl"), &out, &[], &["none.jsonl"]);
+    refused(&input, &out, &["--history", "P0001"], &["cannot be used with"]);
+    refused(&input, &out, &["--filter", "{\"must\": 7}"], &["must"]);
+    let untold = write(run.dir.path(), "histories", "{}");
+    refused(&untold, &out, &[], &["tells no format of histories", "--histories-format"]);
+    let shop = &run.recommender;
+    check_refused(&with_recommender("recommend", shop, &["--histories", &input]), &["--out"]);
+    check_refused(&with_recommender("recommend", shop, &[]), &["--history"]);
+    let document = write(run.dir.path(), "broken.json", "{\"1\": [\"P0001\"]");
+    refused(&document, &out, &[], &["broken.json", "is not {user:"]);
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+#[cfg(feature = "tables")]
+fn tables_in_and_out() {
+    use arrow_array::{ArrayRef, Float32Array, ListArray, RecordBatch, StringArray};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use std::fs::File;
+    use std::sync::Arc;
+
+    let run = Run::new();
+    let mut all = histories(5);
+    all[1]["items"] = json!(["gone"]);
+    let input = write(run.dir.path(), "in.jsonl", &lines(&all));
+    let out = run.path("out.jsonl");
+    crate::command::run(&run.args(&input, &out, &[]));
+    let expected = records(&out);
+
+    // One thing done a row, the last first; times restore the order.
+    let mut rows: Vec<(String, String, i64)> = Vec::new();
+    for history in &all {
+        for (time, item) in history["items"].as_array().unwrap().iter().enumerate().rev() {
+            let user = history["user"].as_str().unwrap().to_owned();
+            rows.push((user, item.as_str().unwrap().to_owned(), time as i64));
+        }
+    }
+    let column = |of: fn(&(String, String, i64)) -> &str| -> ArrayRef {
+        Arc::new(StringArray::from(rows.iter().map(of).collect::<Vec<_>>()))
+    };
+    let times = arrow_array::Int64Array::from(rows.iter().map(|row| row.2).collect::<Vec<_>>());
+    let batch = RecordBatch::try_from_iter([
+        ("user_id", column(|row| &row.0)),
+        ("item_id", column(|row| &row.1)),
+        ("timestamp", Arc::new(times) as ArrayRef),
+    ])
+    .unwrap();
+    let events = run.path("events.parquet");
+    let file = File::create(&events).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+
+    for (name, histories) in [("a.parquet", &input), ("b.parquet", &events)] {
+        let out = run.path(name);
+        crate::command::run(&run.args(histories, &out, &[]));
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&out).unwrap()).unwrap();
+        let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
+        let [rows] = batches.as_slice() else { panic!("one batch") };
+        let texts = |name: &str| rows.column_by_name(name).unwrap().clone();
+        let users = texts("user");
+        let users = users.as_any().downcast_ref::<StringArray>().unwrap();
+        let errors = texts("error");
+        let errors = errors.as_any().downcast_ref::<StringArray>().unwrap();
+        let scores = texts("scores");
+        let scores = scores.as_any().downcast_ref::<ListArray>().unwrap();
+        for (at, record) in expected.iter().enumerate() {
+            assert_eq!(users.value(at), record["user"].as_str().unwrap());
+            let Some(wanted) = record.get("scores") else {
+                use arrow_array::Array;
+                assert!(scores.is_null(at) && errors.value(at).contains("gone"));
+                continue;
+            };
+            let found = scores.value(at);
+            let found = found.as_any().downcast_ref::<Float32Array>().unwrap();
+            let wanted = wanted.as_array().unwrap().iter().map(|s| s.as_f64().unwrap() as f32);
+            assert_eq!(found.values().to_vec(), wanted.collect::<Vec<_>>());
+        }
+    }
+    // Back in, as Arrow.
+    let arrow = run.path("c.arrow");
+    crate::command::run(&run.args(&events, &arrow, &[]));
+    let again = run.path("again.jsonl");
+    let report = run_json(&run.args(&arrow, &again, &["--unknown", "skip"]));
+    assert_eq!((&report["histories"], &report["errors"]), (&5.into(), &1.into()));
+}
+
+#[test]
+#[cfg(not(feature = "tables"))]
+fn a_build_without_tables_says_so_before_it_answers() {
+    let run = Run::new();
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(1)));
+    check_refused(&run.args(&input, &run.path("out.parquet"), &[]), &["--features tables"]);
+    let table = write(run.dir.path(), "in.parquet", "PAR1");
+    check_refused(&run.args(&table, &run.path("out.jsonl"), &[]), &["--features tables"]);
+}
+
+#[test]
+fn unknown_items_and_items_by_codes() {
+    let shop = Shop::get().recommender();
+    let recommend = |rest: &[&str]| run_json(&with_recommender("recommend", &shop, rest));
+    let by_id = recommend(&["--history", "P0086,P0074"]);
+    let by_codes = recommend(&["--history", "0-2-4-0,0-2-0-0"]);
+    assert_eq!(by_id["items"], by_codes["items"]);
+    assert_eq!(by_codes["history"][0], json!({"codes": [0, 2, 4, 0], "items": ["P0086"]}));
+    let as_lists = recommend(&["--history", "[[0, 2, 4, 0], [0, 2, 0, 0]]"]);
+    assert_eq!(as_lists, by_codes);
+    assert!(by_id["items"][0]["attributes"]["price"].is_number());
+    assert_eq!((&by_id["fewer"], &by_id["k"]), (&Value::Null, &10.into()));
+
+    let unknown = with_recommender("recommend", &shop, &["--history", "P0086,gone"]);
+    check_refused(&unknown, &["\"gone\"", "not in the catalog", "--unknown skip"]);
+    let skipped = recommend(&["--history", "P0086,gone,0-99-0-0", "--unknown", "skip"]);
+    assert_eq!(skipped["unknown"], json!(["gone", "0-99-0-0"]));
+    assert_eq!(skipped["items"], recommend(&["--history", "P0086"])["items"]);
+    let wrong = with_recommender("recommend", &shop, &["--history", "0-99-0-0"]);
+    check_refused(&wrong, &["code 99 at level 1"]);
+}
+
+#[test]
+fn the_reason_why_fewer_came() {
+    let shop = Shop::get().recommender();
+    let filter = r#"{"must": {"ids": ["P0001", "P0002", "P0003"]}}"#;
+    let rest = ["--history", "P0001,P0002,P0099", "--filter", filter, "-k", "5"];
+    let args = with_recommender("recommend", &shop, &rest);
+    let fewer = &run_json(&args)["fewer"];
+    assert_eq!(fewer["asked"], 5);
+    assert_eq!((&fewer["found"], &fewer["matching"]), (&1.into(), &3.into()));
+    assert_eq!(fewer["seen"], 2);
+    let text = run(&args);
+    let why = "only 1 items may be recommended: 3 match the filter, of which 2 are in the history (--include-seen recommends them too)";
+    assert!(text.contains(why), "{text}");
+}
+
+/// A command that fails under `--json` prints one document on standard output and nothing else.
+#[track_caller]
+fn check_json_error(args: &[&str], words: &[&str]) {
+    let output = palmette(&[args, &["--json"]].concat());
+    assert!(!output.status.success(), "{args:?} passed");
+    assert!(output.stderr.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let message = document["error"].as_str().expect("a message");
+    for word in words {
+        assert!(message.contains(word), "{args:?} lacks {word:?}: {message}");
+    }
+    assert_eq!(document.as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn errors_under_json_are_documents() {
+    let shop = Shop::get();
+    let (model, palm) = (shop.path("model"), shop.path("shop.palm"));
+    let of_shop = shop.recommender();
+    let dir = tempfile::tempdir().unwrap();
+    let grammar = write(dir.path(), "g.lark", "start: missing\n");
+    check_json_error(
+        &with_recommender("recommend", &of_shop, &["--history", "gone"]),
+        &["\"gone\""],
+    );
+    check_json_error(
+        &with_recommender("recommend", &of_shop, &["--history", "", "-k", "0"]),
+        &["k is 0"],
+    );
+    check_json_error(
+        &with_recommender("eval", &of_shop, &["--histories", "none.json"]),
+        &["none.json"],
+    );
+    check_json_error(&["catalog", "inspect", "none.palm"], &["none.palm"]);
+    check_json_error(&["catalog", "inspect", &palm, "--item", "gone"], &["\"gone\""]);
+    check_json_error(&["catalog", "filter", &palm, "{\"must\": 7}"], &["must"]);
+    check_json_error(&["catalog", "build", "none.jsonl", "--out", "x.palm"], &["none.jsonl"]);
+    check_json_error(&["catalog", "live", "merge", "none"], &["none"]);
+    check_json_error(&["grammar", "check", &grammar], &["missing"]);
+    check_json_error(&["vocabulary", "no_such_encoding"], &["no_such_encoding"]);
+    // Arguments that make no command.
+    check_json_error(&["recommend", "--model", &model, "--catalog", &palm], &["--history"]);
+    check_json_error(&["recommend", "--no-such"], &["--no-such"]);
+    // Without --json it is text on standard error.
+    check_refused(
+        &with_recommender("recommend", &of_shop, &["--history", "gone"]),
+        &["error: ", "\"gone\""],
+    );
+}
+
+/// The report says what is wrong: it is the document, and there is no second one.
+#[test]
+fn a_report_of_failures_is_the_only_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let grammar = write(dir.path(), "g.lark", "start: \"a\"\n");
+    let text = write(dir.path(), "t.txt", "b");
+    let output = palmette(&["grammar", "check", &grammar, "--text", &text, "--json"]);
+    assert!(!output.status.success());
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(document["texts"][0]["accepted"], false);
+}
+
+#[test]
+fn formats_of_histories_are_evaluated_alike() {
+    let shop = Shop::get().recommender();
+    let dir = tempfile::tempdir().unwrap();
+    let all = histories(40);
+    let ids = |history: &Value| -> Vec<String> {
+        let ids = history["items"].as_array().unwrap().iter();
+        ids.map(|id| id.as_str().unwrap().to_owned()).collect()
+    };
+    let user = |history: &Value| history["user"].as_str().unwrap().to_owned();
+    let texts: String = all.iter().map(|h| format!("{} {}\n", user(h), ids(h).join(" "))).collect();
+    let mut inter = "user_id:token\titem_id:token\ttimestamp:float\n".to_owned();
+    let mut rows = "user_id,history_item_id,item_id\n".to_owned();
+    for history in &all {
+        let of = ids(history);
+        for (time, id) in of.iter().enumerate().rev() {
+            inter += &format!("{}\t{id}\t{time}\n", user(history));
+        }
+        let (target, before) = of.split_last().unwrap();
+        let list: Vec<String> = before.iter().map(|id| format!("'{id}'")).collect();
+        rows += &format!("{},\"[{}]\",{target}\n", user(history), list.join(", "));
+    }
+    let evaluated = |name: &str, text: &str| {
+        let path = write(dir.path(), name, text);
+        let rest = [
+            "--histories",
+            &path,
+            "--beam-width",
+            "10",
+            "--no-unconstrained",
+            "--segment-by",
+            "category",
+        ];
+        let mut document = run_json(&with_recommender("eval", &shop, &rest));
+        document.as_object_mut().unwrap().remove("seconds");
+        document
+    };
+    let expected = evaluated("h.jsonl", &lines(&all));
+    assert_eq!(expected["users"], 40);
+    for (name, text) in [("h.txt", &texts), ("h.inter", &inter), ("h.csv", &rows)] {
+        assert_eq!(evaluated(name, text), expected, "{name}");
+    }
+    let spread = &expected["spread"];
+    let of = |name: &str| spread[name].as_f64().unwrap();
+    assert!(of("coverage@5") > 0.0 && of("coverage@5") < of("coverage@10"), "{spread}");
+    assert!(of("coverage@10") <= 400.0 / 4034.0, "{spread}");
+    assert!(of("gini@10") > 0.5 && of("gini@10") < 1.0, "{spread}");
+    assert!((0.0..=1.0).contains(&of("new_items_asked_for")), "{spread}");
+    let segments = expected["segmented"]["segments"].as_array().unwrap();
+    let users: u64 = segments.iter().map(|one| one["users"].as_u64().unwrap()).sum();
+    assert_eq!(users, 40, "one department an item");
+    let hits: f64 = segments
+        .iter()
+        .map(|one| one["users"].as_f64().unwrap() * one["metrics"]["hit_rate@10"].as_f64().unwrap())
+        .sum();
+    let all_hits = 40.0 * expected["metrics"]["model"]["hit_rate@10"].as_f64().unwrap();
+    assert!((hits - all_hits).abs() < 1e-9);
+
+    let path = write(dir.path(), "v.csv", &rows);
+    let rest = ["--histories", &path, "--split", "validation"];
+    check_refused(&with_recommender("eval", &shop, &rest), &["--split validation", "v.csv"]);
+    let path = write(dir.path(), "s.jsonl", &lines(&all));
+    let rest = ["--histories", &path, "--users", "1", "--segment-by", "colour"];
+    check_refused(
+        &with_recommender("eval", &shop, &rest),
+        &["colour", "category", "history-length"],
+    );
+}
+
+#[test]
+fn unknown_items_of_an_evaluation() {
+    let shop = Shop::get().recommender();
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = histories(10);
+    all[0]["items"].as_array_mut().unwrap().insert(0, "gone".into());
+    all[1]["items"] = json!(["P0001", "gone", "gone too"]);
+    let path = write(dir.path(), "h.jsonl", &lines(&all));
+    let rest = ["--histories", &path, "--beam-width", "10", "--no-unconstrained"];
+    check_refused(&with_recommender("eval", &shop, &rest), &["\"gone\"", "--unknown skip"]);
+    let skip = [&rest[..], &["--unknown", "skip", "--segment-by", "history-length"]].concat();
+    let document = run_json(&with_recommender("eval", &shop, &skip));
+    assert_eq!(document["skipped"], json!({"items": 3, "histories": 2, "questions": 0}));
+    let counts = (&document["histories"], &document["users"], &document["asking_nothing"]);
+    assert_eq!(counts, (&10.into(), &9.into(), &1.into()));
+    let text = run(&with_recommender("eval", &shop, &skip));
+    for word in [
+        "left out as unknown: 3 items of 2 histories",
+        "1 histories of fewer than 3",
+        "history-length",
+    ] {
+        assert!(text.contains(word), "{text}");
+    }
+}
