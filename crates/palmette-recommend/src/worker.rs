@@ -216,6 +216,7 @@ impl Worker {
         if is_free && request.rules.is_some_and(|rules| !rules.is_empty()) {
             return Err(RulesError::FreeDraft.into());
         }
+        request.rules.map_or(Ok(()), |rules| rules.check_pool(request.k))?;
         let shape = self.shape_of(request);
         if self.buffers.as_ref().is_none_or(|made| made.shape != shape) {
             // Given back first: both together may be more than there is.

@@ -169,6 +169,16 @@ impl Rules {
         self
     }
 
+    /// Refuses a pool that is smaller than an answer of `k`, or too large.
+    pub(crate) fn check_pool(&self, k: usize) -> Result<(), RulesError> {
+        let Some(Diversity { pool, .. }) = self.diversity else { return Ok(()) };
+        let pool = pool.unwrap_or(k);
+        match (k..=MAX_POOL).contains(&pool) {
+            true => Ok(()),
+            false => Err(RulesError::Pool { pool, k }),
+        }
+    }
+
     /// Items that a search is to find for an answer of `k`.
     pub(crate) fn wanted(&self, k: usize) -> usize {
         match self.diversity {

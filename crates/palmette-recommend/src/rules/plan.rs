@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::boosts::ItemBoosts;
 use super::error::RulesError;
 use super::order::kind_of;
-use super::{MAX_POOL, Moment, Rules, Valid};
+use super::{Moment, Rules, Valid};
 use crate::view::SpelledView;
 
 /// The parts of rules that need no search.
@@ -24,13 +24,6 @@ pub(crate) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(rules: &'a Rules, view: &SpelledView, k: usize) -> Result<Self, RulesError> {
-        let pool = rules.wanted(k);
-        if rules.diversity.is_some_and(|of| of.pool.is_some_and(|pool| pool < k))
-            || (rules.diversity.is_some() && pool > MAX_POOL)
-        {
-            let pool = rules.diversity.and_then(|of| of.pool).unwrap_or(pool);
-            return Err(RulesError::Pool { pool, k });
-        }
         let pins = pins(rules, view.view())?;
         if pins.len() > k {
             return Err(RulesError::TooManyPins { pins: pins.len(), k });

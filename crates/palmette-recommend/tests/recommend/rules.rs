@@ -10,6 +10,7 @@ use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_decode::run_on;
 use palmette_live::{CatalogSource, CatalogView, LiveCatalog, LiveOptions, MergePolicy, Update};
 use palmette_model::Model;
+use palmette_model::draft::{DraftForm, DraftHead};
 use palmette_recommend::{
     Amount, AtMost, Boost, Candidates, Diversity, History, Mode, Moment, RecommendError,
     Recommended, Recommender, Request, Rules, SpelledView, TieBreak, Valid, Verification, Worker,
@@ -94,6 +95,8 @@ struct Shop {
     recommender: Arc<Recommender>,
     worker: Worker,
     view: Arc<SpelledView>,
+    /// The mode of every request, where the recommender drafts.
+    draft: Option<Mode>,
     history: Vec<u64>,
     /// Every item with its log-probability, in order of the search.
     scored: Vec<Recommended>,
@@ -102,8 +105,16 @@ struct Shop {
 }
 
 impl Shop {
-    fn new(model: &Arc<Model>, source: impl Into<CatalogSource>, random: &mut Random) -> Self {
-        let recommender = Recommender::new(Arc::clone(model), source, format()).unwrap();
+    fn new(
+        (model, head): &(Arc<Model>, Option<Arc<DraftHead>>),
+        source: impl Into<CatalogSource>,
+        random: &mut Random,
+    ) -> Self {
+        let mut recommender = Recommender::new(Arc::clone(model), source, format()).unwrap();
+        let draft = head.as_ref().map(|_| Mode::Draft(Verification::Masks));
+        if let Some(head) = head {
+            recommender = recommender.with_draft_head(Arc::clone(head)).unwrap();
+        }
         let recommender = Arc::new(recommender);
         let view = recommender.view().unwrap();
         let numbers: Vec<u64> = view.view().numbers().collect();
@@ -112,6 +123,7 @@ impl Shop {
             .collect();
         let all = Request {
             beam_width: 100,
+            mode: draft.unwrap_or_default(),
             include_seen: true,
             view: Some(&view),
             ..Request::new(History::Numbers(&history), 100)
@@ -124,7 +136,7 @@ impl Shop {
             let next = places.len();
             places.entry(view.view().codes(item.number)).or_insert(next);
         }
-        Self { recommender, worker, view, history, scored, places }
+        Self { recommender, worker, view, draft, history, scored, places }
     }
 
     fn view(&self) -> &CatalogView {
@@ -313,7 +325,9 @@ impl Shop {
         asked: &Asked,
     ) -> Result<palmette_recommend::Recommendations, RecommendError> {
         let (history, view) = (self.history.clone(), Arc::clone(&self.view));
-        asked.with(&history, &view, |request| self.worker.recommend(request, &mut run_on))
+        asked.with(&history, &view, self.draft, |request| {
+            self.worker.recommend(request, &mut run_on)
+        })
     }
 
     /// The items of the semantic IDs that a search of this width finds over some items, with their scores.
@@ -322,7 +336,7 @@ impl Shop {
         let (history, view) = (self.history.clone(), Arc::clone(&self.view));
         let request = Request {
             beam_width: asked.beam_width,
-            mode: Mode::Beam,
+            mode: self.draft.unwrap_or_default(),
             include_seen: true,
             items: Candidates::Set(&set),
             view: Some(&view),
@@ -425,13 +439,14 @@ impl Asked {
         &self,
         history: &[u64],
         view: &Arc<SpelledView>,
+        draft: Option<Mode>,
         ask: impl FnOnce(&Request<'_>) -> T,
     ) -> T {
         let exclude: Vec<&str> = self.exclude.iter().map(String::as_str).collect();
         ask(&Request {
             k: self.k,
             beam_width: self.beam_width,
-            mode: self.mode,
+            mode: draft.unwrap_or(self.mode),
             items: self.filter.as_ref().map_or(Candidates::All, Candidates::Filter),
             exclude: &exclude,
             include_seen: self.include_seen,
@@ -442,11 +457,14 @@ impl Asked {
     }
 }
 
-/// Shops over frozen and live catalogs, and the folders of the latter.
+/// Shops over frozen and live catalogs, two of which draft, and the folders of the latter.
 fn shops(random: &mut Random) -> (Vec<Shop>, Vec<tempfile::TempDir>) {
     let model = Arc::new(model());
+    let head = DraftHead::random(DraftForm::default(), &model, format().draft_shape(), 9).unwrap();
+    let head = Arc::new(head);
     let (mut shops, mut dirs) = (Vec::new(), Vec::new());
-    for _ in 0..4 {
+    for place in 0..4 {
+        let model = (Arc::clone(&model), (place == 3).then(|| Arc::clone(&head)));
         let frozen = build((0..40).map(|id| item(random, id)).collect());
         shops.push(Shop::new(&model, frozen, random));
         let dir = tempfile::tempdir().unwrap();
