@@ -56,12 +56,14 @@
 //! cleared since.
 //!
 //! # Files
-//! - `lock`: locked by the process that has the catalog open.
+//! - `lock`: locked by the process that writes.
 //! - `wal-<generation>.log`: records from that generation on. On opening, a record at the end that is not
 //!   whole is cut off: it was being written when the process ended, and was not acknowledged. A damaged
 //!   record with whole ones after it is an error.
 //! - `segment-<number>.palmcat`: a catalog file; `live-<number>-<generation>.palmlive`: which of its items
 //!   are there.
+//! - `departed-<number>.palmcat`: ids and codes of items that were deleted and dropped by the merge that made the segment;
+//!   histories still have them ([`Snapshot::departed`]).
 //! - `manifest-<number>.json`: what a checkpoint found; the log goes on from there. A checkpoint writes what
 //!   is not in files yet, then the manifest, then deletes what neither it nor a kept generation needs.
 //!
@@ -69,9 +71,14 @@
 //! ([`LiveCatalog::rollback`]) makes a new generation with the same contents and is a record in the log like
 //! any other.
 //!
+//! # Damage
+//! Every file has checksums. Those of a segment are verified when it is opened ([`Check::Sums`](palmette_storage::Check::Sums)), and
+//! again before it is merged or exported, since a mapped file may change. The log marks the last generation that was acknowledged:
+//! damage to the last record is an error, and not taken for a record that was being written. [`verify`] reads everything.
+//!
 //! # Limits
-//! - One process at a time, which both writes and reads. Mapped files may be deleted while snapshots use
-//!   them, as Unix allows.
+//! - One process at a time writes. Others read ([`LiveReader`]): they map the files and follow the log, on the same machine.
+//!   Mapped files may be deleted while snapshots use them, as Unix allows.
 //! - An attribute keeps the kind of its first value ([`Schema`]). Where a catalog of all items would show
 //!   whole numbers as `3.0` because some are spelled so, a live one does so segment by segment.
 #![forbid(unsafe_code)]

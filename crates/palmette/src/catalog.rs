@@ -7,7 +7,9 @@ use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{
     BuildError, BuildOptions, CatalogBuilder, FileError, FilterCache, FilterError,
 };
-use palmette_live::{Applied, CatalogSource, CatalogView, FILTER_BYTES, LiveError, LiveOptions};
+use palmette_live::{
+    Applied, CatalogSource, CatalogView, FILTER_BYTES, LiveError, LiveOptions, ReaderOptions,
+};
 
 use crate::{Filter, Item, Update};
 
@@ -86,7 +88,8 @@ impl From<Catalog> for CatalogSource {
 
 /// A catalog in a directory, whose items come, change and go while it is read. Cheap to clone; threads share it.
 ///
-/// What [`apply`](Self::apply) acknowledged outlives a crash. One process at a time has a directory open.
+/// What [`apply`](Self::apply) acknowledged outlives a crash. One process at a time writes to a directory; others read it with
+/// [`LiveReader`].
 #[derive(Clone, Debug)]
 pub struct LiveCatalog(Arc<palmette_live::LiveCatalog>);
 
@@ -176,6 +179,48 @@ impl LiveCatalog {
 impl From<LiveCatalog> for CatalogSource {
     fn from(live: LiveCatalog) -> Self {
         live.0.into()
+    }
+}
+
+/// A catalog in a directory that another process changes. Cheap to clone; threads share it. It locks nothing and writes nothing,
+/// and sees a new generation some 20 ms after it was published.
+#[derive(Clone, Debug)]
+pub struct LiveReader(Arc<palmette_live::LiveReader>);
+
+impl LiveReader {
+    /// Opens a directory that a [`LiveCatalog`] or `palmette catalog live` writes.
+    ///
+    /// # Errors
+    /// When there is none, or a file is damaged; the message names it.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, LiveError> {
+        let reader = palmette_live::LiveReader::open(dir.as_ref(), ReaderOptions::default())?;
+        Ok(Self(Arc::new(reader)))
+    }
+
+    /// The items as they are now: what a request sees from its beginning to its end.
+    pub fn view(&self) -> CatalogView {
+        self.0.snapshot().into()
+    }
+
+    /// The number of the newest generation that was seen.
+    pub fn generation(&self) -> u64 {
+        self.0.snapshot().generation()
+    }
+
+    /// The item with this id, now.
+    pub fn item(&self, id: &str) -> Option<Item> {
+        item_of(&self.view(), id)
+    }
+
+    /// The reader itself, for the engine crates.
+    pub fn inner(&self) -> &Arc<palmette_live::LiveReader> {
+        &self.0
+    }
+}
+
+impl From<LiveReader> for CatalogSource {
+    fn from(reader: LiveReader) -> Self {
+        Self::Reader(reader.0)
     }
 }
 

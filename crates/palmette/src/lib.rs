@@ -83,7 +83,7 @@ mod recommender;
 mod vocabulary;
 mod write;
 
-pub use catalog::{Catalog, LiveCatalog};
+pub use catalog::{Catalog, LiveCatalog, LiveReader};
 pub use grammar::{CompiledGrammar, GrammarError};
 pub use matcher::{Mask, Matcher, MatcherError};
 pub use palmette_catalog::{Filter, Item};
