@@ -5,6 +5,7 @@ mod ask;
 mod compiled;
 mod expressions;
 mod laws;
+mod live;
 mod mutate;
 mod random;
 mod start;
@@ -13,6 +14,7 @@ pub use ask::ask_everything;
 pub use compiled::{ask_compiled, compiled_grammar_file};
 pub use expressions::{has_look, matches_empty};
 pub use laws::check_laws;
+pub use live::{LiveDirectory, ask_live};
 pub use mutate::mutate_sections;
 pub use start::{catalog_file, columns, row_id};
 

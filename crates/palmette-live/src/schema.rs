@@ -19,7 +19,7 @@ use crate::update::{Refused, Update};
 pub struct Schema {
     /// Size of each level's codebook; without it, codes are only below 2^31.
     pub codes_per_level: Option<Vec<u32>>,
-    /// How many codes every semantic ID has; without it, they may differ in length.
+    /// Number of codes that every semantic ID has; without it, they may differ in length.
     pub num_levels: Option<usize>,
     /// Attributes and their kinds.
     pub columns: Vec<(String, ColumnKind)>,
@@ -37,14 +37,16 @@ pub(crate) struct Checked {
 }
 
 impl Schema {
-    /// The rules that a catalog's items keep to: its codebook sizes, its attributes and their kinds.
+    /// The rules that a catalog's items keep to: its codebook sizes, how many codes an ID has where all have as many, its attributes
+    /// and their kinds.
     pub fn of_catalog(catalog: &Catalog) -> Self {
         let column = |column: palmette_attributes::ColumnDescription<'_>| {
             (column.name.to_owned(), column.kind)
         };
         Self {
             codes_per_level: (catalog.num_levels() > 0).then(|| catalog.codes_per_level().to_vec()),
-            num_levels: None,
+            num_levels: Some(catalog.num_levels())
+                .filter(|&levels| levels > 0 && catalog.index().shorter_items().is_empty()),
             columns: catalog.columns().columns().map(column).collect(),
             level_prefixes: catalog.level_prefixes().map(<[String]>::to_vec),
         }

@@ -28,6 +28,8 @@ pub struct Segment {
     cleared: RwLock<Vec<u64>>,
     /// The largest code in use at each level.
     largest_codes: OnceLock<Vec<Option<u32>>>,
+    /// Ranks of items with fewer codes than others have.
+    shorter: OnceLock<Vec<u64>>,
     pub(crate) filters: SegmentFilters,
 }
 
@@ -58,6 +60,7 @@ impl Segment {
             is_written: AtomicBool::new(is_written),
             cleared: RwLock::default(),
             largest_codes: OnceLock::new(),
+            shorter: OnceLock::new(),
             filters: SegmentFilters::new(filter_bytes),
         }
     }
@@ -91,6 +94,7 @@ impl Segment {
         let (catalog, departed) = (self.catalog.clone(), self.departed.clone());
         let mut again = Self::new(catalog, departed, self.file_number, self.is_written(), 0);
         again.largest_codes = self.largest_codes.clone();
+        again.shorter = self.shorter.clone();
         again.filters = self.filters.of_other_views();
         again
     }
@@ -123,6 +127,14 @@ impl Segment {
         let index = self.catalog.index();
         let all = || (0..index.num_levels()).map(|level| index.largest_code(level)).collect();
         self.largest_codes.get_or_init(all).get(level).copied().flatten()
+    }
+}
+
+impl Segment {
+    /// Ranks of items that have fewer codes than the catalog has levels, ascending, those that are no longer there included. Cost:
+    /// at most a pass over all prefixes, once.
+    pub(crate) fn shorter_items(&self) -> &[u64] {
+        self.shorter.get_or_init(|| self.catalog.index().shorter_items())
     }
 }
 

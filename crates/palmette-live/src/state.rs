@@ -154,9 +154,11 @@ impl State {
         applied
     }
 
+    /// Widens the codebooks; with more levels than before, IDs may differ in length from then on.
     pub(crate) fn widen(&mut self, codes_per_level: Vec<u32>) {
+        let num_levels = self.schema.num_levels.filter(|&levels| levels == codes_per_level.len());
         let codes_per_level = Some(codes_per_level);
-        self.set_schema(Schema { codes_per_level, ..Schema::clone(&self.schema) });
+        self.set_schema(Schema { codes_per_level, num_levels, ..Schema::clone(&self.schema) });
     }
 
     fn set_schema(&mut self, schema: Schema) {

@@ -152,6 +152,34 @@ impl CatalogView {
         self.catalogs().map(Catalog::num_levels).max().unwrap_or(0)
     }
 
+    /// The number of an item that has fewer codes than `levels`; `None` where every item has as many.
+    pub fn shorter_item(&self, levels: usize) -> Option<u64> {
+        match self {
+            Self::Frozen(filters) => {
+                let catalog = filters.catalog();
+                if catalog.num_levels() < levels {
+                    return (catalog.num_items() > 0).then_some(0);
+                }
+                catalog.index().shorter_items().first().copied()
+            }
+            Self::Snapshot(snapshot) => {
+                (0_u32..).zip(snapshot.segments()).find_map(|(at, view)| {
+                    let is_short = view.segment().catalog().num_levels() < levels;
+                    let found = match is_short {
+                        true => view.ranks().next(),
+                        false => {
+                            let mut shorter = view.segment().shorter_items().iter().copied();
+                            shorter.find(|&rank| {
+                                view.live().is_none_or(|of| of.ranks().contains(rank))
+                            })
+                        }
+                    };
+                    found.map(|rank| self.number(ItemRef { segment: at, rank }))
+                })
+            }
+        }
+    }
+
     /// The letters of each level where codes are spelled as `<a_12>`.
     pub fn level_prefixes(&self) -> Option<&[String]> {
         match self {

@@ -67,6 +67,34 @@ pub enum RecommendError {
         /// The model's letters.
         model: String,
     },
+    /// The catalog's semantic IDs are not those that the model was trained on.
+    #[error(
+        "the catalog's semantic IDs are not the model's: of {found} items that both know, {other} have other codes, {id:?} {catalog:?} instead of {model:?}; serve the model with the IDs it was trained on, or train it anew"
+    )]
+    OtherIds {
+        /// Witnesses with other codes.
+        other: usize,
+        /// Witnesses that the catalog has.
+        found: usize,
+        /// One of them.
+        id: String,
+        /// Its codes by the model.
+        model: Vec<u32>,
+        /// Its codes in the catalog.
+        catalog: Vec<u32>,
+    },
+    /// An item's semantic ID ends before the model's do.
+    #[error(
+        "item {id:?} has {codes} codes, the model's semantic IDs have {levels}: its score would have fewer terms than others', so that it outranked all that begin with its codes; give it {levels} codes, or take it out of the catalog"
+    )]
+    ShorterItem {
+        /// An item of the catalog.
+        id: String,
+        /// Its codes.
+        codes: usize,
+        /// The model's levels.
+        levels: usize,
+    },
     /// Zero recommendations or a beam without width were asked for.
     #[error("{what} is 0; at least 1 is needed")]
     Zero {

@@ -24,7 +24,7 @@ pub use batch::{WorkerPool, recommend_all};
 pub use error::{FormatError, RecommendError, TooManyTokens};
 pub use mode::{Mode, Verification};
 pub use named_item::{NamedItem, UnknownItem};
-pub use prompt_format::{LevelFormat, PromptFormat};
+pub use prompt_format::{LevelFormat, PromptFormat, Witness};
 pub use recommender::{Normaliser, Recommender};
 pub use request::{
     Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,

@@ -125,7 +125,13 @@ mod tests {
         let level =
             |first_token, num_codes| LevelFormat { prefix: "a".into(), first_token, num_codes };
         let levels = vec![level(2, 4), level(6, 3), level(9, 5)];
-        PromptFormat { bos_token: 1, pad_token: 0, levels, max_history_items: 2 }
+        PromptFormat {
+            bos_token: 1,
+            pad_token: 0,
+            levels,
+            max_history_items: 2,
+            witnesses: Vec::new(),
+        }
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use palmette_catalog::{Catalog, CodeTokens, LevelTokens, TokensError};
 use palmette_core::TokenId;
+use palmette_live::CatalogView;
 use palmette_model::draft::DraftShape;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FormatError, TooManyTokens};
+use crate::error::{FormatError, RecommendError, TooManyTokens};
 
 /// The tokens of a model that was trained on histories of semantic IDs.
 ///
@@ -24,6 +25,18 @@ pub struct PromptFormat {
     pub levels: Vec<LevelFormat>,
     /// The most recent items that a prompt holds.
     pub max_history_items: usize,
+    /// Items with the semantic IDs that the model was trained on, by which a catalog of other IDs is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<Witness>,
+}
+
+/// An item with the semantic ID that a model knows it by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witness {
+    /// The item's id.
+    pub id: String,
+    /// Its codes.
+    pub codes: Vec<u32>,
 }
 
 /// One level's run of tokens.
@@ -43,6 +56,9 @@ impl PromptFormat {
 
     /// Most items that a prompt may hold.
     pub const MAX_HISTORY_ITEMS: usize = 1 << 20;
+
+    /// Items that a format takes along as witnesses.
+    const NUM_WITNESSES: u64 = 64;
 
     const PAD: u32 = 0;
     const BOS: u32 = 1;
@@ -71,7 +87,31 @@ impl PromptFormat {
             format
         };
         let levels = sizes.iter().enumerate().map(&mut next_level).collect();
-        Ok(Self { bos_token: Self::BOS, pad_token: Self::PAD, levels, max_history_items })
+        let (bos_token, pad_token) = (Self::BOS, Self::PAD);
+        let witnesses = witnesses(catalog);
+        Ok(Self { bos_token, pad_token, levels, max_history_items, witnesses })
+    }
+
+    /// Checks that a catalog has the semantic IDs that the model was trained on: most of the witnesses that it has must have the
+    /// codes that the model knows. Some may have changed, and a catalog without any of them passes.
+    pub(crate) fn check_witnesses(&self, view: &CatalogView) -> Result<(), RecommendError> {
+        let (mut found, mut other, mut example) = (0, 0, None);
+        for witness in &self.witnesses {
+            let Some(number) = view.find(&witness.id) else { continue };
+            found += 1;
+            let codes = view.codes(number);
+            if codes != witness.codes {
+                other += 1;
+                example = example.or(Some((witness, codes)));
+            }
+        }
+        match example {
+            Some((Witness { id, codes }, catalog)) if 2 * other > found => {
+                let (id, model) = (id.clone(), codes.clone());
+                Err(RecommendError::OtherIds { other, found, id, model, catalog })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Tokens in the vocabulary that the format needs.
@@ -183,6 +223,17 @@ impl PromptFormat {
     }
 }
 
+/// Items of a catalog that are spread evenly over its ranks.
+fn witnesses(catalog: &Catalog) -> Vec<Witness> {
+    let num_items = catalog.num_items();
+    let num = num_items.min(PromptFormat::NUM_WITNESSES);
+    let witness = |place: u64| {
+        let rank = place * num_items / num;
+        Witness { id: catalog.id(rank).to_owned(), codes: catalog.codes(rank) }
+    };
+    (0..num).map(witness).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +245,7 @@ mod tests {
             pad_token: 0,
             levels: vec![level(2), level(6)],
             max_history_items: 2,
+            witnesses: vec![Witness { id: "P1".into(), codes: vec![3, 0] }],
         }
     }
 

@@ -44,6 +44,12 @@ impl SpelledView {
                 return Err(RecommendError::OtherLevels { level, catalog, model });
             }
         }
+        format.check_witnesses(&view)?;
+        let levels = format.levels.len();
+        if let Some(number) = view.shorter_item(levels) {
+            let (id, codes) = (view.id(number).to_owned(), view.codes(number).len());
+            return Err(RecommendError::ShorterItem { id, codes, levels });
+        }
         let tokens = Arc::clone(tokens);
         let constraint = match &view {
             CatalogView::Frozen(filters) => {

@@ -349,6 +349,7 @@ mod tests {
             pad_token: 0,
             levels: LEVELS.map(level).to_vec(),
             max_history_items: 3,
+            witnesses: Vec::new(),
         };
         let history = |user: u32| (0..1 + user % 3).map(|at| vec![(user + at) % 4, at]).collect();
         let whole = Augmentation { crop: 0.0, drop_items: 0.0 };

@@ -108,6 +108,7 @@ mod tests {
             pad_token: 0,
             levels: vec![level(2), level(102)],
             max_history_items: most,
+            witnesses: Vec::new(),
         };
         let history = (0..len).map(|item| vec![item, item]).collect();
         HistoryDataset::new(vec![vec![], history], format, augmentation)

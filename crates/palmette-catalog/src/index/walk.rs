@@ -32,6 +32,26 @@ impl Index {
         children
     }
 
+    /// Ranks of the items whose semantic ID has fewer codes than there are levels, ascending.
+    ///
+    /// Cost: none where the last level has a code an item, as in large catalogs: then there are no such items. Else a walk over all
+    /// prefixes.
+    pub fn shorter_items(&self) -> Vec<u64> {
+        let last = self.num_levels().checked_sub(1).and_then(|level| self.sparse_level(level));
+        if last.is_some_and(|level| level.form() == "by_rank") {
+            return Vec::new();
+        }
+        let (mut found, mut states) = (Vec::new(), vec![self.start()]);
+        for _ in 0..self.num_levels() {
+            let mut next = Vec::new();
+            found.extend(states.iter().flat_map(|state| self.items_at(state)));
+            self.successors(&states, None, |_, _, child| next.push(child));
+            states = next;
+        }
+        found.sort_unstable();
+        found
+    }
+
     /// The ranks of the items whose whole semantic ID is this prefix: the first of its range, several
     /// on a collision.
     pub fn items_at(&self, state: &CatalogState) -> Range<u64> {

@@ -157,6 +157,9 @@ proptest! {
         let mut sorted: Vec<&Item> = items.iter().collect();
         sorted.sort_by_key(|item| &item.codes); // stable: collisions keep their order
         prop_assert_eq!(catalog.num_items() as usize, items.len());
+        let is_shorter = |rank: &u64| sorted[*rank as usize].codes.len() < catalog.num_levels();
+        let shorter: Vec<u64> = (0..catalog.num_items()).filter(is_shorter).collect();
+        prop_assert_eq!(catalog.index().shorter_items(), shorter);
         for (rank, item) in sorted.iter().enumerate() {
             let rank = rank as u64;
             prop_assert_eq!(catalog.id(rank), &item.id);

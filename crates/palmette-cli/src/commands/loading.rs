@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_catalog::{Catalog, Filter};
 use palmette_live::{CatalogSource, CatalogView, LiveReader, ReaderOptions, Snapshot};
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
-use palmette_recommend::{Mode, NamedItem, PromptFormat, Recommender};
+use palmette_recommend::{Mode, NamedItem, PromptFormat, RecommendError, Recommender};
 
 use crate::output::{grouped, visible};
 
@@ -24,6 +24,9 @@ pub(crate) struct RecommenderArgs {
     pub(crate) catalog: PathBuf,
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+    /// Serve the catalog although its semantic IDs are not those that the model was trained on
+    #[arg(long)]
+    pub(crate) force_ids: bool,
     /// How the model's weights are kept: int8 rounds its layers', which is faster where the processor has AVX-512 VNNI
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     pub(crate) weights: WeightsArg,
@@ -69,7 +72,10 @@ impl RecommenderArgs {
         mode: Mode,
         weights: WeightsArg,
     ) -> anyhow::Result<Recommender> {
-        let format = PromptFormat::read(&self.model)?;
+        let mut format = PromptFormat::read(&self.model)?;
+        if self.force_ids {
+            format.witnesses.clear();
+        }
         let model = Model::load(&self.model)?.with_weights(weights.format());
         let head = match mode {
             Mode::Beam | Mode::Probed(_) => None,
@@ -79,11 +85,22 @@ impl RecommenderArgs {
             }
         };
         let both = || format!("{} with {}", self.model.display(), self.catalog.display());
-        let recommender = Recommender::new(model, catalog, format).with_context(both)?;
+        let recommender = Recommender::new(model, catalog, format);
+        let recommender = recommender.map_err(with_way_out).with_context(both)?;
         Ok(match head {
             Some(head) => recommender.with_draft_head(head).with_context(both)?,
             None => recommender,
         })
+    }
+}
+
+/// Names the option that goes on in spite of an error, where there is one.
+fn with_way_out(error: RecommendError) -> anyhow::Error {
+    match error {
+        RecommendError::OtherIds { .. } => {
+            anyhow!("{error}; --force-ids serves these all the same")
+        }
+        other => other.into(),
     }
 }
 

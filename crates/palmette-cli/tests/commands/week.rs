@@ -20,6 +20,8 @@ struct Week {
     dir: PathBuf,
     model: String,
     items: Vec<Map<String, Value>>,
+    /// Options of every question.
+    more: &'static [&'static str],
 }
 
 impl Week {
@@ -85,7 +87,7 @@ impl Week {
         ] {
             let ask = |catalog: &str| {
                 let args = ["recommend", "--model", &self.model, "--catalog", catalog];
-                let output = palmette(&[&args[..], &["--json"], rest].concat());
+                let output = palmette(&[&args[..], &["--json"], self.more, rest].concat());
                 let document = serde_json::from_slice::<Value>(&output.stdout).ok();
                 // An attribute that is new since is unknown to a list without it, on either side.
                 document.map(|document| document["items"].clone())
@@ -114,7 +116,7 @@ fn a_week_of_a_shop() {
     let dir = tempfile::tempdir().unwrap();
     let items = std::fs::read_to_string(shop.path("items.jsonl")).unwrap();
     let items = items.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let mut week = Week { dir: dir.path().to_owned(), model: shop.path("model"), items };
+    let mut week = Week { dir: dir.path().to_owned(), model: shop.path("model"), items, more: &[] };
     let live = week.path("live");
     let init = ["catalog", "live", "init", &live, "--from", &shop.path("shop.palm")];
     // The model has room for more codes than the first items use.
@@ -228,6 +230,9 @@ fn days(week: &mut Week, live: &str) {
         .collect()
     };
     week.apply(&shifted, &[]);
+    let ask = ["recommend", "--model", &week.model, "--catalog", live, "--history", "P0002"];
+    check_refused(&ask, &["semantic IDs are not the model's", "--force-ids"]);
+    week.more = &["--force-ids"];
     week.check("Sunday");
     run(&["catalog", "live", "merge", live]);
     week.check("Sunday, merged");

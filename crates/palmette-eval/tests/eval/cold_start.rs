@@ -29,6 +29,7 @@ fn recommender(ids: &[Vec<u32>]) -> (Arc<Recommender>, Arc<SpelledView>) {
         pad_token: 0,
         levels: vec![level; LEVELS],
         max_history_items: 10,
+        witnesses: Vec::new(),
     };
     let item = |(n, codes): (usize, &Vec<u32>)| Item {
         id: n.to_string(),

@@ -84,6 +84,7 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
     // Codebooks as large as any item may need, where the initial catalog has smaller ones.
     let mut schema = initial.as_ref().map(palmette_live::Schema::of_catalog).unwrap_or_default();
     schema.codes_per_level = Some(vec![crate::same::NUM_CODES; crate::same::MAX_LEVELS]);
+    schema.num_levels = None;
     let mut live = LiveCatalog::create(&dir, initial, Some(schema), options.clone()).expect("new");
     let reader_options = ReaderOptions { poll: None, ..ReaderOptions::default() };
     let mut reader = LiveReader::open(&dir, reader_options.clone()).expect("beside the writer");

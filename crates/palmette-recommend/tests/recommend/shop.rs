@@ -30,6 +30,7 @@ pub(crate) fn format() -> PromptFormat {
         pad_token: 0,
         levels: (0..3).map(level).collect(),
         max_history_items: 4,
+        witnesses: Vec::new(),
     }
 }
 

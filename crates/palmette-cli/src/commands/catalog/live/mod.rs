@@ -163,7 +163,9 @@ fn init(args: &InitArgs) -> anyhow::Result<()> {
     let sizes = codebook_sizes(args.codes_per_level.as_deref(), args.model.as_deref())?;
     let schema = sizes.map(|sizes| {
         let of_initial = initial.as_ref().map(Schema::of_catalog).unwrap_or_default();
-        Schema { codes_per_level: Some(sizes), ..of_initial }
+        // What the model spells has as many codes as it has levels.
+        let num_levels = args.model.as_ref().map(|_| sizes.len()).or(of_initial.num_levels);
+        Schema { codes_per_level: Some(sizes), num_levels, ..of_initial }
     });
     if initial.is_none() && schema.is_none() {
         eprintln!(
