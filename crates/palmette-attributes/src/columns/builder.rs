@@ -93,8 +93,8 @@ impl ColumnsBuilder {
     }
 
     /// Says of what kind a column is, whatever its values look like: it then takes no others. Without
-    /// this text is never a [`ColumnKind::Timestamp`]; declaring [`ColumnKind::Json`] keeps a column
-    /// from being filtered on.
+    /// this text is never a [`ColumnKind::Timestamp`]; values of several kinds are compared in filters
+    /// only in a column that was declared [`ColumnKind::Json`], each by its own kind.
     ///
     /// # Errors
     /// When the column has values already, was declared another kind, or would be one too many.

@@ -461,7 +461,7 @@ fn bad_catalogs_are_refused_by_line_and_value() {
     let ragged = write(dir.path(), "ragged.csv", "item_id,codes\n7,1 2\n8,1\n");
     let args = ["catalog", "build", &ragged, "--out", out, "--levels", "2"];
     check_refused(&args, &["line 3", "has 1 codes where every item must have 2"]);
-    let nameless = write(dir.path(), "items", "{}");
+    let nameless = write(dir.path(), "items", "7;1 2\n");
     check_refused(&["catalog", "build", &nameless, "--out", out], &["--format", "index-json"]);
     check_refused(&["catalog", "build", "nowhere.csv", "--out", out], &["nowhere.csv"]);
     assert!(!Path::new(out).exists(), "a refused build writes nothing");

@@ -40,7 +40,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "FILE")]
     attributes: Option<PathBuf>,
     /// Of what kind an attribute is, such as published=timestamp; once for each. Kinds: keyword,
-    /// number, boolean, timestamp, keywords (lists of text), json (not filtered on)
+    /// number, boolean, timestamp, keywords (lists of text), json (anything)
     /// [default: as the values look; timestamps only where a table says so]
     #[arg(long, value_name = "NAME=KIND", value_parser = column)]
     column: Vec<(String, ColumnKind)>,
@@ -137,7 +137,7 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     }
     for conflict in &conflicts {
         eprintln!(
-            "note: {conflict}; it is kept as json and not filtered on; --column {}=KIND declares it, \
+            "note: {conflict}; it is kept as json and filters cannot compare it; --column {}=KIND declares it, \
              --strict-columns refuses it",
             conflict.name()
         );

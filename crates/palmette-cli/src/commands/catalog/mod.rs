@@ -66,10 +66,15 @@ pub(crate) enum CatalogCommand {
     ///   {"match": {"brand": ["Acme", "Zeta"]}}       it is any of these
     ///   {"range": {"price": {"gte": 10, "lt": 20}}}  it lies between gt or gte, and lt or lte
     ///   {"ids": ["P1", "P2"]}                        the item's id is one of these
-    ///   {"exists": "brand"}                          the item has the attribute
+    ///   {"match": {"brand": {"except": ["Acme"]}}}   it is there and none of these
+    ///   {"exists": "brand"}                          the item has a value there, other than []
+    ///   {"is_empty": {"key": "brand"}}               it has none, or []
+    ///   {"key": "tags", "values_count": {"gte": 2}}  so many elements are in the list
+    ///   {"nested": {"key": "variants", "filter": …}} an object there matches the filter
     ///   {"should": […]} and the like                 the filter within the filter matches
-    /// A missing attribute matches nothing. The spellings of Elasticsearch (term, terms) and Qdrant
-    /// (key, has_id) are taken too.
+    /// A list is asked of its elements; variants.color is a field within an attribute. A missing
+    /// attribute matches nothing. Elasticsearch's queries (bool, term, terms, nested, …) and Qdrant's
+    /// conditions (key, has_id, min_should, …) are taken too and mean what they mean there.
     #[command(verbatim_doc_comment)]
     Filter(filter::FilterArgs),
     /// Read every file of a catalog, or of a live one with its kept generations, and check all of it
