@@ -76,8 +76,7 @@ fn add(
     sums: &mut [Vec<f64>],
 ) -> Result<(), RulesError> {
     let filtered = boost.filter.as_ref().map(|filter| view.filter(filter)).transpose();
-    let filtered =
-        filtered.map_err(|error| RulesError::Filter { rule: format!("{rule}.filter"), error })?;
+    let filtered = filtered.map_err(|error| RulesError::filter(format!("{rule}.filter"), error))?;
     let sets = filtered.as_ref().map(|items| view.rank_sets(items));
     let mut each = |amount: &dyn Fn(usize, u64) -> f64| {
         for (segment, sums) in sums.iter_mut().enumerate() {
