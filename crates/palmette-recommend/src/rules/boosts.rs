@@ -29,21 +29,32 @@ impl ItemBoosts {
         for (place, boost) in boosts.iter().enumerate() {
             add(view, boost, &format!("boosts[{place}]"), &mut sums)?;
         }
+        let there = matches!(view, CatalogView::Snapshot(_)).then(|| view.all_items());
+        let there = there.as_ref().map(|items| view.rank_sets(items));
         let mut least = f32::INFINITY;
-        let mut values: Vec<Vec<f32>> =
-            sizes.iter().map(|&size| vec![f32::NEG_INFINITY; size as usize]).collect();
-        for number in view.numbers() {
-            let (segment, rank) = view.segment_of(number);
-            let sum = sums[segment][rank as usize];
-            let value = sum as f32;
-            if !value.is_finite() {
-                return Err(RulesError::NoScore { id: view.id(number).to_owned(), sum });
+        let mut segments = Vec::with_capacity(sizes.len());
+        let mut before = 0;
+        for (segment, sums) in sums.into_iter().enumerate() {
+            let mut values = vec![f32::NEG_INFINITY; sums.len()];
+            let mut is_score = |rank: u64| {
+                // Adding 0 turns −0 into +0.
+                let value = sums[rank as usize] as f32 + 0.0;
+                values[rank as usize] = value;
+                least = least.min(value);
+                value.is_finite()
+            };
+            let no_score = match &there {
+                Some(sets) => sets[segment].iter().find(|&rank| !is_score(rank)),
+                None => (0..sizes[segment]).find(|&rank| !is_score(rank)),
+            };
+            if let Some(rank) = no_score {
+                let id = view.id(before + rank).to_owned();
+                return Err(RulesError::NoScore { id, sum: sums[rank as usize] });
             }
-            // Adding 0 turns −0 into +0.
-            values[segment][rank as usize] = value + 0.0;
-            least = least.min(value + 0.0);
+            before += sizes[segment];
+            segments.push(RangeMaxima::new(values));
         }
-        Ok(Self { segments: values.into_iter().map(RangeMaxima::new).collect(), least })
+        Ok(Self { segments, least })
     }
 
     /// The boost of an item.
@@ -65,8 +76,7 @@ fn add(
     sums: &mut [Vec<f64>],
 ) -> Result<(), RulesError> {
     let filtered = boost.filter.as_ref().map(|filter| view.filter(filter)).transpose();
-    let filtered =
-        filtered.map_err(|error| RulesError::Filter { rule: format!("{rule}.filter"), error })?;
+    let filtered = filtered.map_err(|error| RulesError::filter(format!("{rule}.filter"), error))?;
     let sets = filtered.as_ref().map(|items| view.rank_sets(items));
     let mut each = |amount: &dyn Fn(usize, u64) -> f64| {
         for (segment, sums) in sums.iter_mut().enumerate() {
@@ -109,6 +119,8 @@ struct RangeMaxima {
     levels: Vec<Vec<f32>>,
 }
 
+/// Ranges that are read number by number.
+const SHORT: u64 = 32;
 /// A block's maxima lie in one cache line.
 const BLOCK: usize = 16;
 
@@ -123,53 +135,93 @@ impl RangeMaxima {
         Self { levels }
     }
 
-    /// The largest number of a range, or of those in it that are allowed. Cost: a few blocks where the best are allowed; at
-    /// most a look at each number that is larger than the answer.
+    /// The largest number of a range, or of those in it that are allowed: branch and bound, the largest block first. Cost: a
+    /// few blocks where the best are allowed; at most a look at each number that is larger than the answer.
     fn max_in(&self, range: Range<u64>, allowed: Option<&RankSet>) -> f32 {
-        let mut best = f32::NEG_INFINITY;
         if range.is_empty() {
-            return best;
+            return f32::NEG_INFINITY;
+        }
+        if range.end - range.start <= SHORT {
+            return self.max_in_short(range, allowed);
         }
         // The level at which the range begins and ends in neighbouring blocks.
         let (mut level, mut span) = (0, 1_u64);
         while level + 1 < self.levels.len() && (range.end - 1) / span - range.start / span > 1 {
             (level, span) = (level + 1, span * BLOCK as u64);
         }
-        for block in range.start / span..=(range.end - 1) / span {
-            self.raise(level, span, block, &range, allowed, &mut best);
+        let mut best = f32::NEG_INFINITY;
+        let blocks = range.start / span..(range.end - 1) / span + 1;
+        Query { range, allowed }.raise(self, (level, span), blocks, &mut best);
+        best
+    }
+}
+
+impl RangeMaxima {
+    /// PERF: deep prefixes have few items; reading each in place of blocks took the steps of a request with two boosts from 1.36
+    /// to 1.24 ms (`palmette-bench/examples/rules.rs`, a million items, on an AMD EPYC with other work beside it).
+    fn max_in_short(&self, range: Range<u64>, allowed: Option<&RankSet>) -> f32 {
+        let values = &self.levels[0][range.start as usize..range.end as usize];
+        let Some(allowed) = allowed else {
+            return values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        };
+        let (mut bits, mut best) = (allowed.bits_in(range), f32::NEG_INFINITY);
+        while bits != 0 {
+            best = best.max(values[bits.trailing_zeros() as usize]);
+            bits &= bits - 1;
         }
         best
     }
+}
 
-    /// Raises `best` to the largest number of a block within the range. `span`: numbers of a block of this level.
+/// A range, and those of it that are allowed; `None` for all.
+struct Query<'a> {
+    range: Range<u64>,
+    allowed: Option<&'a RankSet>,
+}
+
+impl Query<'_> {
+    /// Raises `best` to the largest number of some blocks, each of `span` numbers. All overlap the range.
     fn raise(
         &self,
-        level: usize,
-        span: u64,
-        block: u64,
-        range: &Range<u64>,
-        allowed: Option<&RankSet>,
+        maxima: &RangeMaxima,
+        (level, span): (usize, u64),
+        blocks: Range<u64>,
         best: &mut f32,
     ) {
-        let max = self.levels[level][block as usize];
-        if max <= *best {
+        let values = &maxima.levels[level][blocks.start as usize..blocks.end as usize];
+        let largest = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]));
+        // The largest first, which mostly leaves nothing to look for in the others.
+        let in_order =
+            largest.into_iter().chain((0..values.len()).filter(|&at| Some(at) != largest));
+        for at in in_order {
+            if values[at] > *best {
+                let block = blocks.start + at as u64;
+                self.raise_by_block(maxima, (level, span), (block, values[at]), best);
+            }
+        }
+    }
+
+    fn raise_by_block(
+        &self,
+        maxima: &RangeMaxima,
+        (level, span): (usize, u64),
+        (block, max): (u64, f32),
+        best: &mut f32,
+    ) {
+        let (first, end) = (block * span, (block + 1) * span);
+        let end = end.min(maxima.levels[0].len() as u64);
+        let within = self.range.start.max(first)..self.range.end.min(end);
+        if self.allowed.is_some_and(|allowed| !allowed.any_in(within.clone())) {
             return;
         }
-        let within = range.start.max(block * span)..range.end.min((block + 1) * span);
-        if within.is_empty() || allowed.is_some_and(|allowed| !allowed.any_in(within.clone())) {
-            return;
-        }
-        let is_whole =
-            within.end - within.start == span.min(self.levels[0].len() as u64 - block * span);
-        if level == 0 || allowed.is_none() && is_whole {
+        let is_whole = within == (first..end);
+        if level == 0 || self.allowed.is_none() && is_whole {
             *best = max;
             return;
         }
-        let first = block * BLOCK as u64;
-        let end = (first + BLOCK as u64).min(self.levels[level - 1].len() as u64);
-        for child in first..end {
-            self.raise(level - 1, span / BLOCK as u64, child, range, allowed, best);
-        }
+        let below = span / BLOCK as u64;
+        let children = within.start / below..(within.end - 1) / below + 1;
+        self.raise(maxima, (level - 1, below), children, best);
     }
 }
 

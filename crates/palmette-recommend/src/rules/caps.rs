@@ -92,8 +92,7 @@ impl<'a> Caps<'a> {
         let mut left = items;
         for filter in self.values.iter().flat_map(ValueCap::full) {
             let filter = filter.and_then(|filter| self.view.filter(&filter));
-            let rule = "at_most".to_owned();
-            let full = filter.map_err(|error| RulesError::Filter { rule, error })?;
+            let full = filter.map_err(|error| RulesError::filter("at_most", error))?;
             left = self.view.minus(&left, &full);
         }
         if let Some(IdCap { items, counted }) = &self.per_id {

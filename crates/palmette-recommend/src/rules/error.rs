@@ -42,7 +42,7 @@ pub enum RulesError {
         /// The rule.
         rule: String,
         /// Problem of the filter.
-        error: FilterError,
+        error: Box<FilterError>,
     },
     /// An attribute of a kind that the rule cannot use.
     #[error("{rule} cannot use the attribute {attribute:?}, which is {kind}: it takes {needed}")]
@@ -115,4 +115,11 @@ pub enum RulesError {
         "rules need a search under the catalog's masks: draft with --verify masks, or leave the rules out"
     )]
     FreeDraft,
+}
+
+impl RulesError {
+    /// A filter or an attribute of a rule that does not fit.
+    pub(super) fn filter(rule: impl Into<String>, error: FilterError) -> Self {
+        Self::Filter { rule: rule.into(), error: Box::new(error) }
+    }
 }

@@ -115,7 +115,7 @@ pub(super) fn kind_of(
     attribute: &str,
     rule: &str,
 ) -> Result<ColumnKind, RulesError> {
-    view.kind_of(attribute).map_err(|error| RulesError::Filter { rule: rule.to_owned(), error })
+    view.kind_of(attribute).map_err(|error| RulesError::filter(rule, error))
 }
 
 struct Ranked<'s, 'a, F: Iterator> {

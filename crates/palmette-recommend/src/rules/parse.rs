@@ -9,6 +9,10 @@ use super::{
     Valid, json,
 };
 
+const CAPS: &str = "it takes a list such as [{\"attribute\": \"brand\", \"items\": 2}]";
+const BOOSTS: &str = "it takes a list such as [{\"filter\": {\"must\": …}, \"add\": 0.5}]";
+const IDS: &str = "it takes a list of ids such as [\"P0001\"]";
+
 impl Rules {
     /// Reads rules from JSON text.
     ///
@@ -38,12 +42,12 @@ impl Rules {
         ];
         for (key, at) in At::new("the rules", value).entries(&keys)? {
             match key {
-                "at_most" => rules.at_most = at.list(MAX_CAPS, At::cap)?,
+                "at_most" => rules.at_most = at.list(MAX_CAPS, CAPS, At::cap)?,
                 "at_most_per_semantic_id" => rules.at_most_per_semantic_id = Some(at.count()?),
-                "boosts" => rules.boosts = at.list(MAX_BOOSTS, At::boost)?,
+                "boosts" => rules.boosts = at.list(MAX_BOOSTS, BOOSTS, At::boost)?,
                 "tie_break" => rules.tie_break = Some(at.tie_break()?),
-                "must_include" => rules.must_include = at.list(MAX_IDS, At::id)?,
-                "must_exclude" => rules.must_exclude = at.list(MAX_IDS, At::id)?,
+                "must_include" => rules.must_include = at.list(MAX_IDS, IDS, At::id)?,
+                "must_exclude" => rules.must_exclude = at.list(MAX_IDS, IDS, At::id)?,
                 "valid" => rules.valid = Some(at.valid()?),
                 _ => rules.diversity = Some(at.diversity()?),
             }
@@ -89,9 +93,10 @@ impl<'a> At<'a> {
     fn list<T>(
         &self,
         most: usize,
+        expected: &str,
         read: impl Fn(&At<'a>) -> Result<T, RulesError>,
     ) -> Result<Vec<T>, RulesError> {
-        let values = self.value.as_array().ok_or_else(|| self.unexpected("it takes a list"))?;
+        let values = self.value.as_array().ok_or_else(|| self.unexpected(expected))?;
         if values.len() > most {
             let (path, found) = (self.path.clone(), format!("a list of {}", values.len()));
             let expected = format!("at most {most} are possible");
@@ -192,7 +197,7 @@ impl<'a> At<'a> {
 
     fn filter(&self) -> Result<Filter, RulesError> {
         let filter = Filter::from_value(self.value);
-        filter.map_err(|error| RulesError::Filter { rule: self.path.clone(), error })
+        filter.map_err(|error| RulesError::filter(self.path.clone(), error))
     }
 
     fn text(&self) -> Result<String, RulesError> {

@@ -53,7 +53,7 @@ impl<'a> Plan<'a> {
     /// The items that are valid at the moment of the request; `None` for all.
     pub(crate) fn valid(&self, view: &CatalogView) -> Result<Option<ViewItems>, RulesError> {
         let Some(valid) = &self.rules.valid else { return Ok(None) };
-        let rule = |error| RulesError::Filter { rule: "valid".to_owned(), error };
+        let rule = |error| RulesError::filter("valid", error);
         view.filter(&valid_filter(valid, view)?).map(Some).map_err(rule)
     }
 }
@@ -87,6 +87,6 @@ fn valid_filter(valid: &Valid, view: &CatalogView) -> Result<Filter, RulesError>
         }
         outside.push(json!({"range": {attribute: {bound: now}}}));
     }
-    let rule = |error| RulesError::Filter { rule: "valid".to_owned(), error };
+    let rule = |error| RulesError::filter("valid", error);
     Filter::from_value(&json!({"must_not": outside})).map_err(rule)
 }
