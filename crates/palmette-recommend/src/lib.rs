@@ -5,7 +5,8 @@
 //! a time, and a [`WorkerPool`] lends workers to threads. The life of a [`Request`], [`Worker::recommend`]: it takes a
 //! [view](SpelledView) of the catalog, the history's semantic IDs become the
 //! prompt, the model reads it once, the search spells IDs that the view holds, and each becomes
-//! the items that have it. A recommender with a draft head can also find them without decode passes: [`Mode`].
+//! the items that have it. A [`NamedItem`] is an item of a history as its user writes it, by id or semantic ID, which
+//! [`SpelledView::find_item`] finds. A recommender with a draft head can also find them without decode passes: [`Mode`].
 #![forbid(unsafe_code)]
 
 mod backends;
