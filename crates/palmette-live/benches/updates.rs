@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use generated::{NUM_CODES, NUM_LEVELS, NUM_TOKENS, base, codes, item, mix, tokens};
 use palmette_bench::own_core;
-use palmette_catalog::{CodeTokens, Item};
+use palmette_catalog::CodeTokens;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_live::{
     LiveCatalog, LiveOptions, MAX_SEGMENTS, Snapshot, SnapshotConstraint, SyncPolicy, Update,
