@@ -180,8 +180,8 @@ fn info_text_errors() {
     check("\tt\t5\n", ", line 1: item \"5\": the semantic ID is empty; it needs at least one code");
     check("<a_1>\t\t5\n\n<a_1>\t\t5\n", ", line 3: item ID \"5\" appears twice, first at line 1");
     check(
-        "<a_1>,<b_2>\t\t5\n",
-        ", line 1: item \"5\": code \",\" at level 1: expected a whole number from 0 to 2147483647 \
+        "<a_1>;<b_2>\t\t5\n",
+        ", line 1: item \"5\": code \";\" at level 1: expected a whole number from 0 to 2147483647 \
          or <letter_number>",
     );
 }
