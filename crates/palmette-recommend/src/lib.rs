@@ -10,6 +10,7 @@
 
 mod backends;
 mod batch;
+mod buffers;
 mod error;
 mod mode;
 mod prompt_format;
