@@ -11,6 +11,7 @@
 
 mod backends;
 mod batch;
+mod buffers;
 mod error;
 mod mode;
 mod named_item;

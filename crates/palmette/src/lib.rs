@@ -89,8 +89,8 @@ pub use matcher::{Mask, Matcher, MatcherError};
 pub use palmette_catalog::{Filter, Item};
 pub use palmette_core::{AnyConstraint, Constraint, TokenId};
 pub use palmette_decode::{
-    BeamOptions, BeamSearch, GenerateOptions, Generator, HostBackend, LogitsSource, Sampler,
-    SamplerOptions,
+    BeamOptions, BeamSearch, Gains, GenerateOptions, Generator, HostBackend, LogitsSource,
+    Objective, Sampler, SamplerOptions,
 };
 pub use palmette_live::Update;
 pub use palmette_recommend::{Rules, RulesError};

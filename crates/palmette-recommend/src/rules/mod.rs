@@ -12,6 +12,7 @@ mod json;
 mod order;
 mod parse;
 mod plan;
+mod range_maxima;
 
 use palmette_attributes::Filter;
 
@@ -31,7 +32,7 @@ const MAX_IDS: usize = 65_536;
 /// The most results that are ranked anew for diversity: the time grows with its square.
 pub(crate) const MAX_POOL: usize = 4096;
 
-/// What a request's answer must keep to. The default is no rule at all.
+/// Rules that a request's answer keeps to. The default is no rule at all.
 ///
 /// In JSON, [`parse`](Self::parse), it is an object with any of these keys:
 ///
