@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_decode::run_on;
-use palmette_eval::{EvalOptions, Question, RankingMetrics, evaluate, overlap};
+use palmette_eval::{Answered, EvalOptions, Question, RankingMetrics, evaluate, overlap};
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::{
     History, LevelFormat, Mode, PromptFormat, Recommender, Request, SpelledView, Worker,
@@ -104,6 +104,7 @@ fn equals_asking_one_by_one_whatever_the_threads() {
         let options = EvalOptions { threads, ..options() };
         let evaluation = evaluate(&recommender, &view, &questions, &options, |_| {}).unwrap();
         assert_eq!(evaluation.metrics, metrics, "{threads} threads");
+        assert_eq!((evaluation.id_metrics, evaluation.shared_targets), (metrics.clone(), 0));
         let constrained = evaluation.constrained;
         assert_eq!((constrained.valid, constrained.generated), (31 * 5, 31 * 5));
         // 60 items among 97³ sequences: a random model spells none of them unaided.
@@ -122,6 +123,38 @@ fn both_searches_are_at_least_as_wide_as_k() {
     let evaluation = evaluate(&recommender, &view, &questions, &options, |_| {}).unwrap();
     assert_eq!(evaluation.beam_width, 8);
     assert_eq!(evaluation.unconstrained.unwrap().generated, 8);
+}
+
+/// Items three to an ID: by item only the right one counts, by semantic ID the first of the three.
+#[test]
+fn items_that_share_an_id_are_counted_by_item_and_by_id() {
+    let ids: Vec<Vec<u32>> =
+        uniform_ids()[..20].iter().flat_map(|id| vec![id.clone(); 3]).collect();
+    let (recommender, view) = recommender(&ids);
+    let number = |id: u64| view.view().find(&id.to_string()).unwrap();
+    let histories: Vec<Vec<u64>> = (0..20).map(|n| vec![number(n * 3), number(59 - n)]).collect();
+    let with_targets = histories.iter().zip((0..60).step_by(3));
+    let questions: Vec<Question<'_>> = with_targets
+        .map(|(history, target)| Question { history, target: number((target + 32) % 60) })
+        .collect();
+    let (mut by_item, mut by_id) = (RankingMetrics::new(5), RankingMetrics::new(5));
+    let mut answers = Vec::new();
+    for question in &questions {
+        let items = recommend(&recommender, &request(question.history, 5, 6));
+        let place = items.iter().position(|&item| item == question.target);
+        let codes = |item: u64| view.view().codes(item);
+        by_item.add(place);
+        by_id.add(items.iter().position(|&item| codes(item) == codes(question.target)));
+        answers.push(Answered { items, place });
+    }
+    for threads in [1, 3] {
+        let options = EvalOptions { threads, ..options() };
+        let evaluation = evaluate(&recommender, &view, &questions, &options, |_| {}).unwrap();
+        assert_eq!((&evaluation.metrics, &evaluation.id_metrics), (&by_item, &by_id));
+        assert_eq!(evaluation.answers, answers, "in the order of the questions");
+        assert_eq!(evaluation.shared_targets, 20);
+    }
+    assert!(by_id.at(5).ndcg > by_item.at(5).ndcg, "{by_id:?} {by_item:?}");
 }
 
 #[test]
