@@ -292,14 +292,15 @@ fn any_live_catalog_answers_as_its_rebuild() {
 
                 // The same by number, from a set of the view.
                 let view = &answer.view;
-                let known = asked.history.iter().filter_map(|id| view.view().find(id));
-                let known: Vec<u64> = known.collect();
+                let known = asked.history.iter();
+                let known = known.filter_map(|id| view.find_item(&id.as_str().into()).ok());
+                let known: Vec<HistoryItem> = known.collect();
                 let set = match &asked.filter {
                     Some(filter) => view.view().filter(filter).expect("known attributes"),
                     None => view.view().choose(view.view().numbers()),
                 };
                 let by_number = asked.with(Some(view), |request| {
-                    let (history, items) = (History::Numbers(&known), Candidates::Set(&set));
+                    let (history, items) = (History::Items(&known), Candidates::Set(&set));
                     worker.recommend(&Request { history, items, ..*request }, &mut run_on)
                 });
                 assert_eq!(by_number.expect("sound").items, answer.items);
