@@ -11,6 +11,9 @@ use super::{CheckedSink, ItemSink, SourceOptions};
 /// The names under which such maps have IDs, besides the usual ones.
 const MAP_ID_NAMES: [&str; 2] = ["pid", "iid"];
 
+/// An item: its ID and attributes.
+type Found = (String, Map<String, Value>);
+
 pub(super) fn read<S: ItemSink>(
     input: impl BufRead,
     options: &SourceOptions,
@@ -32,7 +35,7 @@ fn items(
     codes: &str,
     value: Value,
     options: &SourceOptions,
-) -> Result<Vec<(String, Map<String, Value>)>, Problem> {
+) -> Result<Vec<Found>, Problem> {
     match value {
         Value::Array(items) => {
             items.into_iter().map(|item| one_item(line, item, options)).collect()
@@ -46,11 +49,7 @@ fn items(
     }
 }
 
-fn one_item(
-    line: u64,
-    value: Value,
-    options: &SourceOptions,
-) -> Result<(String, Map<String, Value>), Problem> {
+fn one_item(line: u64, value: Value, options: &SourceOptions) -> Result<Found, Problem> {
     let Value::Object(mut object) = value else {
         return Ok((id_from_json(line, value)?, Map::new()));
     };
