@@ -82,6 +82,7 @@ mod built_in {
 #[cfg(not(feature = "tables"))]
 mod left_out {
     use std::fmt;
+    use std::fs::File;
     use std::path::Path;
     use std::str::FromStr;
 

@@ -19,7 +19,7 @@ pub struct ColdStartRecall {
     /// Beam width of all searches: the options' own, or `k` where that is more.
     pub beam_width: usize,
     /// Beam search by the model alone, nothing checked: places of generated sequences. `None` where
-    /// that was not asked for, or where the catalog's semantic IDs differ in length.
+    /// that was not asked for.
     pub unconstrained: Option<RankingMetrics>,
     /// Search over the whole catalog.
     pub catalog: RankingMetrics,
@@ -70,13 +70,8 @@ pub fn cold_start_recall(
     answered: impl Fn(usize) + Sync,
 ) -> Result<ColdStartRecall, EvalError> {
     check_k(options.k)?;
-    let levels = view.view().num_levels();
-    let is_uniform = view.view().numbers().all(|item| view.view().codes(item).len() == levels);
-    let options = &EvalOptions {
-        beam_width: options.beam_width.max(options.k),
-        unconstrained: options.unconstrained && is_uniform,
-        ..*options
-    };
+    let beam_width = options.beam_width.max(options.k);
+    let options = &EvalOptions { beam_width, ..*options };
     let items = view.view().choose(cold.items());
     let parts = in_shares(questions, options.threads, answered, |questions, answered| {
         let mut asker = Asker::new(recommender, view, &items, options)?;

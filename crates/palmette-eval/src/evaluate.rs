@@ -55,8 +55,7 @@ pub struct Evaluation {
     /// Validity of the best `k` sequences that the constrained search generated.
     pub constrained: ValidShare,
     /// Validity of the best `k` sequences that the same model generates at the same width without
-    /// the constraint. `None` where that was not asked for, or where the catalog's semantic IDs
-    /// differ in length: without the constraint nothing says where an ID ends.
+    /// the constraint. `None` where that was not asked for.
     pub unconstrained: Option<ValidShare>,
     /// The same over the whole beam.
     pub unconstrained_beam: Option<ValidShare>,
@@ -168,12 +167,8 @@ pub fn evaluate(
     check_k(options.k)?;
     let catalog = view.view();
     let every_id: HashSet<Vec<u32>> = catalog.numbers().map(|item| catalog.codes(item)).collect();
-    let is_uniform = every_id.iter().all(|id| id.len() == catalog.num_levels());
-    let options = &EvalOptions {
-        beam_width: options.beam_width.max(options.k),
-        unconstrained: options.unconstrained && is_uniform,
-        ..*options
-    };
+    let beam_width = options.beam_width.max(options.k);
+    let options = &EvalOptions { beam_width, ..*options };
     let parts = in_shares(questions, options.threads, answered, |questions, answered| {
         let mut examiner = Examiner::new(recommender, view, &every_id, options)?;
         let mut sum = Evaluation::empty(options);

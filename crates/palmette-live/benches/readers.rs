@@ -14,6 +14,8 @@
 //! it, and their ratio; percentiles of the lag in milliseconds; reads, and reads that failed. There are more processes than processors
 //! on most machines, so that times have the waiting for one in them.
 
+#![allow(clippy::print_stdout)] // It reports.
+
 mod generated;
 
 use std::io::{BufRead, BufReader, Write};
@@ -113,7 +115,7 @@ fn write(live: &LiveCatalog, options: &Options, time: Duration) -> Vec<Micros> {
         let change = |i: u64| {
             let seed = mix(n * BATCH + i);
             let id = seed % options.items;
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 let attributes = json!({"price": seed % 500});
                 let attributes = attributes.as_object().expect("an object").clone();
                 return Update::Patch { id: id.to_string(), attributes };

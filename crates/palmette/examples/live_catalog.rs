@@ -51,14 +51,17 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         Update::Delete("mat".into()),
         Update::Upsert(item("lamp", [0, 3, 16, 1], "Fernhollow")),
     ])?;
-    let after = model.recommend(["tent", "mat"]).k(3).run()?;
+    // What is gone is never recommended, and still reads as history.
+    let after = model.recommend(["tent", "mat", "anvil"]).k(3).run()?;
     println!(
-        "generation {:?}: {:?}; gone from the history: {:?}",
+        "generation {:?}: {:?} after {} items; never sold: {:?}",
         after.generation,
         ids(&after),
+        after.history_used,
         after.unknown
     );
-    assert!(!ids(&after).contains(&"mat".to_owned()) && after.unknown == ["mat"]);
+    assert!(!ids(&after).contains(&"mat".to_owned()) && after.history_used == 2);
+    assert_eq!(after.unknown, ["anvil"]);
     assert_eq!(ids(&model.recommend(["tent"]).k(3).at(held).run()?), ids(&before));
 
     let filtered = model

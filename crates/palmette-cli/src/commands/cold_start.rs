@@ -66,9 +66,6 @@ pub(crate) fn run(
     };
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let mut text = table(&headings, &rows);
-    if options.unconstrained && recall.unconstrained.is_none() {
-        text += "unconstrained: not measured, since the semantic IDs differ in length\n";
-    }
     text += &format!(
         "{} users whose item is among the newest {} of {}, beam width {}, {seconds:.0} s",
         grouped(questions.len() as u64),

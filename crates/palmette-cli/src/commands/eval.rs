@@ -330,9 +330,6 @@ fn text(
             percent(beam)
         );
     }
-    if !args.no_unconstrained && evaluation.unconstrained.is_none() {
-        text += "without the constraint: not measured, since the semantic IDs differ in length\n";
-    }
     text += &measured.spread.text();
     if evaluation.shared_targets > 0 {
         text += &format!(

@@ -263,7 +263,7 @@ fn crash(live: &str, week: &mut Week, updates: &[Value]) {
         assert!(lines.next().unwrap().is_ok(), "it is acknowledged");
         week.note(update);
     }
-    input.write_all(rest[0].to_string()[..20].as_bytes()).unwrap();
+    input.write_all(&rest[0].to_string().as_bytes()[..20]).unwrap();
     writer.kill().unwrap();
     writer.wait().unwrap();
     week.apply(rest, &[]);

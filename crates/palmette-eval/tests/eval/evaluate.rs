@@ -158,17 +158,6 @@ fn items_that_share_an_id_are_counted_by_item_and_by_id() {
 }
 
 #[test]
-fn ragged_ids_have_no_unconstrained_share() {
-    let mut ids = uniform_ids();
-    ids.push(vec![6]);
-    let (recommender, view) = recommender(&ids);
-    let questions = [Question { history: &[1], target: 2 }];
-    let evaluation = evaluate(&recommender, &view, &questions, &options(), |_| {}).unwrap();
-    assert_eq!(evaluation.unconstrained, None);
-    assert_eq!(evaluation.constrained.share(), 1.0);
-}
-
-#[test]
 fn an_absurd_k_is_refused_before_anything_is_planned() {
     let (recommender, view) = recommender(&uniform_ids());
     let options = EvalOptions { k: usize::MAX, ..options() };

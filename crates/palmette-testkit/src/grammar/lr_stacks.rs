@@ -9,6 +9,9 @@ use palmette_grammar::{Budget, Grammar, Recognizer, RecognizerLimits, TerminalId
 /// A stack, bottom first.
 pub(super) type Stack = Vec<StateId>;
 
+/// Most stacks that are followed side by side: ambiguous grammars have exponentially many.
+pub(super) const MAX_STACKS: usize = 10_000;
+
 /// A grammar's tables.
 #[derive(Debug)]
 pub(super) struct LrStacks {
@@ -43,24 +46,24 @@ impl LrStacks {
         shifted.chain(reduced.flat_map(|after| after.iter())).collect()
     }
 
-    /// The stacks after a terminal.
-    pub(super) fn shift(&self, stack: &Stack, terminal: TerminalId) -> BTreeSet<Stack> {
+    /// The stacks after a terminal; `None` of too many.
+    pub(super) fn shift(&self, stack: &Stack, terminal: TerminalId) -> Option<BTreeSet<Stack>> {
         let mut after = BTreeSet::new();
-        for stack in self.reduced(stack, terminal) {
+        for stack in self.reduced(stack, terminal)? {
             let target = self.tables().shift(stack[stack.len() - 1], terminal);
             after.extend(target.map(|target| [&stack[..], &[target]].concat()));
         }
-        self.settled(after)
+        Some(self.settled(after))
     }
 
-    /// Whether the text may end.
-    pub(super) fn accepts_end(&self, stack: &Stack) -> bool {
-        let stacks = self.reduced(stack, self.tables().end());
-        stacks.iter().any(|stack| self.tables().is_accepting(stack[stack.len() - 1]))
+    /// Whether the text may end; `None` where too many stacks are to be looked at.
+    pub(super) fn accepts_end(&self, stack: &Stack) -> Option<bool> {
+        let stacks = self.reduced(stack, self.tables().end())?;
+        Some(stacks.iter().any(|stack| self.tables().is_accepting(stack[stack.len() - 1])))
     }
 
-    /// A stack and all that reductions before a terminal make of it.
-    fn reduced(&self, stack: &Stack, terminal: TerminalId) -> BTreeSet<Stack> {
+    /// A stack and all that reductions before a terminal make of it; `None` after [`MAX_STACKS`].
+    fn reduced(&self, stack: &Stack, terminal: TerminalId) -> Option<BTreeSet<Stack>> {
         let mut found = BTreeSet::new();
         let mut work = vec![stack.clone()];
         while let Some(stack) = work.pop().filter(|stack| stack.len() < 200) {
@@ -70,8 +73,11 @@ impl LrStacks {
                 }
             }
             found.insert(stack);
+            if found.len() > MAX_STACKS {
+                return None;
+            }
         }
-        found
+        Some(found)
     }
 
     /// The stacks after the reductions that are done whatever follows.

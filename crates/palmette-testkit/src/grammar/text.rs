@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use palmette_grammar::{Grammar, Lexing, Regex, TerminalId, TerminalKind};
 
 use super::earley::{EarleyGrammar, Lexeme};
-use super::lr_stacks::LrStacks;
+use super::lr_stacks::{LrStacks, MAX_STACKS};
 use super::regex::{ends, has_look, may_begin};
 
 /// Says which texts over a small alphabet are in a language, which begin one that is, and which tokens may follow.
@@ -110,8 +110,8 @@ impl TextOracle {
         }
     }
 
-    /// Whether a text is in the language.
-    pub fn contains(&self, text: &str) -> bool {
+    /// Whether a text is in the language. `None` where it has too many readings to follow them one by one.
+    pub fn contains(&self, text: &str) -> Option<bool> {
         self.contains_chars(&text.chars().collect::<Vec<_>>())
     }
 
@@ -148,7 +148,7 @@ impl TextOracle {
         while !texts.is_empty() {
             let mut longer = Vec::new();
             for text in texts {
-                if self.contains_chars(&text) {
+                if self.contains_chars(&text)? {
                     return Some(true);
                 }
                 tries += 1;
@@ -164,12 +164,12 @@ impl TextOracle {
         Some(false)
     }
 
-    fn contains_chars(&self, text: &[char]) -> bool {
+    fn contains_chars(&self, text: &[char]) -> Option<bool> {
         if let Some(&known) = self.known.borrow().get(text) {
-            return known;
+            return Some(known);
         }
         let contains = match &self.stacks {
-            Some(stacks) => self.is_read_in_contexts(stacks, text),
+            Some(stacks) => self.is_read_in_contexts(stacks, text)?,
             None => {
                 let every = |_: &OracleTerminal| true;
                 let at = |from| self.lexemes(text, from, every);
@@ -179,11 +179,12 @@ impl TextOracle {
             }
         };
         self.known.borrow_mut().insert(text.to_vec(), contains);
-        contains
+        Some(contains)
     }
 
     /// Whether a text is one where each lexeme is the longest that a terminal matches for which the parser's state has an action.
-    fn is_read_in_contexts(&self, stacks: &LrStacks, text: &[char]) -> bool {
+    /// `None` after [`MAX_STACKS`].
+    fn is_read_in_contexts(&self, stacks: &LrStacks, text: &[char]) -> Option<bool> {
         let mut work: Vec<_> = stacks.start().into_iter().map(|stack| (0, stack)).collect();
         let mut seen = BTreeSet::new();
         while let Some((from, stack)) = work.pop() {
@@ -191,10 +192,13 @@ impl TextOracle {
                 continue;
             }
             if from == text.len() {
-                if stacks.accepts_end(&stack) {
-                    return true;
+                if stacks.accepts_end(&stack)? {
+                    return Some(true);
                 }
                 continue;
+            }
+            if seen.len() > MAX_STACKS {
+                return None;
             }
             let actions = stacks.actions(&stack);
             let taken =
@@ -203,12 +207,12 @@ impl TextOracle {
                 if ignored {
                     work.push((end, stack.clone()));
                 } else {
-                    let after = stacks.shift(&stack, terminal);
+                    let after = stacks.shift(&stack, terminal)?;
                     work.extend(after.into_iter().map(|stack| (end, stack)));
                 }
             }
         }
-        false
+        Some(false)
     }
 
     /// Whether `text` may begin a text of the language; `true` may be wrong.
@@ -414,9 +418,9 @@ mod tests {
         let terminals = [literal("a"), literal("ab"), literal("bc")];
         let (any, longest) =
             (any_of(&terminals, Lexing::Any, &[]), any_of(&terminals, Lexing::Longest, &[]));
-        assert!(oracle(&any).contains("abc"));
-        assert!(!oracle(&longest).contains("abc"));
-        assert!(oracle(&longest).contains("aab"));
+        assert_eq!(oracle(&any).contains("abc"), Some(true));
+        assert_eq!(oracle(&longest).contains("abc"), Some(false));
+        assert_eq!(oracle(&longest).contains("aab"), Some(true));
         // "ab" may go on with another lexeme, but not with a "c".
         assert_eq!(oracle(&longest).is_live(b"ab"), Some(true));
         assert_eq!(oracle(&longest).is_live(b"abc"), Some(false));
@@ -444,10 +448,14 @@ mod tests {
             builder.rule(start, [0, 2].map(|id| Symbol::Terminal(TerminalId(id))));
             builder.build(start, Lexing::Longest)
         };
-        assert!(!oracle(&rules(0)).contains("ab"), "the literal goes first");
-        assert!(oracle(&rules(1)).contains("ab"), "the pattern has the higher priority");
-        assert!(oracle(&rules(0)).contains("abb"));
-        assert!(oracle(&rules(0)).contains("abc"), "as one word");
+        assert_eq!(oracle(&rules(0)).contains("ab"), Some(false), "the literal goes first");
+        assert_eq!(
+            oracle(&rules(1)).contains("ab"),
+            Some(true),
+            "the pattern has the higher priority"
+        );
+        assert_eq!(oracle(&rules(0)).contains("abb"), Some(true));
+        assert_eq!(oracle(&rules(0)).contains("abc"), Some(true), "as one word");
     }
 
     fn any_word() -> Regex {
@@ -458,8 +466,8 @@ mod tests {
     fn ignored_lexemes_stand_anywhere() {
         let grammar = any_of(&[literal("ab"), literal("c")], Lexing::Any, &[1]);
         let oracle = oracle(&grammar);
-        assert!(oracle.contains("ccabcabcc"));
-        assert!(!oracle.contains("acb"));
+        assert_eq!(oracle.contains("ccabcabcc"), Some(true));
+        assert_eq!(oracle.contains("acb"), Some(false));
         assert_eq!(oracle.is_live(b"cca"), Some(true));
         assert_eq!(oracle.is_live(b"ac"), Some(false));
         let vocabulary = [&b"b"[..], b"bc", b"cb"].map(<[u8]>::to_vec);
