@@ -36,6 +36,7 @@ pub(crate) struct Input {
     pub(crate) head: Vec<u8>,
     rest: Box<dyn Read>,
     /// The file itself, where it is one that can be read anywhere and is not compressed.
+    #[cfg_attr(not(feature = "tables"), expect(dead_code, reason = "tables are read anywhere"))]
     file: Option<File>,
 }
 
