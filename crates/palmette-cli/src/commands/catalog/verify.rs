@@ -22,7 +22,7 @@ pub(crate) struct VerifyArgs {
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     let files = match args.catalog.is_dir() {
         true => palmette_live::verify(&args.catalog)?,
-        false => vec![verify_file(args)],
+        false => vec![verify_file(args)?],
     };
     let num_damaged = files.iter().filter(|file| file.problem.is_some()).count();
     if args.json {
@@ -39,9 +39,12 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn verify_file(args: &VerifyArgs) -> VerifiedFile {
+fn verify_file(args: &VerifyArgs) -> anyhow::Result<VerifiedFile> {
     let path = &args.catalog;
-    let problem = Catalog::open(path).err().map(|e| e.to_string());
+    let problem = match Catalog::open(path) {
+        Err(e) if e.is_missing() => return Err(e.into()),
+        opened => opened.err().map(|e| e.to_string()),
+    };
     let bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    VerifiedFile { file: path.display().to_string(), bytes, problem }
+    Ok(VerifiedFile { file: path.display().to_string(), bytes, problem })
 }
