@@ -10,7 +10,7 @@
 //! from the tokens, once over all items and once under a filter. Each batch changes one item's attribute `sent` to the time of its
 //! sending, by which a reader tells its **lag**: from the call of `apply` until a snapshot with the batch is there.
 //!
-//! Printed: opening a reader, percentiles of a search in microseconds, with the writer idle for half of `S` seconds (20) and then beside
+//! Printed: the time from opening a reader until its first search is done, with and without verifying checksums; percentiles of a search in microseconds, with the writer idle for half of `S` seconds (20) and then beside
 //! it, and their ratio; percentiles of the lag in milliseconds; reads, and reads that failed. There are more processes than processors
 //! on most machines, so that times have the waiting for one in them.
 
@@ -31,6 +31,7 @@ use palmette_decode::{BeamOptions, BeamSearch, HostBackend};
 use palmette_live::{
     LiveCatalog, LiveOptions, LiveReader, ReaderOptions, Snapshot, SnapshotConstraint, Update,
 };
+use palmette_storage::Check;
 use palmette_testkit::logits::TableLogits;
 use serde_json::{Value, json};
 
@@ -69,6 +70,7 @@ fn main() {
     let first = base(options.items);
     let live = LiveCatalog::create(&dir, Some(first), None, LiveOptions::default()).expect("new");
     live.apply(&[sent(0)]).expect("sound");
+    let [open_frame, open_sums] = [Check::Frame, Check::Sums].map(|check| opening(&dir, check));
     let mut readers: Vec<Reader> = (0..options.readers).map(|_| Reader::start(&dir)).collect();
     let half = Duration::from_secs(options.seconds) / 2;
     std::thread::sleep(half);
@@ -81,7 +83,7 @@ fn main() {
     applies.sort_unstable();
     let report = json!({
         "items": options.items, "readers": options.readers, "rate": options.rate,
-        "idle": summary(&idle), "beside": summary(&beside),
+        "open_unchecked_ms": open_frame, "open_checked_ms": open_sums, "idle": summary(&idle), "beside": summary(&beside),
         "apply_ms": percentiles(&applies, 1e3),
         "status": live.status(),
     });
@@ -98,9 +100,27 @@ fn main() {
         "writer: apply {}; {} checkpoints, {} merges, {} waits",
         report["apply_ms"], status.checkpoints_done, status.merges_done, status.waits
     );
+    println!("opening: {open_frame} ms unchecked, {open_sums} ms with every checksum");
     for (name, of) in [("idle", &report["idle"]), ("beside", &report["beside"])] {
         println!("{name:7} {of}");
     }
+}
+
+/// Median milliseconds from opening a reader until its first search is done, the file being in memory.
+fn opening(dir: &Path, check: Check) -> f64 {
+    let (mut search, mut failed) = (Search::new(), 0);
+    let mut times: Vec<Micros> = (0..21)
+        .map(|_| {
+            let begun = Instant::now();
+            let options = ReaderOptions { poll: None, check, ..ReaderOptions::default() };
+            let reader = LiveReader::open(dir, options).expect("beside the writer");
+            search.time(&reader.snapshot(), None, &mut failed);
+            begun.elapsed().as_micros() as Micros
+        })
+        .collect();
+    assert_eq!(failed, 0);
+    times.sort_unstable();
+    times[10] as f64 / 1e3
 }
 
 /// Applies batches for some time; returns what each took, in seconds.
