@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use palmette::{Catalog, Filter, Item, LiveCatalog, Recommender, Update};
+use palmette::{Catalog, Filter, Item, LiveCatalog, LiveReader, Recommender, Update};
 
 /// The built-in shop's model, written as files: what `palmette-train` leaves for a shop of one's own.
 fn write_model(dir: &std::path::Path) -> Result<(), Box<dyn Error>> {
@@ -63,6 +63,12 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     assert!(!ids(&after).contains(&"mat".to_owned()) && after.history_used == 2);
     assert_eq!(after.unknown, ["anvil"]);
     assert_eq!(ids(&model.recommend(["tent"]).k(3).at(held).run()?), ids(&before));
+
+    // Other processes read beside the one that writes; what they see is a generation, whole.
+    let reader = LiveReader::open(dir.path().join("live"))?;
+    assert_eq!((reader.generation(), reader.item("mat")), (1, None));
+    let beside = Recommender::open(dir.path().join("model"), reader)?;
+    assert_eq!(ids(&beside.recommend(["tent", "mat", "anvil"]).k(3).run()?), ids(&after));
 
     let filtered = model
         .recommend(["tent"])
