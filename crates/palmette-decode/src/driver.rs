@@ -113,8 +113,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
                 return Ok(());
             }
         }
-        self.start_above(f32::NEG_INFINITY, objective)?;
-        self.finish(objective, backend, control, Stage::Decode)
+        self.run_again(objective, backend, control)
     }
 
     /// Searches anew after a prompt that has been read.

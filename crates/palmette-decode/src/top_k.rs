@@ -91,7 +91,7 @@ impl TopK {
         self.capacity = capacity;
     }
 
-    /// Whether an extension of this total could still be kept, offered in order.
+    /// True where an extension of this total could still be kept, offered in order.
     fn may_take(&self, total: f32, floor: f32) -> bool {
         total >= floor
             && (self.heap.len() < self.capacity

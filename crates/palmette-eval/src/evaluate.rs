@@ -41,7 +41,7 @@ pub struct EvalOptions {
 pub struct Evaluation {
     /// Where the right items stood.
     pub metrics: RankingMetrics,
-    /// Where the first item with the right item's semantic ID stood.
+    /// Place of the first item with the right item's semantic ID.
     ///
     /// Items that share a semantic ID have one score, and only the catalog's order tells which comes first; to a model they
     /// are one. Equal to [`metrics`](Self::metrics) where no right item shares its ID.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// How often each item is among the first K recommendations.
+/// Exposure: times that each item is among the first K recommendations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposure {
     counts: HashMap<u64, u64>,

@@ -187,7 +187,7 @@ impl Reader {
         Self { process, lines }
     }
 
-    /// What it found since the last report.
+    /// Measurements since the last report.
     fn report(&mut self) -> Value {
         let mut input = self.process.stdin.as_ref().expect("piped");
         writeln!(input, "report").expect("it reads");

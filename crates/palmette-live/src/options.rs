@@ -21,7 +21,7 @@ pub struct LiveOptions {
     pub map_items: u64,
     /// Bytes of compiled filters kept for each segment.
     pub filter_bytes: usize,
-    /// How much of the segment files is checked when they are opened; [`Check::Sums`] finds every change of what was written
+    /// Part of the segment files that is checked when they are opened; [`Check::Sums`] finds every change of what was written
     /// before it is served.
     pub check: Check,
     /// Updates after which a checkpoint is made in the background, whatever the log's bytes: what readers in other processes

@@ -112,7 +112,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Whether these codebook sizes take all that the present ones do.
+    /// Checks that these codebook sizes take all that the present ones do.
     pub(crate) fn check_wider(&self, codes_per_level: &[u32]) -> Result<(), LiveError> {
         let wrong = |problem: String| LiveError::from(Kind::Options(problem));
         let Some(sizes) = &self.codes_per_level else {

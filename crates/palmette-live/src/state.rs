@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use palmette_attributes::Columns;
-use palmette_catalog::{ColumnKind, Item};
+use palmette_catalog::{Catalog, ColumnKind, Item};
 use serde_json::{Map, Value};
 
 use crate::contents::{self, Opened};
@@ -187,10 +187,7 @@ impl State {
     /// The item with this id.
     fn item(&self, id: &str) -> Option<Item> {
         let sealed = || {
-            let mut found =
-                self.sealed.iter().rev().filter_map(|view| Some((view, view.find(id)?)));
-            let (view, rank) = found.next()?;
-            let catalog = view.segment().catalog();
+            let (catalog, rank) = self.sealed_place(id)?;
             let (codes, attributes) = (catalog.codes(rank), catalog.attributes(rank));
             Some(Item { id: id.to_owned(), codes, attributes })
         };
@@ -199,12 +196,14 @@ impl State {
 
     /// The codes of the item with this id.
     pub(crate) fn codes(&self, id: &str) -> Option<Vec<u32>> {
-        let sealed = || {
-            let mut found =
-                self.sealed.iter().rev().filter_map(|view| Some((view, view.find(id)?)));
-            found.next().map(|(view, rank)| view.segment().catalog().codes(rank))
-        };
+        let sealed = || self.sealed_place(id).map(|(catalog, rank)| catalog.codes(rank));
         self.memory.item(id).map(|item| item.codes.clone()).or_else(sealed)
+    }
+
+    /// The immutable segment that has the item with this id, and its rank there.
+    fn sealed_place(&self, id: &str) -> Option<(&Catalog, u64)> {
+        let mut newest_first = self.sealed.iter().rev();
+        newest_first.find_map(|view| Some((view.segment().catalog(), view.find(id)?)))
     }
 
     /// Removes the item with this id, whose codes stay known; whether it was anywhere.
@@ -259,7 +258,7 @@ impl State {
         self.memory.is_empty()
     }
 
-    /// Whether there may be another immutable segment, and the memory segment after it.
+    /// True where there may be another immutable segment, and the memory segment after it.
     pub(crate) fn has_room(&self) -> bool {
         self.sealed.len() + 1 < MAX_SEGMENTS
     }
@@ -269,7 +268,7 @@ impl State {
         self.sealed.iter().chain(&self.memory_view)
     }
 
-    /// What readers see from now on.
+    /// Snapshot of this generation, for readers.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let segments = self.views().cloned().collect();
         let (schema, columns) = (self.schema.clone(), self.columns.clone());

@@ -23,7 +23,7 @@ const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 32;
 /// Where the header keeps its checksum.
 const CHECKSUM_AT: usize = 24;
-/// Where the header keeps the bytes of a block.
+/// Place in the header of the bytes of a block.
 const BLOCK_BYTES_AT: usize = 28;
 /// Bytes that have a checksum of their own in the files that are written.
 const BLOCK_BYTES: usize = 64 << 10;

@@ -83,7 +83,7 @@ impl Assumption {
 }
 
 impl AngleTokens {
-    /// Whether the rule takes a token for special: control tokens are written so, `<tool_call>`, and none is meant to be
+    /// True of tokens that the rule takes for special: control tokens are written so, `<tool_call>`, and none is meant to be
     /// written within a JSON string.
     pub(crate) fn takes(self, content: &str) -> bool {
         self == Self::Special

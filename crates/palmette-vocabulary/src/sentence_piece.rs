@@ -42,7 +42,7 @@ struct Spec<'a> {
     escapes_spaces: bool,
 }
 
-/// Whether a file is one, be it damaged: it begins with the field of a piece, whose first field is its text.
+/// Recognises a model, be it damaged: it begins with the field of a piece, whose first field is its text.
 ///
 /// A text list may begin so too, with an empty line. It is taken for a model if it is not text, has the length of the first
 /// piece's text as a control character, or is a whole model.

@@ -43,7 +43,7 @@ const OF_PIXTRAL: [&str; 10] = [
     "[TOOL_CONTENT]",
 ];
 
-/// Whether a JSON document is one.
+/// Recognises a `tekken.json` among JSON documents.
 pub(crate) fn is_tekken(json: &Value) -> bool {
     json["vocab"].is_array() && json["config"].is_object()
 }

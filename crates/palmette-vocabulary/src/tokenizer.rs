@@ -168,7 +168,7 @@ pub enum TokenizeError {
     /// Only the bytes of tokens are read of such a source in this build.
     #[error("this build cuts no text into tokens by {by}; build with `--features {feature}`")]
     LeftOut {
-        /// What the source says, such as `a tokenizer.json`.
+        /// Name of the source, such as `a tokenizer.json`.
         by: &'static str,
         /// The feature that cuts text by it.
         feature: &'static str,

@@ -62,7 +62,7 @@ pub(super) struct ColumnBuilder {
 pub(super) struct Clash {
     pub(super) kind: ValueKind,
     row: usize,
-    /// Its number among the column's values.
+    /// Number among the column's values.
     value: u32,
 }
 

@@ -56,7 +56,7 @@ impl Condition {
 }
 
 impl Test {
-    /// Whether it holds of the values at a path, of the item with this id.
+    /// Truth of the condition for the values at a path, of the item with this id.
     pub(crate) fn holds(&self, id: &str, values: &[&Value], kind: Option<ColumnKind>) -> bool {
         let is_any = |element: &Value, scalars: &[Scalar]| {
             let is_equal = |order: std::cmp::Ordering| order.is_eq();
@@ -94,7 +94,7 @@ impl Test {
     }
 }
 
-/// Whether a test holds of a value or, for a list, of any of its elements. Null is no value.
+/// Truth of a test for a value or, for a list, for any of its elements. Null is no value.
 fn any_element(value: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
     match value {
         Value::Null => false,
@@ -120,7 +120,7 @@ fn count(value: &Value) -> u64 {
     }
 }
 
-/// Whether a value or an element of it is an integer that is never compared.
+/// True where a value or an element of it is an integer that is never compared.
 pub(crate) fn is_large(value: &Value) -> bool {
     any_element(value, &|element| matches!(element, Value::Number(n) if is_large_integer(n)))
 }

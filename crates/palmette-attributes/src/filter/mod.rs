@@ -29,7 +29,7 @@ const MAX_VALUES: usize = 65_536;
 /// - none in `must_not` does, and
 /// - its id is not in the list `exclude`.
 ///
-/// So `{}` matches all. Where several conditions may stand, one may stand alone, and null is none.
+/// The empty filter `{}` matches all. Where several conditions may stand, one may stand alone, and null is none.
 ///
 /// | condition | holds when |
 /// |---|---|
@@ -79,7 +79,7 @@ pub(crate) enum Condition {
     Filter(Box<Filter>),
 }
 
-/// What values can be asked. A list is asked of its elements, and holds if one of them does.
+/// Predicate on values. A list satisfies it if one of its elements does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Test {
     /// A value is one of these, which ascend strictly.

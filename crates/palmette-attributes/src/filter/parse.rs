@@ -39,7 +39,7 @@ const QUERIES: [&str; 5] = ["bool", "query", "constant_score", "match_all", "mat
 /// Parameters of conditions that only rank or name what matches.
 const NO_CONDITIONS: [&str; 3] = ["boost", "_name", "score_mode"];
 
-/// What other engines offer and filters here do not, with the way out.
+/// Conditions that other engines offer and filters here do not, with the way out.
 fn not_offered(key: &str) -> Option<&'static str> {
     Some(match key {
         _ if key.starts_with("geo_") => {
@@ -124,7 +124,7 @@ impl Filter {
     }
 }
 
-/// Whether a key begins a condition, of ours or another engine's.
+/// True of keys that begin a condition, of ours or another engine's.
 fn is_condition(key: &str) -> bool {
     ["match", "term", "terms", "range", "ids", "has_id", "exists", "is_empty", "nested"]
         .contains(&key)
@@ -498,7 +498,7 @@ fn at_least(count: usize, mut conditions: Vec<Condition>) -> Condition {
     Condition::AtLeast { count, conditions }
 }
 
-/// How many of `num` conditions must hold, as Elasticsearch counts: what is negative may fail, and
+/// Number of `num` conditions that must hold, as Elasticsearch counts: what is negative may fail, and
 /// percentages are rounded down.
 fn minimum(value: &Value, num: usize, path: &str) -> Result<usize, Kind> {
     let wrong = || unexpected(path, value, MIN_MATCH);

@@ -129,7 +129,7 @@ fn within_object(filter: &Value) -> Value {
     }
 }
 
-/// Whether a filter asks for what an object keeps otherwise than a column does: points in time, and
+/// True of filters that ask for what an object keeps otherwise than a column does: points in time, and
 /// values of several kinds.
 fn is_of_columns(filter: &Value) -> bool {
     let text = filter.to_string();

@@ -83,7 +83,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         CheckedSink { packed: options.packed.clone(), ..self }
     }
 
-    /// Whether a semantic ID is one number, of which [`codes_from_text`](Self::codes_from_text) and
+    /// True where a semantic ID is one number, of which [`codes_from_text`](Self::codes_from_text) and
     /// [`codes_from_numbers`](Self::codes_from_numbers) make its codes.
     pub fn is_packed(&self) -> bool {
         !self.packed.is_empty()

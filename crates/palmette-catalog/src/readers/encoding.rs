@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What bytes are that are no UTF-8, as far as they show it.
+/// Encodings and containers of bytes that are no UTF-8, as far as they show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     /// Text in UTF-16 or UTF-32.
@@ -40,7 +40,7 @@ const PICKLE: &str = "a Python pickle";
 const PICKLE_WAY_OUT: &str = "write it as JSON, or an array with numpy.save";
 
 impl Encoding {
-    /// What an input is that begins so; `None` for what may be UTF-8.
+    /// Encoding or container of an input that begins so; `None` for what may be UTF-8.
     pub(super) fn of_head(head: &[u8]) -> Option<Encoding> {
         let wide = match head {
             [0xff, 0xfe, 0, 0, ..] => Some("UTF-32LE"),
@@ -54,7 +54,7 @@ impl Encoding {
             .or_else(|| signature.map(|&(_, what, way_out)| Encoding::Binary { what, way_out }))
     }
 
-    /// What text is that goes on with these bytes, which begin no character of UTF-8.
+    /// Encoding of a text that goes on with these bytes, which begin no character of UTF-8.
     pub(super) fn of_broken(bytes: &[u8]) -> Encoding {
         match std::str::from_utf8(bytes) {
             Err(error) if error.error_len().is_none() && error.valid_up_to() == 0 => {

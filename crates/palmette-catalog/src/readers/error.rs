@@ -63,7 +63,7 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// What a field is read as.
+/// Role of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The item's ID.
@@ -316,7 +316,7 @@ fn refusal(error: &BuildError) -> String {
     }
 }
 
-/// Whether a line is several numbers, as those of sequential recommenders' histories are.
+/// True of lines that are several numbers, as those of sequential recommenders' histories are.
 fn is_history(line: &str) -> bool {
     let mut numbers = line.split(' ').map(|number| number.bytes().all(|b| b.is_ascii_digit()));
     line.contains(' ') && numbers.all(|is_number| is_number)

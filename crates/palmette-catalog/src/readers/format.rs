@@ -96,7 +96,7 @@ impl Format {
     }
 }
 
-/// Whether a line is an object with an ID, text or a number, and codes.
+/// True of lines that are an object with an ID, text or a number, and codes.
 fn is_item(line: &str, options: &SourceOptions) -> bool {
     let Ok(Value::Object(object)) = serde_json::from_str(line) else { return false };
     let id = options.id_names().into_iter().find_map(|name| object.get(name));

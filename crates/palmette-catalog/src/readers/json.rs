@@ -39,7 +39,7 @@ pub(super) fn for_each_element<T: DeserializeOwned>(
     refused.map_or(result, Err)
 }
 
-/// Whether the input begins with a list, as far as its first bytes show.
+/// True where the input begins with a list, as far as its first bytes show.
 pub(super) fn begins_with_list(input: &mut impl BufRead) -> Result<bool, Problem> {
     Ok(input.fill_buf()?.trim_ascii_start().first() == Some(&b'['))
 }

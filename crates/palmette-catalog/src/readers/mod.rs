@@ -154,7 +154,7 @@ pub fn parse_into(
         .map_err(|problem| ReadError::new(source_name.as_ref(), problem))
 }
 
-/// What an input is that begins with these bytes and is no text, and the way out, where they show
+/// Kind of an input that begins with these bytes and is no text, and the way out, where they show
 /// it.
 pub fn not_text(head: &[u8]) -> Option<String> {
     encoding::Encoding::of_head(head).map(|found| found.to_string())

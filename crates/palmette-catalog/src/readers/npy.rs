@@ -41,7 +41,7 @@ pub(super) fn read<S: ItemSink>(
     }
 }
 
-/// What the header says of an array that can be codes.
+/// Header of an array that can be codes.
 #[derive(Debug, PartialEq)]
 struct Header {
     element: Element,

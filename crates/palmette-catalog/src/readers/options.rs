@@ -46,7 +46,7 @@ impl SourceOptions {
         Some(&self.codes_columns[..]).filter(|names| names.len() > 1)
     }
 
-    /// Whether it is a name of an ID or of codes.
+    /// True of names of an ID or of codes.
     pub(super) fn is_known(&self, name: &str) -> bool {
         self.id_names().contains(&name)
             || self.codes_names().contains(&name)

@@ -228,7 +228,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What is told beside the metrics.
+/// Findings beside the metrics.
 struct Measured {
     num_histories: usize,
     /// Histories that ask something.

@@ -104,7 +104,7 @@ impl Description {
 struct Report {
     #[serde(flatten)]
     description: Description,
-    /// Whether the source says how text is cut into tokens.
+    /// True where the source says how text is cut into tokens.
     tokenizer: bool,
     special_tokens: Vec<SpecialToken>,
 }

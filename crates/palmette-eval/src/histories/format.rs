@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// How a text file holds histories.
+/// Format of a text file with histories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryFormat {
     /// `{user: [item, …], …}`, or a list of the objects that JSON lines are.

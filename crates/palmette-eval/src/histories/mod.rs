@@ -50,7 +50,7 @@ pub enum UnknownItems {
     Skip,
 }
 
-/// What was left out since the catalog does not have it.
+/// Counts of items and users left out since the catalog does not have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
     /// Items of histories.

@@ -26,7 +26,7 @@ pub struct BadRecord {
     pub(crate) reason: String,
 }
 
-/// What a row says: a whole history, or one thing that a user did.
+/// Content of a row: a whole history, or one event of a user.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Row {
     History(HistoryRecord),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::record::{BadRecord, Event, HistoryColumns, HistoryRecord, Row, Time, by_time};
 
-/// How far a source has been read: bytes, rows of a table, or users of those that were put together; of 0 where that is
+/// Progress of reading a source: bytes, rows of a table, or users of those that were put together; of 0 where that is
 /// not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {

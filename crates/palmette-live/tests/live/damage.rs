@@ -268,7 +268,7 @@ fn made_of_all_files(dir: &Path) -> Model {
     model
 }
 
-/// Whatever bit of whatever file is flipped, a reader has the same items or an error that names the file, and a writer that opens it
+/// Single flipped bits: whatever file has one, a reader has the same items or an error that names the file, and a writer that opens it
 /// writes no other items into new files.
 #[test]
 fn a_flipped_bit_changes_no_answer_and_is_not_laundered() {

@@ -34,7 +34,7 @@ impl Model {
         }
     }
 
-    /// Whether the update could be applied.
+    /// Applies one update; true where it could be.
     pub(crate) fn apply_one(&mut self, update: &Update) -> bool {
         let place = self.items.iter().position(|item| item.id == update.id());
         match (update, place) {

@@ -72,7 +72,7 @@ pub struct Rules {
 /// unless a cap is reached, until there are `k`. An item without the attribute is never held back; one with a list counts
 /// for each of its values, and is held back by any.
 ///
-/// Where the walk comes to the end of the results that the beam's width has found, it goes on over a new search of the
+/// Once the walk comes to the end of the results that the beam's width has found, it goes on over a new search of the
 /// items that are left: those neither taken nor of a value that has all its items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtMost {

@@ -21,6 +21,7 @@ use palmette_recommend::{
 };
 use serde_json::json;
 
+use crate::random::Random;
 use crate::shop::{format, model, named, parts, recommend, worker};
 
 /// Ids are `i0` to one less than this.
@@ -38,21 +39,7 @@ fn over(source: impl Into<CatalogSource>) -> Arc<Recommender> {
     Arc::new(recommender.with_draft_head(Arc::clone(head)).expect("it fits"))
 }
 
-/// A 64-bit linear congruential generator; its upper bits are the random ones.
-#[derive(Clone, Debug)]
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        const STEP: u64 = 6_364_136_223_846_793_005;
-        self.0 = self.0.wrapping_mul(STEP).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 32) * bound) >> 32
-    }
-
-    fn is(&mut self, one_in: u64) -> bool {
-        self.below(one_in) == 0
-    }
-
     fn id(&mut self) -> String {
         format!("i{}", self.below(NUM_IDS))
     }

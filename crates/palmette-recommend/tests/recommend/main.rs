@@ -4,5 +4,6 @@ mod brute_force;
 mod draft;
 mod live;
 mod named;
+mod random;
 mod rules;
 mod shop;

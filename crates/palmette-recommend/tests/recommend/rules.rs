@@ -17,26 +17,8 @@ use palmette_recommend::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::random::Random;
 use crate::shop::{format, model, named, recommend, worker};
-
-/// A 64-bit linear congruential generator; its upper bits are the random ones.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        const STEP: u64 = 6_364_136_223_846_793_005;
-        self.0 = self.0.wrapping_mul(STEP).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 32) * bound) >> 32
-    }
-
-    fn is(&mut self, one_in: u64) -> bool {
-        self.below(one_in) == 0
-    }
-
-    fn some<T>(&mut self, one_in: u64, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        self.is(one_in).then(|| value(self))
-    }
-}
 
 const DAY: u64 = 86_400;
 

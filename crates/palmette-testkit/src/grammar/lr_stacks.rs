@@ -56,7 +56,7 @@ impl LrStacks {
         Some(self.settled(after))
     }
 
-    /// Whether the text may end; `None` where too many stacks are to be looked at.
+    /// True where the text may end; `None` where too many stacks are to be looked at.
     pub(super) fn accepts_end(&self, stack: &Stack) -> Option<bool> {
         let stacks = self.reduced(stack, self.tables().end())?;
         Some(stacks.iter().any(|stack| self.tables().is_accepting(stack[stack.len() - 1])))

@@ -110,7 +110,7 @@ impl TextOracle {
         }
     }
 
-    /// Whether a text is in the language. `None` where it has too many readings to follow them one by one.
+    /// Membership of a text in the language. `None` where it has too many readings to follow them one by one.
     pub fn contains(&self, text: &str) -> Option<bool> {
         self.contains_chars(&text.chars().collect::<Vec<_>>())
     }

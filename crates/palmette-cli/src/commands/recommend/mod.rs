@@ -129,7 +129,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What requests of one command share: all of one moment.
+/// Parts that the requests of one command share: all of one moment.
 struct Asked {
     recommender: Arc<Recommender>,
     view: Arc<SpelledView>,

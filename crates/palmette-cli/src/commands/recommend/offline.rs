@@ -73,7 +73,7 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     report(args, &asked, given, &counts, seconds)
 }
 
-/// What came of the histories.
+/// Counts of answers.
 #[derive(Debug, Default)]
 struct Counts {
     histories: usize,
@@ -250,7 +250,7 @@ fn report(
     print(&format!("{text}; {seconds:.1} s ({rate:.0} a second)"))
 }
 
-/// What decides the answers of a run: one that goes on has to be the same.
+/// Fingerprint of all that decides the answers of a run: one that goes on has to be the same.
 fn description(
     args: &RecommendArgs,
     asked: &Asked,

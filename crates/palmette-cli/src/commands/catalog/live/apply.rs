@@ -214,7 +214,7 @@ impl Batches<'_> {
         Ok(())
     }
 
-    /// Whether the model has tokens for an item's codes.
+    /// Checks that the model has tokens for an item's codes.
     fn check_spelling(&self, update: Update) -> anyhow::Result<Update> {
         let (Some(format), Update::Upsert(item)) = (&self.format, &update) else {
             return Ok(update);
