@@ -143,6 +143,8 @@ pub struct Session {
     prompt_read: bool,
     /// One for each thread.
     workspaces: Vec<Workspace>,
+    /// Threads that passes take at most.
+    used_threads: usize,
     logits: Vec<f32>,
     /// Logits of the latest pass.
     num_logits: usize,
@@ -243,11 +245,17 @@ impl Session {
             after_prompt: zeroed(config.hidden_size)?,
             prompt_read: false,
             workspaces: (0..workspaces(&options)).map(workspace).collect::<Option<_>>()?,
+            used_threads: options.threads,
             logits: zeroed(beams.max(1) * config.vocab_size)?,
             num_logits: 0,
             num_rows: 0,
             passes: 0,
         })
+    }
+
+    /// Limits the threads of the passes that follow, up to those that were planned; bits do not depend on them.
+    pub fn use_threads(&mut self, threads: usize) {
+        self.used_threads = threads;
     }
 
     /// Bytes of the key/value caches: the prompt's and the beams' part.
@@ -563,7 +571,7 @@ impl Session {
     fn threads_for(&self, rows: usize) -> usize {
         let layer = self.model.weights.layers.first().map_or(0, LayerWeights::num_matrix_values);
         let operations = rows.saturating_mul(2 * layer * self.model.weights.layers.len());
-        worthwhile_threads(operations, self.workspaces.len())
+        worthwhile_threads(operations, self.used_threads.clamp(1, self.workspaces.len()))
     }
 }
 

@@ -7,6 +7,7 @@ use palmette_model::Session;
 use palmette_model::draft::DraftRun;
 
 use crate::error::RecommendError;
+use crate::passes::Passes;
 use crate::recommender::Recommender;
 
 /// The decoder: a pass over the prompt, then one a level over all beams.
@@ -14,8 +15,7 @@ pub(crate) struct DecoderBackend<'a> {
     pub(crate) recommender: &'a Recommender,
     pub(crate) session: &'a mut Session,
     pub(crate) top_k: &'a mut TopK,
-    /// Rows of each pass.
-    pub(crate) rows: &'a mut Vec<usize>,
+    pub(crate) passes: &'a mut Passes,
 }
 
 impl StepBackend for DecoderBackend<'_> {
@@ -27,6 +27,7 @@ impl StepBackend for DecoderBackend<'_> {
 
     fn compute(&mut self, step: &Step<'_>) -> Result<(), RecommendError> {
         let columns = self.recommender.columns(step.index);
+        self.passes.trace(step, self.recommender.tokens());
         match step.index {
             // A second search after the same prompt: no pass.
             0 if self.session.has_read_prompt() => {
@@ -36,7 +37,7 @@ impl StepBackend for DecoderBackend<'_> {
             0 => self.session.prompt_logits_of(columns)?,
             _ => self.session.next_logits_of(step.parents, step.tokens, columns)?,
         };
-        self.rows.push(step.rows());
+        self.passes.rows.push(step.rows());
         Ok(())
     }
 
@@ -52,7 +53,7 @@ pub(crate) struct DraftBackend<'a, C: Constraint> {
     pub(crate) session: &'a mut Session,
     pub(crate) run: &'a mut DraftRun,
     pub(crate) top_k: &'a mut TopK,
-    pub(crate) rows: &'a mut Vec<usize>,
+    pub(crate) passes: &'a mut Passes,
     /// Asked about whole IDs at the last level.
     pub(crate) verifier: Option<Verifier<'a, C>>,
 }
@@ -100,7 +101,8 @@ impl<C: Constraint> StepBackend for DraftBackend<'_, C> {
     }
 
     fn compute(&mut self, step: &Step<'_>) -> Result<(), RecommendError> {
-        self.rows.push(step.rows());
+        self.passes.trace(step, self.recommender.tokens());
+        self.passes.rows.push(step.rows());
         match step.index {
             0 => self.run.begin(self.session)?,
             _ => self.run.advance(step.parents, step.tokens),

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use palmette_catalog::{CatalogConstraint, CatalogState};
-use palmette_core::Constraint;
+use palmette_core::{Constraint, mask};
 use palmette_decode::{BeamSearch, Control, Gains, Objective, TopK};
 use palmette_live::{SnapshotConstraint, SnapshotState, ViewItems};
 use palmette_model::Session;
@@ -12,19 +12,36 @@ use palmette_model::draft::DraftRun;
 use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
 use crate::error::RecommendError;
 use crate::mode::{EveryCode, Mode, Verification};
+use crate::passes::Passes;
 use crate::recommender::Recommender;
-use crate::request::{MAX_BEAM_WIDTH, Recommended, Request};
+use crate::request::{MAX_BEAM_WIDTH, Planned, Recommended, Request};
 use crate::rules::{BoostedItems, Caps, Found, ItemOrder, Plan};
 use crate::view::SpelledView;
 use crate::worker::checked;
 
 /// Key of a plan: buffers serve requests of an equal shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) mode: Mode,
-    pub(crate) beam_width: usize,
+    /// Of each level.
+    pub(crate) widths: Vec<usize>,
     /// The least width of every level: 0, except for a request that wants more items.
     pub(crate) least: usize,
+}
+
+impl Shape {
+    fn checked_widths(&self) -> Result<Vec<NonZeroUsize>, RecommendError> {
+        let wide = |&width: &usize| {
+            checked("beam width", width, MAX_BEAM_WIDTH)?;
+            checked("beam width", width.max(self.least), MAX_BEAM_WIDTH)
+        };
+        self.widths.iter().map(wide).collect()
+    }
+}
+
+/// Rows of the decode passes: nothing is read after the last level.
+fn beams_read(widths: &[NonZeroUsize]) -> Vec<usize> {
+    widths[..widths.len() - 1].iter().map(|width| width.get()).collect()
 }
 
 #[derive(Debug)]
@@ -180,18 +197,11 @@ impl Buffers {
         shape: Shape,
         threads: usize,
     ) -> Result<Self, RecommendError> {
-        let wide = |width: usize| {
-            checked("beam width", width, MAX_BEAM_WIDTH)?;
-            checked("beam width", width.max(shape.least), MAX_BEAM_WIDTH)
-        };
-        let widths = recommender.level_widths(shape.beam_width);
-        let widths: Vec<NonZeroUsize> = widths.into_iter().map(wide).collect::<Result<_, _>>()?;
+        let widths = shape.checked_widths()?;
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
-        // Nothing is read after the last level.
-        let beams: Vec<usize> =
-            widths[..widths.len() - 1].iter().map(|width| width.get()).collect();
+        let beams = beams_read(&widths);
         let prompt_tokens = recommender.format().max_prompt_tokens();
-        let (draft, prompt_tokens, passes) = match shape.mode {
+        let (draft, prompt_tokens, beams) = match shape.mode {
             Mode::Beam | Mode::Probed(_) => (None, prompt_tokens, &beams[..]),
             Mode::Draft(_) => {
                 let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
@@ -199,7 +209,7 @@ impl Buffers {
                 (Some(run), prompt_tokens + head.num_placeholders(), &[][..])
             }
         };
-        let session = Session::of_passes(recommender.model(), prompt_tokens, passes, threads)?;
+        let session = Session::of_passes(recommender.model(), prompt_tokens, beams, threads)?;
         Ok(Self {
             shape,
             widths,
@@ -213,12 +223,36 @@ impl Buffers {
         })
     }
 
+    /// The memory that [`new`](Self::new) would take, masks of the search included; a draft head's own buffers are small beside
+    /// the session's and left out.
+    pub(crate) fn planned(
+        recommender: &Recommender,
+        shape: &Shape,
+        threads: usize,
+    ) -> Result<Planned, RecommendError> {
+        let widths = shape.checked_widths()?;
+        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
+        let (config, beams) = (recommender.model().config(), beams_read(&widths));
+        let prompt_tokens = recommender.format().max_prompt_tokens();
+        let (prompt_tokens, passes) = match shape.mode {
+            Mode::Beam | Mode::Probed(_) => (prompt_tokens, &beams[..]),
+            Mode::Draft(_) => {
+                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
+                (prompt_tokens + head.num_placeholders(), &[][..])
+            }
+        };
+        let session = Session::planned_bytes_of_passes(config, prompt_tokens, passes, threads)?;
+        let masks = widest.saturating_mul(mask::num_words(config.vocab_size) * size_of::<u32>());
+        let widths = widths.iter().map(|width| width.get()).collect();
+        Ok(Planned { widths, bytes: session.total().saturating_add(masks) })
+    }
+
     /// A search under masks, by the decoder or the draft head.
     pub(crate) fn search<C: ItemConstraint>(
         &mut self,
         searches: &mut Searches<C>,
         recommender: &Recommender,
-        rows: &mut Vec<usize>,
+        passes: &mut Passes,
         sought: &Sought<'_, C>,
         control: &mut Control<'_>,
     ) -> Result<(), RecommendError> {
@@ -227,10 +261,10 @@ impl Buffers {
         let (objective, Round { need, is_first, .. }) = (sought.objective, sought.round);
         if let Some(run) = draft {
             let backend =
-                &mut DraftBackend::<C> { recommender, session, run, top_k, rows, verifier: None };
+                &mut DraftBackend::<C> { recommender, session, run, top_k, passes, verifier: None };
             return wide.run_controlled(objective, backend, control);
         }
-        let backend = &mut DecoderBackend { recommender, session, top_k, rows };
+        let backend = &mut DecoderBackend { recommender, session, top_k, passes };
         match probe.as_mut().filter(|probe| is_first && need <= probe.widths()[0].get()) {
             Some(probe) if sought.caps.is_none() => {
                 wide.run_after_probe(probe, objective, need, backend, control)
@@ -248,7 +282,7 @@ impl Buffers {
     pub(crate) fn draft_freely<C: ItemConstraint>(
         &mut self,
         recommender: &Recommender,
-        rows: &mut Vec<usize>,
+        passes: &mut Passes,
         constraint: &C,
         Asked { request, view, .. }: Asked<'_>,
         round: Round<'_>,
@@ -274,7 +308,7 @@ impl Buffers {
             }),
             _ => None,
         };
-        let backend = &mut DraftBackend { recommender, session, run, top_k, rows, verifier };
+        let backend = &mut DraftBackend { recommender, session, run, top_k, passes, verifier };
         let done = free.run_controlled(&every, backend, control);
         let found = free.results().map(|found| {
             let state = state_of(constraint, &mut scratch, found.tokens);

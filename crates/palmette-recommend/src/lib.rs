@@ -15,6 +15,7 @@ mod buffers;
 mod error;
 mod mode;
 mod named_item;
+mod passes;
 mod prompt_format;
 mod recommender;
 mod request;
@@ -26,11 +27,12 @@ pub use batch::{WorkerPool, recommend_all};
 pub use error::{FormatError, RecommendError, TooManyTokens};
 pub use mode::{Mode, Verification};
 pub use named_item::{NamedItem, UnknownItem};
+pub use passes::TracedBeam;
 pub use prompt_format::{LevelFormat, PromptFormat, Witness};
 pub use recommender::{Normaliser, Recommender};
 pub use request::{
-    Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
-    Reranked,
+    Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Planned, Recommendations, Recommended,
+    Request, Reranked,
 };
 pub use rules::{Amount, AtMost, Boost, Diversity, Moment, Rules, RulesError, TieBreak, Valid};
 pub use view::SpelledView;

@@ -8,11 +8,12 @@ use palmette_live::CatalogSource;
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
 
+use crate::buffers::{Buffers, Shape};
 use crate::error::RecommendError;
 use crate::prompt_format::PromptFormat;
-use crate::request::MAX_BEAM_WIDTH;
+use crate::request::{MAX_BEAM_WIDTH, Planned, Request};
 use crate::view::SpelledView;
-use crate::worker::checked;
+use crate::worker::{checked, wanted};
 
 /// What a code's probability is a share of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,14 +125,43 @@ impl Recommender {
     /// # Errors
     /// When there is not one width a level of the model's, or one is 0 or too large.
     pub fn with_widths(self, widths: Vec<usize>) -> Result<Self, RecommendError> {
+        self.check_widths(&widths)?;
+        Ok(Self { widths: Some(widths), ..self })
+    }
+
+    /// Refuses widths that are not one a level, 0 or too large.
+    pub(crate) fn check_widths(&self, widths: &[usize]) -> Result<(), RecommendError> {
         let (given, levels) = (widths.len(), self.format.levels.len());
         if given != levels || given == 0 {
             return Err(RecommendError::OtherWidths { given, levels });
         }
-        for &width in &widths {
+        for &width in widths {
             checked("a beam width", width, MAX_BEAM_WIDTH)?;
         }
-        Ok(Self { widths: Some(widths), ..self })
+        Ok(())
+    }
+
+    /// Plan of a request: what a worker of so many threads takes for requests of this shape, before any work is done.
+    ///
+    /// # Errors
+    /// As [`Worker::prepare`](crate::Worker::prepare), but for the memory itself.
+    pub fn planned(
+        &self,
+        request: &Request<'_>,
+        threads: usize,
+    ) -> Result<Planned, RecommendError> {
+        Buffers::planned(self, &self.shape_of(request), threads)
+    }
+
+    pub(crate) fn shape_of(&self, request: &Request<'_>) -> Shape {
+        let (mode, k) = (request.mode, wanted(request));
+        let widths = match request.widths {
+            Some(widths) => widths.to_vec(),
+            None => self.level_widths(request.beam_width),
+        };
+        // As wide a search at every level never finds fewer while there are as many.
+        let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
+        Shape { mode, widths, least }
     }
 
     /// The hypotheses kept after each level by a worker of this beam width, where no request needs more.
@@ -143,6 +173,11 @@ impl Recommender {
     /// What scores are shares of.
     pub fn normaliser(&self) -> Normaliser {
         self.normaliser
+    }
+
+    /// The tokens that spell codes.
+    pub(crate) fn tokens(&self) -> &CodeTokens {
+        &self.tokens
     }
 
     /// The tokens among which the next of `level` earlier ones is chosen.

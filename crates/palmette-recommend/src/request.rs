@@ -6,6 +6,7 @@ use palmette_attributes::Filter;
 use palmette_live::{CatalogView, ViewItems};
 
 use crate::mode::Mode;
+use crate::passes::TracedBeam;
 use crate::rules::{Diversity, Rules};
 use crate::view::SpelledView;
 
@@ -21,6 +22,8 @@ pub struct Request<'a> {
     pub k: usize,
     /// Hypotheses kept at each level, unless the recommender has [widths](crate::Recommender::with_widths) of its own.
     pub beam_width: usize,
+    /// A width for each level in their place.
+    pub widths: Option<&'a [usize]>,
     /// The kind of search.
     pub mode: Mode,
     /// The items that may be recommended.
@@ -31,8 +34,19 @@ pub struct Request<'a> {
     pub include_seen: bool,
     /// Business rules that the answer keeps to.
     pub rules: Option<&'a Rules>,
+    /// Permission to keep the beams of each level, for [`Recommendations::levels`].
+    pub explain: bool,
     /// The moment to answer for; `None` for now.
     pub view: Option<&'a Arc<SpelledView>>,
+}
+
+/// Room and rows of a request before it is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Hypotheses kept after each level.
+    pub widths: Vec<usize>,
+    /// Bytes of caches, logits and masks.
+    pub bytes: usize,
 }
 
 /// A history, oldest first.
@@ -98,11 +112,13 @@ impl<'a> Request<'a> {
             history,
             k,
             beam_width: Self::DEFAULT_BEAM_WIDTH,
+            widths: None,
             mode: Mode::default(),
             items: Candidates::All,
             exclude: &[],
             include_seen: false,
             rules: None,
+            explain: false,
             view: None,
         }
     }
@@ -146,6 +162,11 @@ pub struct Recommendations {
     pub unknown: Vec<usize>,
     /// The beam width that was used: the request's own, or `k` where that is more; of several, the last level's.
     pub beam_width: usize,
+    /// Items that might have been recommended: those of the filter that are valid, neither excluded nor seen. Without caps
+    /// and free drafts there are `k` items, or as many as these.
+    pub eligible: u64,
+    /// Beams that the search kept after each level but the last, best first, where the request asks for them.
+    pub levels: Vec<Vec<TracedBeam>>,
     /// The moment that was answered for: items are numbered in it.
     pub view: Arc<SpelledView>,
 }

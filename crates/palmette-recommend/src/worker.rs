@@ -7,9 +7,10 @@ use palmette_core::TokenId;
 use palmette_decode::{Control, DecodeError, Objective};
 use palmette_live::ViewItems;
 
-use crate::buffers::{Asked, Buffers, ItemConstraint, Latest, Round, Searches, Shape, Sought};
+use crate::buffers::{Asked, Buffers, ItemConstraint, Latest, Round, Searches, Sought};
 use crate::error::RecommendError;
 use crate::mode::{Mode, Verification};
+use crate::passes::Passes;
 use crate::recommender::Recommender;
 use crate::request::{
     Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
@@ -24,17 +25,19 @@ use crate::view::{SpelledView, ViewConstraint};
 pub struct Worker {
     recommender: Arc<Recommender>,
     threads: usize,
+    /// Those that requests take now.
+    used_threads: usize,
     buffers: Option<Buffers>,
     /// The numbers of the latest request's history.
     seen: Vec<u64>,
     history: Vec<Vec<u32>>,
     prompt: Vec<TokenId>,
-    /// Rows of the latest request's passes.
-    rows: Vec<usize>,
+    /// Those of the latest request.
+    passes: Passes,
 }
 
 /// Items that a search is to find.
-fn wanted(request: &Request<'_>) -> usize {
+pub(crate) fn wanted(request: &Request<'_>) -> usize {
     request.rules.map_or(request.k, |rules| rules.wanted(request.k))
 }
 
@@ -45,12 +48,18 @@ impl Worker {
         Self {
             recommender,
             threads: threads.max(1),
+            used_threads: threads.max(1),
             buffers: None,
             seen: Vec::new(),
             history: Vec::new(),
             prompt: Vec::new(),
-            rows: Vec::new(),
+            passes: Passes::default(),
         }
+    }
+
+    /// Limits the rayon workers of the requests that follow, up to the number it was made with; answers do not depend on it.
+    pub fn use_threads(&mut self, threads: usize) {
+        self.used_threads = threads.clamp(1, self.threads);
     }
 
     /// The recommender.
@@ -60,7 +69,7 @@ impl Worker {
 
     /// True when its buffers serve the request: they are of its mode and widths.
     pub fn is_made_for(&self, request: &Request<'_>) -> bool {
-        self.buffers.as_ref().is_some_and(|made| made.shape == self.shape_of(request))
+        self.buffers.as_ref().is_some_and(|made| made.shape == self.recommender.shape_of(request))
     }
 
     /// Makes the buffers for requests of this shape, so that the first of them need not.
@@ -74,22 +83,18 @@ impl Worker {
             return Err(RulesError::FreeDraft.into());
         }
         request.rules.map_or(Ok(()), |rules| rules.check_pool(request.k))?;
-        let shape = self.shape_of(request);
+        if let Some(widths) = request.widths {
+            self.recommender.check_widths(widths)?;
+        }
+        let shape = self.recommender.shape_of(request);
         if self.buffers.as_ref().is_none_or(|made| made.shape != shape) {
             // Given back first: both together may be more than there is.
             self.buffers = None;
             self.buffers = Some(Buffers::new(&self.recommender, shape, self.threads)?);
         }
+        let buffers = self.buffers.as_mut().expect("made above");
+        buffers.session.use_threads(self.used_threads);
         Ok(())
-    }
-
-    fn shape_of(&self, request: &Request<'_>) -> Shape {
-        let Request { mode, beam_width, .. } = *request;
-        let k = wanted(request);
-        let widths = self.recommender.level_widths(beam_width);
-        // As wide a search at every level never finds fewer while there are as many.
-        let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
-        Shape { mode, beam_width, least }
     }
 
     /// Recommends items. `control` hears of each stage that ends, so that a caller with a clock can time them, and may
@@ -121,7 +126,8 @@ impl Worker {
         let plan = Plan::new(request.rules.unwrap_or(&none), &view, request.k)?;
         let items = self.candidates(request, &view, &plan)?;
         let history_used = self.write_prompt()?;
-        self.rows.clear();
+        let eligible = items.as_ref().map_or_else(|| view.view().num_items(), ViewItems::len);
+        self.passes.begin(request.explain);
         let of = Asked { request, view: &view, plan: &plan };
         let (mut items, searches) = self.find(of, items, control)?;
         let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
@@ -130,7 +136,18 @@ impl Worker {
         }
         let widths = &self.buffers.as_ref().expect("prepared").widths;
         let beam_width = widths.last().map_or(request.k, |width| width.get());
-        Ok(Recommendations { items, reranked, searches, history_used, unknown, beam_width, view })
+        let levels = std::mem::take(&mut self.passes.levels);
+        Ok(Recommendations {
+            items,
+            reranked,
+            searches,
+            history_used,
+            unknown,
+            beam_width,
+            eligible,
+            levels,
+            view,
+        })
     }
 
     /// Finds the items wanted, best first: those that are pinned, then a greedy walk under the caps. Where the walk ends
@@ -307,10 +324,10 @@ impl Worker {
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
     ) -> Result<Vec<Recommended>, RecommendError> {
-        let (recommender, rows) = (&*self.recommender, &mut self.rows);
+        let (recommender, passes) = (&*self.recommender, &mut self.passes);
         let buffers = self.buffers.as_mut().expect("prepared");
         if let Mode::Draft(Verification::Keys | Verification::None) = of.request.mode {
-            return buffers.draft_freely(recommender, rows, constraint, of, round, control);
+            return buffers.draft_freely(recommender, passes, constraint, of, round, control);
         }
         let view = of.view.view();
         let boosts = of.plan.boosts.as_deref();
@@ -320,7 +337,7 @@ impl Worker {
             Sought { objective: Objective { constraint, gains }, of, round, caps: caps.clone() };
         let kept = C::searches(buffers).take();
         let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths, of.request.mode));
-        let done = buffers.search(&mut searches, recommender, rows, &sought, control);
+        let done = buffers.search(&mut searches, recommender, passes, &sought, control);
         let items = done.map(|()| sought.walk(&searches.wide, caps));
         *C::searches(buffers) = Some(searches);
         items
@@ -350,7 +367,7 @@ impl Worker {
     /// Rows of logits in each pass of the latest request: one for the prompt, then as many as there were beams, those of
     /// a [probe](Mode::Probed) first.
     pub fn rows_of_passes(&self) -> &[usize] {
-        &self.rows
+        &self.passes.rows
     }
 
     /// Bytes of the key/value caches as they were taken: the prompt's and the beams' part. Before the first request

@@ -106,6 +106,74 @@ fn never_fewer_than_k_while_there_are_more() {
     assert_eq!(answer.items.len(), 58, "all that may be recommended");
 }
 
+/// The count of what may be recommended is exact, so that anyone can check why there are fewer.
+#[test]
+fn as_many_items_as_were_asked_for_or_may_be_recommended() {
+    let recommender = recommender();
+    let view = recommender.view().unwrap();
+    let few = view.view().choose([3, 9, 40]);
+    for (items, exclude, include_seen, eligible) in [
+        (Candidates::All, &[][..], true, 60),
+        (Candidates::All, &["i7", "i8", "nobody"][..], false, 55),
+        (Candidates::Set(&few), &["i40"][..], false, 2),
+        (Candidates::Set(&few), &[][..], true, 3),
+    ] {
+        let asked = request(&[1, 2, 40], 10, 4);
+        let asked = Request { items, exclude, include_seen, view: Some(&view), ..asked };
+        let answer = recommend(&recommender, &asked);
+        assert_eq!(answer.eligible, eligible);
+        assert_eq!(answer.items.len() as u64, eligible.min(10));
+    }
+}
+
+/// Beams of each level are prefixes of those after them, and scores only fall.
+#[test]
+fn the_beams_of_each_level_are_shown_where_asked_for() {
+    let recommender = recommender();
+    let asked = request(&[5], 10, 8);
+    assert!(recommend(&recommender, &asked).levels.is_empty());
+    let answer = recommend(&recommender, &Request { explain: true, ..asked });
+    assert_eq!(answer.items, recommend(&recommender, &asked).items);
+    assert_eq!(answer.levels.len(), 2);
+    for (level, beams) in answer.levels.iter().enumerate() {
+        // Ten items are wanted of a beam of eight.
+        assert_eq!(beams.len(), if level == 0 { 7 } else { 10 });
+        assert!(beams.is_sorted_by(|a, b| a.score >= b.score), "best first");
+        assert!(beams.iter().all(|beam| beam.codes.len() == level + 1));
+    }
+    for beam in &answer.levels[1] {
+        let parent = answer.levels[0].iter().find(|of| of.codes[..] == beam.codes[..1]);
+        assert!(parent.is_some_and(|of| of.score >= beam.score), "{beam:?}");
+    }
+    for item in &answer.items {
+        let codes = answer.view.view().codes(item.number);
+        let parent = answer.levels[1].iter().find(|of| of.codes[..] == codes[..2]);
+        assert!(parent.is_some_and(|of| of.score >= item.score), "{item:?}");
+    }
+}
+
+/// Widths of a request, of a recommender, and as one number are the same search; a plan says them before.
+#[test]
+fn a_request_may_have_widths_of_its_own() {
+    let recommender = recommender();
+    let all = request(&[5], 3, 4);
+    let own = Request { widths: Some(&[2, 8, 4]), ..all };
+    let with_widths =
+        unshared().with_widths(vec![2, 8, 4]);
+    let with_widths = Arc::new(with_widths.unwrap());
+    assert_eq!(parts(&recommend(&recommender, &own)), parts(&recommend(&with_widths, &all)));
+    let even = Request { widths: Some(&[4, 4, 4]), ..all };
+    assert_eq!(parts(&recommend(&recommender, &even)), parts(&recommend(&recommender, &all)));
+    let planned = |request: &Request<'_>| recommender.planned(request, 1).unwrap();
+    assert_eq!(planned(&own).widths, [2, 8, 4]);
+    assert_eq!(planned(&Request { k: 6, ..own }).widths, [6, 8, 6]);
+    assert!(planned(&own).bytes < planned(&request(&[5], 3, 400)).bytes);
+    for widths in [&[4, 4][..], &[], &[1, 0, 1], &[1, 1, 70_000]] {
+        let asked = Request { widths: Some(widths), ..all };
+        assert!(worker(&recommender).recommend(&asked, &mut run_on).is_err(), "{widths:?}");
+    }
+}
+
 /// At any width: what may not be recommended takes no place in the beam.
 #[test]
 fn a_set_of_items_equals_a_catalog_of_those_items() {

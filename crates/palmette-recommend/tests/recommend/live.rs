@@ -116,15 +116,13 @@ impl Asked {
         let history: Vec<&str> = self.history.iter().map(String::as_str).collect();
         let exclude: Vec<&str> = self.exclude.iter().map(String::as_str).collect();
         ask(&Request {
-            history: History::Ids(&history),
-            k: self.k,
             beam_width: self.beam_width,
             mode: self.mode,
             items: self.filter.as_ref().map_or(Candidates::All, Candidates::Filter),
             exclude: &exclude,
             include_seen: self.include_seen,
-            rules: None,
             view,
+            ..Request::new(History::Ids(&history), self.k)
         })
     }
 
