@@ -112,10 +112,11 @@ fn as_many_items_as_were_asked_for_or_may_be_recommended() {
     let recommender = recommender();
     let view = recommender.view().unwrap();
     let few = view.view().choose([3, 9, 40]);
+    let [seven, eight, forty] = [7, 8, 40].map(|number| view.view().id(number));
     for (items, exclude, include_seen, eligible) in [
         (Candidates::All, &[][..], true, 60),
-        (Candidates::All, &["i7", "i8", "nobody"][..], false, 55),
-        (Candidates::Set(&few), &["i40"][..], false, 2),
+        (Candidates::All, &[seven, eight, "nobody"][..], false, 55),
+        (Candidates::Set(&few), &[forty][..], false, 2),
         (Candidates::Set(&few), &[][..], true, 3),
     ] {
         let asked = request(&[1, 2, 40], 10, 4);
@@ -158,14 +159,14 @@ fn a_request_may_have_widths_of_its_own() {
     let recommender = recommender();
     let all = request(&[5], 3, 4);
     let own = Request { widths: Some(&[2, 8, 4]), ..all };
-    let with_widths =
-        unshared().with_widths(vec![2, 8, 4]);
+    let with_widths = unshared().with_widths(vec![2, 8, 4]);
     let with_widths = Arc::new(with_widths.unwrap());
     assert_eq!(parts(&recommend(&recommender, &own)), parts(&recommend(&with_widths, &all)));
     let even = Request { widths: Some(&[4, 4, 4]), ..all };
     assert_eq!(parts(&recommend(&recommender, &even)), parts(&recommend(&recommender, &all)));
     let planned = |request: &Request<'_>| recommender.planned(request, 1).unwrap();
-    assert_eq!(planned(&own).widths, [2, 8, 4]);
+    assert_eq!(planned(&Request { k: 2, ..own }).widths, [2, 8, 4]);
+    assert_eq!(planned(&own).widths, [3, 8, 4]);
     assert_eq!(planned(&Request { k: 6, ..own }).widths, [6, 8, 6]);
     assert!(planned(&own).bytes < planned(&request(&[5], 3, 400)).bytes);
     for widths in [&[4, 4][..], &[], &[1, 0, 1], &[1, 1, 70_000]] {
