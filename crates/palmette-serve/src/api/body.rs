@@ -1,0 +1,76 @@
+//! Bodies: read within a size and a time, and parsed with the place of what is wrong.
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Bytes;
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+
+use crate::problem::{Kind, Problem};
+use crate::server::App;
+
+/// Reads a whole body.
+pub(crate) async fn read(app: &App, body: Body, most: usize) -> Result<Bytes, Problem> {
+    let timeout = app.config.read_timeout;
+    let collected = tokio::time::timeout(timeout, Limited::new(body, most).collect()).await;
+    match collected {
+        Err(_) => Err(Problem::new(
+            Kind::SlowRequest,
+            format!("the body took more than {} s to arrive", timeout.as_secs_f32()),
+        )),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Problem::new(
+            Kind::TooLarge,
+            format!("the body has more than {most} bytes; send less, or in parts"),
+        )),
+        Ok(Err(error)) => Err(Problem::new(Kind::NotJson, format!("the body broke off: {error}"))),
+    }
+}
+
+/// Refuses a body that says it is something other than JSON.
+pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(given) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = given.to_str().unwrap_or("").split(';').next().unwrap_or("").trim();
+    let is_json = essence.eq_ignore_ascii_case("application/json")
+        || (essence.len() > 5 && essence[essence.len() - 5..].eq_ignore_ascii_case("+json"));
+    match is_json {
+        true => Ok(()),
+        false => Err(Problem::new(
+            Kind::UnsupportedMedia,
+            format!("the body is {essence:?}; application/json is read here"),
+        )),
+    }
+}
+
+/// Parses a body of JSON.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let deserializer = &mut serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut *deserializer).map_err(|error| {
+        let pointer = pointer(error.path());
+        let error = error.into_inner();
+        match error.is_data() {
+            true => Problem::invalid(pointer, without_place(&error.to_string())),
+            false => Problem::new(Kind::NotJson, error.to_string()),
+        }
+    })?;
+    deserializer.end().map_err(|error| Problem::new(Kind::NotJson, error.to_string()))?;
+    Ok(parsed)
+}
+
+/// The message without "at line …": the pointer says it better.
+fn without_place(message: &str) -> &str {
+    message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    path.iter()
+        .map(|segment| match segment {
+            Segment::Seq { index } => format!("/{index}"),
+            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Enum { variant } => format!("/{variant}"),
+            Segment::Unknown => String::new(),
+        })
+        .collect()
+}

@@ -1,0 +1,5 @@
+//! Handlers, a file for each group of routes.
+
+pub(crate) mod body;
+pub(crate) mod health;
+pub(crate) mod recommend;

@@ -1,0 +1,75 @@
+//! Configuration of a server: promises, limits and room.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use palmette_schedule::Config as Schedule;
+
+/// Configuration of a server. The default is that of a process with the machine to itself.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// Streams, threads, memory and policy of the scheduler.
+    pub schedule: Schedule,
+    /// Deadline of an interactive request that names none, from its receipt.
+    pub default_deadline: Duration,
+    /// The longest deadline that a request may name.
+    pub max_deadline: Duration,
+    /// Hypotheses kept at each level by a request that names no width.
+    pub default_beam_width: usize,
+    /// The widest beam of a request.
+    pub max_beam_width: usize,
+    /// The most items of an answer.
+    pub max_k: usize,
+    /// The most items of a history; the model reads the last of them.
+    pub max_history: usize,
+    /// Bytes of a request's body, uploads apart.
+    pub max_body: usize,
+    /// Bytes of a body of items or of a whole catalog.
+    pub max_upload: usize,
+    /// Time for headers, and again for a body, to arrive in.
+    pub read_timeout: Duration,
+    /// Connections at once; more wait to be accepted.
+    pub max_connections: usize,
+    /// Bytes of answers that are kept for repeated requests; 0 for none.
+    pub answer_cache: usize,
+    /// Directory for models and catalogs that clients name or upload, and for targets; without it there are none of these.
+    pub data_dir: Option<PathBuf>,
+    /// Time between the end of readiness and the end of admission, for balancers to notice.
+    pub drain_delay: Duration,
+    /// Time for requests that were admitted to end in after that.
+    pub drain_grace: Duration,
+    /// Status of a refusal for want of time: 429, or 503 for balancers that try another server only then.
+    pub overload_status: u16,
+    /// File that gets the scheduler's events and actions, a JSON line each.
+    pub record: Option<PathBuf>,
+}
+
+impl Default for ServeConfig {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        Self {
+            schedule: Schedule {
+                streams: cores,
+                threads: cores,
+                memory: 4 << 30,
+                ..Schedule::default()
+            },
+            default_deadline: Duration::from_secs(1),
+            max_deadline: Duration::from_secs(30),
+            default_beam_width: 128,
+            max_beam_width: 4096,
+            max_k: 1000,
+            max_history: 1000,
+            max_body: 1 << 20,
+            max_upload: 64 << 20,
+            read_timeout: Duration::from_secs(10),
+            max_connections: 10_000,
+            answer_cache: 64 << 20,
+            data_dir: None,
+            drain_delay: Duration::from_secs(5),
+            drain_grace: Duration::from_secs(30),
+            overload_status: 429,
+            record: None,
+        }
+    }
+}

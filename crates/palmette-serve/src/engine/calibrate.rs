@@ -1,0 +1,63 @@
+//! Calibration: the cost model of a recommender, fitted to requests of several sizes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use palmette_decode::run_on;
+use palmette_recommend::{History, RecommendError, Recommender, Request, Worker};
+use palmette_schedule::{CostModel, Shape};
+
+use super::micros;
+use super::work::shape_of;
+
+/// Time after which no further size is begun.
+const MOST: Duration = Duration::from_secs(2);
+
+/// Times requests of one thread, the smallest first, and fits their cost: three lengths of history by up to four widths, the
+/// better of two runs each.
+pub(crate) fn calibrate(
+    recommender: &Arc<Recommender>,
+    model: u32,
+    beam_width: usize,
+) -> Result<CostModel, RecommendError> {
+    let view = recommender.view()?;
+    let most = recommender.format().max_history_items;
+    let items: Vec<u64> = view.view().numbers().take(most.max(1)).collect();
+    if items.is_empty() {
+        return Ok(CostModel::default());
+    }
+    let history: Vec<u64> = items.iter().copied().cycle().take(most).collect();
+    let mut lengths = vec![most / 8, most / 3, most];
+    lengths.dedup();
+    let mut widths = vec![8, 32, beam_width, 2 * beam_width];
+    widths.sort_unstable();
+    widths.dedup();
+    let began = Instant::now();
+    let mut measured: Vec<(Shape, _)> = Vec::new();
+    let mut worker = Worker::new(Arc::clone(recommender), 1);
+    for width in widths {
+        for &length in &lengths {
+            if measured.len() >= 3 && began.elapsed() > MOST {
+                break;
+            }
+            let request = Request {
+                beam_width: width,
+                include_seen: true,
+                view: Some(&view),
+                ..Request::new(History::Numbers(&history[..length]), 10.min(width))
+            };
+            let planned = recommender.planned(&request, 1)?;
+            let num_items = view.view().num_items();
+            let shape = shape_of(recommender, &request, &planned, model, length, num_items);
+            let mut best = Duration::MAX;
+            for _ in 0..2 {
+                worker.prepare(&request)?;
+                let began = Instant::now();
+                worker.recommend(&request, &mut run_on)?;
+                best = best.min(began.elapsed());
+            }
+            measured.push((shape, micros(best)));
+        }
+    }
+    Ok(CostModel::fit(&measured))
+}

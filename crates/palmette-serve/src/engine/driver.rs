@@ -1,0 +1,206 @@
+//! The scheduler's thread: messages become events, actions become runs and replies.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use palmette_schedule::{
+    Action, Config, CostModel, Event, Micros, Record, Refusal, Scheduler, Started, Status,
+};
+use tokio::sync::oneshot;
+
+use super::micros;
+use super::stream::Run;
+use super::work::{Outcome, Stop, Submission, Work};
+
+/// What happens to the scheduler.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Submit(Box<Submission>),
+    Cancel(u64),
+    Ended {
+        stream: u32,
+        jobs: Vec<u64>,
+        worked: Micros,
+    },
+    Costs {
+        model: u32,
+        costs: CostModel,
+    },
+    Drain,
+    Status(oneshot::Sender<Status>),
+    /// The handle is gone: what was submitted is replied to, then threads end.
+    End,
+}
+
+pub(crate) struct Driver {
+    scheduler: Scheduler,
+    streams: Vec<Sender<Run>>,
+    messages: Receiver<Message>,
+    began: Instant,
+    jobs: HashMap<u64, Submitted>,
+    record: Option<BufWriter<File>>,
+    wake_at: Option<Micros>,
+    is_ending: bool,
+}
+
+/// A job that has not ended; its reply goes to the stream that starts it.
+struct Submitted {
+    work: Arc<Work>,
+    stop: Arc<Stop>,
+    arrived: Micros,
+    reply: Option<oneshot::Sender<Outcome>>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        config: Config,
+        streams: Vec<Sender<Run>>,
+        messages: Receiver<Message>,
+        began: Instant,
+        record: Option<&Path>,
+    ) -> std::io::Result<Self> {
+        let record = record.map(File::create).transpose()?.map(BufWriter::new);
+        let mut driver = Self {
+            scheduler: Scheduler::new(config, Vec::new()),
+            streams,
+            messages,
+            began,
+            jobs: HashMap::new(),
+            record,
+            wake_at: None,
+            is_ending: false,
+        };
+        driver.note(&Record::Begin { config, costs: Vec::new() });
+        Ok(driver)
+    }
+
+    pub(crate) fn run(mut self) {
+        let mut actions = Vec::new();
+        while !(self.is_ending && self.jobs.is_empty()) {
+            let Some(event) = self.next_event() else { continue };
+            let now = micros(self.began.elapsed());
+            self.scheduler.step(now, event.clone(), &mut actions);
+            if self.record.is_some() {
+                self.note(&Record::Event { now, event });
+                self.note(&Record::Actions { actions: actions.clone() });
+            }
+            for action in actions.drain(..) {
+                self.act(action);
+            }
+            self.publish();
+        }
+    }
+
+    /// Waits for something to happen; `None` where it concerns no scheduler.
+    fn next_event(&mut self) -> Option<Event> {
+        let message = match self.wake_at {
+            None => self.messages.recv().unwrap_or(Message::End),
+            Some(at) => {
+                let left = at.since(micros(self.began.elapsed()));
+                match self.messages.recv_timeout(Duration::from_micros(left.0)) {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.wake_at = None;
+                        return Some(Event::Wake);
+                    }
+                    Err(RecvTimeoutError::Disconnected) => Message::End,
+                }
+            }
+        };
+        match message {
+            Message::Submit(submission) => {
+                let Submission { job, work, reply, stop } = *submission;
+                let submitted = Submitted { work, stop, arrived: job.arrived, reply: Some(reply) };
+                self.jobs.insert(job.id, submitted);
+                Some(Event::Arrive(job))
+            }
+            Message::Cancel(job) if !self.jobs.contains_key(&job) => None,
+            Message::Cancel(job) => Some(Event::Cancel { job }),
+            Message::Ended { stream, jobs, worked } => {
+                for job in jobs {
+                    self.jobs.remove(&job);
+                }
+                Some(Event::Ended { stream, worked })
+            }
+            Message::Costs { model, costs } => Some(Event::Costs { model, costs }),
+            Message::Drain => Some(Event::Drain),
+            Message::Status(reply) => {
+                // One that nobody waits for any more is not missed.
+                _ = reply.send(self.scheduler.status());
+                None
+            }
+            Message::End => {
+                self.is_ending = true;
+                Some(Event::Drain)
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Start { stream, jobs, threads } => {
+                let start = |Started { job, narrowed }| {
+                    let submitted = self.jobs.get_mut(&job)?;
+                    Some(super::stream::Started {
+                        job,
+                        narrowed,
+                        work: Arc::clone(&submitted.work),
+                        stop: Arc::clone(&submitted.stop),
+                        reply: submitted.reply.take()?,
+                        queued: micros(self.began.elapsed()).since(submitted.arrived),
+                    })
+                };
+                let jobs = jobs.iter().filter_map(start).collect();
+                // A stream ends after its sender only.
+                _ = self.streams[stream as usize].send(Run { jobs, threads: threads as usize });
+            }
+            Action::Refuse { job, why, finish, retry_after } => {
+                let reason = match why {
+                    Refusal::Late => "late",
+                    Refusal::Memory => "memory",
+                    Refusal::Draining => "draining",
+                };
+                metrics::counter!("palmette_recommend_shed_total", "reason" => reason).increment(1);
+                self.reply(job, Outcome::Refused { why, finish, retry_after });
+            }
+            Action::Stop { job, why } => match self.jobs.get(&job) {
+                Some(Submitted { reply: None, stop, .. }) => stop.set(why),
+                _ => self.reply(job, Outcome::Stopped(why)),
+            },
+            Action::WakeAt(at) => self.wake_at = Some(at).filter(|&at| at < Micros::NEVER),
+        }
+    }
+
+    /// Ends a job that no stream has.
+    fn reply(&mut self, job: u64, outcome: Outcome) {
+        if let Some(Submitted { reply: Some(reply), .. }) = self.jobs.remove(&job) {
+            // A client that has gone away is no error.
+            _ = reply.send(outcome);
+        }
+    }
+
+    fn publish(&self) {
+        let status = self.scheduler.status();
+        metrics::gauge!("palmette_queue_requests").set((status.queued + status.queued_bulk) as f64);
+        metrics::gauge!("palmette_queue_work_seconds").set(status.queued_work.0 as f64 / 1e6);
+        let (busy, all) = (status.busy as f64, self.streams.len() as f64);
+        metrics::gauge!("palmette_streams", "state" => "busy").set(busy);
+        metrics::gauge!("palmette_streams", "state" => "idle").set(all - busy);
+    }
+
+    /// Writes a line; a record that cannot be written ends, and the server goes on.
+    fn note(&mut self, line: &Record) {
+        let Some(record) = &mut self.record else { return };
+        let written = serde_json::to_writer(&mut *record, line).map_err(std::io::Error::from);
+        let written = written.and_then(|()| record.write_all(b"\n")).and_then(|()| record.flush());
+        if let Err(error) = written {
+            tracing::error!(%error, "the record of the scheduler cannot be written and ends here");
+            self.record = None;
+        }
+    }
+}

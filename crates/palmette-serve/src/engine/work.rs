@@ -1,0 +1,176 @@
+//! Work of a request: everything a worker needs, resolved against one view of the catalog, and what comes of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use palmette_live::ViewItems;
+use palmette_recommend::{
+    Candidates, History, HistoryItem, Mode, Planned, RecommendError, Recommendations, Recommender,
+    Request, Rules, SpelledView,
+};
+use palmette_schedule::{Job, Micros, Refusal, Shape, Stopped};
+use tokio::sync::oneshot;
+
+use crate::wire::Timings;
+
+/// A request, resolved.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) recommender: Arc<Recommender>,
+    pub(crate) view: Arc<SpelledView>,
+    pub(crate) history: Vec<HistoryItem>,
+    pub(crate) k: usize,
+    pub(crate) beam_width: usize,
+    pub(crate) widths: Option<Vec<usize>>,
+    /// Width that is taken where there is not the time for the other.
+    pub(crate) narrower: Option<usize>,
+    pub(crate) mode: Mode,
+    /// Items that match the filter.
+    pub(crate) items: Option<ViewItems>,
+    pub(crate) exclude: Vec<String>,
+    pub(crate) include_seen: bool,
+    pub(crate) rules: Option<Rules>,
+    pub(crate) explain: bool,
+}
+
+impl Work {
+    /// Hands the request to `ask`.
+    pub(crate) fn with_request<T>(&self, narrowed: bool, ask: impl FnOnce(&Request<'_>) -> T) -> T {
+        let exclude: Vec<&str> = self.exclude.iter().map(String::as_str).collect();
+        let narrower = self.narrower.filter(|_| narrowed);
+        ask(&Request {
+            beam_width: narrower.unwrap_or(self.beam_width),
+            widths: self.widths.as_deref().filter(|_| narrower.is_none()),
+            mode: self.mode,
+            items: self.items.as_ref().map_or(Candidates::All, Candidates::Set),
+            exclude: &exclude,
+            include_seen: self.include_seen,
+            rules: self.rules.as_ref(),
+            explain: self.explain,
+            view: Some(&self.view),
+            ..Request::new(History::Items(&self.history), self.k)
+        })
+    }
+
+    /// Its sizes for the scheduler, and those of the narrower search.
+    pub(crate) fn shapes(
+        &self,
+        model: u32,
+        threads: usize,
+    ) -> Result<(Shape, Option<Shape>), RecommendError> {
+        let shape = |narrowed| {
+            self.with_request(narrowed, |request| {
+                let planned = self.recommender.planned(request, threads)?;
+                Ok::<Shape, RecommendError>(shape_of(
+                    &self.recommender,
+                    request,
+                    &planned,
+                    model,
+                    self.history.len(),
+                    self.most(),
+                ))
+            })
+        };
+        let narrower = self.narrower.map(|_| shape(true)).transpose()?;
+        Ok((shape(false)?, narrower))
+    }
+
+    /// No level has more prefixes than there are items.
+    fn most(&self) -> u64 {
+        self.items.as_ref().map_or_else(|| self.view.view().num_items(), ViewItems::len)
+    }
+}
+
+/// Sizes of a request: tokens of its prompt, and at most so many rows in the pass after each level as it is wide, has codes or items.
+pub(crate) fn shape_of(
+    recommender: &Recommender,
+    request: &Request<'_>,
+    planned: &Planned,
+    model: u32,
+    history: usize,
+    most: u64,
+) -> Shape {
+    let format = recommender.format();
+    let used = history.min(format.max_history_items);
+    let mut prefixes = 1_u64;
+    let mut rows_of = |(level, &width): (usize, &usize)| {
+        prefixes = prefixes.saturating_mul(u64::from(format.levels[level].num_codes));
+        (width as u64).min(prefixes).min(most)
+    };
+    let is_draft = matches!(request.mode, Mode::Draft(_));
+    let read = if is_draft { 0 } else { planned.widths.len() - 1 };
+    let rows: Vec<u64> = planned.widths[..read].iter().enumerate().map(&mut rows_of).collect();
+    let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    Shape {
+        model,
+        mode: match request.mode {
+            Mode::Beam => 0,
+            Mode::Probed(_) => 1,
+            Mode::Draft(_) => 2,
+        },
+        prompt_tokens: count((1 + used * format.levels.len()) as u64),
+        passes: count(read as u64),
+        rows: count(rows.iter().sum()),
+        widest: count(rows.iter().copied().max().unwrap_or(0)),
+        bytes: planned.bytes as u64,
+    }
+}
+
+/// Work on its way to the scheduler.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) job: Job,
+    pub(crate) work: Arc<Work>,
+    pub(crate) reply: oneshot::Sender<Outcome>,
+    pub(crate) stop: Arc<Stop>,
+}
+
+/// The end of work.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Answered(Box<Answer>),
+    /// Not begun, since it would end too late or there is not the room.
+    Refused {
+        why: Refusal,
+        finish: Micros,
+        retry_after: Micros,
+    },
+    /// Begun or queued, and broken off.
+    Stopped(Stopped),
+    Failed(RecommendError),
+    /// A defect: the worker panicked.
+    Panicked,
+    /// The engine has ended.
+    Ended,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) found: Recommendations,
+    pub(crate) narrowed: bool,
+    pub(crate) timings: Timings,
+}
+
+/// Stop flag of running work: written by the scheduler, read between stages.
+#[derive(Debug, Default)]
+pub(crate) struct Stop(AtomicU8);
+
+impl Stop {
+    pub(crate) fn set(&self, why: Stopped) {
+        let code = match why {
+            Stopped::Deadline => 1,
+            Stopped::Cancelled => 2,
+            Stopped::Drained => 3,
+        };
+        self.0.store(code, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Option<Stopped> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Stopped::Deadline),
+            2 => Some(Stopped::Cancelled),
+            _ => Some(Stopped::Drained),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Recommendations over HTTP: targets, deadlines, live catalogs, filters and rules per request.
+//!
+//! # Life of a request
+//! A connection's task ([`Server::serve`]) reads and parses the body, takes the **target** (a pair of model and catalog) from the
+//! registry's table and a view of the catalog, resolves ids and filter against that view, and hands the **work** to the engine. The
+//! engine's scheduler admits it by its predicted finish or refuses it at once; a **stream**, a thread with its own workers, answers it
+//! and looks between two stages for a reason to stop. Model work never runs on the threads of the sockets.
+//!
+//! # Invariants
+//! - One table of targets, one view, one generation a request, from its admission to its end.
+//! - An answer depends on the request and the generation, on nothing else: not on load, threads, or what was cached.
+//! - Whatever a client sends is answered by a problem document that names the value, the rule and the way out.
+//!
+//! # Parts
+//! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `engine` scheduler and streams, `answers`
+//! the cache, `problem` the errors.
+#![forbid(unsafe_code)]
+
+mod answers;
+mod api;
+mod config;
+mod engine;
+mod problem;
+mod registry;
+mod request_id;
+mod server;
+pub mod wire;
+
+pub use config::ServeConfig;
+pub use problem::{Fault, Problem};
+pub use registry::LoadError;
+pub use server::{Server, openapi};

@@ -1,0 +1,166 @@
+//! Problem documents (RFC 9457): every answer that is an error.
+
+use axum::Json;
+use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::request_id;
+
+/// The media type of a problem.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// A request that was not answered: the value, the rule it breaks and the way out.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Problem {
+    /// Kind of the problem, stable between versions.
+    #[serde(rename = "type")]
+    #[schema(example = "/problems/overloaded")]
+    pub kind: String,
+    /// The kind in words.
+    pub title: String,
+    /// HTTP status.
+    pub status: u16,
+    /// This occurrence.
+    pub detail: String,
+    /// The request's id, as in `X-Request-Id`.
+    pub request_id: String,
+    /// Milliseconds after which a repetition may succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// Places in the body that break a rule.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Fault>,
+}
+
+/// A place in a body that breaks a rule.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Fault {
+    /// JSON pointer (RFC 6901) into the body.
+    #[schema(example = "/filter/must/0/range/prise")]
+    pub pointer: String,
+    /// The value, the rule and the way out.
+    pub detail: String,
+}
+
+/// Kinds of problems: the last part of the type, title and status of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    NotJson,
+    Unauthorised,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    SlowRequest,
+    Conflict,
+    Gone,
+    PreconditionFailed,
+    TooLarge,
+    UnsupportedMedia,
+    Invalid,
+    Overloaded,
+    Internal,
+    Unavailable,
+    DeadlineMissed,
+}
+
+impl Kind {
+    fn parts(self) -> (&'static str, &'static str, StatusCode) {
+        match self {
+            Self::NotJson => ("not-json", "The body is no JSON", StatusCode::BAD_REQUEST),
+            Self::Unauthorised => {
+                ("unauthorised", "A valid key is needed", StatusCode::UNAUTHORIZED)
+            }
+            Self::Forbidden => ("forbidden", "The key does not permit this", StatusCode::FORBIDDEN),
+            Self::NotFound => ("not-found", "There is no such thing", StatusCode::NOT_FOUND),
+            Self::MethodNotAllowed => (
+                "method-not-allowed",
+                "The path has no such method",
+                StatusCode::METHOD_NOT_ALLOWED,
+            ),
+            Self::SlowRequest => {
+                ("slow-request", "The body did not arrive in time", StatusCode::REQUEST_TIMEOUT)
+            }
+            Self::Conflict => ("conflict", "The state does not permit this", StatusCode::CONFLICT),
+            Self::Gone => ("gone", "It was there once", StatusCode::GONE),
+            Self::PreconditionFailed => (
+                "precondition-failed",
+                "The catalog is at another generation",
+                StatusCode::PRECONDITION_FAILED,
+            ),
+            Self::TooLarge => ("too-large", "The body is too large", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::UnsupportedMedia => (
+                "unsupported-media-type",
+                "The body is of another type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ),
+            Self::Invalid => {
+                ("invalid", "The request breaks a rule", StatusCode::UNPROCESSABLE_ENTITY)
+            }
+            Self::Overloaded => ("overloaded", "Too many requests", StatusCode::TOO_MANY_REQUESTS),
+            Self::Internal => {
+                ("internal", "A defect of the server", StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            Self::Unavailable => {
+                ("unavailable", "Not serving now", StatusCode::SERVICE_UNAVAILABLE)
+            }
+            Self::DeadlineMissed => {
+                ("deadline-missed", "The deadline has passed", StatusCode::GATEWAY_TIMEOUT)
+            }
+        }
+    }
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        let (name, title, status) = kind.parts();
+        Self {
+            kind: format!("/problems/{name}"),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            request_id: request_id::current(),
+            retry_after_ms: None,
+            errors: Vec::new(),
+        }
+    }
+
+    /// A body whose meaning is refused at one place.
+    pub(crate) fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let fault = Fault { pointer: pointer.into(), detail: detail.clone() };
+        Self { errors: vec![fault], ..Self::new(Kind::Invalid, detail) }
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, detail)
+    }
+
+    pub(crate) fn retry_after(self, ms: u64) -> Self {
+        Self { retry_after_ms: Some(ms), ..self }
+    }
+
+    pub(crate) fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry = self.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1));
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        let mut add = |name: HeaderName, value: HeaderValue| headers.insert(name, value);
+        if let Some(seconds) = retry {
+            add(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            add(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

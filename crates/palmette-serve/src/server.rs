@@ -1,0 +1,412 @@
+//! The server: routes, connections, readiness and drain.
+
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use palmette_live::CatalogSource;
+use palmette_model::draft::DraftHead;
+use palmette_model::{Model, WeightFormat};
+use palmette_recommend::PromptFormat;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::answers::Answers;
+use crate::api;
+use crate::config::ServeConfig;
+use crate::engine::Engine;
+use crate::problem::{Kind, Problem};
+use crate::registry::{self, LoadError, Registry, Target};
+use crate::request_id;
+
+/// Upper ends of the histograms' buckets, in seconds.
+const BUCKETS: [f64; 15] =
+    [0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0];
+
+/// Everything that handlers share.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) config: ServeConfig,
+    pub(crate) registry: Registry,
+    pub(crate) engine: Engine,
+    pub(crate) answers: Answers,
+    pub(crate) metrics: PrometheusHandle,
+    pub(crate) began: Instant,
+    /// True from the beginning of a drain on.
+    is_draining: AtomicBool,
+}
+
+/// The moment at which a request's headers had arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received(pub(crate) Instant);
+
+/// A server: load models and catalogs, set targets, then [`serve`](Self::serve).
+#[derive(Clone, Debug)]
+pub struct Server {
+    app: Arc<App>,
+}
+
+impl Server {
+    /// Starts the engine; nothing is served yet.
+    ///
+    /// # Errors
+    /// When the system has no threads to give or the scheduler's record cannot be made.
+    pub fn new(config: ServeConfig) -> Result<Self, LoadError> {
+        let system = |error: std::io::Error| LoadError::System(error.to_string());
+        let engine = Engine::start(config.schedule, config.record.as_deref()).map_err(system)?;
+        let answers = Answers::new(config.answer_cache);
+        let app = App {
+            config,
+            registry: Registry::default(),
+            engine,
+            answers,
+            metrics: recorder()?,
+            began: Instant::now(),
+            is_draining: AtomicBool::new(false),
+        };
+        Ok(Self { app: Arc::new(app) })
+    }
+
+    /// Loads a model's directory.
+    ///
+    /// # Errors
+    /// When a file is missing or unsound.
+    pub fn load_model(
+        &self,
+        name: &str,
+        dir: &Path,
+        weights: WeightFormat,
+    ) -> Result<(), LoadError> {
+        self.app.load_model(name, dir, weights)
+    }
+
+    /// Adds a model that is in memory.
+    ///
+    /// # Errors
+    /// When the name is none.
+    pub fn add_model(
+        &self,
+        name: &str,
+        model: impl Into<Arc<Model>>,
+        format: PromptFormat,
+    ) -> Result<(), LoadError> {
+        self.app.registry.add_model(name, model.into(), format, None).map(|_| ())
+    }
+
+    /// Opens a catalog file, or the directory of a live one; `reads_only` to follow another process that writes it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open_catalog(&self, name: &str, path: &Path, reads_only: bool) -> Result<(), LoadError> {
+        let source = registry::open_source(path, reads_only)?;
+        self.app.registry.add_catalog(name, source, Some(path.to_owned())).map(|_| ())
+    }
+
+    /// Adds a catalog that is open already, with its directory where it is a live one.
+    ///
+    /// # Errors
+    /// When the name is none.
+    pub fn add_catalog(
+        &self,
+        name: &str,
+        source: impl Into<CatalogSource>,
+        path: Option<&Path>,
+    ) -> Result<(), LoadError> {
+        self.app.registry.add_catalog(name, source.into(), path.map(Path::to_owned)).map(|_| ())
+    }
+
+    /// Points an alias at a pair, and measures what its requests cost.
+    ///
+    /// # Errors
+    /// When there is no such model or catalog, or they do not fit together.
+    pub fn set_target(&self, alias: &str, model: &str, catalog: &str) -> Result<(), LoadError> {
+        let target = self.app.make_target(alias, model, catalog)?;
+        self.app.registry.change(|table, _| {
+            table.targets.insert(alias.to_owned(), target);
+            Ok(())
+        })
+    }
+
+    /// Routes without connections, for tests that need no socket.
+    pub fn router(&self) -> Router {
+        router(&self.app).0
+    }
+
+    /// Serves connections until `shutdown` is ready, then drains: readiness ends, after a pause admission too; what was admitted is
+    /// answered, and the function returns. A second `shutdown` by the caller is to drop this future.
+    ///
+    /// # Errors
+    /// When the listener fails for good.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> std::io::Result<()> {
+        let app = &self.app;
+        let service = TowerToHyperService::new(self.router());
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(app.config.read_timeout);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(Duration::from_secs(30))
+            .keep_alive_timeout(app.config.read_timeout)
+            .max_concurrent_streams(256);
+        let graceful = GracefulShutdown::new();
+        let permits = Arc::new(Semaphore::new(app.config.max_connections));
+        let accept = async {
+            loop {
+                let permit = Arc::clone(&permits).acquire_owned().await;
+                let (stream, _) = match listener.accept().await {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        // Too many open files, or a connection that broke at once: the next may do better.
+                        tracing::warn!(%error, "a connection was not accepted");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                };
+                // Answers are small, and somebody waits for each.
+                _ = stream.set_nodelay(true);
+                let io = TokioIo::new(stream);
+                let connection = builder.serve_connection(io, service.clone()).into_owned();
+                let connection = graceful.watch(connection);
+                tokio::spawn(async move {
+                    if let Err(error) = connection.await {
+                        tracing::debug!(error, "a connection ended");
+                    }
+                    drop(permit);
+                });
+            }
+        };
+        let stopping = async {
+            shutdown.await;
+            tracing::info!("draining: not ready any more");
+            app.is_draining.store(true, Ordering::Relaxed);
+            tokio::time::sleep(app.config.drain_delay).await;
+            app.engine.drain();
+        };
+        tokio::select! {
+            never = accept => return never,
+            () = stopping => {}
+        }
+        drop(listener);
+        if tokio::time::timeout(app.config.drain_grace, graceful.shutdown()).await.is_err() {
+            tracing::warn!("the time to drain is over: what is left is stopped");
+        }
+        // What is queued or running after that has no connection to answer on.
+        app.engine.drain();
+        Ok(())
+    }
+}
+
+impl App {
+    /// The reasons for not being ready; none where requests are answered.
+    pub(crate) fn reasons_not_ready(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if self.is_draining.load(Ordering::Relaxed) {
+            reasons.push("draining".to_owned());
+        }
+        if self.registry.table().targets.is_empty() {
+            reasons.push("no target is set".to_owned());
+        }
+        reasons
+    }
+
+    pub(crate) fn load_model(
+        &self,
+        name: &str,
+        dir: &Path,
+        weights: WeightFormat,
+    ) -> Result<(), LoadError> {
+        let format = PromptFormat::read(dir)?;
+        let model = Arc::new(Model::load(dir)?.with_weights(weights));
+        let head = match dir.join(DraftHead::FILE_NAME).is_file() {
+            true => Some(Arc::new(DraftHead::load(dir, &model, format.draft_shape())?)),
+            false => None,
+        };
+        self.registry.add_model(name, model, format, head).map(|_| ())
+    }
+
+    /// A target of parts that are loaded, with its costs measured.
+    pub(crate) fn make_target(
+        &self,
+        alias: &str,
+        model: &str,
+        catalog: &str,
+    ) -> Result<Arc<Target>, LoadError> {
+        registry::check_name("target", alias)?;
+        let table = self.registry.table();
+        let model = table.models.get(model).ok_or_else(|| {
+            LoadError::Name(format!(
+                "there is no model {model:?}; there are {}",
+                registry::names(&table.models)
+            ))
+        })?;
+        let catalog = table.catalogs.get(catalog).ok_or_else(|| {
+            LoadError::Name(format!(
+                "there is no catalog {catalog:?}; there are {}",
+                registry::names(&table.catalogs)
+            ))
+        })?;
+        let target = Target::new(model, catalog)?;
+        target.calibrate(&self.engine, self.config.default_beam_width).map_err(|error| {
+            LoadError::Pair { model: model.name.clone(), catalog: catalog.name.clone(), error }
+        })?;
+        Ok(Arc::new(target))
+    }
+
+    /// Brings the gauges of catalogs up to date.
+    pub(crate) fn publish_catalogs(&self) {
+        for (name, catalog) in &self.registry.table().catalogs {
+            let labels = [("catalog", name.clone())];
+            let Some(status) = catalog.status() else { continue };
+            metrics::gauge!("palmette_catalog_generation", &labels).set(status.generation as f64);
+            metrics::gauge!("palmette_catalog_items", &labels).set(status.num_items as f64);
+            metrics::gauge!("palmette_catalog_segments", &labels).set(status.segments.len() as f64);
+            metrics::gauge!("palmette_catalog_tombstones", &labels)
+                .set(status.num_tombstones as f64);
+            metrics::gauge!("palmette_catalog_wal_bytes", &labels).set(status.wal_bytes as f64);
+            let failed = f64::from(u8::from(status.background_error.is_some()));
+            metrics::gauge!("palmette_catalog_background_failed", &labels).set(failed);
+            metrics::counter!("palmette_catalog_apply_waits_total", &labels).absolute(status.waits);
+        }
+        metrics_process::Collector::default().collect();
+    }
+}
+
+/// The recorder of this process's metrics: one, however many servers there are.
+fn recorder() -> Result<PrometheusHandle, LoadError> {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    let system = |error: &dyn std::fmt::Display| LoadError::System(format!("metrics: {error}"));
+    if let Some(handle) = RECORDER.get() {
+        return Ok(handle.clone());
+    }
+    let suffix = Matcher::Suffix("_seconds".to_owned());
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(suffix, &BUCKETS);
+    let recorder = builder.map_err(|error| system(&error))?.build_recorder();
+    let handle = RECORDER.get_or_init(|| recorder.handle());
+    // Another thread may have been first, or the program has a recorder of its own.
+    if metrics::set_global_recorder(recorder).is_ok() {
+        metrics_process::Collector::default().describe();
+        metrics::gauge!("palmette_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    }
+    Ok(handle.clone())
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Palmette",
+        description = "Recommendations that are always items of the catalog, under a deadline.",
+        license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
+    ),
+    tags(
+        (name = "recommend", description = "Items that follow a history"),
+        (name = "catalogs", description = "Items, generations and catalogs"),
+        (name = "targets", description = "Pairs of model and catalog"),
+        (name = "probes", description = "State of the process")
+    )
+)]
+struct Document;
+
+/// The OpenAPI document, made from the types of bodies.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    routes().into_openapi()
+}
+
+fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(api::recommend::recommend))
+        .routes(routes!(api::health::livez))
+        .routes(routes!(api::health::readyz))
+        .routes(routes!(api::health::healthz))
+        .routes(routes!(api::health::version))
+        .routes(routes!(api::health::metrics))
+        .routes(routes!(api::health::openapi))
+}
+
+fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
+    let (router, document) = routes().split_for_parts();
+    let router = router
+        .method_not_allowed_fallback(async |request: Request| {
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            Problem::new(
+                Kind::MethodNotAllowed,
+                format!("{path} does not take {method}; /openapi.json has what it takes"),
+            )
+        })
+        .fallback(async |request: Request| {
+            let path = request.uri().path().to_owned();
+            Problem::not_found(format!(
+                "there is nothing at {path}; /openapi.json has what there is"
+            ))
+        })
+        .layer(middleware::from_fn_with_state(Arc::clone(app), around))
+        .with_state(Arc::clone(app));
+    (router, document)
+}
+
+/// Wraps every request: id, time of receipt, metrics, log, and an answer where the handler panics.
+async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = request_id::of(request.headers());
+    request.extensions_mut().insert(Received(began));
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    // Paths that are no route are not told apart: labels are bounded.
+    let route = route.unwrap_or_else(|| "none".to_owned());
+    let answer = request_id::CURRENT.scope(id.clone(), async {
+        let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        answer.unwrap_or_else(|_| {
+            Problem::new(Kind::Internal, "the handler panicked; the log has more").into_response()
+        })
+    });
+    let mut response = answer.await;
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(request_id::HEADER, id);
+    }
+    let (status, took) = (response.status(), began.elapsed());
+    let labels = [
+        ("route", route.clone()),
+        ("method", bounded(&method).to_owned()),
+        ("status", status.as_u16().to_string()),
+    ];
+    metrics::counter!("palmette_http_requests_total", &labels).increment(1);
+    metrics::histogram!("palmette_http_request_duration_seconds", "route" => route.clone())
+        .record(took.as_secs_f64());
+    let ms = took.as_secs_f64() * 1e3;
+    match status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+        true => {
+            tracing::warn!(%method, route, status = status.as_u16(), ms, request_id = id, "answered")
+        }
+        false => {
+            tracing::debug!(%method, route, status = status.as_u16(), ms, request_id = id, "answered")
+        }
+    }
+    response
+}
+
+/// A method as a label: clients may invent others.
+fn bounded(method: &axum::http::Method) -> &str {
+    match method.as_str() {
+        known @ ("GET" | "POST" | "PUT" | "DELETE" | "HEAD" | "OPTIONS" | "PATCH") => known,
+        _ => "other",
+    }
+}

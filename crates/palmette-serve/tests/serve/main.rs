@@ -1,0 +1,4 @@
+//! The server over its routes and over sockets, with the demonstration's shop.
+
+mod recommend;
+mod shop;

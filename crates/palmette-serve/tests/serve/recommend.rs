@@ -1,0 +1,140 @@
+//! `/v1/recommend`: its answers are the recommender's, whatever the route there.
+
+use axum::http::Method;
+use palmette_catalog::Filter;
+use palmette_decode::run_on;
+use palmette_recommend::{Candidates, History, Request, Worker};
+use serde_json::{Value, json};
+
+use crate::shop::{Shopping, config, shopping};
+
+/// The recommender's own answer as the server writes items.
+fn expected(shop: &Shopping, history: &[&str], k: usize, filter: Option<&str>) -> Vec<Value> {
+    let filter = filter.map(|text| Filter::parse(text).unwrap());
+    let recommender = shop.demo.recommender();
+    let request = Request {
+        items: filter.as_ref().map_or(Candidates::All, Candidates::Filter),
+        ..Request::new(History::Ids(history), k)
+    };
+    let answer = Worker::new(recommender.clone(), 1).recommend(&request, &mut run_on).unwrap();
+    let view = answer.view.view();
+    let item = |item: &palmette_recommend::Recommended| {
+        json!({"id": view.id(item.number), "score": item.score, "codes": view.codes(item.number)})
+    };
+    answer.items.iter().map(item).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_those_of_the_recommender() {
+    let shop = shopping(config());
+    let cheap = r#"{"must": {"range": {"price": {"lt": 20}}}}"#;
+    for target in ["shop", "still", "m:frozen"] {
+        for (history, k, filter) in [
+            (&["P0001", "P0060"][..], 10, None),
+            (&[], 3, None),
+            (&["P0300"], 25, Some(cheap)),
+        ] {
+            let mut body = json!({"target": target, "history": history, "k": k});
+            if let Some(filter) = filter {
+                body["filter"] = serde_json::from_str(filter).unwrap();
+            }
+            for cached in [false, true] {
+                let answer = shop.post("/v1/recommend", &body).await.ok();
+                assert_eq!(answer["items"], json!(expected(&shop, history, k, filter)), "{body}");
+                assert_eq!(answer["cached"], cached, "{body}");
+                assert_eq!(answer["shortfall"], Value::Null);
+                let generation = if target == "shop" { json!(0) } else { Value::Null };
+                assert_eq!(answer["generation"], generation, "{target}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_says_why_it_is_short_and_shows_the_beam() {
+    let shop = shopping(config());
+    let few = json!({"must": {"match": {"id": "P0001"}}});
+    let (detail, pointer) =
+        shop.post("/v1/recommend", &json!({"target": "shop", "filter": few})).await.problem(422);
+    assert_eq!(pointer, "/filter");
+    assert!(detail.contains("price"), "it names the attributes there are: {detail}");
+
+    let few = json!({"must": {"range": {"price": {"lt": 4}}}});
+    let asked = json!({"target": "shop", "filter": few, "k": 1000, "fields": ["price"], "explain": true});
+    let answer = shop.post("/v1/recommend", &asked).await.ok();
+    let items = answer["items"].as_array().unwrap();
+    assert!(!items.is_empty() && items.len() < 1000);
+    assert_eq!(answer["shortfall"], json!({"reason": "filter", "eligible": items.len()}));
+    assert!(items.iter().all(|item| item["fields"]["price"].as_f64().unwrap() < 4.0));
+    let levels = answer["levels"].as_array().unwrap();
+    assert_eq!(levels.len(), 3);
+    for item in items {
+        let prefix = &item["codes"].as_array().unwrap()[..3];
+        let is_kept = |beam: &Value| beam["codes"] == json!(prefix);
+        assert!(levels[2].as_array().unwrap().iter().any(is_kept), "{item}");
+    }
+
+    let asked = json!({"target": "shop", "history": ["P0001", "nobody", {"codes": [0, 2, 4, 0]}]});
+    let answer = shop.post("/v1/recommend", &asked).await.ok();
+    assert_eq!(answer["history"], json!({"given": 3, "used": 2, "unknown": ["nobody"]}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_a_problem_that_names_it() {
+    let shop = shopping(config());
+    for (body, status, pointer, word) in [
+        ("{", 400, "", "EOF"),
+        ("[1]", 422, "", "RecommendBody"),
+        (r#"{"target": "shop", "kk": 1}"#, 422, "/kk", "unknown field"),
+        (r#"{"target": "shop", "k": 0}"#, 422, "/k", "1 to 1000"),
+        (r#"{"target": "shop", "k": 9223372036854775808}"#, 422, "/k", "1 to 1000"),
+        (r#"{"target": "shop", "k": -1}"#, 422, "/k", "-1"),
+        (r#"{"target": "shop", "k": 1.5}"#, 422, "/k", "1.5"),
+        (r#"{"target": "shop", "widths": [0]}"#, 422, "/widths/0", "1 to 4096"),
+        (r#"{"target": "shop", "widths": [1, 1]}"#, 422, "/widths", "4"),
+        (r#"{"target": "shop", "beam_width": 100000}"#, 422, "/beam_width", "4096"),
+        (r#"{"target": "shop", "filter": {"must": 1}}"#, 422, "/filter", "must"),
+        (r#"{"target": "shop", "filter": {"must": [], "must": []}}"#, 422, "/filter", "twice"),
+        (r#"{"target": "shop", "rules": {"at_mos": 1}}"#, 422, "/rules", "at_mos"),
+        (r#"{"target": "shop", "mode": "draft"}"#, 422, "/mode", "draft"),
+        (r#"{"target": "shop", "mode": "wide"}"#, 422, "/mode", "probed"),
+        (r#"{"target": "shop", "history": [1.5]}"#, 422, "/history/0", "an item"),
+        (r#"{"target": "shop", "history": ["x"], "unknown_items": "error"}"#, 422, "/history/0", "P0001"),
+        (r#"{"target": "shop", "fields": ["prise"]}"#, 422, "/fields/0", "price"),
+        (r#"{"target": "shop", "deadline_ms": 0}"#, 422, "/deadline_ms", "0"),
+        (r#"{"target": "shop", "deadline_ms": 99999999}"#, 422, "/deadline_ms", "30000"),
+        (r#"{"target": "shop", "generation": 99}"#, 410, "", "newest"),
+        (r#"{"target": "still", "generation": 1}"#, 422, "/generation", "frozen"),
+        (r#"{"target": "shop", "min_generation": 9, "deadline_ms": 30}"#, 504, "", "generation 0"),
+        (r#"{"target": "nobody"}"#, 404, "", "shop, still"),
+        (r#"{}"#, 422, "/target", "shop, still"),
+    ] {
+        let answer = shop.send(Method::POST, "/v1/recommend", body).await;
+        let (detail, at) = answer.problem(status);
+        assert!(detail.contains(word), "{body}: {detail}");
+        assert_eq!(at, pointer, "{body}: {detail}");
+    }
+    let (detail, _) = shop.get("/v1/recommend").await.problem(405);
+    assert!(detail.contains("GET"), "{detail}");
+    let (detail, _) = shop.get("/v1/nothing").await.problem(404);
+    assert!(detail.contains("/v1/nothing"), "{detail}");
+    let of_text = [("content-type", "text/plain")];
+    shop.send_with(Method::POST, "/v1/recommend", &of_text, "{}").await.problem(415);
+    let long = format!(r#"{{"target": "{}"}}"#, "x".repeat(1 << 20));
+    shop.send(Method::POST, "/v1/recommend", long).await.problem(413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_in_time_is_refused_at_once() {
+    let shop = shopping(config());
+    // One millisecond is not enough for a beam of 4,096 on any machine; a beam of one may be.
+    let wide = json!({"target": "shop", "beam_width": 4096, "k": 1, "deadline_ms": 1});
+    let answer = shop.post("/v1/recommend", &wide).await;
+    assert!(answer.headers.contains_key("retry-after"));
+    assert!(answer.body["retry_after_ms"].as_u64().unwrap() >= 1);
+    let (detail, _) = answer.problem(429);
+    assert!(detail.contains("deadline"), "{detail}");
+    let metrics = shop.get("/metrics").await.ok();
+    let metrics = metrics.as_str().unwrap();
+    assert!(metrics.contains("palmette_recommend_shed_total{reason=\"late\"}"), "{metrics}");
+}

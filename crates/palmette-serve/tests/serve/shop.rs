@@ -1,0 +1,116 @@
+//! A server over the demonstration's shop, frozen or live, and requests to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use palmette_demo::{Demo, Shop};
+use palmette_live::{LiveCatalog, LiveOptions, Schema};
+use palmette_serve::{ServeConfig, Server};
+use serde_json::Value;
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+/// A server and what it serves.
+pub(crate) struct Shopping {
+    pub(crate) server: Server,
+    pub(crate) router: Router,
+    pub(crate) demo: Demo,
+    /// The directory of the live catalog.
+    pub(crate) dir: TempDir,
+}
+
+/// An answer, whole.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+/// Streams of one thread, deadlines that a busy machine keeps.
+pub(crate) fn config() -> ServeConfig {
+    let mut config = ServeConfig::default();
+    config.schedule.streams = 2;
+    config.schedule.threads = 2;
+    config.default_deadline = Duration::from_secs(20);
+    config.drain_delay = Duration::ZERO;
+    config
+}
+
+/// The shop as target `shop` of model `m` and live catalog `items`, and frozen as `still` of `frozen`.
+pub(crate) fn shopping(config: ServeConfig) -> Shopping {
+    let demo = Demo::load().expect("the built-in model");
+    let server = Server::new(config).expect("threads");
+    let recommender = demo.recommender();
+    server.add_model("m", Arc::clone(recommender.model()), recommender.format().clone()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let shop = Shop::demo();
+    let (catalog, schema) = (shop.catalog(), Schema::of_catalog(&shop.catalog()));
+    let live =
+        LiveCatalog::create(dir.path(), Some(catalog), Some(schema), LiveOptions::default()).unwrap();
+    server.add_catalog("items", Arc::new(live), Some(dir.path())).unwrap();
+    server.add_catalog("frozen", shop.catalog(), None).unwrap();
+    server.set_target("shop", "m", "items").unwrap();
+    server.set_target("still", "m", "frozen").unwrap();
+    let router = server.router();
+    Shopping { server, router, demo, dir }
+}
+
+impl Shopping {
+    /// One request to the routes, without a socket.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Answered {
+        self.send_with(method, path, &[], body).await
+    }
+
+    pub(crate) async fn send_with(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answered {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body.into()).expect("a sound request");
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.expect("a whole body").to_bytes();
+        let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
+        Answered { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// `POST` of a JSON document.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answered {
+        self.send(Method::POST, path, body.to_string()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        self.send(Method::GET, path, Body::empty()).await
+    }
+}
+
+impl Answered {
+    #[track_caller]
+    pub(crate) fn ok(self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.body);
+        self.body
+    }
+
+    /// Checks that it is a problem of this status, and returns detail and the first place.
+    #[track_caller]
+    pub(crate) fn problem(self, status: u16) -> (String, String) {
+        assert_eq!(self.status.as_u16(), status, "{}", self.body);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(self.body["status"], status);
+        assert_eq!(self.body["request_id"], self.headers["x-request-id"].to_str().unwrap());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&self.body["detail"]), text(&self.body["errors"][0]["pointer"]))
+    }
+}
