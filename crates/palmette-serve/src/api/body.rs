@@ -44,8 +44,13 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Parses a body of JSON.
+/// Parses a body that is a JSON object.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Fields in order, as a list, would be read as an object too.
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if let Some(b'[') = first {
+        return Err(Problem::invalid("", "the body is a list; it must be an object"));
+    }
     let deserializer = &mut serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut *deserializer).map_err(|error| {
         let pointer = pointer(error.path());

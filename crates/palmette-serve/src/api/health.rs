@@ -15,7 +15,7 @@ use crate::server::App;
 
 /// Readiness, with the reasons for none.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Health {
+pub(crate) struct Health {
     /// True where requests are answered.
     pub ready: bool,
     /// Reasons for not being ready.
@@ -26,7 +26,7 @@ pub struct Health {
 
 /// Name and version.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Version {
+pub(crate) struct Version {
     /// `palmette`.
     pub name: &'static str,
     /// Version of the program.

@@ -333,7 +333,9 @@ pub(crate) fn find_kept(
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(work).await;
+    // Problems made there have the request's id too.
+    let id = request_id::current();
+    let done = tokio::task::spawn_blocking(|| request_id::CURRENT.sync_scope(id, work)).await;
     done.map_err(|_| {
         Problem::new(Kind::Internal, "a part of the request panicked; the log has more")
     })

@@ -50,8 +50,8 @@ pub(crate) fn shopping(config: ServeConfig) -> Shopping {
     let dir = tempfile::tempdir().unwrap();
     let shop = Shop::demo();
     let (catalog, schema) = (shop.catalog(), Schema::of_catalog(&shop.catalog()));
-    let live =
-        LiveCatalog::create(dir.path(), Some(catalog), Some(schema), LiveOptions::default()).unwrap();
+    let live = LiveCatalog::create(dir.path(), Some(catalog), Some(schema), LiveOptions::default())
+        .unwrap();
     server.add_catalog("items", Arc::new(live), Some(dir.path())).unwrap();
     server.add_catalog("frozen", shop.catalog(), None).unwrap();
     server.set_target("shop", "m", "items").unwrap();
