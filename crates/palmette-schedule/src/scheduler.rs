@@ -60,6 +60,8 @@ struct Stream {
     bytes: u64,
     threads: u32,
     expected: Micros,
+    /// The factor that the prediction was corrected by: the cell's, or that of joined threads.
+    correction: f64,
     /// Predicted end, with the margin.
     end: Micros,
     /// The stream that runs a batch with this one's threads.
@@ -312,8 +314,7 @@ impl Scheduler {
             return;
         }
         let was_stopped = stream.jobs.iter().any(|job| job.is_stopping);
-        let (shape, work, threads, expected) =
-            (stream.shape, stream.work, stream.threads, stream.expected);
+        let Stream { shape, work, threads, expected, correction, .. } = *stream;
         stream.jobs.clear();
         stream.bytes = 0;
         for other in &mut self.streams {
@@ -322,23 +323,14 @@ impl Scheduler {
             }
         }
         // Of a batch that was stopped only an overrun is known.
-        if was_stopped && worked <= expected {
-            return;
-        }
-        let own = self.stream_threads();
-        let predictor = &mut self.predictor;
-        if expected.0 > 0 {
-            predictor.margins.add(worked.0 as f64 / expected.0 as f64);
-        }
-        let modelled = predictor.modelled(&shape, &work, threads);
-        if modelled > 0.0 {
-            let ratio = worked.0 as f64 / modelled;
-            match threads == own {
-                true => predictor.corrections.learn(&shape, &work, ratio),
-                false => {
-                    let alone = predictor.corrections.of(&shape, &work);
-                    predictor.corrections.learn_threads(threads, ratio / alone);
-                }
+        if expected.0 > 0 && (worked > expected || !was_stopped) {
+            let ratio = worked.0 as f64 / expected.0 as f64;
+            let is_joined = threads > self.stream_threads();
+            self.predictor.margins.add(ratio);
+            // Relative to the correction that the prediction was made with: many batches may end after it has changed.
+            match is_joined {
+                true => self.predictor.corrections.learn_threads(threads, ratio * correction),
+                false => self.predictor.corrections.learn(&shape, &work, ratio * correction),
             }
         }
         while self.streams.len() > self.active && self.streams.last().is_some_and(Stream::is_idle) {
@@ -459,7 +451,14 @@ impl Scheduler {
             true => self.lend_to(number),
             false => self.stream_threads(),
         };
-        let expected = self.predictor.expected(&first.shape, &batch.work, threads);
+        let predictor = &self.predictor;
+        let (expected, correction) = match threads > self.stream_threads() {
+            true => (
+                predictor.expected_joined(&first.shape, &batch.work, threads),
+                predictor.corrections.of_threads(threads),
+            ),
+            false => (batch.expected, predictor.corrections.of(&first.shape, &batch.work)),
+        };
         let end = now.plus(self.predictor.promised(expected));
         let mut jobs = Jobs::default();
         let mut running = std::mem::take(&mut self.streams[number].jobs);
@@ -481,6 +480,7 @@ impl Scheduler {
             bytes,
             threads,
             expected,
+            correction,
             end,
             lent_to: None,
         };
