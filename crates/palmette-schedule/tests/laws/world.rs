@@ -101,7 +101,8 @@ impl World {
             What::Arrive { class, shape, narrower, slack, takes } => {
                 let alone = COSTS.predict(&shape) as u64;
                 let id = self.jobs.len() as u64;
-                let deadline = self.now.plus(Micros(alone * slack / 100));
+                // Whole steps of time, so that some deadlines are equal.
+                let deadline = Micros((self.now.0 + alone * slack / 100).next_multiple_of(5000));
                 let job = Job { id, class, arrived: self.now, deadline, shape, narrower };
                 let (is_narrowed, was_stopped, state) = (false, None, State::Queued);
                 self.jobs.insert(id, Known { job, takes, is_narrowed, was_stopped, state });

@@ -1,0 +1,3 @@
+//! Simulations.
+#[test]
+fn t() {}
