@@ -99,13 +99,11 @@ impl Traffic {
     pub fn arrivals(&self) -> Vec<Arrival> {
         let mut gaps = Draws::new(self.seed, 0);
         let mut sizes = Draws::new(self.seed, 1);
-        let mut noises = Draws::new(self.seed, 2);
         let mut deadlines = Draws::new(self.seed, 3);
         let mut at = 0.0;
         let arrival = |_| {
             at = self.later(at, -gaps.uniform().ln());
             let prompt_tokens = self.prompt_tokens(sizes.uniform());
-            let noise = (self.noise * noises.normal() - self.noise * self.noise / 2.0).exp();
             let within = match self.within.len() {
                 0 => Micros::NEVER,
                 many => self.within[(deadlines.uniform() * many as f64) as usize % many],
@@ -113,9 +111,11 @@ impl Traffic {
             let (passes, widest) = (self.passes, self.beam);
             let rows = widest.saturating_mul(passes);
             let shape = Shape { prompt_tokens, passes, rows, widest, ..Shape::default() };
-            Arrival { at: Micros(at as u64), within, class: Class::Interactive, shape, noise }
+            Arrival { at: Micros(at as u64), within, class: Class::Interactive, shape, noise: 1.0 }
         };
-        (0..self.requests).map(arrival).collect()
+        let mut arrivals: Vec<_> = (0..self.requests).map(arrival).collect();
+        draw_noise(&mut arrivals, self.noise, self.seed);
+        arrivals
     }
 
     /// The time, in microseconds, until which so many arrivals are expected from `at` on.
@@ -139,6 +139,14 @@ impl Traffic {
         let (least, most) = (f64::from(self.tokens.0.max(1)), f64::from(self.tokens.1.max(1)));
         let spread = 1.0 - (least / most).powf(self.tail);
         (least * (1.0 - share * spread).powf(-1.0 / self.tail)) as u32
+    }
+}
+
+/// Draws actual over predicted time of every request: lognormal with mean 1, by the standard deviation of its logarithm.
+pub fn draw_noise(arrivals: &mut [Arrival], deviation: f64, seed: u64) {
+    let mut draws = Draws::new(seed, 2);
+    for arrival in arrivals {
+        arrival.noise = (deviation * draws.normal() - deviation * deviation / 2.0).exp();
     }
 }
 

@@ -15,7 +15,7 @@ mod outcome;
 mod run;
 
 pub use ablation::Ablation;
-pub use arrivals::{Arrival, Bursts, Traffic};
+pub use arrivals::{Arrival, Bursts, Traffic, draw_noise};
 pub use fifo::Fifo;
 pub use machine::{Machine, Service};
 pub use outcome::Outcome;
