@@ -15,11 +15,15 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
-    /// Expected time on so many threads. `shape` names the model and the search, which are all the jobs' of the work.
+    /// Expected time on a stream's own threads. `shape` names the model and the search, which are those of all the jobs.
     pub(crate) fn expected(&self, shape: &Shape, work: &Work, threads: u32) -> Micros {
-        let modelled = self.modelled(shape, work, threads);
-        let joined = if threads > 1 { self.corrections.of_threads(threads) } else { 1.0 };
-        rounded_up(modelled * self.corrections.of(shape, work) * joined)
+        rounded_up(self.modelled(shape, work, threads) * self.corrections.of(shape, work))
+    }
+
+    /// Expected time on the threads of several streams.
+    pub(crate) fn expected_joined(&self, shape: &Shape, work: &Work, threads: u32) -> Micros {
+        let correction = self.corrections.of(shape, work) * self.corrections.of_threads(threads);
+        rounded_up(self.modelled(shape, work, threads) * correction)
     }
 
     /// The time that is promised: the expected one and the margin.
@@ -28,7 +32,7 @@ impl Predictor {
     }
 
     /// The model's time, without corrections.
-    pub(crate) fn modelled(&self, shape: &Shape, work: &Work, threads: u32) -> f64 {
+    fn modelled(&self, shape: &Shape, work: &Work, threads: u32) -> f64 {
         let costs = self.costs.get(shape.model as usize).copied().unwrap_or_default();
         costs.of(work) / speedup(threads)
     }

@@ -168,3 +168,60 @@ fn at_least_one(factor: f64) -> f64 {
         false => 1.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The quantile of the latest 1,000 by sorting, and the bucket's 1.25% above it.
+    #[test]
+    fn the_margin_is_the_quantile_of_the_latest_thousand() {
+        let margin = Margin::Measured { quantile: 0.95, least: 1.05, first: 1.25 };
+        let mut margins = Margins::new(margin);
+        let mut ratios = Vec::new();
+        let mut seed = 1u64;
+        for count in 1..=3500 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // The machine is slower in the middle third.
+            let slower = if (1000..2000).contains(&count) { 1.5 } else { 1.0 };
+            let ratio = slower * (0.6 + (seed >> 40) as f64 / (1u64 << 24) as f64);
+            ratios.push(ratio);
+            margins.add(ratio);
+            let mut latest = ratios[ratios.len().saturating_sub(1000)..].to_vec();
+            latest.sort_unstable_by(f64::total_cmp);
+            let exact = latest[(0.95 * latest.len() as f64).ceil() as usize - 1].max(1.05);
+            let expected = if count < 20 { 1.25..=1.25 } else { exact * 0.999..=exact * 1.013 };
+            assert!(expected.contains(&margins.factor()), "{count}: {} {exact}", margins.factor());
+        }
+    }
+
+    #[test]
+    fn ratios_of_every_size_have_a_bucket_that_is_not_below_them() {
+        for ratio in [0.0, 1e-300, 0.3, 0.5, 0.999_999, 1.0, 1.000_001, 1.3, 4.0, 4.8] {
+            let edge = WIDTH.powi(i32::from(bucket(ratio)) - ONE);
+            assert!(edge >= ratio * 0.999_999, "{ratio}: {edge}");
+            assert!(ratio < 0.3 || edge < ratio * 1.013, "{ratio}: {edge}");
+        }
+        assert_eq!(bucket(f64::INFINITY), 255);
+        assert_eq!(bucket(f64::NAN), 0);
+    }
+
+    #[test]
+    fn a_cell_comes_to_the_mean_and_the_others_stay() {
+        let mut corrections = Corrections::default();
+        let shape = Shape { model: 3, mode: 1, prompt_tokens: 100, ..Shape::default() };
+        for _ in 0..100 {
+            corrections.learn(&shape, &Work::of(&shape), 2.0);
+        }
+        assert!((corrections.of(&shape, &Work::of(&shape)) - 2.0).abs() < 0.01);
+        for other in [
+            Shape { model: 2, ..shape },
+            Shape { mode: 0, ..shape },
+            Shape { prompt_tokens: 128, ..shape },
+        ] {
+            assert_eq!(corrections.of(&other, &Work::of(&other)), 1.0);
+        }
+        corrections.forget(3);
+        assert_eq!(corrections.of(&shape, &Work::of(&shape)), 1.0);
+    }
+}

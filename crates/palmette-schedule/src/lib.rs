@@ -1,7 +1,7 @@
 //! Deadline scheduler of requests: a state machine that is told the time.
 //!
 //! [`Scheduler::step`] takes an [`Event`] with its time and gives [`Action`]s. There is no clock, no thread, no I/O and no
-//! randomness, so a server and a simulation drive the same code, and a recorded log of events gives the same actions again.
+//! randomness, so a server and the [`simulation`] drive the same code, and a recorded log of events gives the same actions again.
 //!
 //! # Life of a job
 //!
@@ -35,6 +35,7 @@ mod event;
 mod job;
 mod queue;
 mod scheduler;
+pub mod simulation;
 
 pub use config::{Config, Margin, Order};
 pub use cost::{CostModel, Work};

@@ -60,6 +60,8 @@ struct Stream {
     bytes: u64,
     threads: u32,
     expected: Micros,
+    /// The factor that the prediction was corrected by: the cell's, or that of joined threads.
+    correction: f64,
     /// Predicted end, with the margin.
     end: Micros,
     /// The stream that runs a batch with this one's threads.
@@ -245,6 +247,10 @@ impl Scheduler {
             return None;
         }
         let class = queued.job.class;
+        if let Some(end) = self.end_if_started_now(now, queued) {
+            let lateness = end.since(queued.job.deadline);
+            return (lateness.0 > 0).then_some(lateness);
+        }
         let place = self.queue(class).place(&queued.job);
         let (mut ends, mut before) =
             (std::mem::take(&mut self.ends), std::mem::take(&mut self.ends_before));
@@ -265,6 +271,21 @@ impl Scheduler {
         }
         (self.ends, self.ends_before) = (ends, before);
         (worst.0 > 0).then_some(worst)
+    }
+
+    /// The predicted end of a job that starts at once, on the threads of all idle streams; `None` where others wait too, or it
+    /// has to wait itself.
+    fn end_if_started_now(&self, now: Micros, queued: &Queued) -> Option<Micros> {
+        let is_alone = self.interactive.is_empty() && self.bulk.is_empty();
+        let may_wait = self.config.batch_jobs > 1 && self.config.quota.0 > 0;
+        let fits = self.bytes().saturating_add(queued.shape.bytes) <= self.config.memory;
+        let idle = self.streams[..self.active].iter().any(Stream::is_idle);
+        if !(is_alone && fits && idle) || may_wait {
+            return None;
+        }
+        let threads = self.threads_if_last(queued.job.class);
+        let (expected, _) = self.expected(&queued.shape, &Work::of(&queued.shape), threads);
+        Some(now.plus(self.predictor.promised(expected)))
     }
 
     /// Predicts the ends of all queued jobs of a class, and of one more at a place.
@@ -312,8 +333,7 @@ impl Scheduler {
             return;
         }
         let was_stopped = stream.jobs.iter().any(|job| job.is_stopping);
-        let (shape, work, threads, expected) =
-            (stream.shape, stream.work, stream.threads, stream.expected);
+        let Stream { shape, work, threads, expected, correction, .. } = *stream;
         stream.jobs.clear();
         stream.bytes = 0;
         for other in &mut self.streams {
@@ -322,23 +342,14 @@ impl Scheduler {
             }
         }
         // Of a batch that was stopped only an overrun is known.
-        if was_stopped && worked <= expected {
-            return;
-        }
-        let own = self.stream_threads();
-        let predictor = &mut self.predictor;
-        if expected.0 > 0 {
-            predictor.margins.add(worked.0 as f64 / expected.0 as f64);
-        }
-        let modelled = predictor.modelled(&shape, &work, threads);
-        if modelled > 0.0 {
-            let ratio = worked.0 as f64 / modelled;
-            match threads == own {
-                true => predictor.corrections.learn(&shape, &work, ratio),
-                false => {
-                    let alone = predictor.corrections.of(&shape, &work);
-                    predictor.corrections.learn_threads(threads, ratio / alone);
-                }
+        if expected.0 > 0 && (worked > expected || !was_stopped) {
+            let ratio = worked.0 as f64 / expected.0 as f64;
+            let is_joined = threads > self.stream_threads();
+            self.predictor.margins.add(ratio);
+            // Relative to the correction that the prediction was made with: many batches may end after it has changed.
+            match is_joined {
+                true => self.predictor.corrections.learn_threads(threads, ratio * correction),
+                false => self.predictor.corrections.learn(&shape, &work, ratio * correction),
             }
         }
         while self.streams.len() > self.active && self.streams.last().is_some_and(Stream::is_idle) {
@@ -426,9 +437,12 @@ impl Scheduler {
     ) -> bool {
         let Some(first) = self.queue(class).get(0).copied() else { return false };
         let would_be_late = |scheduler: &Self, queued: &Queued| {
-            let threads = scheduler.stream_threads();
-            let expected =
-                scheduler.predictor.expected(&queued.shape, &Work::of(&queued.shape), threads);
+            let threads = match scheduler.queue(class).len() {
+                1 => scheduler.threads_if_last(class),
+                _ => scheduler.stream_threads(),
+            };
+            let (expected, _) =
+                scheduler.expected(&queued.shape, &Work::of(&queued.shape), threads);
             now.plus(expected) > queued.job.deadline
         };
         if would_be_late(self, &first) {
@@ -454,12 +468,12 @@ impl Scheduler {
         if batch.start > now {
             return false;
         }
-        let is_last = batch.jobs == queue.len() && (class == Class::Bulk || self.bulk.is_empty());
-        let threads = match self.config.join_idle && class == Class::Interactive && is_last {
-            true => self.lend_to(number),
+        let threads = match batch.jobs == queue.len() {
+            true => self.threads_if_last(class),
             false => self.stream_threads(),
         };
-        let expected = self.predictor.expected(&first.shape, &batch.work, threads);
+        let (expected, correction) = self.expected(&first.shape, &batch.work, threads);
+        self.lend_to(number, threads);
         let end = now.plus(self.predictor.promised(expected));
         let mut jobs = Jobs::default();
         let mut running = std::mem::take(&mut self.streams[number].jobs);
@@ -481,6 +495,7 @@ impl Scheduler {
             bytes,
             threads,
             expected,
+            correction,
             end,
             lent_to: None,
         };
@@ -488,17 +503,37 @@ impl Scheduler {
         true
     }
 
-    /// Lends the threads of all other idle streams to one, and tells how many it has then.
-    fn lend_to(&mut self, number: usize) -> u32 {
-        let mut threads = self.stream_threads();
-        let own = threads;
-        for (other, stream) in self.streams[..self.active].iter_mut().enumerate() {
-            if other != number && stream.is_idle() && threads + own <= self.config.threads.max(1) {
-                stream.lent_to = Some(number);
-                threads += own;
+    /// Threads of a batch that starts now and leaves nobody waiting: those of all idle streams.
+    fn threads_if_last(&self, class: Class) -> u32 {
+        let own = self.stream_threads();
+        if !self.config.join_idle || class == Class::Bulk || !self.bulk.is_empty() {
+            return own;
+        }
+        let idle = self.streams[..self.active].iter().filter(|stream| stream.is_idle()).count();
+        let most = self.config.threads / own;
+        own * (idle as u32).min(most).max(1)
+    }
+
+    /// Lends the threads of other idle streams to one, until it has so many.
+    fn lend_to(&mut self, number: usize, threads: u32) {
+        let lenders = (threads / self.stream_threads()).saturating_sub(1);
+        let idle = self.streams[..self.active].iter_mut().enumerate();
+        let idle = idle.filter(|(other, stream)| *other != number && stream.is_idle());
+        idle.take(lenders as usize).for_each(|(_, stream)| stream.lent_to = Some(number));
+    }
+
+    /// Expected time on so many threads, and the correction in it that can be learnt from how long it takes.
+    fn expected(&self, shape: &Shape, work: &Work, threads: u32) -> (Micros, f64) {
+        let predictor = &self.predictor;
+        match threads > self.stream_threads() {
+            true => (
+                predictor.expected_joined(shape, work, threads),
+                predictor.corrections.of_threads(threads),
+            ),
+            false => {
+                (predictor.expected(shape, work, threads), predictor.corrections.of(shape, work))
             }
         }
-        threads
     }
 
     /// Asks to be woken for the next deadline, or when a batch has waited for others long enough.

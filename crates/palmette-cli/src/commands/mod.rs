@@ -17,6 +17,7 @@ mod mode;
 mod overlap;
 pub(crate) mod recommend;
 mod segments;
+pub(crate) mod simulate;
 mod spread;
 pub(crate) mod vocabulary;
 
