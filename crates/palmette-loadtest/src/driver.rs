@@ -558,7 +558,11 @@ impl Settings {
 }
 
 impl Load {
-    fn check(&self) -> Result<(), SettingsError> {
+    /// Looks whether it can be offered, as [`Driver::run`] does; the rate is looked at by [`Arrivals::new`].
+    ///
+    /// # Errors
+    /// For a time or a warm-up out of range.
+    pub fn check(&self) -> Result<(), SettingsError> {
         const DAY: Duration = Duration::from_secs(86_400);
         if self.lasting.is_zero() || self.lasting > DAY {
             return Err(SettingsError(format!(

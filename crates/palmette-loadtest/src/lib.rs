@@ -43,4 +43,4 @@ pub use driver::{CheckError, Driver, Load, Observer, Progress, Settings, Setting
 pub use endpoint::{Endpoint, UrlError};
 pub use plot::{Curve, Point, plot};
 pub use report::{DriverReport, NamedError, Percentiles, RateReport};
-pub use requests::{KeyError, Requests};
+pub use requests::{Body, KeyError, Requests};

@@ -7,10 +7,13 @@ use hyper::{HeaderMap, Request};
 
 use crate::endpoint::Endpoint;
 
+/// Body of a request, shared by all that are sent with it.
+pub type Body = Bytes;
+
 /// Bodies with the headers that all of them have.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    bodies: Vec<Bytes>,
+    bodies: Vec<Body>,
     authorization: Option<HeaderValue>,
     /// Items that are asked for; an answer with fewer is short.
     pub(crate) k: usize,
@@ -25,7 +28,7 @@ pub struct KeyError;
 
 impl Requests {
     /// Requests for `k` items each, without a key. Request `i` has the body `i mod n` of `n`; none can be asked if there are none.
-    pub fn new(bodies: Vec<Bytes>, k: usize) -> Self {
+    pub fn new(bodies: Vec<Body>, k: usize) -> Self {
         Self { bodies, authorization: None, k }
     }
 
