@@ -398,8 +398,7 @@ impl<'a> Run<'a> {
         let body = self.driver.requests.body(body);
         let (asking, recorder) = (Arc::clone(&self.asking), Arc::clone(recorder));
         let at_once = self.driver.pool.busy();
-        let delay = Instant::now().saturating_duration_since(intended);
-        lock(&recorder).sent(delay, waited, at_once);
+        lock(&recorder).sent(waited, at_once);
         self.driver.runtime.spawn(one(asking, lease, recorder, index, body, intended, expires));
         if self.last_look.elapsed() >= PAUSE {
             self.look();
@@ -496,6 +495,8 @@ async fn one(
     intended: Instant,
     expires: Instant,
 ) {
+    // Here, since a runtime that is too busy is late as well.
+    lock(&recorder).begun(Instant::now().saturating_duration_since(intended));
     let opened = || lock(&recorder).connections_opened += 1;
     let asked = within(expires, asking.ask(&mut lease.connection, body, opened)).await;
     let latency = Instant::now().saturating_duration_since(intended);

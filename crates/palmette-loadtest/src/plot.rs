@@ -30,7 +30,10 @@ const RIGHT: f64 = 20.0;
 const PANEL: f64 = 260.0;
 /// Tops of the two panels.
 const TOPS: [f64; 2] = [50.0, 370.0];
-const HEIGHT: f64 = 690.0;
+/// The legend's first row, below the panels, and the way to the next.
+const LEGEND: f64 = 700.0;
+const ROW: f64 = 20.0;
+const COLUMNS: usize = 3;
 /// Told apart with any sight (Okabe and Ito's palette).
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 
@@ -46,22 +49,26 @@ pub fn plot(title: &str, curves: &[Curve], deadline_ms: Option<f64>) -> String {
     let latencies = figures().filter_map(|point| point.p99_ms).chain(deadline_ms);
     let latencies = Axis::logarithmic(latencies, [TOPS[1] + PANEL, TOPS[1]]);
 
+    let rows = curves.len().div_ceil(COLUMNS) as f64;
+    let height = LEGEND + rows * ROW;
     let mut svg = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(
         svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="12">
 <rect width="100%" height="100%" fill="white"/>
 <text x="{LEFT}" y="20" font-size="14" font-weight="bold">{}</text>"#,
         escaped(title)
     );
     for (place, curve) in curves.iter().enumerate() {
-        let (x, colour) = (LEFT + 180.0 * place as f64, COLOURS[place % COLOURS.len()]);
-        let dash = dash(curve);
+        let (column, row) = ((place % COLUMNS) as f64, (place / COLUMNS) as f64);
+        let (x, y) = (LEFT + column * (WIDTH - LEFT) / COLUMNS as f64, LEGEND + row * ROW);
+        let (colour, dash) = (COLOURS[place % COLOURS.len()], dash(curve));
         let _ = writeln!(
             svg,
-            r#"<path d="M{x} 36h24" stroke="{colour}" stroke-width="2"{dash}/><text x="{}" y="40">{}</text>"#,
+            r#"<path d="M{x} {y}h24" stroke="{colour}" stroke-width="2"{dash}/><text x="{}" y="{}">{}</text>"#,
             x + 30.0,
+            y + 4.0,
             escaped(&curve.name)
         );
     }
@@ -71,7 +78,7 @@ pub fn plot(title: &str, curves: &[Curve], deadline_ms: Option<f64>) -> String {
         svg,
         r#"<text x="{}" y="{}" text-anchor="middle">offered, requests a second</text>"#,
         (LEFT + WIDTH - RIGHT) / 2.0,
-        HEIGHT - 14.0
+        TOPS[1] + PANEL + 40.0
     );
     let all_in_time = rates.last.min(goodputs.last);
     for (from, to) in [
@@ -269,6 +276,8 @@ mod tests {
     #[test]
     fn figures_at_the_edges() {
         check(&[], None);
+        let many = check(&vec![curve(&[(1.0, 1.0, Some(1.0))]); 20], None);
+        assert!(many.contains("height=\"840\""), "a legend of seven rows");
         check(&[curve(&[])], Some(1.0));
         check(&[curve(&[(1e-9, 1e-9, Some(1e-6)), (1e5, 1e5, Some(1e9))])], None);
         check(&[curve(&[(f64::NAN, f64::INFINITY, Some(f64::NAN)), (1.0, 0.0, Some(0.0))])], None);

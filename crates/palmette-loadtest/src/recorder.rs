@@ -88,12 +88,16 @@ impl Recorder {
         }
     }
 
-    /// A request leaves `delay` after its intended time; `at_once` are on their way with it.
-    pub(crate) fn sent(&mut self, delay: Duration, waited: bool, at_once: usize) {
+    /// A request has a connection; `at_once` are on their way with it.
+    pub(crate) fn sent(&mut self, waited: bool, at_once: usize) {
         self.sent += 1;
         self.waited_for_connection += u64::from(waited);
-        self.driver_late += u64::from(delay > DRIVER_LATE);
         self.most_at_once = self.most_at_once.max(at_once);
+    }
+
+    /// A thread of the runtime begins with a request, `delay` after its intended time.
+    pub(crate) fn begun(&mut self, delay: Duration) {
+        self.driver_late += u64::from(delay > DRIVER_LATE);
         self.delay.saturating_record(microseconds(delay));
     }
 
@@ -246,10 +250,12 @@ mod tests {
             (Outcome::Broken("x".into()), 1),
         ];
         for (index, (outcome, ms)) in (0..).zip(outcomes) {
-            recorder.sent(Duration::from_micros(500), false, 1);
+            recorder.sent(false, 1);
+            recorder.begun(Duration::from_micros(500));
             recorder.ended(index, outcome, Duration::from_millis(ms));
         }
-        recorder.sent(Duration::from_millis(2), true, 3);
+        recorder.sent(true, 3);
+        recorder.begun(Duration::from_millis(2));
         recorder.unsent(99);
         let report = report(&recorder);
         assert_eq!([report.in_time, report.late, report.short], [2, 1, 1]);

@@ -192,20 +192,20 @@ fn curves_of_another_document_are_drawn_beside() {
     let server = Server::steady();
     let dir = tempfile::tempdir().unwrap();
     let histories = histories(dir.path());
-    let rates = json!({"rates": [
-        {"rate": 50, "goodput_per_s": 49.0, "latency_ms": {"p99": 20.0}},
-        {"rate": 100, "goodput_per_s": 80.0, "latency_ms": null},
+    let runs = json!({"runs": [
+        {"policy": "deadline first", "offered_rate": 50.5, "goodput": 49.0, "p99_ms": 20.0},
+        {"policy": "deadline first", "offered_rate": 99.5, "goodput": 80.0, "p99_ms": 0.0},
     ]});
-    let beside = write(dir.path(), "simulated.json", &rates.to_string());
+    let beside = write(dir.path(), "simulated.json", &runs.to_string());
     let plot = dir.path().join("load.svg");
     let plot = plot.to_str().unwrap();
     let args = ["loadtest", "--url", &server.url, "--rate", "50", "--seconds", "0.1", "--warmup"];
     let more = ["0", "--histories", &histories, "--plot", plot, "--beside"];
     run(&[&args[..], &more, &[&beside]].concat());
     let svg = std::fs::read_to_string(plot).unwrap();
-    assert!(svg.contains("simulated.json") && svg.contains("stroke-dasharray=\"6 4\""), "{svg}");
+    assert!(svg.contains("deadline first") && svg.contains("stroke-dasharray=\"6 4\""), "{svg}");
     let none = write(dir.path(), "none.json", "{}");
-    let words = ["none.json", "goodput_per_s", "palmette simulate --json"];
+    let words = ["none.json", "goodput", "palmette simulate --json"];
     check_refused(&[&args[..], &more, &[&none]].concat(), &words);
 }
 

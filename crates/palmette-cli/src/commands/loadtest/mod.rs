@@ -150,7 +150,7 @@ pub(crate) fn run(args: &LoadtestArgs) -> anyhow::Result<()> {
     let requests = requests(args)?;
     let histories = requests.len();
     ensure!(args.requests != Some(0), "--requests is 0; at least 1 request must be sent");
-    let curve_beside = args.beside.as_deref().map(curves::beside).transpose()?;
+    let curves_beside = args.beside.as_deref().map(curves::beside).transpose()?;
     let comparison = args.compare.as_deref().map(|path| saved(path, histories)).transpose()?;
     let mut driver = Driver::new(endpoint, requests, settings(args))?;
     driver.check()?;
@@ -181,7 +181,10 @@ pub(crate) fn run(args: &LoadtestArgs) -> anyhow::Result<()> {
     listener.bar.finish_and_clear();
     let comparison = listener.finish(args)?;
     if let Some(mut file) = plot_file {
-        let curves: Vec<_> = [curves::measured(&reports)].into_iter().chain(curve_beside).collect();
+        let curves: Vec<_> = [curves::measured(&reports)]
+            .into_iter()
+            .chain(curves_beside.into_iter().flatten())
+            .collect();
         let title = format!("{} under load", args.url);
         let svg = plot(&title, &curves, args.body.deadline_ms.map(|ms| ms as f64));
         file.write_all(svg.as_bytes()).with_context(|| format!("--plot {:?}", args.plot))?;

@@ -38,7 +38,7 @@ pub(super) fn text(
     text += "\nThe driver\n";
     text += &driver(reports);
     for report in reports {
-        text += &lateness(report);
+        text += &lateness(report, args.threads);
     }
     if let Some(comparison) = comparison.filter(|comparison| comparison.different() == 0) {
         text += &format!("{} answers are those of the file\n", grouped(comparison.compared()));
@@ -139,15 +139,19 @@ fn driver(reports: &[RateReport]) -> String {
 }
 
 /// A sentence where the figures are the driver's own.
-fn lateness(report: &RateReport) -> String {
+fn lateness(report: &RateReport, threads: usize) -> String {
     let of_driver = &report.driver;
     let share = of_driver.late as f64 / report.sent.max(1) as f64;
     if report.rate.is_none() || share < TOLD_LATE {
         return String::new();
     }
-    let way_out = match 2 * of_driver.waited_for_connection >= of_driver.late {
-        true => "more --connections would have sent them in time",
-        false => "this machine was too busy; more --threads, or a machine of its own",
+    let is_busy = of_driver.cpu_share.is_some_and(|share| share > 0.8 * threads as f64);
+    let way_out = if 2 * of_driver.waited_for_connection >= of_driver.late {
+        "more --connections would have sent them in time"
+    } else if is_busy {
+        "its threads were busy; give more --threads"
+    } else {
+        "others kept this machine busy; give the driver one of its own"
     };
     format!(
         "  {}: the driver was late with {:.0}% of the requests, which is in the latencies: {way_out}\n",
