@@ -3,11 +3,12 @@
 use std::sync::LazyLock;
 
 /// Each feature, and whether it is in this build.
-const FEATURES: [(&str, bool); 5] = [
+const FEATURES: [(&str, bool); 6] = [
     ("bench", cfg!(feature = "bench")),
     ("demo", cfg!(feature = "demo")),
     ("encodings", cfg!(feature = "encodings")),
     ("hf-tokenizers", cfg!(feature = "hf-tokenizers")),
+    ("server", cfg!(feature = "server")),
     ("tables", cfg!(feature = "tables")),
 ];
 
@@ -30,7 +31,7 @@ pub(crate) fn version() -> &'static str {
 
 /// The error of something that needs a feature: what this build does not do, and the way out.
 #[cfg_attr(
-    all(feature = "bench", feature = "demo", feature = "tables"),
+    all(feature = "bench", feature = "demo", feature = "server", feature = "tables"),
     expect(dead_code, reason = "nothing is missing")
 )]
 pub(crate) fn left_out(lacking: &str, feature: &str) -> anyhow::Error {

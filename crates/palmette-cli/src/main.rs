@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use commands::{bench, catalog, demo, eval, grammar, recommend, simulate, vocabulary};
+use commands::{bench, catalog, demo, eval, grammar, loadtest, recommend, simulate, vocabulary};
 
 /// Let a language model write only what is valid.
 ///
@@ -51,6 +51,7 @@ enum Command {
     Eval(eval::EvalArgs),
     Demo(demo::DemoArgs),
     Bench(bench::BenchArgs),
+    Loadtest(Box<loadtest::LoadtestArgs>),
     Simulate(simulate::SimulateArgs),
     /// Print a completion script for a shell
     Completions {
@@ -90,6 +91,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Eval(args) => eval::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Loadtest(args) => loadtest::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

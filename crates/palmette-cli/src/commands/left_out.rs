@@ -37,3 +37,22 @@ pub(crate) mod demo {
         Err(left_out("has no built-in shop", "demo"))
     }
 }
+
+/// `palmette loadtest` in a build without the feature `server`.
+#[cfg(not(feature = "server"))]
+pub(crate) mod loadtest {
+    use clap::Args;
+
+    use crate::features::left_out;
+
+    /// Measure a server under load (not in this build: `--features server`)
+    #[derive(Debug, Args)]
+    pub(crate) struct LoadtestArgs {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        _rest: Vec<String>,
+    }
+
+    pub(crate) fn run(_args: &LoadtestArgs) -> anyhow::Result<()> {
+        Err(left_out("puts no load on servers", "server"))
+    }
+}

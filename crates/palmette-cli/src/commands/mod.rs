@@ -10,9 +10,11 @@ pub(crate) mod eval;
 pub(crate) mod grammar;
 mod histories;
 mod items;
-#[cfg(not(all(feature = "bench", feature = "demo")))]
+#[cfg(not(all(feature = "bench", feature = "demo", feature = "server")))]
 mod left_out;
 mod loading;
+#[cfg(feature = "server")]
+pub(crate) mod loadtest;
 mod mode;
 mod overlap;
 pub(crate) mod recommend;
@@ -25,3 +27,5 @@ pub(crate) mod vocabulary;
 pub(crate) use left_out::bench;
 #[cfg(not(feature = "demo"))]
 pub(crate) use left_out::demo;
+#[cfg(not(feature = "server"))]
+pub(crate) use left_out::loadtest;

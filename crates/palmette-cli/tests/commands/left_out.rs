@@ -15,6 +15,7 @@ fn the_version_lists_the_features() {
         ("demo", cfg!(feature = "demo")),
         ("encodings", cfg!(feature = "encodings")),
         ("hf-tokenizers", cfg!(feature = "hf-tokenizers")),
+        ("server", cfg!(feature = "server")),
         ("tables", cfg!(feature = "tables")),
     ] {
         assert_eq!([with.contains(name), without.contains(name)], [is_in, !is_in], "{version}");
@@ -54,6 +55,15 @@ fn benches_are_refused() {
 fn the_demo_is_refused() {
     use crate::command::check_refused;
     check_refused(&["demo", "-k", "3"], &["this build has no built-in shop", "--features demo"]);
+}
+
+#[cfg(not(feature = "server"))]
+#[test]
+fn load_tests_are_refused() {
+    use crate::command::check_refused;
+    let words = ["this build puts no load on servers", "--features server"];
+    check_refused(&["loadtest", "--url", "http://127.0.0.1:1", "--json"], &words);
+    check_refused(&["loadtest"], &words);
 }
 
 #[cfg(not(feature = "encodings"))]

@@ -18,6 +18,8 @@ mod grammar;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod left_out;
+#[cfg(feature = "server")]
+mod loadtest;
 #[cfg(feature = "demo")]
 mod offline;
 #[cfg(feature = "demo")]

@@ -1,0 +1,6 @@
+//! The driver against servers whose behaviour is known.
+
+mod answers;
+mod check;
+mod load;
+mod server;
