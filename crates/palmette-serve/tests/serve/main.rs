@@ -1,4 +1,7 @@
 //! The server over its routes and over sockets, with the demonstration's shop.
 
+mod catalogs;
+mod items;
+mod keys;
 mod recommend;
 mod shop;
