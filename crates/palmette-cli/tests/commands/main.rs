@@ -22,6 +22,7 @@ mod left_out;
 mod offline;
 #[cfg(feature = "demo")]
 mod shop;
+mod simulate;
 mod vocabulary;
 #[cfg(all(feature = "demo", target_os = "linux"))]
 mod week;
