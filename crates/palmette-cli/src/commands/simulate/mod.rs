@@ -117,7 +117,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "ablations")]
     record: Option<PathBuf>,
     /// Give recorded events to the scheduler again, and say where its actions first differ; - for standard input
-    #[arg(long, value_name = "FILE", exclusive = true)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "load", "trace", "cost", "batch_ms", "ablations", "plot", "record"])]
     replay: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     let machine = args.machine()?;
     let loads = args.loads(&machine)?;
     let costs = machine.service.costs(&args.shape());
-    let policies = policy::named(args, &machine, costs);
+    let policies = policy::named(args, &machine);
     ensure!(
         args.record.is_none() || (loads.len() == 1 && policies.len() == 1),
         "--record writes one run, and there are {}: give one --rate, --load or --quota-ms",
