@@ -75,7 +75,7 @@ pub enum Action {
         /// Predicted end, from now. Where the job would be in time and make another one late, that lateness is added to
         /// its own deadline. 0 where time was not the reason.
         finish: Micros,
-        /// Time to wait before asking again, spread by ±20%.
+        /// Time to wait before asking again: how late it would be, spread by ±20%. 0 where time was not the reason.
         retry_after: Micros,
     },
     /// Stop a job. A queued one has ended by this; a running one is to be stopped between stages, and
