@@ -20,8 +20,8 @@ const MAX_MODELS: usize = 1 << 12;
 ///
 /// The caller tells it all that happens, in order ([`step`](Self::step)), and does what it says.
 ///
-/// Cost of a step: O(queued jobs × streams) at an arrival, O(queued + streams) else. Buffers are reused: once they are
-/// as large as queue and streams get, a step allocates nothing, but for a start of more than eight jobs.
+/// Cost of a step: O(queued jobs × streams) at an arrival, O(queued + streams) else. Buffers are reused: once they have
+/// the size of queue and streams, a step allocates nothing, but for a start of more than eight jobs.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     config: Config,
@@ -30,7 +30,7 @@ pub struct Scheduler {
     bulk: Queue,
     /// At least as many as take work: those that a smaller size took out end what they run.
     streams: Vec<Stream>,
-    /// How many streams take work.
+    /// Number of streams that take work.
     active: usize,
     drain: Drain,
     /// The time that was asked for last.
@@ -245,7 +245,7 @@ impl Scheduler {
             && shape.widest <= self.config.batch_rows
     }
 
-    /// How late the job would be, or the one behind it that it would make the latest; `None` if nobody would be late.
+    /// Lateness of the job, or of the one behind it that it would make the latest; `None` if nobody would be late.
     fn lateness(&mut self, now: Micros, queued: &Queued) -> Option<Micros> {
         if !self.config.admission {
             return None;
