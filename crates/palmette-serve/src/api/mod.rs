@@ -2,4 +2,5 @@
 
 pub(crate) mod body;
 pub(crate) mod health;
+pub(crate) mod page;
 pub(crate) mod recommend;
