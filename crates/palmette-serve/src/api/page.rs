@@ -36,13 +36,14 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: LazyLock<[Asset; 10]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Asset; 11]> = LazyLock::new(|| {
     assets! {
         "index.html": "text/html; charset=utf-8",
         "style.css": "text/css; charset=utf-8",
         "icon.svg": "image/svg+xml",
         "app.js": "text/javascript; charset=utf-8",
         "client.js": "text/javascript; charset=utf-8",
+        "items.js": "text/javascript; charset=utf-8",
         "dom.js": "text/javascript; charset=utf-8",
         "question.js": "text/javascript; charset=utf-8",
         "fan.js": "text/javascript; charset=utf-8",
