@@ -13,7 +13,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use commands::{bench, catalog, demo, eval, grammar, loadtest, recommend, simulate, vocabulary};
+use commands::{
+    bench, catalog, demo, eval, grammar, loadtest, recommend, serve, simulate, vocabulary,
+};
 
 /// Let a language model write only what is valid.
 ///
@@ -29,7 +31,8 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Start here:
-  palmette demo                                 recommendations from a built-in shop, no files
+  palmette demo                                 a built-in shop, served with a page to try it; no files
+  palmette demo --once                          the same in the terminal
   palmette demo --export shop                   the same shop as files, to try the commands on
   palmette catalog build shop/items.jsonl --out shop.palm
   palmette recommend --model shop/model --catalog shop.palm --history P0001,P0002
@@ -49,9 +52,10 @@ enum Command {
     Vocabulary(vocabulary::VocabularyArgs),
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
-    Demo(demo::DemoArgs),
+    Demo(Box<demo::DemoArgs>),
     Bench(bench::BenchArgs),
     Loadtest(Box<loadtest::LoadtestArgs>),
+    Serve(Box<serve::ServeArgs>),
     Simulate(simulate::SimulateArgs),
     /// Print a completion script for a shell
     Completions {
@@ -92,6 +96,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Loadtest(args) => loadtest::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

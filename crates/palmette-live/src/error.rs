@@ -40,6 +40,8 @@ pub(crate) enum Kind {
         path = path.display()
     )]
     Poisoned { path: PathBuf, problem: String },
+    #[error("{path}: the catalog was closed and takes no more changes; readers go on; open it again to change it", path = path.display())]
+    Closed { path: PathBuf },
     #[error("{0}")]
     Options(String),
     #[error("{0}; the system has no thread to give")]

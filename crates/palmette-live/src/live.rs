@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use palmette_attributes::Filter;
@@ -33,13 +33,13 @@ const MEMORY_SLACK: usize = 4;
 #[derive(Debug)]
 pub struct LiveCatalog {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl LiveCatalog {
     pub(crate) fn start(shared: Shared) -> Self {
         let shared = Arc::new(shared);
-        let threads = background::start(&shared);
+        let threads = Mutex::new(background::start(&shared));
         Self { shared, threads }
     }
 
@@ -135,7 +135,8 @@ impl LiveCatalog {
         let most = writer.state.options.memory_items.max(1) * MEMORY_SLACK;
         let must_wait = |writer: &Writer| {
             let can_wait = writer.state.options.merging != MergePolicy::Never
-                && writer.counts.merge_error.is_none();
+                && writer.counts.merge_error.is_none()
+                && !writer.is_closed;
             !writer.state.has_room() && writer.state.memory.len() >= most && can_wait
         };
         if must_wait(&writer) {
@@ -278,6 +279,20 @@ impl LiveCatalog {
         }
     }
 
+    /// Ends the work in the background, and takes no more updates: nothing is written to the directory from then on, so that it may be
+    /// moved or removed while others still hold this catalog. Snapshots go on. Takes as long as dropping it.
+    pub fn close(&self) {
+        self.shared.is_closing.store(true, Ordering::Relaxed);
+        // Under the lock, so that no thread is between looking and waiting.
+        self.shared.lock().is_closed = true;
+        self.shared.changed.notify_all();
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // A thread that panicked has nothing left to end.
+            _ = thread.join();
+        }
+    }
+
     /// Numbers for people and metrics.
     pub fn status(&self) -> LiveStatus {
         let writer = self.shared.lock();
@@ -302,14 +317,7 @@ impl LiveCatalog {
 
 impl Drop for LiveCatalog {
     fn drop(&mut self) {
-        self.shared.is_closing.store(true, Ordering::Relaxed);
-        // Under the lock, so that no thread is between looking and waiting.
-        drop(self.shared.lock());
-        self.shared.changed.notify_all();
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing left to end.
-            _ = thread.join();
-        }
+        self.close();
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Writer {
     pub(crate) pending_files: HashSet<u64>,
     /// Reason why nothing more can be logged.
     pub(crate) poisoned: Option<String>,
+    /// True once no more is taken since the caller wants it so.
+    pub(crate) is_closed: bool,
     pub(crate) counts: Counts,
 }
 
@@ -49,6 +51,7 @@ impl Writer {
             merging: HashSet::new(),
             pending_files: HashSet::new(),
             poisoned: None,
+            is_closed: false,
             counts: Counts::default(),
         }
     }
@@ -56,6 +59,7 @@ impl Writer {
     /// Whether updates can be taken.
     pub(crate) fn check_sound(&self) -> Result<(), LiveError> {
         match self.poisoned.clone() {
+            _ if self.is_closed => Err(Kind::Closed { path: self.state.dir.clone() }.into()),
             Some(problem) => Err(Kind::Poisoned { path: self.state.dir.clone(), problem }.into()),
             None => Ok(()),
         }

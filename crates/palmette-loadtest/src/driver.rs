@@ -33,7 +33,8 @@ const LEAD: Duration = Duration::from_millis(5);
 pub struct Settings {
     /// The most requests on their way at once, each on a connection of its own.
     pub connections: usize,
-    /// The end of a request that has no answer, from its intended time.
+    /// The longest wait for a connection, from the intended time, and for the answer, from sending. Not one for both: a
+    /// request sent with no time left would break its connection, and the server would meet what the driver makes of its own lateness.
     pub timeout: Duration,
     /// Answers after this time, from the intended one, are late; without it none is. It is not sent: bodies have their own.
     pub deadline: Option<Duration>,
@@ -327,7 +328,8 @@ impl Driver {
 
     fn recorder(&self, keep_answers: bool) -> Recorder {
         let Settings { deadline, timeout, .. } = self.settings;
-        Recorder::new(deadline, timeout, self.requests.k, keep_answers)
+        // Waiting for a connection and for the answer.
+        Recorder::new(deadline, 2 * timeout, self.requests.k, keep_answers)
     }
 }
 
@@ -343,6 +345,8 @@ struct Run<'a> {
     cpu_before: Option<Option<f64>>,
     done: f64,
     last_look: Instant,
+    /// The last moment at which a request waited for a connection.
+    all_busy_until: Instant,
     /// The moment by which all requests that were sent have ended.
     expires: Instant,
     interrupted: bool,
@@ -367,6 +371,7 @@ impl<'a> Run<'a> {
             cpu_before: None,
             done: 0.0,
             last_look: now,
+            all_busy_until: now,
             expires: now,
             interrupted: false,
         }
@@ -385,11 +390,15 @@ impl<'a> Run<'a> {
     /// Sends a request, or gives it up where no connection is free before its timeout.
     fn send(&mut self, recorder: &Arc<Mutex<Recorder>>, index: u64, body: u64, intended: Instant) {
         lock(recorder).offered += 1;
-        let expires = intended + self.driver.settings.timeout;
-        self.expires = self.expires.max(expires);
+        let timeout = self.driver.settings.timeout;
         let (lease, waited) = match self.driver.pool.take() {
-            Some(lease) => (Some(lease), false),
-            None => (self.wait_for_lease(expires), true),
+            // One that arrived while another waited has waited behind it.
+            Some(lease) => (Some(lease), intended < self.all_busy_until),
+            None => {
+                let lease = self.wait_for_lease(intended + timeout);
+                self.all_busy_until = Instant::now();
+                (lease, true)
+            }
         };
         let Some(lease) = lease else {
             lock(recorder).unsent(index);
@@ -399,15 +408,17 @@ impl<'a> Run<'a> {
         let (asking, recorder) = (Arc::clone(&self.asking), Arc::clone(recorder));
         let at_once = self.driver.pool.busy();
         lock(&recorder).sent(waited, at_once);
+        let expires = Instant::now() + timeout;
+        self.expires = self.expires.max(expires);
         self.driver.runtime.spawn(one(asking, lease, recorder, index, body, intended, expires));
         if self.last_look.elapsed() >= PAUSE {
             self.look();
         }
     }
 
-    fn wait_for_lease(&mut self, expires: Instant) -> Option<Lease> {
-        while Instant::now() < expires && !self.is_stopped() {
-            let left = expires.saturating_duration_since(Instant::now()).min(PAUSE);
+    fn wait_for_lease(&mut self, until: Instant) -> Option<Lease> {
+        while Instant::now() < until && !self.is_stopped() {
+            let left = until.saturating_duration_since(Instant::now()).min(PAUSE);
             let limit = self.driver.pool.limit();
             self.driver.pool.sleep_until(left, |busy| busy < limit);
             if let Some(lease) = self.driver.pool.take() {

@@ -15,8 +15,9 @@
 //! too; [`DriverReport`] counts these apart, since more connections would have sent them in time.
 //!
 //! **Bounds**: arrivals are drawn one after the other, never stored. Those that wait are a time and a count, no queue:
-//! the next to be sent is the one after the last that was. Every request ends by its drawn time plus [`Settings::timeout`],
-//! sent or not, so a run ends by its last arrival plus that. Latencies are counted in histograms of fixed size
+//! the next to be sent is the one after the last that was. A request that has no connection by its drawn time plus
+//! [`Settings::timeout`] is given up, and so is one without an answer that long after it was sent: a run ends by its last arrival
+//! plus twice that. Latencies are counted in histograms of fixed size
 //! (HdrHistogram, three significant digits), an answer's body is read up to [`MAX_ANSWER_BYTES`].
 //!
 //! Times: the thread that calls [`Driver::run`] sleeps until each arrival, since the timer of the tokio runtime rounds up to whole

@@ -52,7 +52,7 @@ pub(crate) struct Circumstances {
 }
 
 impl Recorder {
-    /// No time that is recorded exceeds `longest` by much; one that does counts as the largest that the histogram has.
+    /// No time that is recorded exceeds `longest` by much; one above twice that may count as the largest that the histogram has.
     pub(crate) fn new(
         deadline: Option<Duration>,
         longest: Duration,

@@ -15,7 +15,7 @@ pub struct RateReport {
     pub offered: u64,
     /// Those that got a connection.
     pub sent: u64,
-    /// Those that had none by their timeout.
+    /// Those that had none by the timeout, from their arrival.
     pub unsent: u64,
     /// Answered with items within the deadline, from the intended time; all that were answered if there is no deadline.
     pub in_time: u64,

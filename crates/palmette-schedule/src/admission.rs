@@ -7,7 +7,7 @@ use crate::queue::Queued;
 /// Streams and memory as they will be: what a walk over the queue starts from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outlook {
-    /// When each stream that takes work is idle, ascending.
+    /// Times at which the streams that take work are idle, ascending.
     pub(crate) free: Vec<Micros>,
     /// Running batches: predicted end and bytes.
     pub(crate) running: Vec<(Micros, u64)>,
@@ -18,7 +18,8 @@ impl Outlook {
     /// The predicted ends of all jobs of a queue, in its order, into `ends`.
     ///
     /// It is the dispatcher's own rule, run ahead: the batch at the head of the queue goes to the stream that is idle
-    /// first, once there is memory for it, and none overtakes. O(jobs × streams).
+    /// first, once there is memory for it, and none overtakes. O(jobs × streams); where memory holds all jobs at once,
+    /// O(jobs × log streams) and the moves of a sorted list.
     pub(crate) fn walk<'a>(
         &mut self,
         queue: impl Iterator<Item = &'a Queued> + Clone,
@@ -27,19 +28,27 @@ impl Outlook {
         ends: &mut Vec<Micros>,
     ) {
         ends.clear();
+        let bytes = queue.clone().map(|queued| queued.shape.bytes);
+        let all = bytes.fold(self.held(), u64::saturating_add);
+        let is_scarce = all > self.memory;
         let mut rest = queue;
         // No batch starts before the one in front of it.
         let mut after = Micros(0);
         while let Some(first) = rest.clone().next() {
             let mut free = self.free.first().copied().unwrap_or(Micros::NEVER).max(after);
-            free = self.when_there_are(first.shape.bytes, free);
-            let left = self.memory.saturating_sub(self.held());
+            let mut left = self.memory;
+            if is_scarce {
+                free = self.when_there_are(first.shape.bytes, free);
+                left = self.memory.saturating_sub(self.held());
+            }
             let Some(batch) = batch::head(rest.clone(), free, left, limits, predictor) else {
                 break;
             };
             let end = batch.start.plus(predictor.promised(batch.expected));
             after = batch.start;
-            self.running.push((end, batch.bytes));
+            if is_scarce {
+                self.running.push((end, batch.bytes));
+            }
             self.occupy(end);
             for _ in 0..batch.jobs {
                 rest.next();

@@ -59,7 +59,7 @@ pub(crate) struct Batch {
     pub(crate) bytes: u64,
     /// The work's expected time on a stream's own threads.
     pub(crate) expected: Micros,
-    /// When it starts, if nobody else comes and a stream is idle: later than now where it waits for others.
+    /// Start, if nobody else comes and a stream is idle: later than now where it waits for others.
     pub(crate) start: Micros,
 }
 
@@ -119,8 +119,9 @@ pub(crate) fn head<'a>(
         let fits = with.tokens() <= limits.tokens && rows <= limits.rows && bytes <= memory;
         let (with_expected, with_lasts) = promised(&with);
         let with_deadline = deadline.min(next.job.deadline);
-        // Where the batch is late already, another job makes it no worse than it is.
-        let in_time = free.plus(with_lasts) <= with_deadline || free.plus(lasts) > deadline;
+        // Where the margin is gone already, what is expected must do.
+        let in_time = free.plus(with_lasts) <= with_deadline
+            || (free.plus(lasts) > deadline && free.plus(with_expected) <= with_deadline);
         if !(alike && fits && in_time) {
             may_grow = false;
             break;

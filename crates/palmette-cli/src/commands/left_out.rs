@@ -56,3 +56,22 @@ pub(crate) mod loadtest {
         Err(left_out("puts no load on servers", "server"))
     }
 }
+
+/// `palmette serve` in a build without the feature `server`.
+#[cfg(not(feature = "server"))]
+pub(crate) mod serve {
+    use clap::Args;
+
+    use crate::features::left_out;
+
+    /// Serve recommendations over HTTP (not in this build: `--features server`)
+    #[derive(Debug, Args)]
+    pub(crate) struct ServeArgs {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        _rest: Vec<String>,
+    }
+
+    pub(crate) fn run(_args: &ServeArgs) -> anyhow::Result<()> {
+        Err(left_out("serves nothing", "server"))
+    }
+}

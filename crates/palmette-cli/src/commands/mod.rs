@@ -19,6 +19,8 @@ mod mode;
 mod overlap;
 pub(crate) mod recommend;
 mod segments;
+#[cfg(feature = "server")]
+pub(crate) mod serve;
 pub(crate) mod simulate;
 mod spread;
 pub(crate) mod vocabulary;
@@ -28,4 +30,4 @@ pub(crate) use left_out::bench;
 #[cfg(not(feature = "demo"))]
 pub(crate) use left_out::demo;
 #[cfg(not(feature = "server"))]
-pub(crate) use left_out::loadtest;
+pub(crate) use left_out::{loadtest, serve};

@@ -24,6 +24,7 @@ mod loadtest;
 mod offline;
 #[cfg(feature = "demo")]
 mod shop;
+mod simulate;
 mod vocabulary;
 #[cfg(all(feature = "demo", target_os = "linux"))]
 mod week;

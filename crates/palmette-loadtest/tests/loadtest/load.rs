@@ -56,8 +56,8 @@ fn few_connections_are_the_drivers_lateness() {
     assert_eq!(over.sent, arrivals(300.0, 0..500));
     assert_eq!(over.driver.most_at_once, 2);
     assert!(server.connections.load(Ordering::SeqCst) <= 2);
-    assert!(over.driver.waited_for_connection > over.sent / 2, "{over:?}");
-    assert!(over.driver.late >= over.driver.waited_for_connection / 2, "{over:?}");
+    assert!(over.driver.waited_for_connection > over.sent * 3 / 4, "{over:?}");
+    assert!(over.driver.late > over.sent / 2, "{over:?}");
     let (latency, delay) = (over.latency_ms.unwrap(), over.driver.delay_ms.unwrap());
     assert!(latency.max >= delay.max && delay.p50 > latency.p50 / 2.0, "{latency:?} {delay:?}");
 }
@@ -140,7 +140,7 @@ fn a_server_that_never_answers_ends_the_run_at_the_timeout() {
     assert!(began.elapsed() < SOON);
     check_sum(&report);
     assert_eq!(report.offered, arrivals(400.0, 0..250));
-    assert!(report.sent >= 3 && report.driver.waited_for_connection > 0, "{report:?}");
+    assert!(report.sent >= 3 && report.unsent > report.sent, "{report:?}");
     assert_eq!((report.other_errors, report.unfinished), (report.sent, 0));
     assert!(report.errors[0].error.contains("timeout"));
 }

@@ -12,7 +12,7 @@ mod world;
 fn cases() -> proptest::test_runner::Config {
     let cases = std::env::var("PALMETTE_SCHEDULE_CASES").ok().and_then(|cases| cases.parse().ok());
     proptest::test_runner::Config {
-        cases: cases.unwrap_or(1500),
+        cases: cases.unwrap_or(1000),
         failure_persistence: None,
         max_shrink_iters: 20_000,
         ..proptest::test_runner::Config::default()

@@ -38,5 +38,5 @@ fn far_above_capacity_admission_keeps_the_device_useful() {
     let [admitted, dropped] = [true, false].map(|admission| run(170.0, 8, 0, admission));
     assert!((72.0..90.0).contains(&admitted.goodput), "{admitted:?}");
     assert!(admitted.p99_ms <= 200.0 && admitted.late + admitted.dropped < 10, "{admitted:?}");
-    assert!(dropped.goodput < 0.7 * admitted.goodput, "{dropped:?}");
+    assert!(dropped.goodput < 0.85 * admitted.goodput, "{dropped:?}");
 }

@@ -28,7 +28,7 @@ use palmette_live::{CatalogSource, CatalogView, LiveCatalog, LiveOptions, Schema
 use sha2::{Digest, Sha256};
 use tempfile::TempPath;
 
-use super::documented::{Deletes, Looks, Writes};
+use super::documented::{Deletes, Lists, Looks, Writes};
 use super::extract::{Path, Query, at_generation, header, media_type};
 use super::items::failed;
 use super::recommend::{GENERATION, blocking, find_kept};
@@ -46,7 +46,7 @@ use crate::wire::{
 const CATALOGS: &str = "catalogs";
 /// Beginnings of names of what is being made or removed there.
 const HIDDEN: [&str; 4] = [".new-", ".deleted-", ".upload-", ".export-"];
-/// Time that a delete waits for requests that still use the catalog.
+/// Time that a delete waits for the catalog's work in the background to end.
 const LEAVE: Duration = Duration::from_secs(10);
 /// Bytes of an export that are read at once.
 const PIECE: u64 = 256 << 10;
@@ -134,7 +134,7 @@ pub(crate) fn view_at(
 }
 
 /// Lists the catalogs.
-#[utoipa::path(get, path = "/v1/catalogs", tag = "catalogs", responses((status = 200, body = Catalogs), Looks))]
+#[utoipa::path(get, path = "/v1/catalogs", tag = "catalogs", responses((status = 200, body = Catalogs), Lists))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Json<Catalogs>, Problem> {
     let table = app.registry.table();
     let mine: Vec<Arc<ServedCatalog>> =
@@ -398,7 +398,7 @@ pub(crate) async fn delete(
         if let Some(moved) = moved {
             let (sender, left) = mpsc::channel();
             let leaving = move || {
-                leave(catalog, &moved);
+                leave(&catalog, &moved);
                 // A new catalog may have the name now: nothing of the old one writes any more.
                 drop(claim);
                 _ = sender.send(());
@@ -455,24 +455,10 @@ fn remove(
     })
 }
 
-/// Waits until nobody uses a catalog, ends its threads, and removes its files.
-fn leave(mut catalog: Arc<ServedCatalog>, path: &FilePath) {
-    const PAUSE: Duration = Duration::from_millis(5);
-    let source = loop {
-        match Arc::try_unwrap(catalog) {
-            Ok(served) => break served.source,
-            Err(used) => catalog = used,
-        }
-        std::thread::sleep(PAUSE);
-    };
-    if let CatalogSource::Live(mut live) = source {
-        loop {
-            match Arc::try_unwrap(live) {
-                Ok(live) => break drop(live),
-                Err(used) => live = used,
-            }
-            std::thread::sleep(PAUSE);
-        }
+/// Ends the writing of a catalog, whoever still reads it, and removes its files.
+fn leave(catalog: &ServedCatalog, path: &FilePath) {
+    if let Some(live) = catalog.live() {
+        live.close();
     }
     if let Err(error) = std::fs::remove_dir_all(path) {
         tracing::warn!(%error, path = %path.display(), "files of a deleted catalog are left");

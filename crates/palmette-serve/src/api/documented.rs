@@ -21,6 +21,8 @@ macro_rules! problems {
 }
 
 problems! {
+    /// Of a route that lists what the key permits.
+    Lists: Unauthorised Forbidden;
     /// Of a route that reads and takes no body.
     Looks: Unauthorised Forbidden NotFound Gone Invalid;
     /// Of a route that reads what a body asks for.

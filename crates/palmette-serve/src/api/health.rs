@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::documented::Lists;
 use crate::problem::{Kind, Problem};
 use crate::server::App;
 
@@ -61,7 +62,7 @@ pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
 }
 
 /// Name and version of the server.
-#[utoipa::path(get, path = "/v1/version", tag = "probes", responses((status = 200, body = Version)))]
+#[utoipa::path(get, path = "/v1/version", tag = "probes", responses((status = 200, body = Version), Lists))]
 pub(crate) async fn version() -> Json<Version> {
     Json(Version { name: "palmette", version: env!("CARGO_PKG_VERSION") })
 }

@@ -8,6 +8,7 @@ pub(crate) mod extract;
 pub(crate) mod generations;
 pub(crate) mod health;
 pub(crate) mod items;
+pub(crate) mod page;
 pub(crate) mod recommend;
 pub(crate) mod targets;
 pub(crate) mod upload;

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use palmette_model::WeightFormat;
 
 use super::body;
+use super::documented::Lists;
 use super::recommend::blocking;
 use crate::problem::{Kind, Problem};
 use crate::registry::{LoadError, Table};
@@ -20,7 +21,7 @@ use crate::wire::{
 };
 
 /// Lists the targets.
-#[utoipa::path(get, path = "/v1/targets", tag = "targets", responses((status = 200, body = Targets)))]
+#[utoipa::path(get, path = "/v1/targets", tag = "targets", responses((status = 200, body = Targets), Lists))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Targets> {
     Json(targets(&app.registry.table()))
 }
@@ -120,7 +121,7 @@ async fn change(
 }
 
 /// Lists the models.
-#[utoipa::path(get, path = "/v1/models", tag = "targets", responses((status = 200, body = Models)))]
+#[utoipa::path(get, path = "/v1/models", tag = "targets", responses((status = 200, body = Models), Lists))]
 pub(crate) async fn models(State(app): State<Arc<App>>) -> Json<Models> {
     let table = app.registry.table();
     let models = table.models.values().map(|served| entry(served)).collect();

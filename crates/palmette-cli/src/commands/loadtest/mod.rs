@@ -64,7 +64,7 @@ pub(crate) struct LoadtestArgs {
     /// The most requests on their way at once, each on a connection of its own
     #[arg(long, value_name = "N", default_value_t = 256)]
     connections: usize,
-    /// When a request without an answer is given up, from the time at which it arrived
+    /// When a request is given up: so long after it arrived if it has no connection, after it was sent if it has no answer
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     timeout_ms: u64,
     /// Threads that send and receive
@@ -136,7 +136,7 @@ The first table, a line for each rate; times in milliseconds, from the time at w
   errors       other statuses, timeouts, broken connections; the first kinds are named below
   in time/s    goodput: answers in time for each second
 The second tells of the driver, whose own lateness and cost are in the first:
-  unsent       requests that had no connection until their timeout; sent: all others
+  unsent       requests that had no connection --timeout-ms after they arrived; sent: all others
   short        answers of fewer items than were asked for
   late         sent more than 1 ms after they arrived; waited: since all --connections were busy
   at once      the most requests on their way; opened: connections made

@@ -4,11 +4,17 @@ use std::fmt::Write;
 
 use super::Run;
 
-/// Colours that can be told apart by people who see few, on light and on dark ground; with as many kinds of dashes as
-/// there are rounds through them.
-const COLOURS: [&str; 7] =
-    ["#d55e00", "#cc8a1d", "#9a8f00", "#3a9ad9", "#7b61c9", "#009e73", "#cc6fa3"];
-const DASHES: [&str; 3] = ["none", "6 4", "2 3"];
+/// Colours that can be told apart by people who see few, on light and on dark ground, with dashes for the later ones, since
+/// lines that lie on each other are the good ones.
+const LOOKS: [(&str, &str); 7] = [
+    ("#d55e00", "none"),
+    ("#cc8a1d", "none"),
+    ("#9a8f00", "none"),
+    ("#3a9ad9", "none"),
+    ("#7b61c9", "14 6"),
+    ("#009e73", "6 8"),
+    ("#cc6fa3", "2 4"),
+];
 
 const PANEL: (f64, f64) = (330.0, 250.0);
 const LEFT: f64 = 62.0;
@@ -107,7 +113,7 @@ pub(super) fn svg(runs: &[Run], capacity: f64) -> String {
 }
 
 fn look(place: usize) -> (&'static str, &'static str) {
-    (COLOURS[place % COLOURS.len()], DASHES[place / COLOURS.len() % DASHES.len()])
+    LOOKS[place % LOOKS.len()]
 }
 
 #[expect(clippy::too_many_arguments, reason = "a panel is drawn from all of them, here alone")]

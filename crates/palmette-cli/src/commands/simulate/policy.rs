@@ -22,7 +22,7 @@ impl Named {
     }
 }
 
-pub(super) fn named(args: &SimulateArgs, machine: &Machine, costs: CostModel) -> Vec<Named> {
+pub(super) fn named(args: &SimulateArgs, machine: &Machine) -> Vec<Named> {
     let whole = args.config();
     match &machine.service {
         Service::Cost(_) if args.ablations => {
@@ -37,7 +37,6 @@ pub(super) fn named(args: &SimulateArgs, machine: &Machine, costs: CostModel) ->
             vec![Named { name: "the scheduler".to_owned(), config: whole, ablation: None }]
         }
         Service::Batches(batches) => {
-            debug_assert!(costs.c0.is_finite());
             let largest = batches.iter().map(|&(jobs, _)| jobs).max().unwrap_or(1);
             batching(args, whole, largest)
         }

@@ -1,63 +1,43 @@
-//! `palmette demo`: a built-in shop.
+//! The demonstration in a terminal: a few histories and their answers.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use clap::Args;
 use palmette_catalog::Filter;
-use palmette_demo::{Demo, Shop};
+use palmette_demo::Demo;
 use palmette_live::CatalogView;
 use palmette_recommend::{Candidates, History, Recommendations, Request, Worker};
 use serde_json::{Value, json};
 
-use super::items::{codes_text_of, name, name_text};
-use super::loading::set_threads;
-use super::mode;
-use super::recommend::{items_json, timings_text};
-use crate::output::{bytes, grouped, make_parent, print, print_json, table, visible};
+use super::DemoArgs;
+use crate::commands::items::{codes_text_of, name, name_text};
+use crate::commands::loading::set_threads;
+use crate::commands::mode;
+use crate::commands::recommend::{items_json, timings_text};
+use crate::output::{grouped, print, print_json, table, visible};
 use crate::timings::{Timings, timed};
 
-/// Recommend from a built-in shop: no files, no network.
-///
-/// The shop is invented: thousands of items with titles, departments, prices, stock and age, and
-/// users with tastes who bought some. A small model, trained on their histories, ships inside this
-/// program.
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// How many items to recommend
-    #[arg(short, value_name = "K", default_value_t = 10)]
-    k: usize,
-    /// Hypotheses kept at each level
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    beam_width: usize,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Write the shop as files into DIR, to try the other commands on: items.jsonl,
-    /// histories.json and model/
-    #[arg(long, value_name = "DIR")]
-    export: Option<PathBuf>,
-    /// Print one JSON document instead of text
-    #[arg(long)]
-    json: bool,
-}
-
 /// One history of the demonstration with its answer.
-struct Shown {
+pub(super) struct Shown {
     history: Vec<u64>,
     answer: Recommendations,
     timings: Timings,
 }
 
-pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    if let Some(dir) = &args.export {
-        return export(dir, args.json);
-    }
-    let threads = set_threads(args.threads)?;
+pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    let threads = set_threads(args.threads())?;
     let demo = Demo::load().context("the built-in model")?;
+    let shown = shown(&demo, args, threads)?;
+    if args.json {
+        return print_json(&document(demo.view().view(), &shown));
+    }
+    print(&text(&demo, &shown, args.beam_width(), threads))
+}
+
+/// The sample histories with their answers.
+pub(super) fn shown(demo: &Demo, args: &DemoArgs, threads: usize) -> anyhow::Result<Vec<Shown>> {
     let view = demo.view().view();
-    let mode = mode::beam(&[args.beam_width], args.k);
+    let mode = mode::beam(&[args.beam_width()], args.k);
     let mut worker = Worker::new(Arc::clone(demo.recommender()), threads);
     // Nobody wants to be shown what is sold out.
     let in_stock = Filter::parse(r#"{"must": {"range": {"stock": {"gt": 0}}}}"#)?;
@@ -65,7 +45,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut shown = Vec::new();
     for history in demo.sample_histories() {
         let request = Request {
-            beam_width: args.beam_width,
+            beam_width: args.beam_width(),
             mode,
             items: Candidates::Set(&items),
             view: Some(demo.view()),
@@ -76,10 +56,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
             timed(&mut worker, &request, 1).and_then(|_| timed(&mut worker, &request, 1))?;
         shown.push(Shown { history, answer, timings });
     }
-    if args.json {
-        return print_json(&document(view, &shown));
-    }
-    print(&text(&demo, &shown, args.beam_width, threads))
+    Ok(shown)
 }
 
 fn document(view: &CatalogView, shown: &[Shown]) -> Value {
@@ -120,6 +97,16 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
         grouped(view.num_items()),
         grouped(model.num_parameters() as u64),
     );
+    text += &answers_text(demo, shown);
+    text += "\nPer request, mean: ";
+    text += &timings_text(&mean(shown));
+    text
+}
+
+/// Histories and answers as tables.
+pub(super) fn answers_text(demo: &Demo, shown: &[Shown]) -> String {
+    let view = demo.view().view();
+    let mut text = String::new();
     for one in shown {
         text += "\nBought, oldest first\n";
         for &number in &one.history {
@@ -145,31 +132,5 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
             .collect();
         text += &table(&[" score", " price", " stock", "semantic ID", "title"], &rows);
     }
-    text += "\nPer request, mean: ";
-    text += &timings_text(&mean(shown));
     text
-}
-
-fn export(dir: &Path, as_json: bool) -> anyhow::Result<()> {
-    let shop = Shop::demo();
-    let files = [
-        ("items.jsonl", shop.items_jsonl().into_bytes()),
-        ("histories.json", shop.histories_json().into_bytes()),
-    ];
-    let model = Demo::model_files().map(|(name, bytes)| (format!("model/{name}"), bytes.to_vec()));
-    let files = files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).chain(model);
-    let mut written = Vec::new();
-    for (name, contents) in files {
-        let path = dir.join(&name);
-        make_parent(&path)?;
-        std::fs::write(&path, &contents).with_context(|| format!("writing {}", path.display()))?;
-        written.push((path, contents.len()));
-    }
-    if as_json {
-        let files: Vec<Value> =
-            written.iter().map(|(path, len)| json!({"path": path, "bytes": len})).collect();
-        return print_json(&json!({"files": files}));
-    }
-    let lines = written.iter().map(|(path, len)| format!("{}: {}\n", path.display(), bytes(*len)));
-    print(&lines.collect::<String>())
 }

@@ -1,0 +1,115 @@
+//! `palmette serve`: recommendations over HTTP.
+
+mod names;
+mod options;
+mod running;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use palmette_serve::Server;
+
+use super::loading::WeightsArg;
+use names::Named;
+pub(crate) use options::{ListenOptions, ServeOptions};
+pub(crate) use running::{Listening, log, run_until_stopped};
+
+/// Serve recommendations over HTTP, with a page to try them at /
+///
+/// A request is admitted when it arrives, by its predicted finish, or refused at once; what is admitted is answered by its
+/// deadline. Items of a live catalog come and go while requests are answered, each by one generation.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ServeArgs {
+    /// Directory of a model, named by its last part unless NAME is given; may be given several times
+    #[arg(long, value_name = "[NAME=]DIR")]
+    model: Vec<Named>,
+    /// Catalog: a file, which never changes, or the directory of a live one, which this process then writes
+    #[arg(long, value_name = "[NAME=]PATH")]
+    catalog: Vec<Named>,
+    /// A name for a model with a catalog, by which requests ask for them [default: where there is one of each, the catalog's
+    /// name]
+    #[arg(long, value_name = "ALIAS=MODEL:CATALOG")]
+    target: Vec<String>,
+    /// Follow live catalogs that another process writes; updates are refused here
+    #[arg(long)]
+    read_only: bool,
+    /// Directory for models and catalogs that clients name or upload, and for targets: models/, catalogs/, targets.json
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// How the models' weights are kept
+    #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
+    weights: WeightsArg,
+    #[command(flatten)]
+    listen: ListenOptions,
+    #[command(flatten)]
+    options: ServeOptions,
+    /// Write what happens to the scheduler, and what it decides, to this file: `palmette simulate --replay` reads it
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  palmette demo --export shop
+  palmette catalog live init shop/live --items shop/items.jsonl
+  palmette serve --model shop/model --catalog shop=shop/live
+  curl -s http://127.0.0.1:8080/v1/recommend --json '{\"history\": [\"P0001\", \"P0060\"], \"k\": 3}'
+  palmette serve --model a=models/a --model b=models/b --catalog shop.palm --target old=a:shop --target new=b:shop
+
+docs/http.md describes the interface; /openapi.json is the same for programs.
+SIGTERM and Ctrl-C drain: what was admitted is answered; a second one ends at once.";
+
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    ensure!(
+        args.data_dir.is_some() || !(args.model.is_empty() || args.catalog.is_empty()),
+        "give --model and --catalog, or a --data-dir that has them"
+    );
+    running::log(&args.options);
+    let mut config = args.options.config()?;
+    config.record.clone_from(&args.record);
+    config.data_dir.clone_from(&args.data_dir);
+    if let Some(dir) = &args.data_dir {
+        std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
+    }
+    let server = Server::new(config)?;
+    for model in &args.model {
+        server.load_model(&model.name, &model.path, args.weights.format())?;
+    }
+    for catalog in &args.catalog {
+        server.open_catalog(&catalog.name, &catalog.path, args.read_only)?;
+    }
+    for (alias, model, catalog) in targets(args)? {
+        server.set_target(&alias, &model, &catalog)?;
+    }
+    server.load_data_dir(args.weights.format())?;
+    run_until_stopped(&server, &args.listen, |_| Ok(()))
+}
+
+/// Alias, model and catalog of each target.
+fn targets(args: &ServeArgs) -> anyhow::Result<Vec<(String, String, String)>> {
+    let given: Vec<_> = args.target.iter().map(|text| target(text)).collect::<Result<_, _>>()?;
+    if !given.is_empty() {
+        return Ok(given);
+    }
+    match (&args.model[..], &args.catalog[..]) {
+        ([model], [catalog]) => {
+            Ok(vec![(catalog.name.clone(), model.name.clone(), catalog.name.clone())])
+        }
+        _ if args.data_dir.is_some() => Ok(Vec::new()),
+        (models, catalogs) => bail!(
+            "there are {} models and {} catalogs: say which go together with --target ALIAS=MODEL:CATALOG",
+            models.len(),
+            catalogs.len()
+        ),
+    }
+}
+
+fn target(text: &str) -> anyhow::Result<(String, String, String)> {
+    let parts = text.split_once('=').and_then(|(alias, pair)| Some((alias, pair.split_once(':')?)));
+    let (alias, (model, catalog)) = parts.with_context(|| {
+        format!("--target {text}: it is ALIAS=MODEL:CATALOG, such as shop=a:items")
+    })?;
+    Ok((alias.to_owned(), model.to_owned(), catalog.to_owned()))
+}

@@ -1,0 +1,145 @@
+//! Options of a server: address, promises, limits and room.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::{Args, ValueEnum};
+use palmette_serve::ServeConfig;
+
+use crate::commands::loading::set_threads;
+
+/// The address.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListenOptions {
+    /// Address and port; port 0 takes a free one, which is printed. Other machines reach 0.0.0.0, so give --keys with it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Print the address as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Promises, limits and room.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServeOptions {
+    /// Requests that are answered side by side, each by one thread where all are busy [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub(crate) streams: Option<u32>,
+    /// Threads of the models; idle ones join a lone request [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Deadline of requests that name none
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    pub(crate) deadline_ms: u64,
+    /// The latest deadline that a request may name
+    #[arg(long, value_name = "MS", default_value_t = 30_000)]
+    pub(crate) max_deadline_ms: u64,
+    /// Hypotheses kept at each level by requests that name no width
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(crate) beam_width: usize,
+    /// The widest beam of a request
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub(crate) max_beam_width: usize,
+    /// The most items of an answer
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) max_k: usize,
+    /// The most items of a history
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) max_history: usize,
+    /// Memory for requests that are being answered; one that does not fit is refused
+    #[arg(long, value_name = "MB", default_value_t = 4096)]
+    pub(crate) memory_mb: u64,
+    /// Memory for answers to equal requests; 0 for none
+    #[arg(long, value_name = "MB", default_value_t = 64)]
+    pub(crate) answer_cache_mb: usize,
+    /// The most bytes of an upload
+    #[arg(long, value_name = "MB", default_value_t = 64)]
+    pub(crate) max_upload_mb: usize,
+    /// The share of streams that bulk requests may take
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    pub(crate) bulk_share: f32,
+    /// Status of refusals for want of time: 503 for balancers that ask another server only then
+    #[arg(long, value_name = "429|503", default_value_t = 429, value_parser = clap::value_parser!(u16).range(400..600))]
+    pub(crate) overload_status: u16,
+    /// Connections at once; more wait
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) connections: usize,
+    /// When headers, and again a body, must have arrived
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) read_timeout: u64,
+    /// After a signal to end: time during which requests are still taken, for balancers to notice
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub(crate) drain_delay: u64,
+    /// After that: time for what was admitted to be answered
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) drain_grace: u64,
+    /// Log on standard error: text for people, or a JSON object a line
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+    /// Events in the log: error, warn, info, debug (every request), or as the crate tracing-subscriber has it
+    #[arg(long, value_name = "FILTER", env = "PALMETTE_LOG", default_value = "info")]
+    pub(crate) log: String,
+}
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+impl ServeOptions {
+    /// The library's configuration of these; sets the threads of the models.
+    pub(crate) fn config(&self) -> anyhow::Result<ServeConfig> {
+        let threads = set_threads(self.threads)?;
+        let streams = self.streams.unwrap_or(threads as u32);
+        ensure!((1..=1024).contains(&streams), "--streams is {streams}; it must be from 1 to 1024");
+        ensure!(
+            self.bulk_share.is_finite() && (0.0..=1.0).contains(&self.bulk_share),
+            "--bulk-share is {}; it must be from 0 to 1",
+            self.bulk_share
+        );
+        for (name, value) in [
+            ("--deadline-ms", self.deadline_ms),
+            ("--max-deadline-ms", self.max_deadline_ms),
+            ("--beam-width", self.beam_width as u64),
+            ("--max-beam-width", self.max_beam_width as u64),
+            ("--max-k", self.max_k as u64),
+            ("--memory-mb", self.memory_mb),
+            ("--max-upload-mb", self.max_upload_mb as u64),
+            ("--connections", self.connections as u64),
+            ("--read-timeout", self.read_timeout),
+        ] {
+            ensure!(value > 0, "{name} is 0; nothing could be served");
+            ensure!(value <= 1 << 32, "{name} is {value}, which is more than any machine has");
+        }
+        ensure!(
+            self.deadline_ms <= self.max_deadline_ms,
+            "--deadline-ms {} is over --max-deadline-ms {}",
+            self.deadline_ms,
+            self.max_deadline_ms
+        );
+        let mut config = ServeConfig {
+            default_deadline: Duration::from_millis(self.deadline_ms),
+            max_deadline: Duration::from_millis(self.max_deadline_ms),
+            default_beam_width: self.beam_width,
+            max_beam_width: self.max_beam_width,
+            max_k: self.max_k,
+            max_history: self.max_history,
+            answer_cache: self.answer_cache_mb << 20,
+            max_upload: self.max_upload_mb << 20,
+            overload_status: self.overload_status,
+            max_connections: self.connections,
+            read_timeout: Duration::from_secs(self.read_timeout),
+            drain_delay: Duration::from_secs(self.drain_delay),
+            drain_grace: Duration::from_secs(self.drain_grace),
+            ..ServeConfig::default()
+        };
+        config.schedule.streams = streams;
+        config.schedule.threads = threads as u32;
+        config.schedule.memory = self.memory_mb << 20;
+        config.schedule.bulk_share = self.bulk_share;
+        Ok(config)
+    }
+}
