@@ -13,7 +13,7 @@
 //!
 //! # Parts
 //! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `engine` scheduler and streams, `answers`
-//! the cache, `problem` the errors.
+//! the cache, `problem` the errors, `page` what a browser gets at `/`.
 #![forbid(unsafe_code)]
 
 mod answers;

@@ -74,12 +74,12 @@ function show(answer, body, question) {
   $("total").textContent = milliseconds(answer.timings_ms.total);
   results.show(answer, { isSame, stock: filter.stock, isEditable: isEditable && answer.generation !== null });
   drawEdits(edits, items, setStock);
-  history.draw([...$("history").children].indexOf(document.activeElement));
   $("request").textContent = JSON.stringify(body, null, 2);
   const { generation, shortfall, narrowed, beam_width: width } = answer;
   const count = `${answer.items.length} ${answer.items.length === 1 ? "item" : "items"}`;
-  // Once a second would be too much for those who listen.
-  if (!isSame || !$("follow").checked) $("status").textContent = `${count} in ${milliseconds(answer.timings_ms.total)}, width ${width}${narrowed ? ", narrowed" : ""}`;
+  // Once a second would be too much for those who listen: the region is quiet while the page follows.
+  $("status").setAttribute("aria-live", isSame && $("follow").checked ? "off" : "polite");
+  $("status").textContent = `${count} in ${milliseconds(answer.timings_ms.total)}, width ${width}${narrowed ? ", narrowed" : ""}`;
   const reasons = { catalog: "the catalog has no more", filter: "no more match the filter", seen: "the others were seen", rules: "rules hold the others back" };
   $("items-note").textContent = [
     generation !== null && `generation ${number(generation)}`,
@@ -97,6 +97,7 @@ function showProblem(problem) {
   }
   $("problem").hidden = !problem;
   if (!problem) return;
+  if (!$("beam").hidden) $("status").textContent = "the answer before the problem";
   $("problem").replaceChildren(
     el("h2", {}, title ?? "The page failed"),
     el("p", {}, detail ?? problem.message),

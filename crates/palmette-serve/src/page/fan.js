@@ -141,7 +141,8 @@ export class Fan {
   #texts(columns, width, ofLabels) {
     const texts = columns.map((column, level) => {
       const isLast = level === columns.length - 1;
-      const name = width < 560 ? `${column.length}` : isLast ? `${this.answer.items.length} items` : `level ${level} · ${column.length}`;
+      const count = number(isLast ? this.answer.items.length : column.length);
+      const name = width < 560 ? count : isLast ? `${count} items` : `level ${level} · ${count}`;
       return svg("text", { class: "column", x: column[0]?.x ?? 0, y: 14, "text-anchor": isLast ? "start" : "middle" }, name);
     });
     for (const column of columns.slice(0, -1)) {

@@ -77,22 +77,17 @@ async fn the_page_names_no_other_host_and_has_no_script_or_style_within() {
                 before.ends_with("http") && rest.starts_with("www.w3.org/2000/svg\"");
             assert!(is_namespace, "{path} names another host: {}", &rest[..rest.len().min(40)]);
         }
-        for (_, rest) in matches(&text, "\"/") {
-            // The page, its files, routes, and places in a body.
-            let known = [
-                "\"",
-                ">",
-                "assets/",
-                "v1/",
-                "openapi.json",
-                "metrics",
-                "k\"",
-                "beam_width\"",
-                "deadline_ms\"",
-                "generation\"",
-            ];
-            let start = &rest[..rest.len().min(40)];
-            assert!(known.iter().any(|known| rest.starts_with(known)), "{path}: /{start}");
+        for (_, rest) in matches(&text, "\"/").chain(matches(&text, "`/")) {
+            let end = rest.find(['"', '`', '$']).unwrap_or(rest.len());
+            let is_address = |of: char| of.is_ascii_alphanumeric() || "._/-".contains(of);
+            if !rest[..end].chars().all(is_address) {
+                continue;
+            }
+            // The page, its files, routes; and places in a body.
+            let routes = ["assets/", "v1/", "openapi.json", "metrics"];
+            let is_route = routes.iter().any(|route| rest.starts_with(route));
+            let places = ["", "k", "beam_width", "deadline_ms", "generation"];
+            assert!(is_route || places.contains(&&rest[..end]), "{path}: /{}", &rest[..end]);
         }
         // The policy would keep these from doing anything.
         for within in [" style=\"", "<style", " onclick=\"", "javascript:", ".innerHTML"] {
