@@ -89,7 +89,7 @@ function show(answer, body, question) {
 }
 
 function showProblem(problem) {
-  const { title, detail, errors = [], status, request_id: id } = problem?.document ?? {};
+  const { title, detail, errors = [], status, request_id: id, retry_after_ms: pause } = problem?.document ?? {};
   for (const field of document.querySelectorAll("[data-pointer]")) {
     const isWrong = errors.some(({ pointer }) => pointer === field.dataset.pointer);
     field.setAttribute("aria-invalid", String(isWrong));
@@ -102,7 +102,7 @@ function showProblem(problem) {
     el("h2", {}, title ?? "The page failed"),
     el("p", {}, detail ?? problem.message),
     el("ul", {}, ...errors.map(({ pointer, detail: of }) => el("li", {}, el("code", {}, pointer || "(body)"), of === detail ? "" : ` ${of}`))),
-    el("p", { class: "hint" }, [status && `status ${status}`, id && `request ${id}`].filter(Boolean).join(" · ")));
+    el("p", { class: "hint" }, [status && `status ${status}`, pause && `again in ${milliseconds(pause)}`, id && `request ${id}`].filter(Boolean).join(" · ")));
   if (status === 401) {
     $("key-panel").open = true;
     $("key").focus();
@@ -138,7 +138,7 @@ async function start() {
     targets = await client.targets();
   } catch (problem) {
     targets = [];
-    if (!problem.isMissing) showProblem(problem);
+    if (!problem.isMissing) return showProblem(problem);
   }
   const chosen = $("target").value;
   $("target").replaceChildren(...targets.map(({ alias }) => el("option", { value: alias, selected: alias === chosen }, alias)));
@@ -158,8 +158,8 @@ async function changeTarget() {
     }
     live.catalog = catalog;
     const status = await client.catalog(catalog).catch(() => null);
-    const kept = (status?.kept ?? status?.status?.kept ?? []).map(({ generation, name }) => el("option", { value: name ?? generation }));
-    $("kept").replaceChildren(...kept);
+    isEditable = !status || status.kind === "live";
+    $("kept").replaceChildren(...(status?.live?.kept ?? []).map(({ generation, name }) => el("option", { value: name ?? generation })));
     await items.load(catalog);
   } catch (problem) {
     if (!problem.isMissing) showProblem(problem);

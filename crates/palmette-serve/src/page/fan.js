@@ -5,6 +5,8 @@ import { el, number, spelled, svg } from "./dom.js";
 const ROOT = "";
 /** Pixels that a node on the way to an item gets, while the nodes have no more than 60% of the column. */
 const KEPT_HEIGHT = 40;
+/** Semantic IDs that get a title. */
+const MOST_TITLES = 26;
 
 /** Nodes of all levels with their parents, sorted by codes; `leads` is the set of items that a node leads to. */
 function tree({ levels, items }) {
@@ -82,7 +84,9 @@ export class Fan {
     const { root, columns } = tree(answer);
     const width = Math.max(280, this.canvas.clientWidth);
     const height = width < 560 ? 360 : 392;
-    const ofLabels = width < 560 ? width * 0.44 : Math.min(280, width * 0.34);
+    // Titles of more items would lie over each other.
+    const hasTitles = columns.at(-1).length <= MOST_TITLES;
+    const ofLabels = !hasTitles ? 32 : width < 560 ? width * 0.44 : Math.min(280, width * 0.34);
     const [left, top, bottom] = [8, 32, height - 8];
     const right = width - ofLabels;
     root.x = left;
@@ -101,7 +105,7 @@ export class Fan {
     const edges = ordered.map((node) => this.#edge(node));
     const circles = ordered.map((node) => this.#circle(node));
     const dot = svg("circle", { class: "root", cx: root.x, cy: root.y, r: 5 });
-    const layers = [["edges", edges], ["nodes", [dot, ...circles]], ["texts", this.#texts(columns, width, ofLabels)]];
+    const layers = [["edges", edges], ["nodes", [dot, ...circles]], ["texts", this.#texts(columns, width, hasTitles ? ofLabels : 0)]];
     this.canvas.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.canvas.style.height = `${height}px`;
     this.canvas.classList.toggle("new", isNew);
@@ -143,25 +147,22 @@ export class Fan {
       const isLast = level === columns.length - 1;
       const count = number(isLast ? this.answer.items.length : column.length);
       const name = width < 560 ? count : isLast ? `${count} items` : `level ${level} · ${count}`;
-      return svg("text", { class: "column", x: column[0]?.x ?? 0, y: 14, "text-anchor": isLast ? "start" : "middle" }, name);
+      return svg("text", { class: "column", x: column[0]?.x ?? 0, y: 14, "text-anchor": !isLast ? "middle" : ofLabels ? "start" : "end" }, name);
     });
     for (const column of columns.slice(0, -1)) {
       if (width < 700) break;
-      // The best first: what has no room beside a better one stays without a name.
-      const taken = [];
-      for (const node of [...column].filter(({ leads }) => leads.size).sort((a, b) => b.score - a.score)) {
+      // A name stands over its node: there is none where that is the place of another.
+      const kept = column.filter(({ leads }) => leads.size);
+      for (const [at, node] of kept.entries()) {
         const name = this.items.name(node.codes);
-        if (!name || taken.some((y) => Math.abs(y - node.y) < 18)) continue;
-        taken.push(node.y);
+        if (!name || node.y - (kept[at - 1]?.y ?? 0) < 18) continue;
         const text = svg("text", { class: "name", x: node.x, y: node.y - 8, "text-anchor": "middle" }, shortened(name, 120, 6.5));
         this.#elements.get(node.key).push(text);
         texts.push(text);
       }
     }
     const leaves = columns.at(-1);
-    const isDense = leaves.length > 26;
-    for (const leaf of leaves) {
-      if (isDense) break;
+    for (const leaf of ofLabels ? leaves : []) {
       const ranks = [...leaf.leads];
       const title = this.items.title(this.answer.items[ranks[0]].id);
       const text = svg("text", { class: "leaf", x: leaf.x + 12, y: leaf.y + 4 },
