@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -28,6 +29,8 @@ pub(crate) struct ServedModel {
     pub(crate) model: Arc<Model>,
     pub(crate) format: PromptFormat,
     pub(crate) draft_head: Option<Arc<DraftHead>>,
+    /// True once its costs are known.
+    calibrated: AtomicBool,
 }
 
 /// A catalog.
@@ -165,7 +168,14 @@ impl Registry {
             let index = changes.num_models;
             changes.num_models += 1;
             let name = name.to_owned();
-            let served = ServedModel { name: name.clone(), index, model, format, draft_head };
+            let served = ServedModel {
+                name: name.clone(),
+                index,
+                model,
+                format,
+                draft_head,
+                calibrated: AtomicBool::new(false),
+            };
             let served = Arc::new(served);
             table.models.insert(name, Arc::clone(&served));
             Ok(served)
@@ -256,12 +266,15 @@ impl Target {
         Ok(Self { model, catalog, recommender: Arc::new(recommender), kept: Mutex::default() })
     }
 
-    /// Fits the model's costs and tells the scheduler.
+    /// Fits the model's costs and tells the scheduler, once a model.
     pub(crate) fn calibrate(
         &self,
         engine: &Engine,
         beam_width: usize,
     ) -> Result<(), RecommendError> {
+        if self.model.calibrated.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
         let costs = engine::calibrate(&self.recommender, self.model.index, beam_width)?;
         tracing::info!(model = self.model.name, ?costs, "calibrated");
         engine.set_costs(self.model.index, costs);

@@ -1,5 +1,6 @@
 //! The server: routes, connections, readiness and drain.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,12 +33,15 @@ use crate::api;
 use crate::config::ServeConfig;
 use crate::engine::Engine;
 use crate::problem::{Kind, Problem};
-use crate::registry::{self, LoadError, Registry, Target};
+use crate::registry::{self, LoadError, Registry, Table, Target};
 use crate::request_id;
 
 /// Upper ends of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 15] =
     [0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0];
+
+/// File of the targets in the data directory.
+const TARGETS: &str = "targets.json";
 
 /// Everything that handlers share.
 #[derive(Debug)]
@@ -143,6 +147,50 @@ impl Server {
         })
     }
 
+    /// Loads what the data directory has: models, catalogs, and the targets of the process before. Aliases that are set already stay.
+    ///
+    /// # Errors
+    /// When one cannot be loaded.
+    pub fn load_data_dir(&self, weights: WeightFormat) -> Result<(), LoadError> {
+        let Some(data) = self.app.config.data_dir.clone() else { return Ok(()) };
+        let system = |path: &Path, error: &dyn std::fmt::Display| {
+            LoadError::System(format!("{}: {error}", path.display()))
+        };
+        for kind in ["models", "catalogs"] {
+            let dir = data.join(kind);
+            std::fs::create_dir_all(&dir).map_err(|error| system(&dir, &error))?;
+            let entries = std::fs::read_dir(&dir).map_err(|error| system(&dir, &error))?;
+            let mut names = Vec::new();
+            for entry in entries {
+                let name = entry.map_err(|error| system(&dir, &error))?.file_name();
+                // Files that are being made begin with a dot.
+                names.extend(name.into_string().ok().filter(|name| !name.starts_with('.')));
+            }
+            names.sort_unstable();
+            for name in names {
+                let path = dir.join(&name);
+                match kind {
+                    "models" => self.load_model(&name, &path, weights)?,
+                    _ => self.open_catalog(&name, &path, false)?,
+                }
+            }
+        }
+        let path = data.join(TARGETS);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(system(&path, &error)),
+        };
+        let targets: BTreeMap<String, (String, String)> =
+            serde_json::from_slice(&text).map_err(|error| system(&path, &error))?;
+        for (alias, (model, catalog)) in targets {
+            if !self.app.registry.table().targets.contains_key(&alias) {
+                self.set_target(&alias, &model, &catalog)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Routes without connections, for tests that need no socket.
     pub fn router(&self) -> Router {
         router(&self.app).0
@@ -244,6 +292,23 @@ impl App {
         self.registry.add_model(name, model, format, head).map(|_| ())
     }
 
+    /// Writes the targets into the data directory, where there is one: the next start finds them.
+    pub(crate) fn write_targets(&self, table: &Table) -> Result<(), LoadError> {
+        let Some(data) = &self.config.data_dir else { return Ok(()) };
+        let path = data.join(TARGETS);
+        let pair = |target: &Arc<Target>| (target.model.name.clone(), target.catalog.name.clone());
+        let targets: BTreeMap<&String, (String, String)> =
+            table.targets.iter().map(|(alias, target)| (alias, pair(target))).collect();
+        let system = |error: &dyn std::fmt::Display| {
+            LoadError::System(format!("{}: {error}", path.display()))
+        };
+        let mut file = tempfile::NamedTempFile::new_in(data).map_err(|error| system(&error))?;
+        serde_json::to_writer_pretty(&mut file, &targets).map_err(|error| system(&error))?;
+        file.as_file().sync_all().map_err(|error| system(&error))?;
+        file.persist(&path).map_err(|error| system(&error.error))?;
+        Ok(())
+    }
+
     /// A target of parts that are loaded, with its costs measured.
     pub(crate) fn make_target(
         &self,
@@ -334,6 +399,11 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(api::recommend::recommend))
+        .routes(routes!(api::batch::batch))
+        .routes(routes!(api::batch::lines))
+        .routes(routes!(api::targets::list, api::targets::post))
+        .routes(routes!(api::targets::put))
+        .routes(routes!(api::targets::models, api::targets::load_model))
         .routes(routes!(api::health::livez))
         .routes(routes!(api::health::readyz))
         .routes(routes!(api::health::healthz))

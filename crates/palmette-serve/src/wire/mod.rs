@@ -1,8 +1,15 @@
 //! Types of bodies, as they are read and written; the OpenAPI document is made from them.
 
+mod batch;
 mod recommend;
+mod targets;
 
+pub use batch::{BatchAnswer, BatchBody, BatchResult};
 pub use recommend::{
     AnsweredItem, Beam, GenerationName, HistoryEntry, HistoryNote, ModeName, Priority,
     RecommendAnswer, RecommendBody, Shortfall, ShortfallReason, TargetName, Timings, UnknownItems,
+};
+pub use targets::{
+    DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges,
+    TargetEntry, Targets,
 };

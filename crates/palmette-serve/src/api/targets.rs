@@ -1,0 +1,201 @@
+//! Targets and models: pairs under aliases, switched together.
+
+use std::path::{Component, Path as FilePath};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use palmette_model::WeightFormat;
+
+use super::body;
+use super::recommend::blocking;
+use crate::problem::{Kind, Problem};
+use crate::registry::{LoadError, Table};
+use crate::server::App;
+use crate::wire::{
+    LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges, TargetEntry,
+    Targets,
+};
+
+/// Lists the targets.
+#[utoipa::path(get, path = "/v1/targets", tag = "targets", responses((status = 200, body = Targets)))]
+pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Targets> {
+    Json(targets(&app.registry.table()))
+}
+
+fn targets(table: &Table) -> Targets {
+    let entry = |(alias, target): (&String, &Arc<crate::registry::Target>)| TargetEntry {
+        alias: alias.clone(),
+        model: target.model.name.clone(),
+        catalog: target.catalog.name.clone(),
+    };
+    Targets { targets: table.targets.iter().map(entry).collect() }
+}
+
+/// Points an alias at a pair.
+#[utoipa::path(
+    put, path = "/v1/targets/{alias}", tag = "targets", params(("alias" = String, Path, description = "Name of the target")),
+    request_body = Pair,
+    responses(
+        (status = 200, body = Targets),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    Path(alias): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Targets>, Problem> {
+    body::check_json(&headers)?;
+    let Pair { model, catalog } = body::parse(&body::read(&app, body, app.config.max_body).await?)?;
+    change(&app, vec![TargetAction::Set(SetTarget { alias, model, catalog })], |_| String::new())
+        .await
+}
+
+/// Changes several targets in one step: all of the actions are done, or none.
+///
+/// Requests that were admitted before end on the pair that they began with.
+#[utoipa::path(
+    post, path = "/v1/targets", tag = "targets", request_body = TargetChanges,
+    responses(
+        (status = 200, body = Targets),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn post(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Targets>, Problem> {
+    body::check_json(&headers)?;
+    let changes: TargetChanges = body::parse(&body::read(&app, body, app.config.max_body).await?)?;
+    change(&app, changes.actions, |action| format!("/actions/{action}")).await
+}
+
+async fn change(
+    app: &Arc<App>,
+    actions: Vec<TargetAction>,
+    pointer: impl Fn(usize) -> String + Send + 'static,
+) -> Result<Json<Targets>, Problem> {
+    let app = Arc::clone(app);
+    blocking(move || {
+        // Opening and measuring a pair takes seconds: before anybody waits for the table.
+        let mut made = Vec::with_capacity(actions.len());
+        for (place, action) in actions.iter().enumerate() {
+            made.push(match action {
+                TargetAction::Delete(_) => None,
+                TargetAction::Set(SetTarget { alias, model, catalog }) => {
+                    let target = app.make_target(alias, model, catalog);
+                    Some(
+                        target
+                            .map_err(|error| Problem::invalid(pointer(place), error.to_string()))?,
+                    )
+                }
+            });
+        }
+        app.registry.change(|table, _| {
+            for (place, (action, target)) in actions.iter().zip(made).enumerate() {
+                match (action, target) {
+                    (TargetAction::Set(SetTarget { alias, .. }), Some(target)) => {
+                        table.targets.insert(alias.clone(), target);
+                    }
+                    (TargetAction::Delete(gone), _) => {
+                        if table.targets.remove(&gone.alias).is_none() {
+                            let detail = format!("there is no target {:?}", gone.alias);
+                            return Err(Problem::invalid(pointer(place), detail));
+                        }
+                    }
+                    (TargetAction::Set(_), None) => {}
+                }
+            }
+            app.write_targets(table)
+                .map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))
+        })?;
+        Ok(Json(targets(&app.registry.table())))
+    })
+    .await?
+}
+
+/// Lists the models.
+#[utoipa::path(get, path = "/v1/models", tag = "targets", responses((status = 200, body = Models)))]
+pub(crate) async fn models(State(app): State<Arc<App>>) -> Json<Models> {
+    let table = app.registry.table();
+    let models = table.models.values().map(|served| entry(served)).collect();
+    Json(Models { models })
+}
+
+fn entry(served: &crate::registry::ServedModel) -> ModelEntry {
+    ModelEntry {
+        name: served.name.clone(),
+        parameters: served.model.num_parameters() as u64,
+        vocab_size: served.model.config().vocab_size,
+        codes_per_level: served.format.levels.iter().map(|level| level.num_codes).collect(),
+        max_history_items: served.format.max_history_items,
+        has_draft_head: served.draft_head.is_some(),
+    }
+}
+
+/// Loads a model from the server's data directory.
+///
+/// Targets go on with the models they have; point an alias at the new one to use it.
+#[utoipa::path(
+    post, path = "/v1/models", tag = "targets", request_body = LoadModel,
+    responses(
+        (status = 201, body = ModelEntry),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn load_model(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<ModelEntry>), Problem> {
+    body::check_json(&headers)?;
+    let LoadModel { name, path } =
+        body::parse(&body::read(&app, body, app.config.max_body).await?)?;
+    let Some(data) = &app.config.data_dir else {
+        return Err(Problem::new(
+            Kind::Conflict,
+            "this server has no data directory to load models from; start it with one (--data-dir)",
+        ));
+    };
+    let is_below =
+        FilePath::new(&path).components().all(|part| matches!(part, Component::Normal(_)));
+    if path.is_empty() || !is_below {
+        let detail = format!(
+            "{path:?} is not a path below the data directory's models: no .., no leading /"
+        );
+        return Err(Problem::invalid("/path", detail));
+    }
+    let dir = data.join("models").join(&path);
+    let loading = Arc::clone(&app);
+    let loaded = blocking(move || {
+        // A link could lead elsewhere.
+        let root = data_models(&loading)?;
+        let found = dir
+            .canonicalize()
+            .map_err(|error| LoadError::System(format!("models/{path}: {error}")))?;
+        if !found.starts_with(root) {
+            return Err(LoadError::System(format!(
+                "models/{path} leads out of the data directory"
+            )));
+        }
+        loading.load_model(&name, &found, WeightFormat::F32)?;
+        Ok(name)
+    });
+    let name = loaded.await?.map_err(|error| Problem::invalid("/path", error.to_string()))?;
+    let table = app.registry.table();
+    let served = table
+        .models
+        .get(&name)
+        .ok_or_else(|| Problem::not_found(format!("model {name:?} was replaced meanwhile")))?;
+    Ok((StatusCode::CREATED, Json(entry(served))))
+}
+
+fn data_models(app: &App) -> Result<std::path::PathBuf, LoadError> {
+    let data = app.config.data_dir.as_ref().map(|data| data.join("models")).unwrap_or_default();
+    data.canonicalize().map_err(|error| LoadError::System(format!("{}: {error}", data.display())))
+}

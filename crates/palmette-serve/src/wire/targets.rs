@@ -1,0 +1,105 @@
+//! Bodies of `/v1/targets` and `/v1/models`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A pair under an alias.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct TargetEntry {
+    /// Name by which requests ask for it.
+    pub alias: String,
+    /// The model.
+    pub model: String,
+    /// The catalog.
+    pub catalog: String,
+}
+
+/// All targets, by alias.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Targets {
+    /// In order of alias.
+    pub targets: Vec<TargetEntry>,
+}
+
+/// Pair for an alias that is in the path.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// Name of a model that is loaded.
+    pub model: String,
+    /// Name of a catalog that is loaded.
+    pub catalog: String,
+}
+
+/// Changes that are made together, or not at all.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TargetChanges {
+    /// In order; a later one sees the earlier.
+    pub actions: Vec<TargetAction>,
+}
+
+/// One change.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TargetAction {
+    /// Points an alias at a pair.
+    Set(SetTarget),
+    /// Removes an alias.
+    Delete(DeleteTarget),
+}
+
+/// An alias and its pair.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetTarget {
+    /// The alias, new or not.
+    pub alias: String,
+    /// Name of a model that is loaded.
+    pub model: String,
+    /// Name of a catalog that is loaded.
+    pub catalog: String,
+}
+
+/// An alias that goes.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteTarget {
+    /// The alias.
+    pub alias: String,
+}
+
+/// A model that is loaded.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ModelEntry {
+    /// Its name.
+    pub name: String,
+    /// Weights in all.
+    pub parameters: u64,
+    /// Tokens of its vocabulary.
+    pub vocab_size: usize,
+    /// Codes of each level of a semantic ID.
+    pub codes_per_level: Vec<u32>,
+    /// The most items of a history that it reads.
+    pub max_history_items: usize,
+    /// True with a draft head: mode `draft`.
+    pub has_draft_head: bool,
+}
+
+/// All models, by name.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Models {
+    /// In order of name.
+    pub models: Vec<ModelEntry>,
+}
+
+/// A model to load.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadModel {
+    /// Name for it; a model of that name is replaced, and targets keep the one they have.
+    pub name: String,
+    /// Directory of the model, below `models` in the server's data directory.
+    #[schema(example = "shop-12")]
+    pub path: String,
+}
