@@ -89,6 +89,7 @@ mod constraint;
 mod contents;
 mod error;
 mod gathered;
+mod in_order;
 mod live;
 mod live_file;
 mod log_entry;
@@ -117,6 +118,7 @@ mod writer;
 
 pub use constraint::{SnapshotConstraint, SnapshotScratch, SnapshotState};
 pub use error::LiveError;
+pub use in_order::InOrder;
 pub use live::LiveCatalog;
 pub use merge::Merge;
 pub use options::{LiveOptions, MergePolicy, SyncPolicy};
