@@ -119,9 +119,9 @@ def measure(options, server, palmette, histories, record, streams):
 
 def row(load, rate, report, run):
     answered = report["in_time"] + report["late"]
-    print(f"{load:4.1f} {rate:10.1f} {report['goodput']:10.1f} {run['goodput']:10.1f}"
-          f" {report['goodput'] / run['goodput']:6.2f} {report['latency_ms']['p99']:8.1f} {run['p99_ms']:10.1f}"
-          f" {100 * report['late'] / max(1, answered):6.2f} {report['status_429']:8} {report['refusals_ms']['p99']:15.1f}"
+    print(f"{load:4.1f} {rate:10.1f} {report['goodput_per_s']:10.1f} {run['goodput']:10.1f}"
+          f" {report['goodput_per_s'] / run['goodput']:6.2f} {report['latency_ms']['p99']:8.1f} {run['p99_ms']:10.1f}"
+          f" {100 * report['late'] / max(1, answered):6.2f} {report['status_429']:8} {(report['refusal_ms'] or {}).get('p99', 0.0):15.1f}"
           f" {report['driver']['cores']:13.2f}")
 
 

@@ -13,7 +13,8 @@
 //!
 //! # Parts
 //! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `engine` scheduler and streams, `answers`
-//! the cache, `writes` the turns of those that change a catalog, `keys` the permissions, `problem` the errors.
+//! the cache, `writes` the turns of those that change a catalog, `keys` the permissions, `problem` the errors, `page` what a
+//! browser gets at `/`.
 #![forbid(unsafe_code)]
 
 mod answers;

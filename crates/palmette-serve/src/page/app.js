@@ -74,12 +74,12 @@ function show(answer, body, question) {
   $("total").textContent = milliseconds(answer.timings_ms.total);
   results.show(answer, { isSame, stock: filter.stock, isEditable: isEditable && answer.generation !== null });
   drawEdits(edits, items, setStock);
-  history.draw([...$("history").children].indexOf(document.activeElement));
   $("request").textContent = JSON.stringify(body, null, 2);
   const { generation, shortfall, narrowed, beam_width: width } = answer;
   const count = `${answer.items.length} ${answer.items.length === 1 ? "item" : "items"}`;
-  // Once a second would be too much for those who listen.
-  if (!isSame || !$("follow").checked) $("status").textContent = `${count} in ${milliseconds(answer.timings_ms.total)}, width ${width}${narrowed ? ", narrowed" : ""}`;
+  // Once a second would be too much for those who listen: the region is quiet while the page follows.
+  $("status").setAttribute("aria-live", isSame && $("follow").checked ? "off" : "polite");
+  $("status").textContent = `${count} in ${milliseconds(answer.timings_ms.total)}, width ${width}${narrowed ? ", narrowed" : ""}`;
   const reasons = { catalog: "the catalog has no more", filter: "no more match the filter", seen: "the others were seen", rules: "rules hold the others back" };
   $("items-note").textContent = [
     generation !== null && `generation ${number(generation)}`,
@@ -89,7 +89,7 @@ function show(answer, body, question) {
 }
 
 function showProblem(problem) {
-  const { title, detail, errors = [], status, request_id: id } = problem?.document ?? {};
+  const { title, detail, errors = [], status, request_id: id, retry_after_ms: pause } = problem?.document ?? {};
   for (const field of document.querySelectorAll("[data-pointer]")) {
     const isWrong = errors.some(({ pointer }) => pointer === field.dataset.pointer);
     field.setAttribute("aria-invalid", String(isWrong));
@@ -97,11 +97,12 @@ function showProblem(problem) {
   }
   $("problem").hidden = !problem;
   if (!problem) return;
+  if (!$("beam").hidden) $("status").textContent = "the answer before the problem";
   $("problem").replaceChildren(
     el("h2", {}, title ?? "The page failed"),
     el("p", {}, detail ?? problem.message),
     el("ul", {}, ...errors.map(({ pointer, detail: of }) => el("li", {}, el("code", {}, pointer || "(body)"), of === detail ? "" : ` ${of}`))),
-    el("p", { class: "hint" }, [status && `status ${status}`, id && `request ${id}`].filter(Boolean).join(" · ")));
+    el("p", { class: "hint" }, [status && `status ${status}`, pause && `again in ${milliseconds(pause)}`, id && `request ${id}`].filter(Boolean).join(" · ")));
   if (status === 401) {
     $("key-panel").open = true;
     $("key").focus();
@@ -137,7 +138,7 @@ async function start() {
     targets = await client.targets();
   } catch (problem) {
     targets = [];
-    if (!problem.isMissing) showProblem(problem);
+    if (!problem.isMissing) return showProblem(problem);
   }
   const chosen = $("target").value;
   $("target").replaceChildren(...targets.map(({ alias }) => el("option", { value: alias, selected: alias === chosen }, alias)));
@@ -157,8 +158,8 @@ async function changeTarget() {
     }
     live.catalog = catalog;
     const status = await client.catalog(catalog).catch(() => null);
-    const kept = (status?.kept ?? status?.status?.kept ?? []).map(({ generation, name }) => el("option", { value: name ?? generation }));
-    $("kept").replaceChildren(...kept);
+    isEditable = !status || status.kind === "live";
+    $("kept").replaceChildren(...(status?.live?.kept ?? []).map(({ generation, name }) => el("option", { value: name ?? generation })));
     await items.load(catalog);
   } catch (problem) {
     if (!problem.isMissing) showProblem(problem);

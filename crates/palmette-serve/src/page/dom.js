@@ -21,7 +21,7 @@ export const svg = (tag, attributes = {}, ...children) =>
   dress(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 export const number = (value, digits = 0) =>
-  value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits });
+  value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits }).replace("-", "−");
 
 export const milliseconds = (ms) => `${number(ms, ms < 10 ? 2 : ms < 100 ? 1 : 0)} ms`;
 

@@ -3,8 +3,10 @@
 import { el, number, spelled, svg } from "./dom.js";
 
 const ROOT = "";
-/** Rows that a node on the way to an item takes, against one for a beam that was lost. */
-const KEPT_ROWS = 4;
+/** Pixels that a node on the way to an item gets, while the nodes have no more than 60% of the column. */
+const KEPT_HEIGHT = 40;
+/** Semantic IDs that get a title. */
+const MOST_TITLES = 26;
 
 /** Nodes of all levels with their parents, sorted by codes; `leads` is the set of items that a node leads to. */
 function tree({ levels, items }) {
@@ -38,12 +40,16 @@ function tree({ levels, items }) {
 
 /** Gives each node of a column its height: those that lead to items get more room, and the order stays. */
 function spread(column, top, bottom) {
-  const rows = (node) => (node.leads.size ? KEPT_ROWS : 1);
-  const all = column.reduce((sum, node) => sum + rows(node), 0);
-  let row = 0;
+  const height = bottom - top;
+  const kept = column.filter(({ leads }) => leads.size).length;
+  const even = height / column.length;
+  const ofKept = Math.max(even, Math.min(KEPT_HEIGHT, (0.6 * height) / kept));
+  const ofLost = (height - kept * ofKept) / (column.length - kept);
+  let y = top;
   for (const node of column) {
-    node.y = top + ((bottom - top) * (row + rows(node) / 2)) / all;
-    row += rows(node);
+    const own = node.leads.size ? ofKept : ofLost;
+    node.y = y + own / 2;
+    y += own;
   }
 }
 
@@ -68,7 +74,7 @@ export class Fan {
 
   constructor(canvas, note, onpoint) {
     Object.assign(this, { canvas, note, onpoint });
-    canvas.addEventListener("pointermove", (event) => this.#point(event));
+    for (const type of ["pointermove", "pointerdown"]) canvas.addEventListener(type, (event) => this.#point(event));
     canvas.addEventListener("pointerleave", () => this.#leave());
     new ResizeObserver(() => this.answer && this.draw(this.answer, this.items)).observe(canvas);
   }
@@ -77,8 +83,10 @@ export class Fan {
     Object.assign(this, { answer, items });
     const { root, columns } = tree(answer);
     const width = Math.max(280, this.canvas.clientWidth);
-    const height = width < 560 ? 360 : 440;
-    const ofLabels = Math.min(280, width * 0.34);
+    const height = width < 560 ? 360 : 392;
+    // Titles of more items would lie over each other.
+    const hasTitles = columns.at(-1).length <= MOST_TITLES;
+    const ofLabels = !hasTitles ? 32 : width < 560 ? width * 0.44 : Math.min(280, width * 0.34);
     const [left, top, bottom] = [8, 32, height - 8];
     const right = width - ofLabels;
     root.x = left;
@@ -97,13 +105,13 @@ export class Fan {
     const edges = ordered.map((node) => this.#edge(node));
     const circles = ordered.map((node) => this.#circle(node));
     const dot = svg("circle", { class: "root", cx: root.x, cy: root.y, r: 5 });
-    const layers = [["edges", edges], ["nodes", [dot, ...circles]], ["texts", this.#texts(columns, width, ofLabels)]];
+    const layers = [["edges", edges], ["nodes", [dot, ...circles]], ["texts", this.#texts(columns, width, hasTitles ? ofLabels : 0)]];
     this.canvas.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.canvas.style.height = `${height}px`;
     this.canvas.classList.toggle("new", isNew);
     this.canvas.replaceChildren(...layers.map(([name, children]) => svg("g", { class: name }, ...children)));
-    const counts = columns.map(({ length }) => number(length));
-    this.summary = `${counts.slice(0, -1).join(" → ")} beginnings kept, ${counts.at(-1)} of them became items. Point at a beam to read it.`;
+    const kept = columns.slice(0, -1).map(({ length }) => number(length)).join(" → ");
+    this.summary = `${kept} beginnings kept, ${number(columns.at(-1).length)} semantic IDs at the end. Point at a beam to read it.`;
     this.canvas.setAttribute("aria-label", `Beam search over ${columns.length} levels: ${this.summary}`);
     this.light(null);
   }
@@ -137,26 +145,24 @@ export class Fan {
   #texts(columns, width, ofLabels) {
     const texts = columns.map((column, level) => {
       const isLast = level === columns.length - 1;
-      const name = width < 560 ? `${column.length}` : isLast ? `${column.length} items` : `level ${level} · ${column.length}`;
-      return svg("text", { class: "column", x: column[0]?.x ?? 0, y: 14, "text-anchor": isLast ? "start" : "middle" }, name);
+      const count = number(isLast ? this.answer.items.length : column.length);
+      const name = width < 560 ? count : isLast ? `${count} items` : `level ${level} · ${count}`;
+      return svg("text", { class: "column", x: column[0]?.x ?? 0, y: 14, "text-anchor": !isLast ? "middle" : ofLabels ? "start" : "end" }, name);
     });
     for (const column of columns.slice(0, -1)) {
       if (width < 700) break;
-      // The best first: what has no room beside a better one stays without a name.
-      const taken = [];
-      for (const node of [...column].filter(({ leads }) => leads.size).sort((a, b) => b.score - a.score)) {
+      // A name stands over its node: there is none where that is the place of another.
+      const kept = column.filter(({ leads }) => leads.size);
+      for (const [at, node] of kept.entries()) {
         const name = this.items.name(node.codes);
-        if (!name || taken.some((y) => Math.abs(y - node.y) < 16)) continue;
-        taken.push(node.y);
+        if (!name || node.y - (kept[at - 1]?.y ?? 0) < 18) continue;
         const text = svg("text", { class: "name", x: node.x, y: node.y - 8, "text-anchor": "middle" }, shortened(name, 120, 6.5));
         this.#elements.get(node.key).push(text);
         texts.push(text);
       }
     }
     const leaves = columns.at(-1);
-    const isDense = leaves.length > 26;
-    for (const leaf of leaves) {
-      if (isDense) break;
+    for (const leaf of ofLabels ? leaves : []) {
       const ranks = [...leaf.leads];
       const title = this.items.title(this.answer.items[ranks[0]].id);
       const text = svg("text", { class: "leaf", x: leaf.x + 12, y: leaf.y + 4 },

@@ -21,7 +21,7 @@ export class Items {
     this.#known.clear();
     let cursor;
     for (let page = 0; page < PAGES; page += 1) {
-      const query = { limit: PAGE, fields: ["*"], ...(cursor && { cursor }) };
+      const query = { limit: PAGE, ...(cursor && { cursor }) };
       let answer;
       try {
         answer = await queryItems(catalog, query);
@@ -62,7 +62,7 @@ export class Items {
     // What is not among the items known, the server finds by id or by the beginning of the title.
     const begins = { range: { title: { gte: text, lt: `${text}\uffff` } } };
     const filter = { should: [{ ids: [text] }, ...(this.column(/^title$/) ? [begins] : [])] };
-    const answer = await queryItems(this.catalog, { filter, limit: most, fields: ["*"] });
+    const answer = await queryItems(this.catalog, { filter, limit: most });
     this.add(answer.items);
     return answer.items.map(({ id }) => this.get(id));
   }

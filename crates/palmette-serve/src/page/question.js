@@ -53,9 +53,9 @@ export class History {
     // The keys of the chip itself do the same: the buttons are for pointers and touch.
     const button = (sign, label, work) =>
       el("button", { type: "button", class: "icon", tabindex: -1, "aria-label": `${label} ${title}`, onclick: work }, sign);
-    return el("li", { class: "chip", tabindex: at === tabbable ? 0 : -1, "data-at": at, "aria-describedby": "history-keys" },
+    const id = isId ? entry : spelled(entry.codes);
+    return el("li", { class: "chip", tabindex: at === tabbable ? 0 : -1, title: id, "data-at": at, "data-id": id, "aria-describedby": "history-keys" },
       el("span", { class: "chip-title" }, title),
-      title !== entry && isId && el("span", { class: "mono" }, entry),
       el("span", { class: "chip-buttons" },
         at > 0 && button("↑", "Earlier:", () => this.#move(at, at - 1)),
         at + 1 < this.#entries.length && button("↓", "Later:", () => this.#move(at, at + 1)),

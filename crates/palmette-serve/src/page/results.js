@@ -71,16 +71,17 @@ export class Results {
       el("span", { class: "rank", "aria-hidden": "true" }, `${rank + 1}`),
       el("div", { class: "what" },
         el("p", { class: "title" }, title, item.pinned && el("span", { class: "mark" }, "pinned"), mark && el("span", { class: "mark" }, mark.text)),
-        el("dl", { class: "attributes" }, el("div", {}, el("dt", {}, "id"), el("dd", { class: "mono" }, id)),
-          ...shown.map(([name, value]) => el("div", {}, el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, text(value)))))),
+        // Texts speak for themselves, numbers need their name.
+        el("dl", { class: "attributes" }, ...shown.map(([name, value]) => el("div", { title: name },
+            el("dt", { class: typeof value === "string" ? "unseen" : null }, name.replaceAll("_", " ")), el("dd", {}, text(value)))))),
       el("div", { class: "spelling" },
-        el("span", { class: "codes mono", title: "Semantic ID" }, spelled(codes)),
+        el("p", { class: "names mono" }, el("span", { title: "Id" }, id), el("span", { title: "Semantic ID" }, spelled(codes))),
         el("div", { class: "score", title: `Log-probability; the bar is the probability against that of the best, ${number(100 * Math.exp(score - best), 1)}%` },
           el("span", { class: "meter", "aria-hidden": "true" }, el("span", { style: { width: `${Math.max(1, 100 * Math.exp(score - best))}%` } })),
           el("span", { class: "mono" }, number(score, 2)))),
       el("div", { class: "actions" },
         stock && this.#stock(item, title, stock, isEditable),
-        el("button", { type: "button", "data-control": "add", "aria-label": `Add ${title} to the history`, onclick: () => this.work.add(id) }, "+ History")));
+        el("button", { type: "button", class: "plus", "data-control": "add", title: "Add to the history", "aria-label": `Add ${title} to the history`, onclick: () => this.work.add(id) }, "+")));
   }
 
   #stock({ id, fields }, title, stock, isEditable) {

@@ -5,6 +5,7 @@ mod catalogs;
 mod items;
 mod keys;
 mod load;
+mod page;
 mod recommend;
 mod shop;
 mod sockets;
