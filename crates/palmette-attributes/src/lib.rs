@@ -68,6 +68,7 @@ mod filter;
 mod rank_set;
 mod select;
 mod shown;
+mod unique_keys;
 
 pub use columns::{
     AttributeError, ColumnConflict, ColumnDescription, ColumnKind, ColumnReader, Columns,
@@ -76,3 +77,4 @@ pub use columns::{
 pub use filter::{Filter, FilterError};
 pub use rank_set::{Members, RankSet};
 pub use shown::nearest;
+pub use unique_keys::parse_unique;

@@ -7,7 +7,7 @@ use crate::queue::Queued;
 /// Streams and memory as they will be: what a walk over the queue starts from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outlook {
-    /// When each stream that takes work is idle, ascending.
+    /// Times at which the streams that take work are idle, ascending.
     pub(crate) free: Vec<Micros>,
     /// Running batches: predicted end and bytes.
     pub(crate) running: Vec<(Micros, u64)>,

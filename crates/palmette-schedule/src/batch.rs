@@ -59,7 +59,7 @@ pub(crate) struct Batch {
     pub(crate) bytes: u64,
     /// The work's expected time on a stream's own threads.
     pub(crate) expected: Micros,
-    /// When it starts, if nobody else comes and a stream is idle: later than now where it waits for others.
+    /// Start, if nobody else comes and a stream is idle: later than now where it waits for others.
     pub(crate) start: Micros,
 }
 

@@ -88,6 +88,6 @@ pub enum Order {
     /// Earliest deadline first; then arrival, then id.
     #[default]
     Deadline,
-    /// As they came; then by id.
+    /// Order of arrival; then by id.
     Arrival,
 }

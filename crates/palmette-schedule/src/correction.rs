@@ -97,10 +97,13 @@ fn thread_cell(threads: u32) -> usize {
 /// Quantile of actual over predicted time among the latest 1,000 batches.
 ///
 /// A ring of bucket numbers and a count for each bucket. Buckets are 1.25% wide, and the upper edge is what is told, so
-/// the margin errs towards more. `add` is O(1), `factor` reads one number.
+/// the margin errs towards more. Edges are products, not powers, whose last bits differ between platforms. `add` looks
+/// through the buckets, `factor` reads one number.
 #[derive(Clone, Debug)]
 pub(crate) struct Margins {
     margin: Margin,
+    /// Upper edges, ascending.
+    edges: [f64; BUCKETS],
     ring: Vec<u8>,
     next: usize,
     counts: [u16; BUCKETS],
@@ -112,7 +115,7 @@ const LATEST: usize = 1000;
 const ENOUGH: usize = 20;
 const WIDTH: f64 = 1.0125;
 /// The bucket whose upper edge is 1; below it are ratios down to 1/4.9.
-const ONE: i32 = 127;
+const ONE: usize = 127;
 
 impl Margins {
     pub(crate) fn new(margin: Margin) -> Self {
@@ -121,7 +124,7 @@ impl Margins {
             Margin::Measured { least, first, .. } => first.max(least),
         };
         let (ring, counts) = (Vec::with_capacity(LATEST), [0; BUCKETS]);
-        Self { margin, ring, next: 0, counts, factor: at_least_one(factor) }
+        Self { margin, edges: edges(), ring, next: 0, counts, factor: at_least_one(factor) }
     }
 
     pub(crate) fn factor(&self) -> f64 {
@@ -130,7 +133,7 @@ impl Margins {
 
     pub(crate) fn add(&mut self, ratio: f64) {
         let Margin::Measured { quantile, least, .. } = self.margin else { return };
-        let bucket = bucket(ratio);
+        let bucket = self.bucket(ratio);
         if self.ring.len() < LATEST {
             self.ring.push(bucket);
         } else {
@@ -152,14 +155,24 @@ impl Margins {
             below >= rank.max(1)
         };
         let bucket = self.counts.iter().position(full).unwrap_or(BUCKETS - 1);
-        WIDTH.powi(bucket as i32 - ONE)
+        self.edges[bucket]
+    }
+
+    /// The bucket of a ratio: the first whose upper edge is not below it.
+    fn bucket(&self, ratio: f64) -> u8 {
+        self.edges.partition_point(|&edge| edge < ratio).min(BUCKETS - 1) as u8
     }
 }
 
-/// The bucket of a ratio: the first whose upper edge is not below it.
-fn bucket(ratio: f64) -> u8 {
-    let place = (ratio.max(f64::MIN_POSITIVE).ln() / WIDTH.ln() - 1e-9).ceil() + f64::from(ONE);
-    place.clamp(0.0, (BUCKETS - 1) as f64) as u8
+fn edges() -> [f64; BUCKETS] {
+    let mut edges = [1.0; BUCKETS];
+    for place in ONE + 1..BUCKETS {
+        edges[place] = edges[place - 1] * WIDTH;
+    }
+    for place in (0..ONE).rev() {
+        edges[place] = edges[place + 1] / WIDTH;
+    }
+    edges
 }
 
 fn at_least_one(factor: f64) -> f64 {
@@ -197,13 +210,14 @@ mod tests {
 
     #[test]
     fn ratios_of_every_size_have_a_bucket_that_is_not_below_them() {
+        let margins = Margins::new(Margin::default());
+        let edge = |ratio| margins.edges[usize::from(margins.bucket(ratio))];
         for ratio in [0.0, 1e-300, 0.3, 0.5, 0.999_999, 1.0, 1.000_001, 1.3, 4.0, 4.8] {
-            let edge = WIDTH.powi(i32::from(bucket(ratio)) - ONE);
-            assert!(edge >= ratio * 0.999_999, "{ratio}: {edge}");
-            assert!(ratio < 0.3 || edge < ratio * 1.013, "{ratio}: {edge}");
+            assert!(edge(ratio) >= ratio, "{ratio}: {}", edge(ratio));
+            assert!(ratio < 0.3 || edge(ratio) < ratio * 1.013, "{ratio}: {}", edge(ratio));
         }
-        assert_eq!(bucket(f64::INFINITY), 255);
-        assert_eq!(bucket(f64::NAN), 0);
+        assert_eq!(edge(1.0), 1.0);
+        assert_eq!([f64::INFINITY, f64::NAN].map(|ratio| margins.bucket(ratio)), [255, 0]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub enum Event {
     Drain,
     /// There are more or fewer streams. Those with numbers beyond it take no new work.
     Resize {
-        /// How many.
+        /// The number of streams.
         streams: u32,
     },
     /// The costs of a model, new or measured again. What was learnt about the former ones is dropped.
@@ -72,10 +72,10 @@ pub enum Action {
         job: u64,
         /// The reason.
         why: Refusal,
-        /// Predicted end, from now. Where the job would be in time and make another one late, that lateness is added to
-        /// its own deadline. 0 where time was not the reason.
+        /// Predicted end, from now; 0 where time was not the reason. If the job would be in time and make another one
+        /// late, that lateness is added to its own deadline.
         finish: Micros,
-        /// Time to wait before asking again, spread by ±20%.
+        /// Time to wait before asking again: how late it would be, spread by ±20%. 0 where time was not the reason.
         retry_after: Micros,
     },
     /// Stop a job. A queued one has ended by this; a running one is to be stopped between stages, and

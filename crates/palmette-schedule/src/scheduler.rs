@@ -20,8 +20,8 @@ const MAX_MODELS: usize = 1 << 12;
 ///
 /// The caller tells it all that happens, in order ([`step`](Self::step)), and does what it says.
 ///
-/// Cost of a step: O(queued jobs × streams) at an arrival, O(queued + streams) else. Buffers are reused: once they are
-/// as large as queue and streams get, a step allocates nothing, but for a start of more than eight jobs.
+/// Cost of a step: O(queued jobs × streams) at an arrival, O(queued + streams) else. Buffers are reused: once they have
+/// the size of queue and streams, a step allocates nothing, but for a start of more than eight jobs.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     config: Config,
@@ -30,7 +30,7 @@ pub struct Scheduler {
     bulk: Queue,
     /// At least as many as take work: those that a smaller size took out end what they run.
     streams: Vec<Stream>,
-    /// How many streams take work.
+    /// Number of streams that take work.
     active: usize,
     drain: Drain,
     /// The time that was asked for last.
@@ -78,6 +78,10 @@ struct Running {
 impl Stream {
     fn is_idle(&self) -> bool {
         self.jobs.is_empty() && self.lent_to.is_none()
+    }
+
+    fn runs_bulk(&self) -> bool {
+        !self.jobs.is_empty() && self.class == Class::Bulk
     }
 
     /// Predicted end as seen at a time. A batch that has overrun is given a little more, again and again.
@@ -241,7 +245,7 @@ impl Scheduler {
             && shape.widest <= self.config.batch_rows
     }
 
-    /// How late the job would be, or the one behind it that it would make the latest; `None` if nobody would be late.
+    /// Lateness of the job, or of the one behind it that it would make the latest; `None` if nobody would be late.
     fn lateness(&mut self, now: Micros, queued: &Queued) -> Option<Micros> {
         if !self.config.admission {
             return None;
@@ -279,7 +283,8 @@ impl Scheduler {
         let is_alone = self.interactive.is_empty() && self.bulk.is_empty();
         let may_wait = self.config.batch_jobs > 1 && self.config.quota.0 > 0;
         let fits = self.bytes().saturating_add(queued.shape.bytes) <= self.config.memory;
-        let idle = self.streams[..self.active].iter().any(Stream::is_idle);
+        let idle = self.streams[..self.active].iter().any(Stream::is_idle)
+            && (queued.job.class == Class::Interactive || self.may_run_bulk());
         if !(is_alone && fits && idle) || may_wait {
             return None;
         }
@@ -300,20 +305,27 @@ impl Scheduler {
         outlook.memory = self.config.memory;
         outlook.running.clear();
         outlook.free.clear();
-        for (number, stream) in self.streams.iter().enumerate() {
+        let free = |stream: &Stream| {
             let owner = stream.lent_to.map_or(stream, |lender| &self.streams[lender]);
-            let free = if owner.jobs.is_empty() { now } else { owner.free(now) };
-            if number < self.active {
-                outlook.free.push(free);
-            }
-            if !stream.jobs.is_empty() {
-                outlook.running.push((free, stream.bytes));
+            if owner.jobs.is_empty() { now } else { owner.free(now) }
+        };
+        let busy = self.streams.iter().filter(|stream| !stream.jobs.is_empty());
+        outlook.running.extend(busy.map(|stream| (free(stream), stream.bytes)));
+        let active = &self.streams[..self.active];
+        match class {
+            Class::Interactive => outlook.free.extend(active.iter().map(free)),
+            Class::Bulk => {
+                // Those that run bulk jobs are of its share; the rest of it are at best the ones that are idle first.
+                let of_share = active.iter().filter(|stream| stream.runs_bulk());
+                outlook.free.extend(of_share.map(free));
+                let num_of_share = outlook.free.len();
+                let others = active.iter().filter(|stream| !stream.runs_bulk());
+                outlook.free.extend(others.map(free));
+                outlook.free[num_of_share..].sort_unstable();
+                outlook.free.truncate(self.bulk_streams());
             }
         }
         outlook.free.sort_unstable();
-        if class == Class::Bulk {
-            outlook.free.truncate(self.bulk_streams());
-        }
         let queue = self.queue(class);
         let place = more.map_or(queue.len(), |(place, _)| place);
         let jobs = queue
@@ -601,8 +613,7 @@ impl Scheduler {
     }
 
     fn may_run_bulk(&self) -> bool {
-        let is_bulk = |stream: &&Stream| !stream.jobs.is_empty() && stream.class == Class::Bulk;
-        self.streams.iter().filter(is_bulk).count() < self.bulk_streams()
+        self.streams.iter().filter(|stream| stream.runs_bulk()).count() < self.bulk_streams()
     }
 }
 

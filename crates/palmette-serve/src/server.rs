@@ -448,6 +448,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
 fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     let (router, document) = routes().split_for_parts();
     let router = router
+        .merge(api::page::routes())
         .method_not_allowed_fallback(async |request: Request| {
             let (method, path) = (request.method().clone(), request.uri().path().to_owned());
             Problem::new(

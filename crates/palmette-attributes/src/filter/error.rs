@@ -13,7 +13,7 @@ pub struct FilterError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Kind {
-    #[error("a filter is a JSON object, and this is no JSON: {0}")]
+    #[error("a filter is a JSON object, and this is none: {0}")]
     NoJson(String),
     #[error("{path}: {found} cannot stand here; {expected}")]
     Unexpected { path: String, found: String, expected: String },

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::columns::kind::is_large_integer;
 use crate::shown::shown;
+use crate::unique_keys::parse_unique;
 
 const FILTER: &str = "a filter is an object with any of must, should, must_not and exclude";
 const CONDITION: &str = "a condition is an object with one of match, range, ids, exists, is_empty \
@@ -98,7 +99,7 @@ impl Filter {
     /// When it is no JSON, or no filter: names the place. Filters nest 16 deep and
     /// hold 1024 conditions and 65,536 values and ids at most.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        let value = serde_json::from_str(text).map_err(|error| Kind::NoJson(error.to_string()))?;
+        let value = parse_unique(text).map_err(|error| Kind::NoJson(error.to_string()))?;
         Self::from_value(&value)
     }
 

@@ -138,7 +138,11 @@ fn errors_name_the_place_and_what_may_stand_there() {
     );
     check(
         "{",
-        "a filter is a JSON object, and this is no JSON: EOF while parsing an object at line 1 column 1",
+        "a filter is a JSON object, and this is none: EOF while parsing an object at line 1 column 1",
+    );
+    check(
+        r#"{"must": [], "must": []}"#,
+        "a filter is a JSON object, and this is none: the key \"must\" appears twice at line 1 column 19",
     );
     check(
         r#"{"musst": []}"#,

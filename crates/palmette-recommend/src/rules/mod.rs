@@ -8,7 +8,6 @@ mod boosts;
 mod caps;
 mod diversity;
 mod error;
-mod json;
 mod order;
 mod parse;
 mod plan;

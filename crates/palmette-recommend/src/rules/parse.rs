@@ -1,12 +1,11 @@
 //! Rules from JSON; unknown keys are refused with the nearest known one.
 
-use palmette_attributes::{Filter, nearest};
+use palmette_attributes::{Filter, nearest, parse_unique};
 use serde_json::{Map, Value};
 
 use super::error::RulesError;
 use super::{
-    Amount, AtMost, Boost, Diversity, MAX_BOOSTS, MAX_CAPS, MAX_IDS, Moment, Rules, TieBreak,
-    Valid, json,
+    Amount, AtMost, Boost, Diversity, MAX_BOOSTS, MAX_CAPS, MAX_IDS, Moment, Rules, TieBreak, Valid,
 };
 
 const CAPS: &str = "it takes a list such as [{\"attribute\": \"brand\", \"items\": 2}]";
@@ -20,7 +19,7 @@ impl Rules {
     /// When it is no JSON, a key appears twice or is none of a rule's, or a value is not one that the rule takes; the
     /// message names the place.
     pub fn parse(text: &str) -> Result<Self, RulesError> {
-        let value = json::parse(text).map_err(|error| RulesError::NoJson(error.to_string()))?;
+        let value = parse_unique(text).map_err(|error| RulesError::NoJson(error.to_string()))?;
         Self::from_value(&value)
     }
 

@@ -5,7 +5,7 @@
 //! scheduler with parts of it turned off, two are queues as one would otherwise write them ([`Fifo`]). All of them meet the
 //! same requests with the same noise.
 //!
-//! Everything is drawn from one seed, so a run is repeated exactly.
+//! Everything is drawn from one seed, so a run is repeated exactly; on another platform logarithms may have other last bits.
 
 mod ablation;
 mod arrivals;

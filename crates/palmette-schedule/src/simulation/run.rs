@@ -33,7 +33,7 @@ impl Policy for Scheduler {
 ///
 /// # Panics
 ///
-/// Where the policy starts something on a busy stream or a job that does not wait: its own fault.
+/// If the policy starts something on a busy stream or a job that does not wait: its own fault.
 pub fn simulate(
     arrivals: &[Arrival],
     machine: &Machine,
@@ -51,7 +51,7 @@ pub fn simulate(
     run.outcome()
 }
 
-/// What comes next; at equal times in this order.
+/// Next thing to happen; at equal times in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     /// The end of a stage, unless the stream's work was planned anew since.

@@ -1,4 +1,4 @@
-//! What is refused was infeasible, by brute force over all orders of up to six jobs.
+//! Refused jobs were infeasible, by brute force over all orders of up to six jobs.
 
 use palmette_schedule::{Class, Config, Margin, Micros, Order, Refusal};
 use proptest::strategy::{Strategy, ValueTree};

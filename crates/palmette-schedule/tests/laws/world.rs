@@ -150,7 +150,7 @@ impl World {
         assert!(self.scheduler.status().is_empty(), "{:?}", self.scheduler.status());
     }
 
-    /// When each stream that takes work is idle.
+    /// Times at which the streams that take work are idle.
     pub(crate) fn free(&self) -> Vec<Micros> {
         let end = |stream| self.running.get(&stream).map_or(self.now, |batch| batch.ends);
         (0..self.streams).map(end).collect()

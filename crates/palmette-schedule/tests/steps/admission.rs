@@ -83,6 +83,9 @@ fn bulk_runs_when_nobody_waits_and_on_its_share() {
     let mut bench = Bench::new(Config { bulk_share: 0.5, ..plain(2) });
     let bulk = |bench: &mut Bench, id| bench.arrive_as(id, Class::Bulk, tokens(50), None, 10_000);
     assert_eq!(bulk(&mut bench, 1), [start(0, &[1], 1)]);
+    // The idle stream is not for it: it would end at 100.
+    let late = bench.arrive_as(9, Class::Bulk, tokens(50), None, 60);
+    assert_eq!(refused(&late, 9, Refusal::Late).0, 100_000);
     assert_eq!(bulk(&mut bench, 2), []);
     assert_eq!(bench.arrive(3, tokens(50), 1000), [start(1, &[3], 1)]);
     assert_eq!(bench.arrive(4, tokens(50), 1000), []);

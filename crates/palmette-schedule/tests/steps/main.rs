@@ -33,7 +33,7 @@ impl Bench {
         Self { scheduler: Scheduler::new(config, vec![COSTS]), now: Micros(0) }
     }
 
-    /// What is to be done; wake-ups are left out.
+    /// Actions of a step; wake-ups are left out.
     fn step(&mut self, event: Event) -> Vec<Action> {
         let mut actions = self.all(event);
         actions.retain(|action| !matches!(action, Action::WakeAt(_)));

@@ -3,5 +3,6 @@
 pub(crate) mod batch;
 pub(crate) mod body;
 pub(crate) mod health;
+pub(crate) mod page;
 pub(crate) mod recommend;
 pub(crate) mod targets;

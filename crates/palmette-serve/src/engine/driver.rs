@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use palmette_schedule::{
-    Action, Config, CostModel, Event, Micros, Record, Refusal, Scheduler, Started, Status,
+    Action, Config, CostModel, Event, Micros, Record, Refusal, Scheduler, Started,
 };
 use tokio::sync::oneshot;
 
@@ -32,7 +32,6 @@ pub(crate) enum Message {
         costs: CostModel,
     },
     Drain,
-    Status(oneshot::Sender<Status>),
     /// The handle is gone: what was submitted is replied to, then threads end.
     End,
 }
@@ -129,11 +128,6 @@ impl Driver {
             }
             Message::Costs { model, costs } => Some(Event::Costs { model, costs }),
             Message::Drain => Some(Event::Drain),
-            Message::Status(reply) => {
-                // One that nobody waits for any more is not missed.
-                _ = reply.send(self.scheduler.status());
-                None
-            }
             Message::End => {
                 self.is_ending = true;
                 Some(Event::Drain)

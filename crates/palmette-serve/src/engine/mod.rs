@@ -19,7 +19,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use palmette_schedule::{Class, Config, CostModel, Job, Micros, Shape, Status};
+use palmette_schedule::{Class, Config, CostModel, Job, Micros, Shape};
 use tokio::sync::oneshot;
 
 pub(crate) use calibrate::calibrate;
@@ -102,13 +102,6 @@ impl Engine {
     /// Refuses what comes from now on; what was admitted goes on. A second call stops what is left.
     pub(crate) fn drain(&self) {
         _ = self.messages.send(Message::Drain);
-    }
-
-    /// Numbers of the scheduler; `None` when it has ended.
-    pub(crate) async fn status(&self) -> Option<Status> {
-        let (reply, received) = oneshot::channel();
-        self.messages.send(Message::Status(reply)).ok()?;
-        received.await.ok()
     }
 }
 

@@ -86,6 +86,7 @@ fn answer(workers: &mut Vec<Worker>, started: &Started, threads: usize, most: us
         work.with_request(*narrowed, |request| worker.recommend(request, &mut control))
     }));
     timings.total = queue + began.elapsed().as_secs_f64() * 1e3;
+    timings.round();
     let found = match found {
         Ok(found) => found,
         // Its buffers may be half written: the worker goes.

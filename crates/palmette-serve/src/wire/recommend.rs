@@ -265,3 +265,13 @@ pub struct Timings {
     /// From receipt to the last stage.
     pub total: f64,
 }
+
+impl Timings {
+    /// Rounds to microseconds: no clock is better.
+    pub(crate) fn round(&mut self) {
+        let Self { queue, prefill, decode, mask, topk, total } = self;
+        for ms in [queue, prefill, decode, mask, topk, total] {
+            *ms = (*ms * 1e3).round() / 1e3;
+        }
+    }
+}

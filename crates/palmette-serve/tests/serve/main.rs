@@ -1,4 +1,8 @@
 //! The server over its routes and over sockets, with the demonstration's shop.
 
+mod batch;
+mod load;
 mod recommend;
 mod shop;
+mod sockets;
+mod targets;

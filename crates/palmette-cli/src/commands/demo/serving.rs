@@ -70,7 +70,8 @@ fn free_address() -> SocketAddr {
 }
 
 fn welcome(demo: &Demo, args: &DemoArgs, address: SocketAddr) -> anyhow::Result<String> {
-    let shown = once::shown(demo, args, 1)?;
+    let mut shown = once::shown(demo, args, 1)?;
+    shown.truncate(1);
     let mut text = format!(
         "\nA shop of {} items: open http://{address} in a browser, or ask\n",
         grouped(demo.view().view().num_items())

@@ -6,7 +6,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Value};
 
 /// Reads a document; a key that an object has twice is an error, since one of the two would be lost.
-pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
+///
+/// # Errors
+/// When it is no JSON, or a key appears twice.
+pub fn parse_unique(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut deserializer)?;
     deserializer.end()?;

@@ -1,0 +1,41 @@
+//! The demonstration's shop as a live catalog behind HTTP, for the page and its tests.
+//!
+//! `cargo run -p palmette-serve --example shop [PORT]` prints the address that it listens at, the first free one without a
+//! port, and serves until it is interrupted. The catalog is in a temporary directory and goes with the process.
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use palmette_demo::{Demo, Shop};
+use palmette_live::{LiveCatalog, LiveOptions, Schema};
+use palmette_serve::{ServeConfig, Server};
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let port = std::env::args().nth(1).map_or(Ok(0), |port| port.parse::<u16>())?;
+    let dir = tempfile::tempdir()?;
+    let config = ServeConfig {
+        // Builds without optimisation answer too.
+        default_deadline: Duration::from_secs(10),
+        drain_delay: Duration::ZERO,
+        ..ServeConfig::default()
+    };
+    let server = Server::new(config)?;
+    let demo = Demo::load()?;
+    let recommender = demo.recommender();
+    server.add_model("demo", Arc::clone(recommender.model()), recommender.format().clone())?;
+    let catalog = Shop::demo().catalog();
+    let schema = Schema::of_catalog(&catalog);
+    let live =
+        LiveCatalog::create(dir.path(), Some(catalog), Some(schema), LiveOptions::default())?;
+    server.add_catalog("shop", Arc::new(live), Some(dir.path()))?;
+    server.set_target("shop", "demo", "shop")?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    println!("listening on http://{}", listener.local_addr()?);
+    let interrupted = async { _ = tokio::signal::ctrl_c().await };
+    server.serve(listener, interrupted).await?;
+    Ok(())
+}

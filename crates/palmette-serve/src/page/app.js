@@ -1,0 +1,210 @@
+// The page: asks the form's question, shows the answer, and asks again when something has changed.
+
+import * as client from "./client.js";
+import { $, el, milliseconds, number, settled } from "./dom.js";
+import { Fan, drawStages } from "./fan.js";
+import { Items } from "./items.js";
+import { Live } from "./live.js";
+import { Filter, History, readQuestion } from "./question.js";
+import { Results, drawEdits } from "./results.js";
+
+const FOLLOW_MS = 1000;
+
+const items = new Items();
+const live = new Live();
+const askSoon = settled(200, () => ask());
+const history = new History(items, askSoon);
+const filter = new Filter(items, () => hasAsked && askSoon());
+const fan = new Fan($("fan"), $("fan-note"), lightRows);
+const results = new Results(items, { light, add: (id) => history.add(id), setStock });
+
+/** Changed stocks: id → the first and the present number. */
+const edits = new Map();
+let hasAsked = false;
+let isEditable = true;
+/** The targets; none where the server does not list them. */
+let targets = [];
+/** The question that the answer on the page belongs to. */
+let shownQuestion = "";
+let asking = new AbortController();
+let isAsking = false;
+
+/** Asks what the form says, and shows the answer or the problem. */
+async function ask({ leastGeneration, focus = false } = {}) {
+  let body;
+  try {
+    body = readQuestion(history, filter);
+  } catch {
+    $("filter-fold").open = true;
+    $("filter").focus();
+    return;
+  }
+  hasAsked = true;
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  isAsking = true;
+  $("answer").setAttribute("aria-busy", "true");
+  const question = JSON.stringify(body);
+  if (leastGeneration !== undefined && body.generation === undefined) body.min_generation = leastGeneration;
+  try {
+    const answer = await client.recommend({ ...body, fields: ["*"], explain: true }, signal);
+    show(answer, body, question);
+    if (focus) $("answer").focus();
+  } catch (problem) {
+    if (problem.name !== "AbortError") showProblem(problem);
+  } finally {
+    if (signal === asking.signal) {
+      isAsking = false;
+      $("answer").removeAttribute("aria-busy");
+    }
+  }
+}
+
+function show(answer, body, question) {
+  const isSame = question === shownQuestion;
+  shownQuestion = question;
+  showProblem(null);
+  items.add(answer.items);
+  if (!filter.stock && items.column(/^stock$/i)) filter.fit();
+  $("empty").hidden = true;
+  $("beam").hidden = $("items").hidden = false;
+  fan.draw({ ...answer, levels: answer.levels ?? [] }, items, !isSame);
+  drawStages($("stages"), answer.timings_ms);
+  $("total").textContent = milliseconds(answer.timings_ms.total);
+  results.show(answer, { isSame, stock: filter.stock, isEditable: isEditable && answer.generation !== null });
+  drawEdits(edits, items, setStock);
+  history.draw([...$("history").children].indexOf(document.activeElement));
+  $("request").textContent = JSON.stringify(body, null, 2);
+  const { generation, shortfall, narrowed, beam_width: width } = answer;
+  const count = `${answer.items.length} ${answer.items.length === 1 ? "item" : "items"}`;
+  // Once a second would be too much for those who listen.
+  if (!isSame || !$("follow").checked) $("status").textContent = `${count} in ${milliseconds(answer.timings_ms.total)}, width ${width}${narrowed ? ", narrowed" : ""}`;
+  const reasons = { catalog: "the catalog has no more", filter: "no more match the filter", seen: "the others were seen", rules: "rules hold the others back" };
+  $("items-note").textContent = [
+    generation !== null && `generation ${number(generation)}`,
+    shortfall && `fewer than asked for: ${reasons[shortfall.reason] ?? shortfall.reason}, ${number(shortfall.eligible)} eligible`,
+    answer.history.unknown.length > 0 && `unknown, left out: ${answer.history.unknown.join(", ")}`,
+  ].filter(Boolean).join(" · ");
+}
+
+function showProblem(problem) {
+  const { title, detail, errors = [], status, request_id: id } = problem?.document ?? {};
+  for (const field of document.querySelectorAll("[data-pointer]")) {
+    const isWrong = errors.some(({ pointer }) => pointer === field.dataset.pointer);
+    field.setAttribute("aria-invalid", String(isWrong));
+    if (isWrong) field.closest("details").open = true;
+  }
+  $("problem").hidden = !problem;
+  if (!problem) return;
+  $("problem").replaceChildren(
+    el("h2", {}, title ?? "The page failed"),
+    el("p", {}, detail ?? problem.message),
+    el("ul", {}, ...errors.map(({ pointer, detail: of }) => el("li", {}, el("code", {}, pointer || "(body)"), of === detail ? "" : ` ${of}`))),
+    el("p", { class: "hint" }, [status && `status ${status}`, id && `request ${id}`].filter(Boolean).join(" · ")));
+  if (status === 401) {
+    $("key-panel").open = true;
+    $("key").focus();
+  }
+}
+
+function light(rank) {
+  if (rank === null) fan.light(null);
+  else fan.lightItem(rank);
+}
+
+function lightRows(ranks) {
+  for (const row of $("results").children) row.classList.toggle("lit", ranks.includes(Number(row.dataset.rank)));
+}
+
+/** Changes an item's stock and asks again, at the generation that has the change or a later one. */
+async function setStock(id, pieces) {
+  const before = edits.get(id)?.before ?? items.get(id)?.fields[filter.stock];
+  try {
+    const leastGeneration = await client.patchItem(items.catalog, id, { [filter.stock]: pieces });
+    edits.set(id, { before, now: pieces });
+    if (before === pieces) edits.delete(id);
+    await ask({ leastGeneration });
+  } catch (problem) {
+    if (problem.isMissing) isEditable = false;
+    showProblem(problem);
+  }
+}
+
+/** Learns targets, then what the catalog of the chosen one has. */
+async function start() {
+  try {
+    targets = await client.targets();
+  } catch (problem) {
+    targets = [];
+    if (!problem.isMissing) showProblem(problem);
+  }
+  const chosen = $("target").value;
+  $("target").replaceChildren(...targets.map(({ alias }) => el("option", { value: alias, selected: alias === chosen }, alias)));
+  $("target-field").hidden = !targets.length;
+  await changeTarget();
+}
+
+async function changeTarget() {
+  const target = targets.find(({ alias }) => alias === $("target").value);
+  let catalog = target?.catalog;
+  try {
+    // Without a list of targets, an answer tells the catalog's name, and its items make do for examples.
+    if (!catalog) {
+      const answer = await client.recommend({ k: 100, fields: ["*"] });
+      catalog = answer.target.catalog;
+      items.add(answer.items);
+    }
+    live.catalog = catalog;
+    const status = await client.catalog(catalog).catch(() => null);
+    const kept = (status?.kept ?? status?.status?.kept ?? []).map(({ generation, name }) => el("option", { value: name ?? generation }));
+    $("kept").replaceChildren(...kept);
+    await items.load(catalog);
+  } catch (problem) {
+    if (!problem.isMissing) showProblem(problem);
+    if (problem.isMissing && !items.all().length) items.add((await client.recommend({ target: target?.alias, k: 100, fields: ["*"] })).items);
+  }
+  $("search-note").hidden = items.hasQuery && items.isWhole;
+  $("search-note").textContent = items.hasQuery
+    ? `Titles of the first ${number(items.all().length)} items are searched by word, others by their beginning.`
+    : "This server does not list its items: type ids, or titles that answers have shown.";
+  filter.fit();
+  filter.check();
+  drawExamples();
+  history.draw();
+  if (hasAsked) ask();
+}
+
+function drawExamples() {
+  const cards = items.examples().map(({ name, history: ids }) =>
+    el("button", { type: "button", class: "example", onclick: () => begin(ids) },
+      el("span", { class: "example-name" }, name), ...ids.map((id) => el("span", {}, items.title(id)))));
+  $("examples").replaceChildren(...cards);
+}
+
+function begin(ids) {
+  history.set(ids);
+  ask({ focus: true });
+}
+
+$("question").addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask();
+});
+for (const id of ["k", "beam_width", "deadline_ms", "generation"]) {
+  $(id).addEventListener("input", settled(300, () => hasAsked && ask()));
+}
+$("target").addEventListener("change", changeTarget);
+$("key").value = client.key.get();
+$("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  client.key.set($("key").value.trim());
+  $("key-panel").open = false;
+  showProblem(null);
+  start();
+});
+setInterval(() => $("follow").checked && !document.hidden && !isAsking && hasAsked && ask(), FOLLOW_MS);
+$("follow").addEventListener("change", () => $("follow").checked && ask());
+// On a wide screen there is room for all of the question.
+if (matchMedia("(min-width: 900px)").matches) $("filter-fold").open = $("search-fold").open = true;
+start();

@@ -1,0 +1,111 @@
+//! Connections: slow ones, many at once, and the end of a server.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use palmette_serve::ServeConfig;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::shop::{config, shopping};
+
+/// A server on a free port, the end of which is asked for by the sender.
+async fn serving(config: ServeConfig) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
+    let shop = shopping(config);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let served = tokio::spawn(async move {
+        let stopped = async { _ = stopped.await };
+        shop.server.serve(listener, stopped).await.unwrap();
+    });
+    (address, stop, served)
+}
+
+fn post(body: &str) -> String {
+    format!(
+        "POST /v1/recommend HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Everything that comes until the other side ends.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A connection that is reset has ended too.
+    _ = stream.read_to_end(&mut bytes).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_clients_are_let_go_and_hold_nobody_up() {
+    let mut config = config();
+    config.read_timeout = Duration::from_millis(400);
+    let (address, stop, served) = serving(config).await;
+    let mut slow_headers = TcpStream::connect(address).await.unwrap();
+    slow_headers.write_all(b"POST /v1/recommend HTTP/1.1\r\nhost:").await.unwrap();
+    let mut slow_body = TcpStream::connect(address).await.unwrap();
+    slow_body
+        .write_all(b"POST /v1/recommend HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{")
+        .await
+        .unwrap();
+
+    let mut quick = TcpStream::connect(address).await.unwrap();
+    let body = json!({"target": "shop", "k": 1}).to_string();
+    quick.write_all(post(&body).as_bytes()).await.unwrap();
+    assert!(rest(&mut quick).await.starts_with("HTTP/1.1 200"));
+
+    assert!(rest(&mut slow_body).await.starts_with("HTTP/1.1 408"));
+    // There is no request yet to answer.
+    let headers = rest(&mut slow_headers).await;
+    assert!(headers.is_empty() || headers.starts_with("HTTP/1.1 408"), "{headers}");
+    drop(stop);
+    served.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_drains_answers_what_it_took_and_ends() {
+    let mut config = config();
+    config.drain_delay = Duration::from_millis(300);
+    let (address, stop, served) = serving(config).await;
+    let mut asking = TcpStream::connect(address).await.unwrap();
+    // Its head is there, its body comes during the drain.
+    let body = json!({"target": "shop", "k": 2}).to_string();
+    let whole = post(&body);
+    let (head, tail) = whole.split_at(whole.len() - 5);
+    asking.write_all(head.as_bytes()).await.unwrap();
+    let mut ready = TcpStream::connect(address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    stop.send(()).unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    ready.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let ready = rest(&mut ready).await;
+    assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("draining"), "{ready}");
+    asking.write_all(tail.as_bytes()).await.unwrap();
+    let answer = rest(&mut asking).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    served.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+/// Clients that go away in the middle leave nothing behind: streams are idle again, and others are answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_go_away_cost_no_more_than_a_pass() {
+    let (address, stop, served) = serving(config()).await;
+    let wide = json!({"target": "shop", "beam_width": 4096, "k": 10}).to_string();
+    for _ in 0..8 {
+        let mut gone = TcpStream::connect(address).await.unwrap();
+        gone.write_all(post(&wide).as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        drop(gone);
+    }
+    let body = json!({"target": "shop", "k": 1}).to_string();
+    let mut asking = TcpStream::connect(address).await.unwrap();
+    asking.write_all(post(&body).as_bytes()).await.unwrap();
+    assert!(rest(&mut asking).await.starts_with("HTTP/1.1 200"));
+    stop.send(()).unwrap();
+    served.await.unwrap();
+}
