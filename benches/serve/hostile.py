@@ -58,7 +58,7 @@ class Server:
         args += ["--connections", "30000", "--max-upload-mb", "64"]
         self.key = None
         help_text = subprocess.run([palmette, "serve", "--help"], capture_output=True, text=True).stdout
-        if keys and "--keys" in help_text:
+        if keys and "--keys <" in help_text:
             self.key = "a-key-of-the-hostile-bench"
             import hashlib
 
@@ -73,6 +73,7 @@ class Server:
             part = self.process.stdout.readline()
             must(part, f"the server did not start: {open(self.log_path).read()}")
             line += part
+        must("listening" in line, f"the server did not start: {line}")
         self.host, port = json.loads(line)["listening"].rsplit(":", 1)
         self.port = int(port)
 
@@ -90,7 +91,11 @@ class Server:
         """Status, headers and bytes of an answer."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         try:
-            connection.request(method, path, body=body, headers=self.headers(headers))
+            try:
+                connection.request(method, path, body=body, headers=self.headers(headers))
+            except (BrokenPipeError, ConnectionResetError):
+                # A body that is too large is answered before it has been sent.
+                pass
             answer = connection.getresponse()
             return answer.status, dict((k.lower(), v) for k, v in answer.getheaders()), answer.read()
         finally:
@@ -335,7 +340,7 @@ def deep_nesting(server, _):
         server.refused(value, 400, 422, 413)
         server.refused(f'{{"requests": [{value}]}}', 400, 422, path="/v1/recommend/batch")
         server.refused(f'{{"defaults": {value}, "requests": []}}', 400, 422, path="/v1/recommend/batch")
-        server.refused(f'{{"actions": [{value}]}}', 400, 422, path="/v1/targets")
+        server.refused(f'{{"actions": [{value}]}}', 400, 413, 422, path="/v1/targets")
     # As deep as is read, and wide: ends soon.
     for depth in [20, 60, 100, 127]:
         value = '{"must": [' * depth + '{"match": {"brand": "x"}}' + "]}" * depth
