@@ -33,9 +33,14 @@ impl Server {
     /// Starts one whose arguments have `--json`, and waits until it listens.
     #[track_caller]
     pub(crate) fn start(args: &[String]) -> Self {
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_palmette")).args(args))
+    }
+
+    /// The same by a command that becomes the server.
+    #[track_caller]
+    pub(crate) fn start_by(command: &mut Command) -> Self {
         let log = NamedTempFile::new().expect("a file");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_palmette"))
-            .args(args)
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(log.reopen().expect("a file"))
             .spawn()
@@ -45,7 +50,7 @@ impl Server {
         out.read_line(&mut line).expect("a pipe");
         let mut server = Self { child, log, address: String::new() };
         let started: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
-            panic!("{args:?} printed {line:?}, {error}; its log: {}", server.log())
+            panic!("{command:?} printed {line:?}, {error}; its log: {}", server.log())
         });
         server.address = started["listening"].as_str().expect("an address").to_owned();
         server
