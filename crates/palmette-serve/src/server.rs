@@ -40,6 +40,9 @@ use crate::request_id;
 const BUCKETS: [f64; 15] =
     [0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0];
 
+/// The same for ratios of actual to predicted time.
+const RATIOS: [f64; 12] = [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0];
+
 /// File of the targets in the data directory.
 const TARGETS: &str = "targets.json";
 
@@ -397,7 +400,9 @@ fn recorder() -> Result<PrometheusHandle, LoadError> {
         return Ok(handle.clone());
     }
     let suffix = Matcher::Suffix("_seconds".to_owned());
+    let ratio = Matcher::Full("palmette_cost_ratio".to_owned());
     let builder = PrometheusBuilder::new().set_buckets_for_metric(suffix, &BUCKETS);
+    let builder = builder.and_then(|builder| builder.set_buckets_for_metric(ratio, &RATIOS));
     let recorder = builder.map_err(|error| system(&error))?.build_recorder();
     let handle = RECORDER.get_or_init(|| recorder.handle());
     // Another thread may have been first, or the program has a recorder of its own.

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use palmette_schedule::{
-    Action, Config, CostModel, Event, Micros, Record, Refusal, Scheduler, Started,
+    Action, Config, CostModel, Event, Job, Micros, Record, Refusal, Scheduler, Shape, Started,
+    Stopped,
 };
 use tokio::sync::oneshot;
 
@@ -42,6 +43,8 @@ pub(crate) struct Driver {
     messages: Receiver<Message>,
     began: Instant,
     jobs: HashMap<u64, Submitted>,
+    /// By model, as they were fitted.
+    costs: HashMap<u32, CostModel>,
     record: Option<BufWriter<File>>,
     wake_at: Option<Micros>,
     is_ending: bool,
@@ -52,6 +55,9 @@ struct Submitted {
     work: Arc<Work>,
     stop: Arc<Stop>,
     arrived: Micros,
+    shape: Shape,
+    /// Threads that it was started with.
+    threads: u32,
     reply: Option<oneshot::Sender<Outcome>>,
 }
 
@@ -70,6 +76,7 @@ impl Driver {
             messages,
             began,
             jobs: HashMap::new(),
+            costs: HashMap::new(),
             record,
             wake_at: None,
             is_ending: false,
@@ -114,7 +121,9 @@ impl Driver {
         match message {
             Message::Submit(submission) => {
                 let Submission { job, work, reply, stop } = *submission;
-                let submitted = Submitted { work, stop, arrived: job.arrived, reply: Some(reply) };
+                let Job { arrived, shape, .. } = job;
+                let reply = Some(reply);
+                let submitted = Submitted { work, stop, arrived, shape, threads: 0, reply };
                 self.jobs.insert(job.id, submitted);
                 Some(Event::Arrive(job))
             }
@@ -122,11 +131,16 @@ impl Driver {
             Message::Cancel(job) => Some(Event::Cancel { job }),
             Message::Ended { stream, jobs, worked } => {
                 for job in jobs {
-                    self.jobs.remove(&job);
+                    if let Some(ended) = self.jobs.remove(&job) {
+                        self.note_cost(&ended, worked);
+                    }
                 }
                 Some(Event::Ended { stream, worked })
             }
-            Message::Costs { model, costs } => Some(Event::Costs { model, costs }),
+            Message::Costs { model, costs } => {
+                self.costs.insert(model, costs);
+                Some(Event::Costs { model, costs })
+            }
             Message::Drain => Some(Event::Drain),
             Message::End => {
                 self.is_ending = true;
@@ -140,6 +154,7 @@ impl Driver {
             Action::Start { stream, jobs, threads } => {
                 let start = |Started { job, narrowed }| {
                     let submitted = self.jobs.get_mut(&job)?;
+                    submitted.threads = threads;
                     Some(super::stream::Started {
                         job,
                         narrowed,
@@ -162,10 +177,19 @@ impl Driver {
                 metrics::counter!("palmette_recommend_shed_total", "reason" => reason).increment(1);
                 self.reply(job, Outcome::Refused { why, finish, retry_after });
             }
-            Action::Stop { job, why } => match self.jobs.get(&job) {
-                Some(Submitted { reply: None, stop, .. }) => stop.set(why),
-                _ => self.reply(job, Outcome::Stopped(why)),
-            },
+            Action::Stop { job, why } => {
+                let reason = match why {
+                    Stopped::Deadline => "deadline",
+                    Stopped::Cancelled => "cancelled",
+                    Stopped::Drained => "draining",
+                };
+                metrics::counter!("palmette_recommend_stopped_total", "reason" => reason)
+                    .increment(1);
+                match self.jobs.get(&job) {
+                    Some(Submitted { reply: None, stop, .. }) => stop.set(why),
+                    _ => self.reply(job, Outcome::Stopped(why)),
+                }
+            }
             Action::WakeAt(at) => self.wake_at = Some(at).filter(|&at| at < Micros::NEVER),
         }
     }
@@ -175,6 +199,15 @@ impl Driver {
         if let Some(Submitted { reply: Some(reply), .. }) = self.jobs.remove(&job) {
             // A client that has gone away is no error.
             _ = reply.send(outcome);
+        }
+    }
+
+    /// Notes how long work took beside what its costs say. Only that of one thread, uninterrupted, is what was measured.
+    fn note_cost(&self, ended: &Submitted, worked: Micros) {
+        let predicted = self.costs.get(&ended.shape.model).map(|of| of.predict(&ended.shape));
+        let is_whole = ended.threads == 1 && ended.stop.get().is_none();
+        if let Some(predicted) = predicted.filter(|&of| of > 0.0 && is_whole) {
+            metrics::histogram!("palmette_cost_ratio").record(worked.0 as f64 / predicted);
         }
     }
 

@@ -102,6 +102,21 @@ async fn clients_that_go_away_cost_no_more_than_a_pass() {
         tokio::time::sleep(Duration::from_millis(5)).await;
         drop(gone);
     }
+    // The work of some is stopped between two passes, and that of others never begun.
+    let mut is_idle = false;
+    for _ in 0..500 {
+        let mut asking = TcpStream::connect(address).await.unwrap();
+        let get = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        asking.write_all(get).await.unwrap();
+        let metrics = rest(&mut asking).await;
+        let stopped = "palmette_recommend_stopped_total{reason=\"cancelled\"}";
+        if metrics.contains(stopped) && metrics.contains("palmette_streams{state=\"busy\"} 0") {
+            is_idle = true;
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(is_idle, "streams go on with what nobody waits for");
     let body = json!({"target": "shop", "k": 1}).to_string();
     let mut asking = TcpStream::connect(address).await.unwrap();
     asking.write_all(post(&body).as_bytes()).await.unwrap();
