@@ -68,6 +68,14 @@ impl LiveError {
         }
     }
 
+    /// Whether what was given breaks a rule; otherwise a file or the system failed.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            &*self.0,
+            Kind::Update { .. } | Kind::NotKept { .. } | Kind::Options(_) | Kind::Build(_)
+        )
+    }
+
     /// Whether another process has the catalog open.
     pub fn is_locked(&self) -> bool {
         matches!(&*self.0, Kind::Locked { .. })

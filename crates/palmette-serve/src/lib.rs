@@ -13,20 +13,23 @@
 //!
 //! # Parts
 //! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `engine` scheduler and streams, `answers`
-//! the cache, `problem` the errors.
+//! the cache, `writes` the turns of those that change a catalog, `keys` the permissions, `problem` the errors.
 #![forbid(unsafe_code)]
 
 mod answers;
 mod api;
 mod config;
 mod engine;
+mod keys;
 mod problem;
 mod registry;
 mod request_id;
 mod server;
 pub mod wire;
+mod writes;
 
 pub use config::ServeConfig;
+pub use keys::{KeysError, NewKey, Scope, UnknownScope};
 pub use problem::{Fault, Problem};
 pub use registry::LoadError;
 pub use server::{Server, openapi};

@@ -59,6 +59,7 @@ pub(crate) enum Kind {
     PreconditionFailed,
     TooLarge,
     UnsupportedMedia,
+    OutOfRange,
     Invalid,
     Overloaded,
     Internal,
@@ -96,6 +97,9 @@ impl Kind {
                 "The body is of another type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ),
+            Self::OutOfRange => {
+                ("out-of-range", "The file has no such bytes", StatusCode::RANGE_NOT_SATISFIABLE)
+            }
             Self::Invalid => {
                 ("invalid", "The request breaks a rule", StatusCode::UNPROCESSABLE_ENTITY)
             }

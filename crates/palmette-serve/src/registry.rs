@@ -12,13 +12,17 @@ use arc_swap::ArcSwap;
 use palmette_catalog::Catalog;
 use palmette_live::{
     CatalogSource, KeptGeneration, LiveCatalog, LiveOptions, LiveReader, LiveStatus, ReaderOptions,
+    Snapshot,
 };
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
 use palmette_recommend::{PromptFormat, RecommendError, Recommender, SpelledView};
 
+use crate::api::catalogs::Exported;
 use crate::engine::{self, Engine};
+use crate::keys::{self, KeysError};
 use crate::problem::{Kind, Problem};
+use crate::writes::Writes;
 
 /// A model, and the format of its prompts.
 #[derive(Debug)]
@@ -42,6 +46,11 @@ pub(crate) struct ServedCatalog {
     pub(crate) path: Option<PathBuf>,
     /// Number of this loading in the process: answers of a catalog that was replaced are not those of the new one.
     pub(crate) loading: u64,
+    pub(crate) writes: Writes,
+    /// The file of the last export.
+    pub(crate) exported: Arc<tokio::sync::Mutex<Option<Arc<Exported>>>>,
+    /// Kept generations that were asked for, the latest last.
+    kept: Mutex<Vec<(u64, Arc<Snapshot>)>>,
 }
 
 /// A pair that requests are answered by.
@@ -54,7 +63,7 @@ pub(crate) struct Target {
     kept: Mutex<Vec<(u64, Arc<SpelledView>)>>,
 }
 
-/// Views of kept generations that a target holds.
+/// Kept generations that a target, or a catalog, holds open.
 const MAX_KEPT_VIEWS: usize = 4;
 
 /// All that is served at one moment.
@@ -107,6 +116,9 @@ pub enum LoadError {
         /// The reason.
         error: RecommendError,
     },
+    /// The file of keys.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
     /// A name that is taken, unknown, or no name.
     #[error("{0}")]
     Name(String),
@@ -193,14 +205,29 @@ impl Registry {
         self.change(|table, changes| {
             changes.num_loadings += 1;
             let (name, loading) = (name.to_owned(), changes.num_loadings);
-            let served = Arc::new(ServedCatalog { name: name.clone(), source, path, loading });
+            let served = Arc::new(ServedCatalog {
+                name: name.clone(),
+                source,
+                path,
+                loading,
+                writes: Writes::default(),
+                exported: Default::default(),
+                kept: Mutex::default(),
+            });
             table.catalogs.insert(name, Arc::clone(&served));
             Ok(served)
         })
     }
 
-    /// The pair that a request names: an alias, `model:catalog`, or nothing where there is one target.
+    /// The pair that a request names: an alias, `model:catalog`, or nothing where there is one target. The request's key must permit
+    /// the catalog.
     pub(crate) fn target(&self, name: Option<&str>) -> Result<Arc<Target>, Problem> {
+        let target = self.find_target(name)?;
+        keys::check_catalog(&target.catalog.name)?;
+        Ok(target)
+    }
+
+    fn find_target(&self, name: Option<&str>) -> Result<Arc<Target>, Problem> {
         let table = self.table();
         let Some(name) = name else {
             let mut all = table.targets.values();
@@ -227,6 +254,8 @@ impl Registry {
         let (model, catalog) = name.split_once(':').ok_or_else(unknown)?;
         let key = (model.to_owned(), catalog.to_owned());
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock: a change that comes after clears the pair that is made here.
+        let table = self.table();
         if let Some(pair) = pairs.get(&key) {
             return Ok(Arc::clone(pair));
         }
@@ -291,17 +320,7 @@ impl Target {
             kept.push(found.clone());
             return Ok(found.1);
         }
-        let snapshot = match (&self.catalog.source, &self.catalog.path) {
-            (CatalogSource::Reader(reader), _) => reader.generation(&generation.to_string())?,
-            (CatalogSource::Live(_), Some(path)) => {
-                let options = ReaderOptions { poll: None, ..ReaderOptions::default() };
-                LiveReader::open(path, options)?.generation(&generation.to_string())?
-            }
-            _ => {
-                let name = &self.catalog.name;
-                return Err(LoadError::Name(format!("catalog {name} has no generations")));
-            }
-        };
+        let snapshot = self.catalog.kept_snapshot(generation)?;
         let pair = |error| LoadError::Pair {
             model: self.model.name.clone(),
             catalog: self.catalog.name.clone(),
@@ -344,6 +363,33 @@ impl ServedCatalog {
             CatalogSource::Reader(reader) => reader.generations(),
             CatalogSource::Frozen(_) | CatalogSource::Snapshot(_) => Vec::new(),
         }
+    }
+
+    /// A kept generation; held for the requests that follow.
+    ///
+    /// The caller has found that it is kept. Opening it maps files: not for a thread that others wait for.
+    pub(crate) fn kept_snapshot(&self, generation: u64) -> Result<Arc<Snapshot>, LoadError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = kept.iter().position(|(of, _)| *of == generation) {
+            let found = kept.remove(place);
+            kept.push(found.clone());
+            return Ok(found.1);
+        }
+        let snapshot = match (&self.source, &self.path) {
+            (CatalogSource::Reader(reader), _) => reader.generation(&generation.to_string())?,
+            (CatalogSource::Live(_), Some(path)) => {
+                let options = ReaderOptions { poll: None, ..ReaderOptions::default() };
+                LiveReader::open(path, options)?.generation(&generation.to_string())?
+            }
+            _ => {
+                return Err(LoadError::Name(format!("catalog {} has no generations", self.name)));
+            }
+        };
+        if kept.len() == MAX_KEPT_VIEWS {
+            kept.remove(0);
+        }
+        kept.push((generation, Arc::clone(&snapshot)));
+        Ok(snapshot)
     }
 
     /// The live catalog that this process writes.

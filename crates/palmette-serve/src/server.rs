@@ -30,8 +30,11 @@ use utoipa_axum::routes;
 
 use crate::answers::Answers;
 use crate::api;
+use crate::api::catalogs::Claims;
+use crate::api::upload::Room;
 use crate::config::ServeConfig;
 use crate::engine::Engine;
+use crate::keys::{self, Keys, KeysError};
 use crate::problem::{Kind, Problem};
 use crate::registry::{self, LoadError, Registry, Table, Target};
 use crate::request_id;
@@ -55,6 +58,9 @@ pub(crate) struct App {
     pub(crate) answers: Answers,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) began: Instant,
+    pub(crate) keys: Keys,
+    pub(crate) room: Room,
+    pub(crate) claims: Claims,
     /// True from the beginning of a drain on.
     is_draining: AtomicBool,
 }
@@ -73,12 +79,15 @@ impl Server {
     /// Starts the engine; nothing is served yet.
     ///
     /// # Errors
-    /// When the system has no threads to give or the scheduler's record cannot be made.
+    /// When the system has no threads to give, the scheduler's record cannot be made, or the file of keys is unsound.
     pub fn new(config: ServeConfig) -> Result<Self, LoadError> {
         let system = |error: std::io::Error| LoadError::System(error.to_string());
         let engine = Engine::start(config.schedule, config.record.as_deref()).map_err(system)?;
         let answers = Answers::new(config.answer_cache);
         let app = App {
+            keys: Keys::open(config.keys.as_deref())?,
+            room: Room::new(&config),
+            claims: Claims::default(),
             config,
             registry: Registry::default(),
             engine,
@@ -150,6 +159,14 @@ impl Server {
         })
     }
 
+    /// Reads the file of keys again; requests that were let in go on. Returns the number of keys.
+    ///
+    /// # Errors
+    /// When it is unsound: the keys before stay.
+    pub fn reload_keys(&self) -> Result<usize, KeysError> {
+        self.app.keys.reload()
+    }
+
     /// Loads what the data directory has: models, catalogs, and the targets of the process before. Aliases that are set already stay.
     ///
     /// # Errors
@@ -159,6 +176,7 @@ impl Server {
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
         };
+        api::catalogs::clean(&data).map_err(|error| system(&data, &error))?;
         for kind in ["models", "catalogs"] {
             let dir = data.join(kind);
             std::fs::create_dir_all(&dir).map_err(|error| system(&dir, &error))?;
@@ -442,6 +460,15 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(api::targets::list, api::targets::post))
         .routes(routes!(api::targets::put))
         .routes(routes!(api::targets::models, api::targets::load_model))
+        .routes(routes!(api::catalogs::list))
+        .routes(routes!(api::catalogs::get, api::catalogs::put, api::catalogs::delete))
+        .routes(routes!(api::catalogs::export))
+        .routes(routes!(api::generations::list, api::generations::keep))
+        .routes(routes!(api::generations::forget))
+        .routes(routes!(api::generations::rollback))
+        .routes(routes!(api::items::post))
+        .routes(routes!(api::items::query))
+        .routes(routes!(api::items::get, api::items::put, api::items::patch, api::items::delete))
         .routes(routes!(api::health::livez))
         .routes(routes!(api::health::readyz))
         .routes(routes!(api::health::healthz))
@@ -467,6 +494,7 @@ fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
                 "there is nothing at {path}; /openapi.json has what there is"
             ))
         })
+        .layer(middleware::from_fn_with_state(Arc::clone(app), keys::enforce))
         .layer(middleware::from_fn_with_state(Arc::clone(app), around))
         .with_state(Arc::clone(app));
     (router, document)

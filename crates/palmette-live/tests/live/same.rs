@@ -9,7 +9,7 @@ use palmette_catalog::{
 };
 use palmette_core::{Constraint, TokenId, TokenMask};
 use palmette_decode::{BeamOptions, BeamSearch, HostBackend};
-use palmette_live::{Snapshot, SnapshotConstraint, SnapshotState, Update};
+use palmette_live::{CatalogView, Snapshot, SnapshotConstraint, SnapshotState, Update, ViewItems};
 use palmette_testkit::laws;
 use palmette_testkit::logits::TableLogits;
 use serde_json::json;
@@ -101,6 +101,7 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
 
     let rebuilt = Catalog::build(model.items.clone().into(), &BuildOptions::default());
     let rebuilt = Arc::new(rebuilt.expect("sound items"));
+    check_order(&CatalogView::from(snapshot.clone()), &rebuilt, filter, seed);
     let expected = CatalogConstraint::new(rebuilt.clone(), (*tokens()).clone()).expect("they fit");
     let found = SnapshotConstraint::new(snapshot.clone(), tokens()).expect("they fit");
     check_constraint(&found, &expected, seed);
@@ -117,6 +118,30 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
             }
             (found, expected) => panic!("{filter}: {found:?} and {expected:?}"),
         }
+    }
+}
+
+/// Items come in the order of the rebuilt catalog's ranks, from the first and from after any.
+#[track_caller]
+fn check_order(view: &CatalogView, rebuilt: &Catalog, filter: Option<&Filter>, seed: u64) {
+    let ids = |items: &ViewItems, after: Option<&str>| -> Vec<String> {
+        let after = after.map(|id| view.find(id).expect("it is there"));
+        view.in_order(items, after).map(|number| view.id(number).to_owned()).collect()
+    };
+    let wanted = |of: &dyn Fn(u64) -> bool| -> Vec<String> {
+        let ranks = (0..rebuilt.num_items()).filter(|&rank| of(rank));
+        ranks.map(|rank| rebuilt.id(rank).to_owned()).collect()
+    };
+    assert_eq!(ids(&view.all_items(), None), wanted(&|_| true));
+    let chosen = filter.map(|filter| (view.filter(filter), rebuilt.select(filter)));
+    let (items, is_chosen): (_, Box<dyn Fn(u64) -> bool>) = match chosen {
+        Some((Ok(items), Ok(ranks))) => (items, Box::new(move |rank| ranks.contains(rank))),
+        _ => (view.all_items(), Box::new(|_| true)),
+    };
+    if rebuilt.num_items() > 0 {
+        let after = seed % rebuilt.num_items();
+        let rest = wanted(&|rank| rank > after && is_chosen(rank));
+        assert_eq!(ids(&items, Some(rebuilt.id(after))), rest, "after {after}");
     }
 }
 

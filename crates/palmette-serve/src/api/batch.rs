@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::body;
 use super::recommend::{answer, view_of};
+use crate::keys;
 use crate::problem::{Kind, Problem};
 use crate::registry::Target;
 use crate::request_id;
@@ -153,7 +154,7 @@ pub(crate) async fn lines(
         return Err(Problem::new(Kind::UnsupportedMedia, detail));
     }
     let (sender, receiver) = mpsc::channel(LINES_AT_ONCE);
-    let id = request_id::current();
+    let (id, grant) = (request_id::current(), keys::current());
     let most = app.config.max_body;
     let timeout = app.config.max_deadline;
     tokio::spawn(read_lines(body, sender, most, timeout));
@@ -164,7 +165,8 @@ pub(crate) async fn lines(
     let answers = received
         .map(move |line| {
             let (app, id) = (Arc::clone(&app), id.clone());
-            request_id::CURRENT.scope(id, async move {
+            // Lines are answered after the handler has ended: its task's locals are not there any more.
+            let line = keys::CURRENT.scope(Arc::clone(&grant), async move {
                 let arrived = Instant::now();
                 let answered = async {
                     let asked: RecommendBody = body::parse(&line?)?;
@@ -173,7 +175,8 @@ pub(crate) async fn lines(
                 let mut text = serde_json::to_vec(&result(answered.await)).unwrap_or_default();
                 text.push(b'\n');
                 Ok::<Bytes, std::convert::Infallible>(text.into())
-            })
+            });
+            request_id::CURRENT.scope(id, line)
         })
         .buffered(LINES_AT_ONCE);
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(answers)).into_response())

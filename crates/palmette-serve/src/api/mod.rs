@@ -2,7 +2,13 @@
 
 pub(crate) mod batch;
 pub(crate) mod body;
+pub(crate) mod catalogs;
+pub(crate) mod documented;
+pub(crate) mod extract;
+pub(crate) mod generations;
 pub(crate) mod health;
+pub(crate) mod items;
 pub(crate) mod page;
 pub(crate) mod recommend;
 pub(crate) mod targets;
+pub(crate) mod upload;

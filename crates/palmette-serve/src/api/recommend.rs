@@ -19,6 +19,7 @@ use palmette_schedule::{Class, Refusal, Stopped};
 use super::body;
 use crate::answers::{CachedAnswer, Key};
 use crate::engine::{Outcome, Work};
+use crate::keys;
 use crate::problem::{Kind, Problem};
 use crate::registry::Target;
 use crate::request_id;
@@ -333,9 +334,10 @@ pub(crate) fn find_kept(
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    // Problems made there have the request's id too.
-    let id = request_id::current();
-    let done = tokio::task::spawn_blocking(|| request_id::CURRENT.sync_scope(id, work)).await;
+    // Problems made there have the request's id too, and its permissions hold.
+    let (id, grant) = (request_id::current(), keys::current());
+    let work = || request_id::CURRENT.sync_scope(id, || keys::CURRENT.sync_scope(grant, work));
+    let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| {
         Problem::new(Kind::Internal, "a part of the request panicked; the log has more")
     })

@@ -1,10 +1,17 @@
 //! Types of bodies, as they are read and written; the OpenAPI document is made from them.
 
 mod batch;
+mod catalogs;
+mod items;
 mod recommend;
 mod targets;
 
 pub use batch::{BatchAnswer, BatchBody, BatchResult};
+pub use catalogs::{
+    AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationParam, Generations,
+    KeepGeneration, KeptEntry, LiveNumbers, NewCatalogParams, Rollback, RolledBack, SegmentEntry,
+};
+pub use items::{ItemEntry, ItemPage, ItemQuery, ItemsApplied};
 pub use recommend::{
     AnsweredItem, Beam, GenerationName, HistoryEntry, HistoryNote, ModeName, Priority,
     RecommendAnswer, RecommendBody, Shortfall, ShortfallReason, TargetName, Timings, UnknownItems,

@@ -1,6 +1,6 @@
 //! A server over the demonstration's shop, frozen or live, and requests to it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -73,6 +73,7 @@ impl Shopping {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answered {
+        let asked = method.clone();
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -80,6 +81,7 @@ impl Shopping {
         let request = request.body(body.into()).expect("a sound request");
         let Ok(response) = self.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
+        check_documented(&asked, path, parts.status);
         let bytes = body.collect().await.expect("a whole body").to_bytes();
         let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
@@ -94,6 +96,30 @@ impl Shopping {
     pub(crate) async fn get(&self, path: &str) -> Answered {
         self.send(Method::GET, path, Body::empty()).await
     }
+}
+
+/// Checks that the OpenAPI document has the status for the route.
+#[track_caller]
+fn check_documented(method: &Method, path: &str, status: StatusCode) {
+    static DOCUMENT: LazyLock<Value> =
+        LazyLock::new(|| serde_json::to_value(palmette_serve::openapi()).expect("a document"));
+    let path = path.split('?').next().unwrap_or_default();
+    let is_of = |template: &str| {
+        let (mut of, mut given) = (template.split('/'), path.split('/'));
+        of.by_ref().zip(given.by_ref()).all(|(of, given)| of.starts_with('{') || of == given)
+            && template.split('/').count() == path.split('/').count()
+    };
+    let paths = DOCUMENT["paths"].as_object().expect("paths").iter();
+    // A path without parameters goes before one that has them.
+    let found = paths.filter(|(template, _)| is_of(template));
+    let Some((template, methods)) = found.min_by_key(|(template, _)| template.matches('{').count())
+    else {
+        return;
+    };
+    let Some(route) = methods.get(method.as_str().to_ascii_lowercase()) else { return };
+    let (exact, family) = (status.as_str().to_owned(), format!("{}XX", &status.as_str()[..1]));
+    let has = |status: &str| route["responses"].get(status).is_some();
+    assert!(has(&exact) || has(&family), "{method} {template} answers {status} undocumented");
 }
 
 impl Answered {

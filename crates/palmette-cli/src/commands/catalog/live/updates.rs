@@ -1,12 +1,9 @@
-//! Updates as lines of JSON.
+//! Lines of a source of updates.
 
 use std::io::BufRead;
 
-use anyhow::{Context, anyhow, bail, ensure};
-use palmette_catalog::Item;
-use palmette_catalog::readers::{Format, Patch, parse_items, parse_patch};
+use anyhow::{Context, anyhow, ensure};
 use palmette_live::Update;
-use serde_json::{Map, Value};
 
 /// Longest line that is read: far more than an item takes.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -55,36 +52,6 @@ impl<R: BufRead> Lines<R> {
 impl Line {
     /// The update that the line is.
     pub(super) fn update(&self) -> anyhow::Result<Update> {
-        let object: Map<String, Value> =
-            serde_json::from_str(&self.text).context("an update is a JSON object")?;
-        if let Some(id) = object.get("delete") {
-            ensure!(
-                object.len() == 1,
-                "a line with delete has nothing else: {{\"delete\": \"id\"}}"
-            );
-            return match id {
-                Value::String(id) if !id.is_empty() => Ok(Update::Delete(id.clone())),
-                Value::Number(id) if id.is_u64() || id.is_i64() => {
-                    Ok(Update::Delete(id.to_string()))
-                }
-                other => bail!("{other} is no id: delete takes text or a whole number"),
-            };
-        }
-        let patch = parse_patch(&self.text)
-            .map_err(|problem| anyhow!("{}", without_place(&problem.to_string())))?;
-        if let Some(Patch { id, attributes }) = patch {
-            return Ok(Update::Patch { id, attributes });
-        }
-        // The item is written as for a build, so it is read as for a build.
-        let source = parse_items("item", self.text.as_bytes(), Format::JsonLines)
-            .map_err(|e| anyhow!("{}", without_place(&e.to_string())))?;
-        let item: Option<Item> = source.items.into_iter().next();
-        item.map(Update::Upsert).context("the line holds no item")
+        Ok(Update::from_json_line(&self.text)?)
     }
-}
-
-/// The reader sees one line only, so the place that it names means nothing.
-fn without_place(message: &str) -> &str {
-    let message = message.strip_prefix("item, ").unwrap_or(message);
-    message.strip_prefix("line 1: ").unwrap_or(message)
 }

@@ -1,0 +1,707 @@
+//! Catalogs: their state, making them of a body, deleting and exporting them.
+//!
+//! A new catalog is made in a hidden directory and moved to its name when it is whole; one that is deleted is moved to a hidden
+//! directory first. A process that ends in between leaves hidden directories, which the next start removes ([`clean`]).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use hyper::body::Bytes;
+use palmette_catalog::readers::{Format, SourceOptions, parse_into};
+use palmette_catalog::{BuildError, BuildOptions, Catalog, CatalogBuilder};
+use palmette_live::{CatalogSource, CatalogView, LiveCatalog, LiveOptions, Schema};
+use sha2::{Digest, Sha256};
+use tempfile::TempPath;
+
+use super::documented::{Deletes, Looks, Writes};
+use super::extract::{Path, Query, at_generation, header, media_type};
+use super::items::failed;
+use super::recommend::{GENERATION, blocking, find_kept};
+use super::upload::Upload;
+use crate::keys;
+use crate::problem::{Fault, Kind, Problem};
+use crate::registry::{ServedCatalog, Table, check_name};
+use crate::server::App;
+use crate::wire::{
+    AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationName, GenerationParam,
+    LiveNumbers, NewCatalogParams,
+};
+
+/// Directory of the catalogs below the data directory.
+const CATALOGS: &str = "catalogs";
+/// Beginnings of names of what is being made or removed there.
+const HIDDEN: [&str; 4] = [".new-", ".deleted-", ".upload-", ".export-"];
+/// Time that a delete waits for requests that still use the catalog.
+const LEAVE: Duration = Duration::from_secs(10);
+/// Bytes of an export that are read at once.
+const PIECE: u64 = 256 << 10;
+
+/// Names of catalogs that are being made or deleted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Claims(Arc<Mutex<BTreeSet<String>>>);
+
+/// The sole right to make or delete a catalog of a name.
+#[derive(Debug)]
+struct Claim {
+    claims: Claims,
+    name: String,
+}
+
+impl Claims {
+    fn claim(&self, name: &str) -> Result<Claim, Problem> {
+        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        match is_new {
+            true => Ok(Claim { claims: self.clone(), name: name.to_owned() }),
+            false => Err(Problem::new(
+                Kind::Conflict,
+                format!("catalog {name:?} is being made or deleted; repeat when that is done"),
+            )),
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.claims.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}
+
+/// Removes what a process before left half done in the data directory.
+pub(crate) fn clean(data: &FilePath) -> std::io::Result<()> {
+    let root = data.join(CATALOGS);
+    if !root.is_dir() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().unwrap_or_default();
+        if !HIDDEN.iter().any(|hidden| name.starts_with(hidden)) {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(entry.path())?,
+            false => std::fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
+}
+
+/// The catalog of a name.
+pub(crate) fn served(app: &App, name: &str) -> Result<Arc<ServedCatalog>, Problem> {
+    let table = app.registry.table();
+    table.catalogs.get(name).cloned().ok_or_else(|| {
+        let there: Vec<&str> =
+            table.catalogs.keys().map(String::as_str).filter(|name| keys::permits(name)).collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        Problem::not_found(format!("there is no catalog {name:?}; there are {there}"))
+    })
+}
+
+/// A catalog at its newest generation, or at one that is kept. Opening the latter maps files.
+pub(crate) fn view_at(
+    catalog: &ServedCatalog,
+    name: Option<&GenerationName>,
+) -> Result<CatalogView, Problem> {
+    let newest = catalog.source.view();
+    let Some(name) = name else { return Ok(newest) };
+    let Some(now) = newest.generation() else {
+        return Err(Problem::invalid(
+            "/generation",
+            "the catalog is frozen and has no generations",
+        ));
+    };
+    if matches!(name, GenerationName::Number(number) if *number == now) {
+        return Ok(newest);
+    }
+    let number = find_kept(&catalog.generations(), name, now)?;
+    let kept = catalog.kept_snapshot(number);
+    kept.map(CatalogView::from).map_err(|error| Problem::new(Kind::Gone, error.to_string()))
+}
+
+/// Lists the catalogs.
+#[utoipa::path(get, path = "/v1/catalogs", tag = "catalogs", responses((status = 200, body = Catalogs), Looks))]
+pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Json<Catalogs>, Problem> {
+    let table = app.registry.table();
+    let mine: Vec<Arc<ServedCatalog>> =
+        table.catalogs.values().filter(|catalog| keys::permits(&catalog.name)).cloned().collect();
+    // A writer's numbers wait for the batch that is being applied.
+    blocking(move || {
+        let catalogs = mine.iter().map(|catalog| entry(catalog, &table)).collect();
+        Ok(Json(Catalogs { catalogs }))
+    })
+    .await?
+}
+
+/// State of a catalog.
+#[utoipa::path(
+    get, path = "/v1/catalogs/{c}", tag = "catalogs",
+    params(("c" = String, Path, description = "Name of the catalog")),
+    responses((status = 200, body = CatalogEntry), Looks)
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let catalog = served(&app, &name)?;
+    let table = app.registry.table();
+    let entry = blocking(move || entry(&catalog, &table)).await?;
+    Ok(at_generation(entry.generation, Json(entry)))
+}
+
+fn entry(catalog: &ServedCatalog, table: &Table) -> CatalogEntry {
+    let status = catalog.status();
+    let view = catalog.source.view();
+    let (schema, kind) = match (&view, &catalog.source) {
+        (CatalogView::Frozen(filters), _) => {
+            (Schema::of_catalog(filters.catalog()), CatalogKind::Frozen)
+        }
+        (CatalogView::Snapshot(snapshot), source) => {
+            let kind = match source {
+                CatalogSource::Live(_) => CatalogKind::Live,
+                CatalogSource::Reader(_) => CatalogKind::Reader,
+                CatalogSource::Frozen(_) | CatalogSource::Snapshot(_) => CatalogKind::Frozen,
+            };
+            (snapshot.schema().clone(), kind)
+        }
+    };
+    let attributes = schema.columns.into_iter();
+    let attributes = attributes.map(|(name, kind)| AttributeEntry { name, kind: kind.to_string() });
+    let targets = table.targets.iter().filter(|(_, target)| target.catalog.name == catalog.name);
+    CatalogEntry {
+        name: catalog.name.clone(),
+        kind,
+        generation: status.as_ref().map(|status| status.generation).or(view.generation()),
+        num_items: status.as_ref().map_or(view.num_items(), |status| status.num_items),
+        num_levels: view.num_levels(),
+        codes_per_level: schema.codes_per_level,
+        attributes: attributes.collect(),
+        targets: targets.map(|(alias, _)| alias.clone()).collect(),
+        live: status.map(LiveNumbers::from),
+    }
+}
+
+/// Format of an uploaded catalog.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Palm,
+    Items(Format),
+}
+
+impl Source {
+    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        match media_type(headers).as_str() {
+            "application/octet-stream" => Ok(Self::Palm),
+            "application/x-ndjson" | "application/jsonl" => Ok(Self::Items(Format::JsonLines)),
+            "text/csv" => Ok(Self::Items(Format::Csv)),
+            other => Err(Problem::new(
+                Kind::UnsupportedMedia,
+                format!(
+                    "the body is {other:?}; a catalog is made of application/octet-stream (a catalog file), application/x-ndjson or text/csv"
+                ),
+            )),
+        }
+    }
+}
+
+/// Bounds of the codes of a new catalog.
+#[derive(Debug, Default)]
+struct Bounds {
+    codes_per_level: Option<Vec<u32>>,
+    num_levels: Option<usize>,
+}
+
+impl Bounds {
+    fn of(params: &NewCatalogParams, table: &Table) -> Result<Self, Problem> {
+        let wrong = |detail: String| Err(Problem::new(Kind::Invalid, detail));
+        match (&params.model, &params.codes_per_level) {
+            (None, None) => Ok(Self::default()),
+            (Some(_), Some(_)) => {
+                wrong("model and codes_per_level exclude each other; give one".to_owned())
+            }
+            (Some(name), None) => match table.models.get(name) {
+                Some(model) => {
+                    let sizes: Vec<u32> =
+                        model.format.levels.iter().map(|level| level.num_codes).collect();
+                    Ok(Self { num_levels: Some(sizes.len()), codes_per_level: Some(sizes) })
+                }
+                None => {
+                    let there = crate::registry::names(&table.models);
+                    wrong(format!("there is no model {name:?}; there are {there}"))
+                }
+            },
+            (None, Some(text)) => match text.split(',').map(|size| size.trim().parse()).collect() {
+                Ok(sizes) => Ok(Self { codes_per_level: Some(sizes), num_levels: None }),
+                Err(_) => wrong(format!(
+                    "codes_per_level is {text:?}; it must be whole numbers with commas, as 256,256,256"
+                )),
+            },
+        }
+    }
+}
+
+/// Makes a live catalog of the items of a body.
+///
+/// The body is a catalog file (`application/octet-stream`), a JSON object an item and line (`application/x-ndjson`), or a table
+/// (`text/csv`). The answer comes when the catalog can be read; a target may then be pointed at it.
+#[utoipa::path(
+    put, path = "/v1/catalogs/{c}", tag = "catalogs",
+    params(("c" = String, Path, description = "Name of the new catalog"), NewCatalogParams),
+    request_body(content((Vec<u8> = "application/octet-stream"), (String = "application/x-ndjson"), (String = "text/csv"))),
+    responses((status = 201, body = CatalogEntry), Writes)
+)]
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Query(params): Query<NewCatalogParams>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    check_name("catalog", &name).map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
+    let Some(data) = app.config.data_dir.as_ref() else {
+        return Err(Problem::new(
+            Kind::Conflict,
+            "this server has no data directory to keep catalogs in; start it with one (--data-dir)",
+        ));
+    };
+    let root = data.join(CATALOGS);
+    let source = Source::of(&headers)?;
+    let claim = app.claims.claim(&name)?;
+    let table = app.registry.table();
+    let bounds = Bounds::of(&params, &table)?;
+    let exists = || {
+        let detail =
+            format!("there is a catalog {name:?} already; delete it first, or choose another name");
+        Problem::new(Kind::Conflict, detail)
+    };
+    if table.catalogs.contains_key(&name) || root.join(&name).exists() {
+        return Err(exists());
+    }
+    let upload = Upload::new(&app, &headers, body)?.to_file(&root).await?;
+    let making = Arc::clone(&app);
+    let made = blocking(move || {
+        let catalog = build(upload.file.path(), source, &bounds)?;
+        let live = create(&root, &claim.name, catalog, bounds)?;
+        let path = root.join(&claim.name);
+        let added = making.registry.add_catalog(&claim.name, live.into(), Some(path));
+        let added = added.map_err(|error| Problem::new(Kind::Conflict, error.to_string()))?;
+        Ok::<CatalogEntry, Problem>(entry(&added, &making.registry.table()))
+    });
+    let made = made.await??;
+    let location = HeaderValue::from_str(&format!("/v1/catalogs/{}", made.name));
+    let mut response = at_generation(made.generation, (StatusCode::CREATED, Json(made)));
+    if let Ok(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// The catalog of an uploaded file.
+fn build(path: &FilePath, source: Source, bounds: &Bounds) -> Result<Catalog, Problem> {
+    let of_line = |line: Option<u64>, detail: String| {
+        let pointer = line.map_or_else(String::new, |line| format!("/{line}"));
+        let fault = Fault { pointer, detail: detail.clone() };
+        Problem { errors: vec![fault], ..Problem::new(Kind::Invalid, detail) }
+    };
+    let of_build = |error: BuildError| of_line(error.line(), error.to_string());
+    let format = match source {
+        Source::Palm => {
+            return Catalog::open(path)
+                .map_err(|error| of_line(None, format!("the body {}", error.problem())));
+        }
+        Source::Items(format) => format,
+    };
+    let options = BuildOptions {
+        codes_per_level: bounds.codes_per_level.clone(),
+        num_levels: bounds.num_levels,
+        ..BuildOptions::default()
+    };
+    let mut builder = CatalogBuilder::new(options).map_err(of_build)?;
+    let file =
+        File::open(path).map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
+    let read = parse_into(
+        "the body",
+        BufReader::new(file),
+        format,
+        &SourceOptions::default(),
+        &mut builder,
+    );
+    let read = read.map_err(|error| of_line(error.line(), error.to_string()))?;
+    builder.finish(read.level_prefixes, |_| {}).map_err(of_build)
+}
+
+/// Makes the live catalog's directory beside its place, moves it there whole, and opens it.
+fn create(
+    root: &FilePath,
+    name: &str,
+    catalog: Catalog,
+    bounds: Bounds,
+) -> Result<LiveCatalog, Problem> {
+    let system = |error: std::io::Error| {
+        tracing::error!(%error, "a catalog was not made");
+        Problem::new(Kind::Unavailable, format!("the catalog cannot be kept: {error}"))
+            .retry_after(1000)
+    };
+    let schema = bounds.codes_per_level.map(|sizes| {
+        let of_items = Schema::of_catalog(&catalog);
+        let num_levels = bounds.num_levels.or(of_items.num_levels);
+        Schema { codes_per_level: Some(sizes), num_levels, ..of_items }
+    });
+    let making = tempfile::Builder::new().prefix(HIDDEN[0]).tempdir_in(root).map_err(system)?;
+    let made = LiveCatalog::create(making.path(), Some(catalog), schema, LiveOptions::default());
+    drop(made.map_err(|error| match error.is_refusal() {
+        true => Problem::new(Kind::Invalid, error.to_string()),
+        false => failed(&error),
+    })?);
+    let path = root.join(name);
+    std::fs::rename(making.keep(), &path).map_err(system)?;
+    File::open(root).and_then(|root| root.sync_all()).map_err(system)?;
+    LiveCatalog::open(&path, LiveOptions::default()).map_err(|error| failed(&error))
+}
+
+/// Deletes a catalog, with its files where they lie in the data directory.
+///
+/// Requests that were admitted before end on it.
+#[utoipa::path(
+    delete, path = "/v1/catalogs/{c}", tag = "catalogs",
+    params(("c" = String, Path, description = "Name of the catalog")),
+    responses((status = 204, description = "It is gone"), Deletes)
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let claim = app.claims.claim(&name)?;
+    let catalog = served(&app, &name)?;
+    // No batch is half applied when the files move.
+    let mut turn = catalog.writes.turn().await?;
+    let root = app.config.data_dir.as_ref().map(|data| data.join(CATALOGS));
+    let path = root.filter(|root| catalog.path.as_ref() == Some(&root.join(&name)));
+    blocking(move || {
+        let moved = remove(&app, &catalog, path.as_deref())?;
+        turn.is_closed = true;
+        drop(turn);
+        if let Some(moved) = moved {
+            let (sender, left) = mpsc::channel();
+            let leaving = move || {
+                leave(catalog, &moved);
+                // A new catalog may have the name now: nothing of the old one writes any more.
+                drop(claim);
+                _ = sender.send(());
+            };
+            let thread = std::thread::Builder::new().name("catalog delete".into()).spawn(leaving);
+            thread.map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
+            // After that time it goes on by itself.
+            _ = left.recv_timeout(LEAVE);
+        }
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await?
+}
+
+/// Takes a catalog out of the registry, and moves its directory out of the way; returns where it is then.
+fn remove(
+    app: &App,
+    catalog: &Arc<ServedCatalog>,
+    root: Option<&FilePath>,
+) -> Result<Option<PathBuf>, Problem> {
+    app.registry.change(|table, _| {
+        let is_same =
+            table.catalogs.get(&catalog.name).is_some_and(|now| Arc::ptr_eq(now, catalog));
+        if !is_same {
+            return Err(Problem::not_found(format!(
+                "catalog {:?} was replaced meanwhile",
+                catalog.name
+            )));
+        }
+        let pointing =
+            table.targets.iter().filter(|(_, target)| target.catalog.name == catalog.name);
+        let pointing: Vec<&str> = pointing.map(|(alias, _)| alias.as_str()).collect();
+        if !pointing.is_empty() {
+            let detail = format!(
+                "catalog {:?} is recommended from by the targets {}; point them elsewhere first",
+                catalog.name,
+                pointing.join(", ")
+            );
+            return Err(Problem::new(Kind::Conflict, detail));
+        }
+        let moved = root.map(|root| {
+            let place = tempfile::Builder::new().prefix(HIDDEN[1]).tempdir_in(root)?.keep();
+            // Onto an empty directory, which it replaces.
+            std::fs::rename(root.join(&catalog.name), &place)?;
+            File::open(root)?.sync_all()?;
+            Ok(place)
+        });
+        let moved = moved.transpose().map_err(|error: std::io::Error| {
+            tracing::error!(%error, "a catalog was not deleted");
+            Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
+        })?;
+        table.catalogs.remove(&catalog.name);
+        Ok(moved)
+    })
+}
+
+/// Waits until nobody uses a catalog, ends its threads, and removes its files.
+fn leave(mut catalog: Arc<ServedCatalog>, path: &FilePath) {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let source = loop {
+        match Arc::try_unwrap(catalog) {
+            Ok(served) => break served.source,
+            Err(used) => catalog = used,
+        }
+        std::thread::sleep(PAUSE);
+    };
+    if let CatalogSource::Live(mut live) = source {
+        loop {
+            match Arc::try_unwrap(live) {
+                Ok(live) => break drop(live),
+                Err(used) => live = used,
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+    if let Err(error) = std::fs::remove_dir_all(path) {
+        tracing::warn!(%error, path = %path.display(), "files of a deleted catalog are left");
+    }
+}
+
+/// A catalog in a file, for downloads.
+#[derive(Debug)]
+pub(crate) struct Exported {
+    generation: Option<u64>,
+    path: TempPath,
+    len: u64,
+    /// Of the file's SHA-256, in quotes.
+    tag: String,
+}
+
+impl Exported {
+    fn make(view: &CatalogView, dir: &FilePath) -> Result<Self, Problem> {
+        let system = |error: &dyn std::fmt::Display| {
+            tracing::error!(%error, "a catalog was not exported");
+            Problem::new(Kind::Unavailable, format!("the export failed: {error}")).retry_after(1000)
+        };
+        std::fs::create_dir_all(dir).map_err(|error| system(&error))?;
+        let file = tempfile::Builder::new().prefix(HIDDEN[3]).tempfile_in(dir);
+        let path = file.map_err(|error| system(&error))?.into_temp_path();
+        let written = match view {
+            CatalogView::Frozen(filters) => filters.catalog().write(&path),
+            CatalogView::Snapshot(snapshot) => {
+                snapshot.to_catalog(|| {}).map_err(|error| system(&error))?.write(&path)
+            }
+        };
+        written.map_err(|error| system(&error))?;
+        let mut hash = Sha256::new();
+        let mut file = File::open(&path).map_err(|error| system(&error))?;
+        let mut piece = vec![0; PIECE as usize];
+        let mut len = 0;
+        loop {
+            match file.read(&mut piece).map_err(|error| system(&error))? {
+                0 => break,
+                n => {
+                    hash.update(&piece[..n]);
+                    len += n as u64;
+                }
+            }
+        }
+        let digits: String =
+            hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { generation: view.generation(), path, len, tag: format!("\"{digits}\"") })
+    }
+}
+
+/// Downloads a catalog as a file that any of the programs open.
+///
+/// Equal items give equal bytes, whatever the segments. One range of bytes may be asked for, to go on with a download. The file of the
+/// last export is held until another generation is exported.
+#[utoipa::path(
+    get, path = "/v1/catalogs/{c}/export", tag = "catalogs",
+    params(
+        ("c" = String, Path, description = "Name of the catalog"),
+        GenerationParam,
+        ("Range" = Option<String>, Header, description = "A range of bytes, as bytes=1000-"),
+        ("If-Range" = Option<String>, Header, description = "ETag of the file that the range is of"),
+        ("If-None-Match" = Option<String>, Header, description = "ETag of a file that is there already"),
+    ),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "The file has this ETag"),
+        (status = 416, body = Problem, content_type = "application/problem+json"),
+        (status = 503, body = Problem, content_type = "application/problem+json"),
+        Looks,
+    )
+)]
+pub(crate) async fn export(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Query(at): Query<GenerationParam>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let catalog = served(&app, &name)?;
+    let at = at.name();
+    let dir = app.config.data_dir.as_ref().map(|data| data.join(CATALOGS));
+    let dir = dir.unwrap_or_else(std::env::temp_dir);
+    // One is made at a time, and goes on where its client leaves.
+    let mut held = Arc::clone(&catalog.exported).lock_owned().await;
+    let exported = blocking(move || {
+        let view = view_at(&catalog, at.as_ref())?;
+        match &*held {
+            Some(of) if of.generation == view.generation() => Ok(Arc::clone(of)),
+            _ => {
+                let made = Arc::new(Exported::make(&view, &dir)?);
+                *held = Some(Arc::clone(&made));
+                Ok::<_, Problem>(made)
+            }
+        }
+    });
+    let exported = exported.await??;
+    let tags = header(&headers, IF_NONE_MATCH.as_str())?.unwrap_or("");
+    if tags
+        .split(',')
+        .map(str::trim)
+        .any(|tag| tag == "*" || tag.trim_start_matches("W/") == exported.tag)
+    {
+        return Ok(with_tag(&exported, StatusCode::NOT_MODIFIED.into_response()));
+    }
+    let is_of_this = header(&headers, IF_RANGE.as_str())?.is_none_or(|tag| tag == exported.tag);
+    let range = header(&headers, RANGE.as_str())?.filter(|_| is_of_this);
+    let (range, is_part) = match range.map_or(Asked::Whole, |text| Asked::parse(text, exported.len))
+    {
+        Asked::Whole => (0..exported.len, false),
+        Asked::Part(range) => (range, true),
+        Asked::Beyond => {
+            let detail = format!("the file has {} bytes, none of them in the range", exported.len);
+            let mut response = Problem::new(Kind::OutOfRange, detail).into_response();
+            if let Ok(value) = HeaderValue::from_str(&format!("bytes */{}", exported.len)) {
+                response.headers_mut().insert(CONTENT_RANGE, value);
+            }
+            return Ok(response);
+        }
+    };
+    let content_range = format!("bytes {}-{}/{}", range.start, range.end.max(1) - 1, exported.len);
+    let length = range.end - range.start;
+    let body = Body::from_stream(pieces(Arc::clone(&exported), range).await?);
+    let status = if is_part { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let mut response = with_tag(&exported, (status, body).into_response());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}.palm\"")) {
+        headers.insert(CONTENT_DISPOSITION, value);
+    }
+    if is_part && let Ok(value) = HeaderValue::from_str(&content_range) {
+        headers.insert(CONTENT_RANGE, value);
+    }
+    Ok(response)
+}
+
+fn with_tag(exported: &Exported, mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&exported.tag) {
+        headers.insert(ETAG, tag);
+    }
+    if let Some(generation) = exported.generation {
+        headers.insert(GENERATION, HeaderValue::from(generation));
+    }
+    response
+}
+
+/// Bytes that a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    Whole,
+    Part(Range<u64>),
+    Beyond,
+}
+
+impl Asked {
+    /// Reads `Range`; several ranges, and what is none, ask for the whole.
+    fn parse(text: &str, len: u64) -> Self {
+        let Some((first, last)) =
+            text.strip_prefix("bytes=").and_then(|range| range.split_once('-'))
+        else {
+            return Self::Whole;
+        };
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let range = match (first.trim(), last.trim(), number(first), number(last)) {
+            ("", _, _, Some(last)) => len.saturating_sub(last)..len,
+            (_, "", Some(first), _) => first..len,
+            (_, _, Some(first), Some(last)) if first <= last => {
+                first..len.min(last.saturating_add(1))
+            }
+            _ => return Self::Whole,
+        };
+        if range.start >= range.end { Self::Beyond } else { Self::Part(range) }
+    }
+}
+
+/// A range of a file, piece by piece as the client takes them.
+async fn pieces(
+    exported: Arc<Exported>,
+    range: Range<u64>,
+) -> Result<impl stream::Stream<Item = std::io::Result<Bytes>>, Problem> {
+    let opened = blocking(move || {
+        let mut file = File::open(&exported.path)?;
+        file.seek(SeekFrom::Start(range.start))?;
+        Ok::<_, std::io::Error>((file, range, exported))
+    });
+    let opened =
+        opened.await?.map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
+    Ok(stream::unfold(opened, |(mut file, mut range, exported)| async move {
+        let len = PIECE.min(range.end - range.start);
+        if len == 0 {
+            return None;
+        }
+        let read = blocking(move || {
+            let mut piece = vec![0; len as usize];
+            let read = file.read_exact(&mut piece);
+            (file, read.map(|()| Bytes::from(piece)))
+        });
+        let (file, piece) = read.await.ok()?;
+        range.start += len;
+        Some((piece, (file, range, exported)))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read() {
+        let part = Asked::Part;
+        for (text, wanted) in [
+            ("bytes=0-", part(0..10)),
+            ("bytes=3-5", part(3..6)),
+            ("bytes=9-99", part(9..10)),
+            ("bytes=-4", part(6..10)),
+            ("bytes=-40", part(0..10)),
+            ("bytes=0-18446744073709551615", part(0..10)),
+            ("bytes=10-", Asked::Beyond),
+            ("bytes=-0", Asked::Beyond),
+            ("bytes=5-3", Asked::Whole),
+            ("bytes=0-1,3-4", Asked::Whole),
+            ("bytes=-", Asked::Whole),
+            ("bytes=x-", Asked::Whole),
+            ("items=0-1", Asked::Whole),
+        ] {
+            assert_eq!(Asked::parse(text, 10), wanted, "{text}");
+        }
+    }
+}

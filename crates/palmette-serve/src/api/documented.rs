@@ -1,0 +1,45 @@
+//! Statuses of problems in the OpenAPI document, for each kind of route.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema};
+
+use crate::problem::{Kind, PROBLEM_JSON, Problem};
+
+macro_rules! problems {
+    ($($(#[doc = $doc:literal])* $name:ident: $($kind:ident)*;)*) => {$(
+        $(#[doc = $doc])*
+        pub(crate) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                responses(&[$(Kind::$kind),*])
+            }
+        }
+    )*};
+}
+
+problems! {
+    /// Of a route that reads and takes no body.
+    Looks: Unauthorised Forbidden NotFound Gone Invalid;
+    /// Of a route that reads what a body asks for.
+    Reads: NotJson Unauthorised Forbidden NotFound SlowRequest Gone TooLarge UnsupportedMedia Invalid;
+    /// Of a route that changes something by a body.
+    Writes: NotJson Unauthorised Forbidden NotFound SlowRequest Conflict Gone PreconditionFailed TooLarge UnsupportedMedia Invalid
+        Unavailable;
+    /// Of a route that changes something and takes no body.
+    Deletes: Unauthorised Forbidden NotFound Conflict PreconditionFailed Invalid Unavailable;
+}
+
+fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
+    let response = |kind: &Kind| {
+        let problem = Problem::new(*kind, "");
+        let content =
+            ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build();
+        let response =
+            ResponseBuilder::new().description(problem.title).content(PROBLEM_JSON, content);
+        (problem.status.to_string(), response.build().into())
+    };
+    kinds.iter().map(response).collect()
+}

@@ -1,0 +1,612 @@
+//! Items of a catalog: batches of changes, single items, and pages of them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use palmette_attributes::Filter;
+use palmette_live::{CatalogView, LiveCatalog, LiveError, Update, ViewItems};
+use palmette_recommend::LevelFormat;
+use serde_json::{Map, Value};
+
+use super::body;
+use super::catalogs::{served, view_at};
+use super::documented::{Reads, Writes as WriteProblems};
+use super::extract::{IfMatch, Path, Query, at_generation, header, media_type};
+use super::recommend::{answered, blocking};
+use super::upload::{Held, Upload};
+use crate::problem::{Fault, Kind, Problem};
+use crate::registry::ServedCatalog;
+use crate::server::App;
+use crate::wire::{GenerationParam, ItemEntry, ItemPage, ItemQuery, ItemsApplied};
+use crate::writes::{self, BodyHash, Turn};
+
+/// Faults of a batch that one answer names.
+const MAX_FAULTS: usize = 16;
+/// Items of a page, at most.
+const MAX_PAGE: usize = 1000;
+
+/// Applies a batch of changes as one generation: all of them or none.
+///
+/// A line is an item to insert or replace, `{"item_id": "P1", "codes": [0, 5], "price": 3}`; attributes to change, without codes, null
+/// for one that is taken away; or `{"delete": "P1"}`. Requests that begin after the answer see the batch.
+///
+/// With `Idempotency-Key` a repetition of the same body gets the first answer again, as long as this process runs and the key is among
+/// the catalog's latest 10,000. With `If-Match` the batch is applied only at that generation.
+#[utoipa::path(
+    post, path = "/v1/catalogs/{c}/items", tag = "catalogs",
+    params(
+        ("c" = String, Path, description = "Name of the catalog"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Name of this batch, 1 to 128 characters"),
+        ("If-Match" = Option<String>, Header, description = "Generation that the catalog must be at, in quotes"),
+    ),
+    request_body(content = String, content_type = "application/x-ndjson", description = "A change a line"),
+    responses((status = 200, body = ItemsApplied), WriteProblems)
+)]
+pub(crate) async fn post(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    match media_type(&headers).as_str() {
+        "" | "application/x-ndjson" | "application/jsonl" | "application/json" => {}
+        other => {
+            let detail = format!("the body is {other:?}; application/x-ndjson is read here");
+            return Err(Problem::new(Kind::UnsupportedMedia, detail));
+        }
+    }
+    let write = Write::new(&app, &name, &headers)?;
+    let key = header(&headers, "idempotency-key")?.map(str::to_owned);
+    if let Some(key) = &key {
+        writes::check_key(key)?;
+    }
+    let body = Upload::new(&app, &headers, body)?.to_memory().await?;
+    let (body, lines, hash) = blocking(move || {
+        let hash = writes::hash_of(&body.bytes);
+        Lines::read(&body).map(|lines| (body, lines, hash))
+    })
+    .await??;
+    let (applied, is_repeated) = write.batch(lines, key.map(|key| (key, hash))).await?;
+    drop(body);
+    let mut response = at_generation(Some(applied.generation), Json(applied));
+    if is_repeated {
+        response
+            .headers_mut()
+            .insert("idempotency-replayed", hyper::header::HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// Lines of a body that are updates.
+struct Lines {
+    updates: Vec<Update>,
+    /// Number of each one's line, from 1.
+    numbers: Vec<usize>,
+}
+
+impl Lines {
+    fn read(body: &Held) -> Result<Self, Problem> {
+        let (mut updates, mut numbers, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, line) in (1..).zip(body.bytes.split(|&byte| byte == b'\n')) {
+            let line = line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            let update = std::str::from_utf8(line)
+                .map_err(|error| format!("{error}; updates are UTF-8"))
+                .and_then(|line| Update::from_json_line(line).map_err(|error| error.to_string()));
+            match update {
+                Ok(update) => {
+                    updates.push(update);
+                    numbers.push(number);
+                }
+                Err(rule) => faults.push(Fault { pointer: format!("/{number}"), detail: rule }),
+            }
+            if faults.len() == MAX_FAULTS {
+                break;
+            }
+        }
+        match (faults.is_empty(), updates.is_empty()) {
+            (false, _) => Err(refused_lines(faults)),
+            (true, true) => {
+                Err(Problem::invalid("", "the body has no line; send a change or more"))
+            }
+            (true, false) => Ok(Self { updates, numbers }),
+        }
+    }
+
+    /// The line of an update, as a pointer.
+    fn pointer(&self, index: usize) -> String {
+        self.numbers.get(index).map_or_else(String::new, |number| format!("/{number}"))
+    }
+}
+
+/// A batch of which nothing was applied since these lines break rules.
+fn refused_lines(faults: Vec<Fault>) -> Problem {
+    let first = faults.first();
+    let detail = first.map_or_else(String::new, |fault| match fault.pointer.strip_prefix('/') {
+        Some(line) => format!("line {line}: {}; nothing of the batch was applied", fault.detail),
+        None => format!("{}; nothing was applied", fault.detail),
+    });
+    Problem { errors: faults, ..Problem::new(Kind::Invalid, detail) }
+}
+
+/// A change of a catalog that waits for its turn.
+pub(crate) struct Write {
+    app: Arc<App>,
+    catalog: Arc<ServedCatalog>,
+    live: Arc<LiveCatalog>,
+    condition: IfMatch,
+}
+
+impl Write {
+    /// Refuses where this process cannot change the catalog.
+    pub(crate) fn new(app: &Arc<App>, name: &str, headers: &HeaderMap) -> Result<Self, Problem> {
+        let catalog = served(app, name)?;
+        let live = Arc::clone(writable(&catalog)?);
+        Ok(Self { app: Arc::clone(app), catalog, live, condition: IfMatch::of(headers)? })
+    }
+
+    /// Runs a change when it is its turn, on a thread where it may wait.
+    pub(crate) async fn run<T: Send + 'static>(
+        self,
+        change: impl FnOnce(&Self, &mut Turn) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let mut turn = self.catalog.writes.turn().await?;
+        // The turn goes with the work: it ends with it, whether somebody still waits for the answer or not.
+        blocking(move || {
+            if turn.is_closed {
+                return Err(Problem::not_found(format!(
+                    "catalog {:?} was deleted meanwhile",
+                    self.catalog.name
+                )));
+            }
+            change(&self, &mut turn)
+        })
+        .await?
+    }
+
+    /// Refuses where the catalog is not at the generation that the client named.
+    pub(crate) fn check_condition(&self) -> Result<(), Problem> {
+        self.condition.check(self.live.snapshot().generation())
+    }
+
+    pub(crate) fn live(&self) -> &LiveCatalog {
+        &self.live
+    }
+
+    /// Applies a batch; true where a batch before had the same key and its answer is given again.
+    async fn batch(
+        self,
+        lines: Lines,
+        key: Option<(String, BodyHash)>,
+    ) -> Result<(ItemsApplied, bool), Problem> {
+        self.run(move |write, turn| {
+            // Before the condition: the first attempt has moved the generation on.
+            if let Some((key, hash)) = &key
+                && let Some(answer) = turn.first_answer(key, hash)?
+            {
+                return Ok((answer, true));
+            }
+            let applied = write.apply(&lines.updates, |index| lines.pointer(index))?;
+            if let Some((key, hash)) = key {
+                turn.remember(key, hash, applied);
+            }
+            Ok((applied, false))
+        })
+        .await
+    }
+
+    /// Applies updates; `pointer` tells the place of each in the body.
+    fn apply(
+        &self,
+        updates: &[Update],
+        pointer: impl Fn(usize) -> String,
+    ) -> Result<ItemsApplied, Problem> {
+        self.check_condition()?;
+        self.check_spelling(updates, &pointer)?;
+        let began = Instant::now();
+        let applied = self.live.apply(updates).map_err(|error| {
+            if error.update_index().is_none() {
+                return failed(&error);
+            }
+            let found = self.live.refused(updates).unwrap_or_default();
+            let faults = found.into_iter().take(MAX_FAULTS).map(|refused| {
+                let of_item = refused.id.map_or_else(String::new, |id| format!("item {id:?} "));
+                Fault {
+                    pointer: pointer(refused.index),
+                    detail: format!("{of_item}{}", refused.rule),
+                }
+            });
+            refused_lines(faults.collect())
+        })?;
+        metrics::histogram!("palmette_catalog_apply_seconds", "catalog" => self.catalog.name.clone())
+            .record(began.elapsed().as_secs_f64());
+        Ok(applied.into())
+    }
+
+    /// Refuses items that a model which recommends from this catalog cannot spell: its target could answer nothing from then on.
+    fn check_spelling(
+        &self,
+        updates: &[Update],
+        pointer: &impl Fn(usize) -> String,
+    ) -> Result<(), Problem> {
+        let table = self.app.registry.table();
+        let targets = table.targets.values().filter(|of| Arc::ptr_eq(&of.catalog, &self.catalog));
+        let models: Vec<_> = targets.map(|target| &target.model).collect();
+        let mut faults = Vec::new();
+        for (index, update) in updates.iter().enumerate() {
+            let Update::Upsert(item) = update else { continue };
+            let rule = models.iter().find_map(|model| {
+                let rule = unspelled(&item.codes, &model.format.levels)?;
+                Some(format!("item {:?} {rule} model {} spells", item.id, model.name))
+            });
+            faults.extend(rule.map(|detail| Fault { pointer: pointer(index), detail }));
+            if faults.len() == MAX_FAULTS {
+                break;
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(refused_lines(faults)) }
+    }
+}
+
+/// The rule that codes break which a model cannot spell, as it stands before the model's name.
+fn unspelled(codes: &[u32], levels: &[LevelFormat]) -> Option<String> {
+    if codes.len() != levels.len() {
+        return Some(format!("has {} codes, not the {} that", codes.len(), levels.len()));
+    }
+    let places = codes.iter().zip(levels).enumerate();
+    let mut wrong = places.filter(|(_, (code, level))| **code >= level.num_codes);
+    wrong.next().map(|(at, (code, level))| {
+        format!("has code {code} at level {at}, not one below {} that", level.num_codes)
+    })
+}
+
+/// The live catalog, or the reason why this process cannot change it.
+fn writable(catalog: &ServedCatalog) -> Result<&Arc<LiveCatalog>, Problem> {
+    catalog.live().ok_or_else(|| {
+        let reason = match catalog.status() {
+            Some(_) => "is written by another process, and this one follows it; send changes there",
+            None => "is frozen; make a live one of it with PUT, from its file",
+        };
+        Problem::new(Kind::Conflict, format!("catalog {:?} {reason}", catalog.name))
+    })
+}
+
+/// An operation that failed for the system's reasons.
+pub(crate) fn failed(error: &LiveError) -> Problem {
+    tracing::error!(%error, "a catalog was not changed");
+    Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
+}
+
+/// Reads one item.
+///
+/// The id "query" is written `%71uery` in the path.
+#[utoipa::path(
+    get, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    params(
+        ("c" = String, Path, description = "Name of the catalog"),
+        ("id" = String, Path, description = "The item's id"),
+        GenerationParam,
+    ),
+    responses((status = 200, body = ItemEntry), Reads)
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    Path((name, id)): Path<(String, String)>,
+    Query(at): Query<GenerationParam>,
+) -> Result<Response, Problem> {
+    let catalog = served(&app, &name)?;
+    let at = at.name();
+    blocking(move || {
+        let view = view_at(&catalog, at.as_ref())?;
+        let number = view.find(&id).ok_or_else(|| no_item(&view, &id))?;
+        Ok(at_generation(view.generation(), Json(entry(&view, number, None))))
+    })
+    .await?
+}
+
+fn no_item(view: &CatalogView, id: &str) -> Problem {
+    let was = if view.departed(id).is_some() { "; it was deleted" } else { "" };
+    let at = view.generation().map_or_else(String::new, |now| format!(" at generation {now}"));
+    Problem::not_found(format!("there is no item {id:?}{at}{was}"))
+}
+
+fn entry(view: &CatalogView, number: u64, fields: Option<&[String]>) -> ItemEntry {
+    let mut item = view.item(number);
+    if let Some(fields) = fields {
+        item.attributes.retain(|name, _| fields.contains(name));
+    }
+    ItemEntry { id: item.id, codes: item.codes, attributes: item.attributes }
+}
+
+/// Inserts an item, or replaces the one with its id.
+///
+/// The body is a line of a batch without the id, or an item as `GET` answers.
+#[utoipa::path(
+    put, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    params(
+        ("c" = String, Path, description = "Name of the catalog"),
+        ("id" = String, Path, description = "The item's id"),
+        ("If-Match" = Option<String>, Header, description = "Generation that the catalog must be at, in quotes"),
+    ),
+    request_body(
+        content = Object, content_type = "application/json",
+        description = "Codes as numbers or as text such as `<a_0><b_5>`, and attributes beside them or in `attributes`",
+        example = json!({"codes": [0, 5, 16, 2], "title": "Desk lamp", "price": 44.9}),
+    ),
+    responses((status = 200, body = ItemsApplied), WriteProblems)
+)]
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    Path((name, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (write, object) = one_item(&app, &name, &headers, body).await?;
+    let update = update_of(&write.live, id, object)?;
+    match &update {
+        Update::Upsert(_) => write.one(update).await,
+        _ => Err(Problem::invalid(
+            "/codes",
+            "the item has no codes; give them, or change its attributes with PATCH",
+        )),
+    }
+}
+
+/// Changes attributes of an item: null takes one away.
+#[utoipa::path(
+    patch, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    params(
+        ("c" = String, Path, description = "Name of the catalog"),
+        ("id" = String, Path, description = "The item's id"),
+        ("If-Match" = Option<String>, Header, description = "Generation that the catalog must be at, in quotes"),
+    ),
+    request_body(content = Object, content_type = "application/json", example = json!({"price": 39.9, "sale": null})),
+    responses((status = 200, body = ItemsApplied), WriteProblems)
+)]
+pub(crate) async fn patch(
+    State(app): State<Arc<App>>,
+    Path((name, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (write, object) = one_item(&app, &name, &headers, body).await?;
+    let update = update_of(&write.live, id, object)?;
+    match &update {
+        Update::Patch { .. } => write.one(update).await,
+        _ => Err(Problem::invalid(
+            "/codes",
+            "PATCH changes attributes alone; replace the item with PUT",
+        )),
+    }
+}
+
+/// Deletes an item; histories that have it still mean it.
+#[utoipa::path(
+    delete, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    params(
+        ("c" = String, Path, description = "Name of the catalog"),
+        ("id" = String, Path, description = "The item's id"),
+        ("If-Match" = Option<String>, Header, description = "Generation that the catalog must be at, in quotes"),
+    ),
+    responses((status = 200, body = ItemsApplied), WriteProblems)
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Path((name, id)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    Write::new(&app, &name, &headers)?.one(Update::Delete(id)).await
+}
+
+impl Write {
+    /// Applies one update; one of an item that is not there makes no generation.
+    async fn one(self, update: Update) -> Result<Response, Problem> {
+        let applied = self.run(move |write, _| {
+            if !matches!(update, Update::Upsert(_)) {
+                let view = CatalogView::from(write.live.snapshot());
+                if view.find(update.id()).is_none() {
+                    return Err(no_item(&view, update.id()));
+                }
+            }
+            write.apply(&[update], |_| String::new())
+        });
+        let applied = applied.await?;
+        Ok(at_generation(Some(applied.generation), Json(applied)))
+    }
+}
+
+/// The body about one item, an object.
+async fn one_item(
+    app: &Arc<App>,
+    name: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Write, Map<String, Value>), Problem> {
+    let write = Write::new(app, name, headers)?;
+    body::check_json(headers)?;
+    let bytes = body::read(app, body, app.config.max_body).await?;
+    Ok((write, body::parse(&bytes)?))
+}
+
+/// The update of an item whose id stands in the path.
+fn update_of(
+    live: &LiveCatalog,
+    id: String,
+    mut object: Map<String, Value>,
+) -> Result<Update, Problem> {
+    for name in ["id", "item_id"] {
+        match object.shift_remove(name) {
+            Some(Value::String(other)) if other != id => {
+                let detail = format!("the body is of item {other:?}, the path of {id:?}");
+                return Err(Problem::invalid(format!("/{name}"), detail));
+            }
+            None | Some(Value::String(_)) => {}
+            Some(Value::Number(number)) if number.to_string() == id => {}
+            Some(other) => {
+                return Err(Problem::invalid(format!("/{name}"), format!("{other} is no id")));
+            }
+        }
+    }
+    // Items as GET answers have their attributes in an object of this name, unless there is an attribute of this name.
+    let schema = live.snapshot();
+    let is_attribute = schema.schema().columns.iter().any(|(name, _)| name == "attributes");
+    if !is_attribute
+        && let Some(Value::Object(_)) = object.get("attributes")
+        && let Some(Value::Object(attributes)) = object.shift_remove("attributes")
+    {
+        for (name, value) in attributes {
+            if object.contains_key(&name) {
+                let detail = format!(
+                    "attribute {name:?} stands beside codes and in attributes; give it once"
+                );
+                return Err(Problem::invalid(format!("/attributes/{name}"), detail));
+            }
+            object.insert(name, value);
+        }
+    }
+    object.shift_insert(0, "item_id".to_owned(), Value::String(id));
+    Update::from_json_line(&Value::Object(object).to_string())
+        .map_err(|error| Problem::invalid("", error.to_string()))
+}
+
+/// Lists items in catalog order, page by page.
+///
+/// All pages are of one generation, that of the first. A cursor of a generation that is neither the newest nor kept is gone: keep the
+/// generation before a long listing, and name it.
+#[utoipa::path(
+    post, path = "/v1/catalogs/{c}/items/query", tag = "catalogs",
+    params(("c" = String, Path, description = "Name of the catalog")),
+    request_body = ItemQuery,
+    responses((status = 200, body = ItemPage), Reads)
+)]
+pub(crate) async fn query(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let catalog = served(&app, &name)?;
+    body::check_json(&headers)?;
+    let bytes = body::read(&app, body, app.config.max_body).await?;
+    let asked: ItemQuery = body::parse(&bytes)?;
+    if !(1..=MAX_PAGE).contains(&asked.limit) {
+        let detail = format!("limit is {}; a page has 1 to {MAX_PAGE} items", asked.limit);
+        return Err(Problem::invalid("/limit", detail));
+    }
+    let page = blocking(move || page(&catalog, &asked)).await??;
+    Ok(answered(page.generation, Json(page)))
+}
+
+fn page(catalog: &ServedCatalog, asked: &ItemQuery) -> Result<ItemPage, Problem> {
+    let (view, after) = match &asked.cursor {
+        None => (view_at(catalog, asked.generation.as_ref())?, None),
+        Some(_) if asked.generation.is_some() => {
+            return Err(Problem::invalid(
+                "/generation",
+                "a cursor has its generation; give one of them",
+            ));
+        }
+        Some(cursor) => {
+            let (view, number) = Cursor::parse(cursor)?.resolve(catalog)?;
+            (view, Some(number))
+        }
+    };
+    for (place, name) in asked.fields.iter().flatten().enumerate().filter(|(_, name)| *name != "*")
+    {
+        view.kind_of(name)
+            .map_err(|error| Problem::invalid(format!("/fields/{place}"), error.to_string()))?;
+    }
+    let fields = asked.fields.as_deref().filter(|names| !names.iter().any(|name| name == "*"));
+    let items: ViewItems = match &asked.filter {
+        None => view.all_items(),
+        Some(text) => Filter::parse(text.get())
+            .and_then(|filter| view.filter(&filter))
+            .map_err(|error| Problem::invalid("/filter", error.to_string()))?,
+    };
+    let mut numbers = view.in_order(&items, after);
+    let found: Vec<u64> = numbers.by_ref().take(asked.limit).collect();
+    let last = found.last().filter(|_| numbers.next().is_some());
+    Ok(ItemPage {
+        generation: view.generation(),
+        cursor: last.map(|&last| Cursor::of(catalog, &view, last).to_string()),
+        items: found.iter().map(|&number| entry(&view, number, fields)).collect(),
+        count: asked.count.then(|| items.len()),
+    })
+}
+
+/// A place in a listing: the last item of a page. In catalog order it is the same whatever the segments.
+struct Cursor {
+    loading: u64,
+    generation: Option<u64>,
+    id: String,
+}
+
+impl Cursor {
+    fn of(catalog: &ServedCatalog, view: &CatalogView, number: u64) -> Self {
+        let id = view.id(number).to_owned();
+        Self { loading: catalog.loading, generation: view.generation(), id }
+    }
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let parsed = || {
+            let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+            let (loading, rest) = bytes.split_first_chunk::<8>()?;
+            let (generation, id) = rest.split_first_chunk::<8>()?;
+            let generation = Some(u64::from_le_bytes(*generation)).filter(|&of| of != u64::MAX);
+            let id = String::from_utf8(id.to_vec()).ok()?;
+            Some(Self { loading: u64::from_le_bytes(*loading), generation, id })
+        };
+        parsed().ok_or_else(|| {
+            Problem::invalid("/cursor", "it is no cursor of this server; begin without one")
+        })
+    }
+
+    /// The view of the cursor's generation, and the item.
+    fn resolve(&self, catalog: &ServedCatalog) -> Result<(CatalogView, u64), Problem> {
+        let gone = |of: String| {
+            let detail = format!("{of}; list anew, or keep a generation first and name it");
+            Problem::new(Kind::Gone, detail)
+        };
+        let newest = catalog.source.view();
+        let view = match self.generation {
+            _ if self.loading != catalog.loading => {
+                return Err(gone(format!(
+                    "the catalog {:?} of this cursor was replaced",
+                    catalog.name
+                )));
+            }
+            of if of == newest.generation() => newest,
+            None => return Err(gone("the cursor is of a frozen catalog".to_owned())),
+            Some(generation) => {
+                if !catalog.generations().iter().any(|kept| kept.generation == generation) {
+                    return Err(gone(format!(
+                        "generation {generation} is neither the newest nor kept"
+                    )));
+                }
+                let kept = catalog.kept_snapshot(generation);
+                kept.map_err(|error| gone(error.to_string()))?.into()
+            }
+        };
+        let number = view.find(&self.id);
+        let number = number.ok_or_else(|| gone(format!("there is no item {:?}", self.id)))?;
+        Ok((view, number))
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut bytes = self.loading.to_le_bytes().to_vec();
+        bytes.extend(self.generation.unwrap_or(u64::MAX).to_le_bytes());
+        bytes.extend(self.id.as_bytes());
+        f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
