@@ -150,6 +150,9 @@ impl Recommender {
         request: &Request<'_>,
         threads: usize,
     ) -> Result<Planned, RecommendError> {
+        if let Some(widths) = request.widths {
+            self.check_widths(widths)?;
+        }
         Buffers::planned(self, &self.shape_of(request), threads)
     }
 

@@ -22,7 +22,7 @@ use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::PromptFormat;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -239,6 +239,8 @@ impl Server {
             .max_concurrent_streams(256);
         let graceful = GracefulShutdown::new();
         let permits = Arc::new(Semaphore::new(app.config.max_connections));
+        // Dropped when no more connections are taken.
+        let (open, closed) = tokio::sync::watch::channel(());
         let accept = async {
             loop {
                 let permit = Arc::clone(&permits).acquire_owned().await;
@@ -253,14 +255,24 @@ impl Server {
                 };
                 // Answers are small, and somebody waits for each.
                 _ = stream.set_nodelay(true);
-                let io = TokioIo::new(stream);
-                let connection = builder.serve_connection(io, service.clone()).into_owned();
-                let connection = graceful.watch(connection);
+                let (builder, service) = (builder.clone(), service.clone());
+                let (watcher, timeout) = (graceful.watcher(), app.config.read_timeout);
+                let mut closed = closed.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = connection.await {
+                    let _permit = permit;
+                    let speaks = tokio::time::timeout(timeout, tells_version(&stream));
+                    let speaks = tokio::select! {
+                        speaks = speaks => speaks.unwrap_or(false),
+                        // Nothing was asked yet, so that a drain need not wait.
+                        _ = closed.changed() => false,
+                    };
+                    if !speaks {
+                        return;
+                    }
+                    let connection = builder.serve_connection(TokioIo::new(stream), service);
+                    if let Err(error) = watcher.watch(connection.into_owned()).await {
                         tracing::debug!(error, "a connection ended");
                     }
-                    drop(permit);
                 });
             }
         };
@@ -275,13 +287,34 @@ impl Server {
             never = accept => return never,
             () = stopping => {}
         }
-        drop(listener);
+        drop((listener, open));
         if tokio::time::timeout(app.config.drain_grace, graceful.shutdown()).await.is_err() {
             tracing::warn!("the time to drain is over: what is left is stopped");
         }
         // What is queued or running after that has no connection to answer on.
         app.engine.drain();
         Ok(())
+    }
+}
+
+/// First bytes of a connection that speaks HTTP/2.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Pause between looks at a preface that comes in parts.
+const PREFACE_POLL: Duration = Duration::from_millis(10);
+
+/// Waits until a connection's bytes say which version of HTTP it speaks; false where it ends before.
+///
+/// The builder of connections waits for that without a limit, so that a client which sends nothing would keep its place for ever.
+/// Bytes are looked at, not taken.
+async fn tells_version(stream: &TcpStream) -> bool {
+    let mut begin = [0; PREFACE.len()];
+    loop {
+        match stream.peek(&mut begin).await {
+            Ok(0) | Err(_) => return false,
+            Ok(len) if len == PREFACE.len() || begin[..len] != PREFACE[..len] => return true,
+            // Bytes that are not taken do not announce the next.
+            Ok(_) => tokio::time::sleep(PREFACE_POLL).await,
+        }
     }
 }
 

@@ -22,6 +22,12 @@ mod left_out;
 mod loadtest;
 #[cfg(feature = "demo")]
 mod offline;
+#[cfg(all(feature = "demo", feature = "server", unix))]
+mod serve;
+#[cfg(all(feature = "demo", feature = "server", unix))]
+mod serve_tour;
+#[cfg(all(feature = "demo", feature = "server", unix))]
+mod server;
 #[cfg(feature = "demo")]
 mod shop;
 mod simulate;

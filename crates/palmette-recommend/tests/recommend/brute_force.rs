@@ -172,6 +172,7 @@ fn a_request_may_have_widths_of_its_own() {
     for widths in [&[4, 4][..], &[], &[1, 0, 1], &[1, 1, 70_000]] {
         let asked = Request { widths: Some(widths), ..all };
         assert!(worker(&recommender).recommend(&asked, &mut run_on).is_err(), "{widths:?}");
+        assert!(recommender.planned(&asked, 1).is_err(), "{widths:?}");
     }
 }
 

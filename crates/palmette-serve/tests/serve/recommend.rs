@@ -96,6 +96,8 @@ async fn bad_input_is_a_problem_that_names_it() {
         (r#"{"target": "shop", "k": 1.5}"#, 422, "/k", "1.5"),
         (r#"{"target": "shop", "widths": [0]}"#, 422, "/widths/0", "1 to 4096"),
         (r#"{"target": "shop", "widths": [1, 1]}"#, 422, "/widths", "4"),
+        (r#"{"target": "shop", "widths": []}"#, 422, "/widths", "4"),
+        (r#"{"target": "shop", "widths": [1, 1, 1, 1, 1]}"#, 422, "/widths", "4"),
         (r#"{"target": "shop", "beam_width": 100000}"#, 422, "/beam_width", "4096"),
         (r#"{"target": "shop", "filter": {"must": 1}}"#, 422, "/filter", "must"),
         (r#"{"target": "shop", "filter": {"must": [], "must": []}}"#, 422, "/filter", "twice"),

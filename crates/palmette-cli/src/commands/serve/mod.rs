@@ -4,6 +4,7 @@ mod names;
 mod options;
 mod running;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
@@ -53,7 +54,8 @@ pub(crate) struct ServeArgs {
 const AFTER_HELP: &str = "\
 Examples:
   palmette demo --export shop
-  palmette catalog live init shop/live --items shop/items.jsonl
+  palmette catalog build shop/items.jsonl --out shop.palm
+  palmette catalog live init shop/live --from shop.palm --model shop/model
   palmette serve --model shop/model --catalog shop=shop/live
   curl -s http://127.0.0.1:8080/v1/recommend --json '{\"history\": [\"P0001\", \"P0060\"], \"k\": 3}'
   palmette serve --model a=models/a --model b=models/b --catalog shop.palm --target old=a:shop --target new=b:shop
@@ -66,7 +68,11 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         args.data_dir.is_some() || !(args.model.is_empty() || args.catalog.is_empty()),
         "give --model and --catalog, or a --data-dir that has them"
     );
-    running::log(&args.options);
+    running::log(&args.options)?;
+    check_twice("--model", args.model.iter().map(|model| &model.name))?;
+    check_twice("--catalog", args.catalog.iter().map(|catalog| &catalog.name))?;
+    let targets = targets(args)?;
+    check_twice("--target", targets.iter().map(|(alias, ..)| alias))?;
     let mut config = args.options.config()?;
     config.record.clone_from(&args.record);
     config.data_dir.clone_from(&args.data_dir);
@@ -80,11 +86,23 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for catalog in &args.catalog {
         server.open_catalog(&catalog.name, &catalog.path, args.read_only)?;
     }
-    for (alias, model, catalog) in targets(args)? {
+    for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
     server.load_data_dir(args.weights.format())?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
+}
+
+/// Refuses a name that is given twice: the second would take the place of the first.
+fn check_twice<'a>(option: &str, names: impl Iterator<Item = &'a String>) -> anyhow::Result<()> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        ensure!(
+            seen.insert(name),
+            "{option} gives the name {name:?} twice; give another, as NAME=…"
+        );
+    }
+    Ok(())
 }
 
 /// Alias, model and catalog of each target.

@@ -9,6 +9,9 @@ use palmette_serve::ServeConfig;
 
 use crate::commands::loading::set_threads;
 
+/// The largest value of a number that has no limit of its own.
+const MOST: u64 = 1 << 32;
+
 /// The address.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenOptions {
@@ -60,7 +63,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     pub(crate) bulk_share: f32,
     /// Status of refusals for want of time: 503 for balancers that ask another server only then
-    #[arg(long, value_name = "429|503", default_value_t = 429, value_parser = clap::value_parser!(u16).range(400..600))]
+    #[arg(long, value_name = "429|503", default_value_t = 429, value_parser = overload_status)]
     pub(crate) overload_status: u16,
     /// Connections at once; more wait
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -80,6 +83,14 @@ pub(crate) struct ServeOptions {
     /// Events in the log: error, warn, info, debug (every request), or as the crate tracing-subscriber has it
     #[arg(long, value_name = "FILTER", env = "PALMETTE_LOG", default_value = "info")]
     pub(crate) log: String,
+}
+
+fn overload_status(text: &str) -> Result<u16, String> {
+    match text {
+        "429" => Ok(429),
+        "503" => Ok(503),
+        _ => Err("it is 429, or 503 for balancers that ask another server only then".to_owned()),
+    }
 }
 
 /// Form of log lines.
@@ -112,11 +123,19 @@ impl ServeOptions {
             ("--read-timeout", self.read_timeout),
         ] {
             ensure!(value > 0, "{name} is 0; nothing could be served");
-            ensure!(value <= 1 << 32, "{name} is {value}, which is more than any machine has");
+            ensure!(value <= MOST, "{name} is {value}, which is more than any machine has");
+        }
+        for (name, value) in [
+            ("--max-history", self.max_history as u64),
+            ("--answer-cache-mb", self.answer_cache_mb as u64),
+            ("--drain-delay", self.drain_delay),
+            ("--drain-grace", self.drain_grace),
+        ] {
+            ensure!(value <= MOST, "{name} is {value}; it must be at most {MOST}");
         }
         ensure!(
             self.deadline_ms <= self.max_deadline_ms,
-            "--deadline-ms {} is over --max-deadline-ms {}",
+            "--deadline-ms {} is over --max-deadline-ms {}; lower the one or raise the other",
             self.deadline_ms,
             self.max_deadline_ms
         );

@@ -19,8 +19,13 @@ pub(crate) struct Listening {
 }
 
 /// Starts the log on standard error.
-pub(crate) fn log(options: &ServeOptions) {
-    let filter = EnvFilter::try_new(&options.log).unwrap_or_else(|_| EnvFilter::new("info"));
+pub(crate) fn log(options: &ServeOptions) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&options.log).with_context(|| {
+        format!(
+            "--log {}: a level is error, warn, info, debug or trace, such as info,palmette_serve=debug",
+            options.log
+        )
+    })?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match options.log_format {
         LogFormat::Text => log.with_target(false).try_init(),
@@ -28,6 +33,7 @@ pub(crate) fn log(options: &ServeOptions) {
     };
     // A log that was started before goes on.
     drop(started);
+    Ok(())
 }
 
 /// Serves until a signal asks to end, then drains; `started` is called once connections are taken. A second signal ends at once.
