@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
-    server.load_data_dir(args.weights.format())?;
+    server.load_data_dir(args.weights.format(), args.read_only)?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
 }
 
