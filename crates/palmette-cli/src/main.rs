@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    bench, catalog, demo, eval, grammar, loadtest, recommend, serve, simulate, vocabulary,
+    bench, catalog, demo, eval, grammar, key, loadtest, recommend, serve, simulate, vocabulary,
 };
 
 /// Let a language model write only what is valid.
@@ -56,6 +56,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Loadtest(Box<loadtest::LoadtestArgs>),
     Serve(Box<serve::ServeArgs>),
+    Key(key::KeyArgs),
     Simulate(simulate::SimulateArgs),
     /// Print a completion script for a shell
     Completions {
@@ -97,6 +98,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(args),
         Command::Loadtest(args) => loadtest::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Key(args) => key::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -75,3 +75,22 @@ pub(crate) mod serve {
         Err(left_out("serves nothing", "server"))
     }
 }
+
+/// `palmette key` in a build without the feature `server`.
+#[cfg(not(feature = "server"))]
+pub(crate) mod key {
+    use clap::Args;
+
+    use crate::features::left_out;
+
+    /// Make a key for a client of a server (not in this build: `--features server`)
+    #[derive(Debug, Args)]
+    pub(crate) struct KeyArgs {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        _rest: Vec<String>,
+    }
+
+    pub(crate) fn run(_args: &KeyArgs) -> anyhow::Result<()> {
+        Err(left_out("makes no keys", "server"))
+    }
+}

@@ -10,6 +10,8 @@ pub(crate) mod eval;
 pub(crate) mod grammar;
 mod histories;
 mod items;
+#[cfg(feature = "server")]
+pub(crate) mod key;
 #[cfg(not(all(feature = "bench", feature = "demo", feature = "server")))]
 mod left_out;
 mod loading;
@@ -30,4 +32,4 @@ pub(crate) use left_out::bench;
 #[cfg(not(feature = "demo"))]
 pub(crate) use left_out::demo;
 #[cfg(not(feature = "server"))]
-pub(crate) use left_out::{loadtest, serve};
+pub(crate) use left_out::{key, loadtest, serve};

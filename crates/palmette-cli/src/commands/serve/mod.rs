@@ -46,6 +46,9 @@ pub(crate) struct ServeArgs {
     listen: ListenOptions,
     #[command(flatten)]
     options: ServeOptions,
+    /// Take only requests with a key of this file, which `palmette key` makes; read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
     /// Write what happens to the scheduler, and what it decides, to this file: `palmette simulate --replay` reads it
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -75,6 +78,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     check_twice("--target", targets.iter().map(|(alias, ..)| alias))?;
     let mut config = args.options.config()?;
     config.record.clone_from(&args.record);
+    config.keys.clone_from(&args.keys);
     config.data_dir.clone_from(&args.data_dir);
     if let Some(dir) = &args.data_dir {
         std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;

@@ -79,6 +79,16 @@ pub(crate) fn run_until_stopped(
             // The sender lives as long as this function.
             _ = asked.await;
         });
+        let mut reload = signal(SignalKind::hangup()).context("a signal to read keys again by")?;
+        let reloads = async {
+            while reload.recv().await.is_some() {
+                match server.reload_keys() {
+                    Ok(keys) => tracing::info!(keys, "keys were read again"),
+                    Err(error) => tracing::error!(%error, "keys are as they were"),
+                }
+            }
+            std::future::pending::<()>().await;
+        };
         let signals = async {
             stop().await;
             _ = first.send(());
@@ -87,6 +97,7 @@ pub(crate) fn run_until_stopped(
         tokio::select! {
             served = serving => served.context("serving")?,
             () = signals => tracing::warn!("ended at once"),
+            () = reloads => {}
         }
         anyhow::Ok(())
     })?;
