@@ -21,7 +21,7 @@ const results = new Results(items, { light, add: (id) => history.add(id), setSto
 /** Changed stocks: id → the first and the present number. */
 const edits = new Map();
 let hasAsked = false;
-let isEditable = true;
+let isEditable = false;
 /** The targets; none where the server does not list them. */
 let targets = [];
 /** The question that the answer on the page belongs to. */
@@ -158,7 +158,7 @@ async function changeTarget() {
     }
     live.catalog = catalog;
     const status = await client.catalog(catalog).catch(() => null);
-    isEditable = !status || status.kind === "live";
+    isEditable = status?.kind === "live";
     $("kept").replaceChildren(...(status?.live?.kept ?? []).map(({ generation, name }) => el("option", { value: name ?? generation })));
     await items.load(catalog);
   } catch (problem) {
@@ -168,7 +168,7 @@ async function changeTarget() {
   $("search-note").hidden = items.hasQuery && items.isWhole;
   $("search-note").textContent = items.hasQuery
     ? `Titles of the first ${number(items.all().length)} items are searched by word, others by their beginning.`
-    : "This server does not list its items: type ids, or titles that answers have shown.";
+    : "Items cannot be listed here: type ids, or titles that answers have shown.";
   filter.fit();
   filter.check();
   drawExamples();
