@@ -13,7 +13,7 @@ use palmette_serve::Server;
 
 use super::loading::WeightsArg;
 use names::Named;
-pub(crate) use options::{ListenOptions, ServeOptions};
+pub(crate) use options::{ListenOptions, ServeOptions, address};
 pub(crate) use running::{Listening, log, run_until_stopped};
 
 /// Serve recommendations over HTTP, with a page to try them at /
