@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -172,11 +173,7 @@ impl Server {
     ///
     /// # Errors
     /// When one cannot be loaded.
-    pub fn load_data_dir(
-        &self,
-        weights: WeightFormat,
-        reads_only: bool,
-    ) -> Result<(), LoadError> {
+    pub fn load_data_dir(&self, weights: WeightFormat, reads_only: bool) -> Result<(), LoadError> {
         let Some(data) = self.app.config.data_dir.clone() else { return Ok(()) };
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
@@ -230,7 +227,16 @@ impl Server {
     pub async fn serve(
         &self,
         listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> std::io::Result<()> {
+        self.serve_until(listener, std::pin::pin!(shutdown)).await
+    }
+
+    /// [`serve`](Self::serve), compiled once and not in every program that calls it.
+    async fn serve_until(
+        &self,
+        listener: TcpListener,
+        shutdown: Pin<&mut (dyn Future<Output = ()> + Send)>,
     ) -> std::io::Result<()> {
         let app = &self.app;
         let service = TowerToHyperService::new(self.router());
@@ -391,7 +397,8 @@ impl App {
         })?;
         let target = Target::new(model, catalog)?;
         target.calibrate(&self.engine, self.config.default_beam_width).map_err(|error| {
-            LoadError::Pair { model: model.name.clone(), catalog: catalog.name.clone(), error }
+            let (model, catalog) = (model.name.clone(), catalog.name.clone());
+            LoadError::Pair { model, catalog, error: Box::new(error) }
         })?;
         Ok(Arc::new(target))
     }
