@@ -36,10 +36,48 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 
+# Batches and streams have a status for each request: where one breaks the schema, the whole is still answered with 200. Catalogs that are
+# made or deleted meanwhile are fine.
+cat > "$work/schemathesis.toml" << 'TOML'
+[checks]
+positive_data_acceptance.enabled = false
+# Both are documented: a drain, and a generation that does not come by the deadline.
+not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 503, 504]
+# 410, a generation that is not kept, refuses as well.
+negative_data_rejection.expected-statuses = ["4xx", 503, 504]
+
+# Catalog and item that are there, so that more than 404 is seen.
+[parameters]
+"path.c" = "shop"
+"path.id" = "P0001"
+
+[phases.stateful.inference]
+algorithms = ["location-headers"]
+
+[[operations]]
+include-path = "/v1/recommend/batch"
+checks.negative_data_rejection.enabled = false
+
+[[operations]]
+include-path = "/v1/recommend/stream"
+checks.negative_data_rejection.enabled = false
+TOML
+# Media types that schemathesis does not know: text is sent as it is.
+cat > "$work/hooks.py" << 'PYTHON'
+import json
+
+import schemathesis
+
+
+@schemathesis.serializer("application/x-ndjson", "text/csv", "application/octet-stream")
+def lines(context, value):
+    return value if isinstance(value, bytes) else (value if isinstance(value, str) else json.dumps(value)).encode("utf-8", "replace")
+PYTHON
+
 # Where a bound of the scheduler's was met, a request may be refused: it is documented.
 status=0
-(cd "$work" && "$venv/bin/schemathesis" run "$url/openapi.json" --phases examples,coverage,fuzzing,stateful --checks all \
-  --exclude-checks positive_data_acceptance --seed 1 --no-color --continue-on-failure --request-timeout 60 "$@") || status=$?
+(cd "$work" && SCHEMATHESIS_HOOKS=hooks PYTHONPATH=. "$venv/bin/schemathesis" run "$url/openapi.json" --phases examples,coverage,fuzzing,stateful \
+  --seed 1 --no-color --continue-on-failure --request-timeout 60 "$@") || status=$?
 
 kill -0 "$server" || { echo "the server ended:" >&2; cat "$work/log" >&2; exit 1; }
 if grep -n panicked "$work/log" >&2; then status=1; fi

@@ -1,10 +1,12 @@
 //! The demonstration's shop as a live catalog behind HTTP, for the page and its tests.
 //!
-//! `cargo run -p palmette-serve --example shop [PORT]` prints the address that it listens at, the first free one without a
-//! port, and serves until it is interrupted. The catalog is in a temporary directory and goes with the process.
+//! `cargo run -p palmette-serve --example shop [PORT [KEYS]]` prints the address that it listens at, a free port where the given
+//! one is 0, and serves until it is interrupted; with a file of keys, those who have one. The catalog is in a temporary directory
+//! and goes with the process.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         // Builds without optimisation answer too.
         default_deadline: Duration::from_secs(10),
         drain_delay: Duration::ZERO,
+        keys: std::env::args().nth(2).map(PathBuf::from),
         ..ServeConfig::default()
     };
     let server = Server::new(config)?;

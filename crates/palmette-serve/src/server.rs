@@ -168,10 +168,15 @@ impl Server {
     }
 
     /// Loads what the data directory has: models, catalogs, and the targets of the process before. Aliases that are set already stay.
+    /// `reads_only` to follow another process that writes its live catalogs.
     ///
     /// # Errors
     /// When one cannot be loaded.
-    pub fn load_data_dir(&self, weights: WeightFormat) -> Result<(), LoadError> {
+    pub fn load_data_dir(
+        &self,
+        weights: WeightFormat,
+        reads_only: bool,
+    ) -> Result<(), LoadError> {
         let Some(data) = self.app.config.data_dir.clone() else { return Ok(()) };
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
@@ -192,7 +197,7 @@ impl Server {
                 let path = dir.join(&name);
                 match kind {
                     "models" => self.load_model(&name, &path, weights)?,
-                    _ => self.open_catalog(&name, &path, false)?,
+                    _ => self.open_catalog(&name, &path, reads_only)?,
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! `palmette serve` and `palmette demo` as processes: starting, answering, refusing bad flags, and ending.
 
 use std::net::TcpListener;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::command::{check_refused, write};
+use crate::command::{check_refused, run, write};
 use crate::server::{Server, ask, shop_args};
 use crate::shop::Shop;
 
@@ -71,6 +71,66 @@ fn before_a_drain_balancers_have_time_to_notice() {
     assert!(server.log().contains("ended at once"), "{}", server.log());
 }
 
+/// What was acknowledged is there after the process was killed while it wrote.
+#[test]
+fn updates_outlive_a_process_that_is_killed() {
+    let shop = Shop::get();
+    let dir = tempfile::tempdir().unwrap();
+    let live = dir.path().join("live");
+    let live = live.to_str().unwrap();
+    let (model, from) = (shop.path("model"), shop.path("shop.palm"));
+    run(&["catalog", "live", "init", live, "--from", &from, "--model", &model]);
+    let catalog = format!("shop={live}");
+    let args = ["serve", "--model", &model, "--catalog", &catalog, "--listen", "127.0.0.1:0"];
+    let args: Vec<String> = args.iter().chain(&["--json"]).map(|&arg| arg.to_owned()).collect();
+    let acknowledged: Arc<Mutex<Vec<(usize, u64)>>> = Arc::default();
+    for round in 1..=3 {
+        let mut server = Server::start(&args);
+        assert_eq!(server.get("/readyz").0, 200);
+        check_acknowledged(&server, &acknowledged.lock().unwrap());
+        let (address, seen) = (server.address.clone(), Arc::clone(&acknowledged));
+        let writer = thread::spawn(move || {
+            for number in round * 1_000_000.. {
+                let item = json!({"item_id": format!("N{number}"), "codes": [0, 2, 4, 0]});
+                let patch = json!({"item_id": "P0060", "stock": number});
+                let batch = format!("{item}\n{patch}");
+                match ask(&address, "POST", "/v1/catalogs/shop/items", Some(&batch)) {
+                    Ok((200, applied)) => {
+                        let generation = applied["generation"].as_u64().unwrap();
+                        seen.lock().unwrap().push((number, generation));
+                    }
+                    // Killed: whether this batch is there is not known.
+                    Err(_) => return,
+                    Ok(other) => panic!("{other:?}"),
+                }
+            }
+        });
+        server.wait_until("updates are acknowledged", || {
+            acknowledged.lock().unwrap().len() >= 20 * round
+        });
+        server.kill();
+        writer.join().unwrap();
+    }
+    let server = Server::start(&args);
+    check_acknowledged(&server, &acknowledged.lock().unwrap());
+    assert_eq!(server.post("/v1/recommend", &json!({"history": ["P0060"], "k": 1})).0, 200);
+}
+
+#[track_caller]
+fn check_acknowledged(server: &Server, acknowledged: &[(usize, u64)]) {
+    let Some(&(last, generation)) = acknowledged.last() else { return };
+    let now = server.get("/v1/catalogs/shop").1["generation"].as_u64().unwrap();
+    // The batch that was on its way when the process was killed may be there too.
+    assert!(now == generation || now == generation + 1, "{now}, acknowledged {generation}");
+    for (number, _) in acknowledged {
+        let (status, item) = server.get(&format!("/v1/catalogs/shop/items/N{number}"));
+        assert_eq!((status, &item["codes"]), (200, &json!([0, 2, 4, 0])), "N{number}");
+    }
+    let stock = server.get("/v1/catalogs/shop/items/P0060").1["attributes"]["stock"].as_f64();
+    let is_last = stock == Some(last as f64) || stock == Some((last + 1) as f64);
+    assert!(is_last, "{stock:?} of {last}");
+}
+
 #[test]
 fn the_demonstration_is_a_server() {
     let mut server =
@@ -101,7 +161,7 @@ fn flags_that_cannot_be_served_are_refused() {
     check(&["--model", &model, "--catalog", none], &[none, "No such file"]);
     check(&["--model", &model, "--catalog", &text], &[&text]);
     check(&["--model", "..", "--catalog", &catalog], &["\"..\"", "NAME="]);
-    check(&["--model", "a b=x", "--catalog", &catalog], &["\"a b\"", "A-Z a-z 0-9"]);
+    check(&["--model", &format!("a b={model}"), "--catalog", &catalog], &["\"a b\"", "A-Z a-z 0-9"]);
     let second = format!("other={model}");
     check(
         &["--model", &model, "--model", &second, "--catalog", &catalog],
@@ -125,10 +185,16 @@ fn flags_that_cannot_be_served_are_refused() {
     with(&["--memory-mb", "9999999999999"], &["--memory-mb", "9999999999999"]);
     with(&["--answer-cache-mb", "9999999999999"], &["--answer-cache-mb", "9999999999999"]);
     with(&["--log", "palmette=loud"], &["--log palmette=loud", "error, warn, info, debug"]);
+    let absent = dir.path().join("absent").to_str().unwrap().to_owned();
+    with(&["--keys", &absent], &["absent", "No such file"]);
+    let keys = write(dir.path(), "keys", "web recommend * s3cret\n");
+    let output = crate::command::palmette(&[&["serve"], &pair[..], &["--keys", &keys]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("keys, line 1") && !errors.contains("s3cret"), "{errors}");
     for address in ["8080", "localhost", "127.0.0.1:99999", "example.org:80"] {
         check(
             &["--model", &model, "--catalog", &catalog, "--listen", address],
-            &["--listen", address],
+            &["--listen", address, "127.0.0.1:8080"],
         );
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -92,6 +92,12 @@ impl Server {
         assert!(sent.expect("kill").success());
     }
 
+    /// Ends it as a crash does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("a child");
+        self.child.wait().expect("a child");
+    }
+
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
         let began = Instant::now();

@@ -9,6 +9,7 @@ import { Filter, History, readQuestion } from "./question.js";
 import { Results, drawEdits } from "./results.js";
 
 const FOLLOW_MS = 1000;
+const isWide = matchMedia("(min-width: 900px)");
 
 const items = new Items();
 const live = new Live();
@@ -21,7 +22,7 @@ const results = new Results(items, { light, add: (id) => history.add(id), setSto
 /** Changed stocks: id → the first and the present number. */
 const edits = new Map();
 let hasAsked = false;
-let isEditable = true;
+let isEditable = false;
 /** The targets; none where the server does not list them. */
 let targets = [];
 /** The question that the answer on the page belongs to. */
@@ -52,7 +53,9 @@ async function ask({ leastGeneration, focus = false } = {}) {
     show(answer, body, question);
     if (focus) $("answer").focus();
   } catch (problem) {
-    if (problem.name !== "AbortError") showProblem(problem);
+    if (problem.name === "AbortError") return;
+    showProblem(problem);
+    if (focus) $("problem").scrollIntoView({ block: "nearest" });
   } finally {
     if (signal === asking.signal) {
       isAsking = false;
@@ -158,7 +161,7 @@ async function changeTarget() {
     }
     live.catalog = catalog;
     const status = await client.catalog(catalog).catch(() => null);
-    isEditable = !status || status.kind === "live";
+    isEditable = status?.kind === "live";
     $("kept").replaceChildren(...(status?.live?.kept ?? []).map(({ generation, name }) => el("option", { value: name ?? generation })));
     await items.load(catalog);
   } catch (problem) {
@@ -168,7 +171,7 @@ async function changeTarget() {
   $("search-note").hidden = items.hasQuery && items.isWhole;
   $("search-note").textContent = items.hasQuery
     ? `Titles of the first ${number(items.all().length)} items are searched by word, others by their beginning.`
-    : "This server does not list its items: type ids, or titles that answers have shown.";
+    : "Items cannot be listed here: type ids, or titles that answers have shown.";
   filter.fit();
   filter.check();
   drawExamples();
@@ -190,7 +193,8 @@ function begin(ids) {
 
 $("question").addEventListener("submit", (event) => {
   event.preventDefault();
-  ask();
+  // Where the answer is below the form, it is gone to.
+  ask({ focus: !isWide.matches });
 });
 for (const id of ["k", "beam_width", "deadline_ms", "generation"]) {
   $(id).addEventListener("input", settled(300, () => hasAsked && ask()));
@@ -207,5 +211,5 @@ $("key-form").addEventListener("submit", (event) => {
 setInterval(() => $("follow").checked && !document.hidden && !isAsking && hasAsked && ask(), FOLLOW_MS);
 $("follow").addEventListener("change", () => $("follow").checked && ask());
 // On a wide screen there is room for all of the question.
-if (matchMedia("(min-width: 900px)").matches) $("filter-fold").open = $("search-fold").open = true;
+if (isWide.matches) $("filter-fold").open = $("search-fold").open = true;
 start();

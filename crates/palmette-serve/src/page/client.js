@@ -14,9 +14,9 @@ export class Problem extends Error {
     this.document = document;
   }
 
-  /** True where the server is of a version, or has a configuration, without the route. */
+  /** True where the route is not there, or not for this key: the page does without. */
   get isMissing() {
-    return [404, 405, 501].includes(this.document.status);
+    return [403, 404, 405].includes(this.document.status);
   }
 }
 

@@ -12,7 +12,7 @@ export class Items {
   catalog = "";
   /** True when all items of the catalog are known. */
   isWhole = false;
-  /** False where the server has no route that lists items. */
+  /** False where items cannot be listed. */
   hasQuery = true;
 
   /** Reads the first items of a catalog. */

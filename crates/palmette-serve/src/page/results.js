@@ -53,12 +53,16 @@ export class Results {
     for (const [id, rank] of this.#ranks) {
       if (!ids.has(id)) this.#left.set(id, { title: this.items.title(id), rank, until });
     }
-    items.forEach(({ id }, rank) => {
-      const before = this.#ranks.get(id);
+    // Who moves up because another has left has not moved among those that stayed.
+    const stayed = [...this.#ranks.keys()].filter((id) => ids.has(id));
+    let place = 0;
+    for (const { id } of items) {
+      const before = stayed.indexOf(id);
       this.#left.delete(id);
-      if (before === undefined) this.#marks.set(id, { text: "new", until });
-      else if (before !== rank) this.#marks.set(id, { text: `${before > rank ? "↑" : "↓"}${Math.abs(before - rank)}`, until });
-    });
+      if (before < 0) this.#marks.set(id, { text: "new", until });
+      else if (before !== place) this.#marks.set(id, { text: `${before > place ? "↑" : "↓"}${Math.abs(before - place)}`, until });
+      if (before >= 0) place += 1;
+    }
   }
 
   #row(item, rank, { best, stock, isEditable }) {

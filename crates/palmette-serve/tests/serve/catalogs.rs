@@ -127,7 +127,7 @@ async fn an_upload_is_a_catalog_that_is_served_and_outlives_the_process() {
     again.add_catalog("frozen", Shop::demo().catalog(), None).unwrap();
     // The lock of a catalog is free once the requests of the process before have ended.
     let opened = async {
-        while let Err(error) = again.load_data_dir(Default::default()) {
+        while let Err(error) = again.load_data_dir(Default::default(), false) {
             assert!(error.to_string().contains("another process"), "{error}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -112,7 +112,7 @@ async fn models_are_loaded_from_the_data_directory_alone() {
     next.add_model("m", Arc::clone(recommender.model()), recommender.format().clone()).unwrap();
     next.add_catalog("frozen", Shop::demo().catalog(), None).unwrap();
     next.add_catalog("items", Shop::demo().catalog(), None).unwrap();
-    next.load_data_dir(palmette_model::WeightFormat::F32).unwrap();
+    next.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
     let next = crate::shop::Shopping {
         router: next.router(),
         server: next,

@@ -13,7 +13,7 @@ use palmette_serve::Server;
 
 use super::loading::WeightsArg;
 use names::Named;
-pub(crate) use options::{ListenOptions, ServeOptions};
+pub(crate) use options::{ListenOptions, ServeOptions, address};
 pub(crate) use running::{Listening, log, run_until_stopped};
 
 /// Serve recommendations over HTTP, with a page to try them at /
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
-    server.load_data_dir(args.weights.format())?;
+    server.load_data_dir(args.weights.format(), args.read_only)?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
 }
 

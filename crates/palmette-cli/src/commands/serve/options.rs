@@ -16,7 +16,7 @@ const MOST: u64 = 1 << 32;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenOptions {
     /// Address and port; port 0 takes a free one, which is printed. Other machines reach 0.0.0.0, so give --keys with it
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// Print the address as one JSON document
     #[arg(long)]
@@ -83,6 +83,13 @@ pub(crate) struct ServeOptions {
     /// Events in the log: error, warn, info, debug (every request), or as the crate tracing-subscriber has it
     #[arg(long, value_name = "FILTER", env = "PALMETTE_LOG", default_value = "info")]
     pub(crate) log: String,
+}
+
+/// An address of numbers: names are not looked up, since they may mean several.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "it is an address and a port in numbers, such as 127.0.0.1:8080, or [::1]:8080".to_owned()
+    })
 }
 
 fn overload_status(text: &str) -> Result<u16, String> {
