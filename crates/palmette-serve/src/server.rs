@@ -172,11 +172,7 @@ impl Server {
     ///
     /// # Errors
     /// When one cannot be loaded.
-    pub fn load_data_dir(
-        &self,
-        weights: WeightFormat,
-        reads_only: bool,
-    ) -> Result<(), LoadError> {
+    pub fn load_data_dir(&self, weights: WeightFormat, reads_only: bool) -> Result<(), LoadError> {
         let Some(data) = self.app.config.data_dir.clone() else { return Ok(()) };
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
@@ -391,7 +387,11 @@ impl App {
         })?;
         let target = Target::new(model, catalog)?;
         target.calibrate(&self.engine, self.config.default_beam_width).map_err(|error| {
-            LoadError::Pair { model: model.name.clone(), catalog: catalog.name.clone(), error }
+            LoadError::Pair {
+                model: model.name.clone(),
+                catalog: catalog.name.clone(),
+                error: Box::new(error),
+            }
         })?;
         Ok(Arc::new(target))
     }

@@ -291,7 +291,7 @@ pub(crate) async fn put(
     if table.catalogs.contains_key(&name) || root.join(&name).exists() {
         return Err(exists());
     }
-    let upload = Upload::new(&app, &headers, body)?.to_file(&root).await?;
+    let upload = Upload::new(&app, &headers, body)?.into_file(&root).await?;
     let making = Arc::clone(&app);
     let made = blocking(move || {
         let catalog = build(upload.file.path(), source, &bounds)?;

@@ -67,7 +67,7 @@ pub(crate) async fn post(
     if let Some(key) = &key {
         writes::check_key(key)?;
     }
-    let body = Upload::new(&app, &headers, body)?.to_memory().await?;
+    let body = Upload::new(&app, &headers, body)?.into_memory().await?;
     let (body, lines, hash) = blocking(move || {
         let hash = writes::hash_of(&body.bytes);
         Lines::read(&body).map(|lines| (body, lines, hash))
