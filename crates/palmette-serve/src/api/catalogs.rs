@@ -388,12 +388,11 @@ pub(crate) async fn delete(
     let claim = app.claims.claim(&name)?;
     let catalog = served(&app, &name)?;
     // No batch is half applied when the files move.
-    let mut turn = catalog.writes.turn().await?;
+    let turn = catalog.writes.turn().await?;
     let root = app.config.data_dir.as_ref().map(|data| data.join(CATALOGS));
     let path = root.filter(|root| catalog.path.as_ref() == Some(&root.join(&name)));
     blocking(move || {
         let moved = remove(&app, &catalog, path.as_deref())?;
-        turn.is_closed = true;
         drop(turn);
         if let Some(moved) = moved {
             let (sender, left) = mpsc::channel();
