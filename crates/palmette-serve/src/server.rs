@@ -159,6 +159,11 @@ impl Server {
         })
     }
 
+    /// True where requests need keys.
+    pub fn has_keys(&self) -> bool {
+        self.app.config.keys.is_some()
+    }
+
     /// Reads the file of keys again; requests that were let in go on. Returns the number of keys.
     ///
     /// # Errors
@@ -172,11 +177,7 @@ impl Server {
     ///
     /// # Errors
     /// When one cannot be loaded.
-    pub fn load_data_dir(
-        &self,
-        weights: WeightFormat,
-        reads_only: bool,
-    ) -> Result<(), LoadError> {
+    pub fn load_data_dir(&self, weights: WeightFormat, reads_only: bool) -> Result<(), LoadError> {
         let Some(data) = self.app.config.data_dir.clone() else { return Ok(()) };
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
