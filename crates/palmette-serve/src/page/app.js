@@ -9,6 +9,7 @@ import { Filter, History, readQuestion } from "./question.js";
 import { Results, drawEdits } from "./results.js";
 
 const FOLLOW_MS = 1000;
+const isWide = matchMedia("(min-width: 900px)");
 
 const items = new Items();
 const live = new Live();
@@ -52,7 +53,9 @@ async function ask({ leastGeneration, focus = false } = {}) {
     show(answer, body, question);
     if (focus) $("answer").focus();
   } catch (problem) {
-    if (problem.name !== "AbortError") showProblem(problem);
+    if (problem.name === "AbortError") return;
+    showProblem(problem);
+    if (focus) $("problem").scrollIntoView({ block: "nearest" });
   } finally {
     if (signal === asking.signal) {
       isAsking = false;
@@ -190,7 +193,8 @@ function begin(ids) {
 
 $("question").addEventListener("submit", (event) => {
   event.preventDefault();
-  ask();
+  // Where the answer is below the form, it is gone to.
+  ask({ focus: !isWide.matches });
 });
 for (const id of ["k", "beam_width", "deadline_ms", "generation"]) {
   $(id).addEventListener("input", settled(300, () => hasAsked && ask()));
@@ -207,5 +211,5 @@ $("key-form").addEventListener("submit", (event) => {
 setInterval(() => $("follow").checked && !document.hidden && !isAsking && hasAsked && ask(), FOLLOW_MS);
 $("follow").addEventListener("change", () => $("follow").checked && ask());
 // On a wide screen there is room for all of the question.
-if (matchMedia("(min-width: 900px)").matches) $("filter-fold").open = $("search-fold").open = true;
+if (isWide.matches) $("filter-fold").open = $("search-fold").open = true;
 start();

@@ -7,8 +7,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use palmette_catalog::{Catalog, Check};
 use palmette_demo::{Demo, Shop};
-use palmette_live::{LiveCatalog, LiveOptions, Schema};
+use palmette_live::{LiveCatalog, LiveOptions};
 use palmette_serve::{ServeConfig, Server};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -18,7 +19,7 @@ use tower::ServiceExt;
 pub(crate) struct Shopping {
     pub(crate) server: Server,
     pub(crate) router: Router,
-    pub(crate) demo: Demo,
+    pub(crate) demo: &'static Demo,
     /// The directory of the live catalog.
     pub(crate) dir: TempDir,
 }
@@ -43,17 +44,18 @@ pub(crate) fn config() -> ServeConfig {
 
 /// The shop as target `shop` of model `m` and live catalog `items`, and frozen as `still` of `frozen`.
 pub(crate) fn shopping(config: ServeConfig) -> Shopping {
-    let demo = Demo::load().expect("the built-in model");
+    // Generated once: it takes longer than most tests.
+    static DEMO: LazyLock<Demo> = LazyLock::new(|| Demo::load().expect("the built-in model"));
+    static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| Arc::new(Shop::demo().catalog()));
+    let demo = &*DEMO;
     let server = Server::new(config).expect("threads");
     let recommender = demo.recommender();
     server.add_model("m", Arc::clone(recommender.model()), recommender.format().clone()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let shop = Shop::demo();
-    let (catalog, schema) = (shop.catalog(), Schema::of_catalog(&shop.catalog()));
-    let live = LiveCatalog::create(dir.path(), Some(catalog), Some(schema), LiveOptions::default())
-        .unwrap();
+    let copy = Catalog::from_bytes("shop", CATALOG.to_bytes(), Check::Frame).unwrap();
+    let live = LiveCatalog::create(dir.path(), Some(copy), None, LiveOptions::default()).unwrap();
     server.add_catalog("items", Arc::new(live), Some(dir.path())).unwrap();
-    server.add_catalog("frozen", shop.catalog(), None).unwrap();
+    server.add_catalog("frozen", Arc::clone(&CATALOG), None).unwrap();
     server.set_target("shop", "m", "items").unwrap();
     server.set_target("still", "m", "frozen").unwrap();
     let router = server.router();
