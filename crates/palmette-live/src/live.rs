@@ -233,10 +233,14 @@ impl LiveCatalog {
     }
 
     /// Begins to merge neighbouring immutable segments, given by their places, the oldest being 0. `None`
-    /// when there are no such segments or one is being merged already. For callers that merge by
+    /// when there are no such segments, one is being merged already, or the catalog is closed. For callers that merge by
     /// themselves, see [`MergePolicy::Never`].
     pub fn begin_merge(&self, segments: Range<usize>) -> Option<Merge> {
-        Merge::begin(&self.shared, &mut self.shared.lock(), segments)
+        let mut writer = self.shared.lock();
+        if writer.is_closed {
+            return None;
+        }
+        Merge::begin(&self.shared, &mut writer, segments)
     }
 
     /// Makes one segment, without tombstones, of all that was there when it was called. Updates go on
@@ -249,6 +253,9 @@ impl LiveCatalog {
             let mut writer = self.shared.lock();
             while writer.counts.merges_running > 0 {
                 writer = self.shared.wait(writer);
+            }
+            if writer.is_closed {
+                writer.check_sound()?;
             }
             let was_sealed = writer.state.seal_memory();
             let all = 0..writer.state.sealed.len();
@@ -273,6 +280,7 @@ impl LiveCatalog {
     pub fn wait_for_merges(&self) {
         let mut writer = self.shared.lock();
         while writer.counts.merge_error.is_none()
+            && !writer.is_closed
             && (writer.counts.merges_running > 0 || background::any_due(&writer))
         {
             writer = self.shared.wait(writer);

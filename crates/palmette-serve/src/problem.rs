@@ -18,16 +18,17 @@ pub struct Problem {
     /// Kind of the problem, stable between versions.
     #[serde(rename = "type")]
     #[schema(example = "/problems/overloaded")]
-    pub kind: String,
+    pub kind: &'static str,
     /// The kind in words.
-    pub title: String,
+    pub title: &'static str,
     /// HTTP status.
     pub status: u16,
     /// This occurrence.
     #[serde(serialize_with = "shortened")]
     pub detail: String,
     /// The request's id, as in `X-Request-Id`.
-    pub request_id: String,
+    #[schema(value_type = String)]
+    pub request_id: Box<str>,
     /// Milliseconds after which a repetition may succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
@@ -89,62 +90,78 @@ pub(crate) enum Kind {
 impl Kind {
     fn parts(self) -> (&'static str, &'static str, StatusCode) {
         match self {
-            Self::NotJson => ("not-json", "The body is no JSON", StatusCode::BAD_REQUEST),
+            Self::NotJson => ("/problems/not-json", "The body is no JSON", StatusCode::BAD_REQUEST),
             Self::Unauthorised => {
-                ("unauthorised", "A valid key is needed", StatusCode::UNAUTHORIZED)
+                ("/problems/unauthorised", "A valid key is needed", StatusCode::UNAUTHORIZED)
             }
-            Self::Forbidden => ("forbidden", "The key does not permit this", StatusCode::FORBIDDEN),
-            Self::NotFound => ("not-found", "There is no such thing", StatusCode::NOT_FOUND),
+            Self::Forbidden => {
+                ("/problems/forbidden", "The key does not permit this", StatusCode::FORBIDDEN)
+            }
+            Self::NotFound => {
+                ("/problems/not-found", "There is no such thing", StatusCode::NOT_FOUND)
+            }
             Self::MethodNotAllowed => (
-                "method-not-allowed",
+                "/problems/method-not-allowed",
                 "The path has no such method",
                 StatusCode::METHOD_NOT_ALLOWED,
             ),
-            Self::SlowRequest => {
-                ("slow-request", "The body did not arrive in time", StatusCode::REQUEST_TIMEOUT)
+            Self::SlowRequest => (
+                "/problems/slow-request",
+                "The body did not arrive in time",
+                StatusCode::REQUEST_TIMEOUT,
+            ),
+            Self::Conflict => {
+                ("/problems/conflict", "The state does not permit this", StatusCode::CONFLICT)
             }
-            Self::Conflict => ("conflict", "The state does not permit this", StatusCode::CONFLICT),
-            Self::Gone => ("gone", "It was there once", StatusCode::GONE),
+            Self::Gone => ("/problems/gone", "It was there once", StatusCode::GONE),
             Self::PreconditionFailed => (
-                "precondition-failed",
+                "/problems/precondition-failed",
                 "The catalog is at another generation",
                 StatusCode::PRECONDITION_FAILED,
             ),
-            Self::TooLarge => ("too-large", "The body is too large", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::TooLarge => {
+                ("/problems/too-large", "The body is too large", StatusCode::PAYLOAD_TOO_LARGE)
+            }
             Self::UnsupportedMedia => (
-                "unsupported-media-type",
+                "/problems/unsupported-media-type",
                 "The body is of another type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ),
-            Self::OutOfRange => {
-                ("out-of-range", "The file has no such bytes", StatusCode::RANGE_NOT_SATISFIABLE)
-            }
+            Self::OutOfRange => (
+                "/problems/out-of-range",
+                "The file has no such bytes",
+                StatusCode::RANGE_NOT_SATISFIABLE,
+            ),
             Self::Invalid => {
-                ("invalid", "The request breaks a rule", StatusCode::UNPROCESSABLE_ENTITY)
+                ("/problems/invalid", "The request breaks a rule", StatusCode::UNPROCESSABLE_ENTITY)
             }
-            Self::Overloaded => ("overloaded", "Too many requests", StatusCode::TOO_MANY_REQUESTS),
+            Self::Overloaded => {
+                ("/problems/overloaded", "Too many requests", StatusCode::TOO_MANY_REQUESTS)
+            }
             Self::Internal => {
-                ("internal", "A defect of the server", StatusCode::INTERNAL_SERVER_ERROR)
+                ("/problems/internal", "A defect of the server", StatusCode::INTERNAL_SERVER_ERROR)
             }
             Self::Unavailable => {
-                ("unavailable", "Not serving now", StatusCode::SERVICE_UNAVAILABLE)
+                ("/problems/unavailable", "Not serving now", StatusCode::SERVICE_UNAVAILABLE)
             }
-            Self::DeadlineMissed => {
-                ("deadline-missed", "The deadline has passed", StatusCode::GATEWAY_TIMEOUT)
-            }
+            Self::DeadlineMissed => (
+                "/problems/deadline-missed",
+                "The deadline has passed",
+                StatusCode::GATEWAY_TIMEOUT,
+            ),
         }
     }
 }
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        let (name, title, status) = kind.parts();
+        let (kind, title, status) = kind.parts();
         Self {
-            kind: format!("/problems/{name}"),
-            title: title.to_owned(),
+            kind,
+            title,
             status: status.as_u16(),
             detail: detail.into(),
-            request_id: request_id::current(),
+            request_id: request_id::current().into(),
             retry_after_ms: None,
             errors: Vec::new(),
         }

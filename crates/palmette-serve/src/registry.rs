@@ -114,7 +114,7 @@ pub enum LoadError {
         /// Its name.
         catalog: String,
         /// The reason.
-        error: RecommendError,
+        error: Box<RecommendError>,
     },
     /// The file of keys.
     #[error(transparent)]
@@ -288,7 +288,7 @@ impl Target {
         let pair = |error| LoadError::Pair {
             model: model.name.clone(),
             catalog: catalog.name.clone(),
-            error,
+            error: Box::new(error),
         };
         let recommender = model.recommender(catalog.source.clone()).map_err(pair)?;
         let (model, catalog) = (Arc::clone(model), Arc::clone(catalog));
@@ -324,7 +324,7 @@ impl Target {
         let pair = |error| LoadError::Pair {
             model: self.model.name.clone(),
             catalog: self.catalog.name.clone(),
-            error,
+            error: Box::new(error),
         };
         let recommender = self.model.recommender(snapshot.into()).map_err(pair)?;
         let view = recommender.view().map_err(pair)?;

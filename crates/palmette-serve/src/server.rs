@@ -392,7 +392,11 @@ impl App {
         })?;
         let target = Target::new(model, catalog)?;
         target.calibrate(&self.engine, self.config.default_beam_width).map_err(|error| {
-            LoadError::Pair { model: model.name.clone(), catalog: catalog.name.clone(), error }
+            LoadError::Pair {
+                model: model.name.clone(),
+                catalog: catalog.name.clone(),
+                error: Box::new(error),
+            }
         })?;
         Ok(Arc::new(target))
     }

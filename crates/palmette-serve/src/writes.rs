@@ -33,8 +33,6 @@ pub(crate) type Turn = OwnedMutexGuard<Written>;
 /// Writes so far.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// True once the catalog is gone from the registry: those that waited find it closed.
-    pub(crate) is_closed: bool,
     answers: HashMap<String, (BodyHash, ItemsApplied)>,
     /// Keys of `answers`, the oldest first.
     keys: VecDeque<String>,

@@ -1,5 +1,6 @@
 //! A live catalog against the definition: a list of items, and a catalog built from it anew.
 
+mod close;
 mod damage;
 mod kill;
 mod model;

@@ -291,7 +291,7 @@ pub(crate) async fn put(
     if table.catalogs.contains_key(&name) || root.join(&name).exists() {
         return Err(exists());
     }
-    let upload = Upload::new(&app, &headers, body)?.to_file(&root).await?;
+    let upload = Upload::new(&app, &headers, body)?.into_file(&root).await?;
     let making = Arc::clone(&app);
     let made = blocking(move || {
         let catalog = build(upload.file.path(), source, &bounds)?;
@@ -388,12 +388,11 @@ pub(crate) async fn delete(
     let claim = app.claims.claim(&name)?;
     let catalog = served(&app, &name)?;
     // No batch is half applied when the files move.
-    let mut turn = catalog.writes.turn().await?;
+    let turn = catalog.writes.turn().await?;
     let root = app.config.data_dir.as_ref().map(|data| data.join(CATALOGS));
     let path = root.filter(|root| catalog.path.as_ref() == Some(&root.join(&name)));
     blocking(move || {
         let moved = remove(&app, &catalog, path.as_deref())?;
-        turn.is_closed = true;
         drop(turn);
         if let Some(moved) = moved {
             let (sender, left) = mpsc::channel();

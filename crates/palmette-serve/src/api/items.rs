@@ -67,7 +67,7 @@ pub(crate) async fn post(
     if let Some(key) = &key {
         writes::check_key(key)?;
     }
-    let body = Upload::new(&app, &headers, body)?.to_memory().await?;
+    let body = Upload::new(&app, &headers, body)?.into_memory().await?;
     let (body, lines, hash) = blocking(move || {
         let hash = writes::hash_of(&body.bytes);
         Lines::read(&body).map(|lines| (body, lines, hash))
@@ -162,11 +162,16 @@ impl Write {
         let mut turn = self.catalog.writes.turn().await?;
         // The turn goes with the work: it ends with it, whether somebody still waits for the answer or not.
         blocking(move || {
-            if turn.is_closed {
-                return Err(Problem::not_found(format!(
-                    "catalog {:?} was deleted meanwhile",
-                    self.catalog.name
-                )));
+            // Those that delete or replace it had their turn before.
+            let table = self.app.registry.table();
+            if !table
+                .catalogs
+                .get(&self.catalog.name)
+                .is_some_and(|of| Arc::ptr_eq(of, &self.catalog))
+            {
+                let name = &self.catalog.name;
+                let detail = format!("catalog {name:?} was deleted or replaced meanwhile");
+                return Err(Problem::not_found(detail));
             }
             change(&self, &mut turn)
         })

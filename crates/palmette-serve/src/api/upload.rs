@@ -131,7 +131,7 @@ impl<'a> Upload<'a> {
         Ok(())
     }
 
-    pub(crate) async fn to_memory(mut self) -> Result<Held, Problem> {
+    pub(crate) async fn into_memory(mut self) -> Result<Held, Problem> {
         let mut bytes = Vec::new();
         while let Some(data) = self.chunk().await? {
             bytes.extend_from_slice(&data);
@@ -140,7 +140,7 @@ impl<'a> Upload<'a> {
     }
 
     /// Writes it to a file of this directory.
-    pub(crate) async fn to_file(mut self, dir: &Path) -> Result<HeldFile, Problem> {
+    pub(crate) async fn into_file(mut self, dir: &Path) -> Result<HeldFile, Problem> {
         let dir = dir.to_owned();
         let (sender, mut chunks) = mpsc::channel::<Bytes>(8);
         let writing = blocking(move || {

@@ -12,7 +12,7 @@ fn question(n: u32) -> Value {
         (0..n % 6).map(|place| format!("P{:04}", 1 + n * 31 + place * 3)).collect();
     let mut question =
         json!({"target": "shop", "history": history, "k": 10, "beam_width": 8 << (n % 3)});
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         question["filter"] = json!({"must": {"range": {"stock": {"gt": n % 40}}}});
     }
     question
