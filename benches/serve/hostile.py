@@ -63,7 +63,7 @@ class Server:
             import hashlib
 
             with open(f"{at}/keys", "w") as file:
-                file.write(f"bench admin * {hashlib.sha256(self.key.encode()).hexdigest()}\n")
+                file.write(f"bench recommend,items,admin * {hashlib.sha256(self.key.encode()).hexdigest()}\n")
             args += ["--keys", f"{at}/keys"]
         self.log_path = f"{at}/log"
         self.log = open(self.log_path, "w")
@@ -417,11 +417,11 @@ def wrong_keys(server, options):
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     for number in range(options.keys):
         wrong = [f"Bearer wrong-key-{number}", "Bearer ", "Basic YTpi", f"Bearer {server.key}x", f"Bearer {server.key[:-1]}", ""][number % 6]
-        headers = {"content-type": "application/json", "x-request-id": "same"}
+        headers = {"x-request-id": "same"}
         if wrong:
             headers["authorization"] = wrong
         began = time.monotonic()
-        connection.request("POST", "/v1/recommend", body="{}", headers=headers)
+        connection.request("GET", "/v1/targets", headers=headers)
         answer = connection.getresponse()
         bodies.add(answer.read())
         took.append(time.monotonic() - began)

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::request_id;
@@ -24,6 +24,7 @@ pub struct Problem {
     /// HTTP status.
     pub status: u16,
     /// This occurrence.
+    #[serde(serialize_with = "shortened")]
     pub detail: String,
     /// The request's id, as in `X-Request-Id`.
     #[schema(value_type = String)]
@@ -41,12 +42,34 @@ pub struct Problem {
 pub struct Fault {
     /// JSON pointer (RFC 6901) into the body.
     #[schema(example = "/filter/must/0/range/prise")]
+    #[serde(serialize_with = "shortened")]
     pub pointer: String,
     /// The value, the rule and the way out.
+    #[serde(serialize_with = "shortened")]
     pub detail: String,
 }
 
+<<<<<<< HEAD
 /// Kinds of problems: type, title and status of each.
+=======
+/// Bytes of a text, at most, and those of its end that are kept where it is longer.
+const MOST: usize = 2000;
+const END: usize = 500;
+
+/// Writes a text without its middle where it is long: values that clients send stand in it, and the rule comes last.
+fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    if text.len() <= MOST {
+        return serializer.serialize_str(text);
+    }
+    // A character has four bytes at most, and 0 is the boundary of any.
+    let boundary = |at: usize| (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let begin = &text[..boundary(MOST - END)];
+    let end = &text[boundary(text.len() - END)..];
+    serializer.collect_str(&format_args!("{begin} … {end}"))
+}
+
+/// Kinds of problems: the last part of the type, title and status of each.
+>>>>>>> w-ops
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     NotJson,
@@ -183,5 +206,27 @@ impl IntoResponse for Problem {
             add(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_lose_their_middle() {
+        // Three bytes a character: no cut falls on a boundary by chance.
+        let problem = Problem::invalid(
+            "/history/0",
+            format!("{} is unknown; leave it out", "€".repeat(10_000)),
+        );
+        let written = serde_json::to_value(&problem).unwrap();
+        for detail in [&written["detail"], &written["errors"][0]["detail"]] {
+            let detail = detail.as_str().unwrap();
+            assert!(detail.len() < MOST + 20 && detail.starts_with("€€"), "{}", detail.len());
+            assert!(detail.contains("€ … €") && detail.ends_with("€ is unknown; leave it out"));
+        }
+        let short = serde_json::to_value(Problem::not_found("é".repeat(1000))).unwrap();
+        assert_eq!(short["detail"].as_str().map(str::len), Some(2000));
     }
 }

@@ -160,6 +160,11 @@ impl Server {
         })
     }
 
+    /// True where requests need keys.
+    pub fn has_keys(&self) -> bool {
+        self.app.config.keys.is_some()
+    }
+
     /// Reads the file of keys again; requests that were let in go on. Returns the number of keys.
     ///
     /// # Errors

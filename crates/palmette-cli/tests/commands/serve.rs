@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::command::{check_refused, run, write};
+use crate::command::{check_refused, run, run_json, write};
 use crate::server::{Server, ask, shop_args};
 use crate::shop::Shop;
 
@@ -69,6 +69,33 @@ fn before_a_drain_balancers_have_time_to_notice() {
     assert_eq!(server.ended(), Some(0), "{}", server.log());
     assert!(!answer.recv().unwrap().is_ok_and(|(status, _)| status == 200), "it was waited for");
     assert!(server.log().contains("ended at once"), "{}", server.log());
+}
+
+/// Keys are read again on SIGHUP, which ends a server that has none.
+#[test]
+fn keys_are_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = dir.path().join("keys");
+    let keys = keys.to_str().unwrap();
+    let key = run_json(&["key", "web", "--add-to", keys])["key"].as_str().unwrap().to_owned();
+    let mut server = Server::start(&shop_args(&["--drain-delay", "0", "--json", "--keys", keys]));
+    let asks = || server.post_with(&key, "/v1/recommend", &json!({"history": ["P0001"], "k": 1})).0;
+    assert_eq!((asks(), server.post("/v1/recommend", &json!({})).0), (200, 401));
+    std::fs::write(keys, "# nobody\n").unwrap();
+    assert_eq!(asks(), 200, "before it is told");
+    server.signal("HUP");
+    server.wait_until("the key is taken away", || asks() == 401);
+    std::fs::write(keys, "nonsense\n").unwrap();
+    server.signal("HUP");
+    server.wait_until("the file is refused", || server.log().contains("keys are as they were"));
+    assert_eq!((asks(), server.get("/readyz").0), (401, 200));
+    assert!(!server.log().contains(&key));
+    server.signal("TERM");
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
+
+    let mut server = Server::start(&shop_args(&["--drain-delay", "0", "--json"]));
+    server.signal("HUP");
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
 }
 
 /// What was acknowledged is there after the process was killed while it wrote.
@@ -161,7 +188,10 @@ fn flags_that_cannot_be_served_are_refused() {
     check(&["--model", &model, "--catalog", none], &[none, "No such file"]);
     check(&["--model", &model, "--catalog", &text], &[&text]);
     check(&["--model", "..", "--catalog", &catalog], &["\"..\"", "NAME="]);
-    check(&["--model", &format!("a b={model}"), "--catalog", &catalog], &["\"a b\"", "A-Z a-z 0-9"]);
+    check(
+        &["--model", &format!("a b={model}"), "--catalog", &catalog],
+        &["\"a b\"", "A-Z a-z 0-9"],
+    );
     let second = format!("other={model}");
     check(
         &["--model", &model, "--model", &second, "--catalog", &catalog],

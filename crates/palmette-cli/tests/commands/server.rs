@@ -71,6 +71,13 @@ impl Server {
         ask(&self.address, "POST", path, Some(&body.to_string())).expect("an answer")
     }
 
+    /// The same with a key.
+    #[track_caller]
+    pub(crate) fn post_with(&self, key: &str, path: &str, body: &Value) -> (u16, Value) {
+        let header = format!("authorization: Bearer {key}\r\n");
+        ask_with(&self.address, "POST", path, &header, Some(&body.to_string())).expect("an answer")
+    }
+
     /// The sum of a metric over its labels.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").1;
@@ -136,11 +143,22 @@ pub(crate) fn ask(
     path: &str,
     body: Option<&str>,
 ) -> std::io::Result<(u16, Value)> {
+    ask_with(address, method, path, "", body)
+}
+
+/// The same with more headers, each with the end of its line.
+fn ask_with(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: Option<&str>,
+) -> std::io::Result<(u16, Value)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let body = body.unwrap_or("");
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all((head + body).as_bytes())?;

@@ -52,6 +52,10 @@ pub(crate) fn run_until_stopped(
         .build()
         .context("threads for the sockets")?;
     runtime.block_on(async {
+        // Before the address is known to anybody: whoever has it may send a signal.
+        let on = |kind| signal(kind).context("a signal to end by, or to read keys again by");
+        let [mut interrupt, mut terminate, mut hangup] =
+            [on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?];
         let listener = TcpListener::bind(listen.listen).await.with_context(|| {
             format!("cannot listen at {}; --listen 127.0.0.1:0 takes a free port", listen.listen)
         })?;
@@ -63,45 +67,44 @@ pub(crate) fn run_until_stopped(
             false => print(&format!("listening on http://{address}"))?,
         }
         started(Listening { address })?;
-        let mut ends = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-        let [interrupt, terminate] = &mut ends;
-        let (Ok(interrupt), Ok(terminate)) = (interrupt, terminate) else {
-            anyhow::bail!("this system has no signals to end by");
-        };
-        let mut stop = async || {
-            tokio::select! {
-                _ = interrupt.recv() => {},
-                _ = terminate.recv() => {},
-            }
-        };
         let (first, asked) = tokio::sync::oneshot::channel::<()>();
         let serving = server.serve(listener, async {
             // The sender lives as long as this function.
             _ = asked.await;
         });
-        let mut reload = signal(SignalKind::hangup()).context("a signal to read keys again by")?;
-        let reloads = async {
-            while reload.recv().await.is_some() {
-                match server.reload_keys() {
-                    Ok(keys) => tracing::info!(keys, "keys were read again"),
-                    Err(error) => tracing::error!(%error, "keys are as they were"),
+        let signals = async {
+            let mut first = Some(first);
+            loop {
+                let ends = tokio::select! {
+                    _ = interrupt.recv() => true,
+                    _ = terminate.recv() => true,
+                    // Without keys it means what it does elsewhere: the terminal is gone.
+                    _ = hangup.recv() => !server.has_keys(),
+                };
+                match (ends, first.take()) {
+                    (true, Some(first)) => _ = first.send(()),
+                    (true, None) => return,
+                    (false, none_yet) => {
+                        first = none_yet;
+                        reload_keys(server);
+                    }
                 }
             }
-            std::future::pending::<()>().await;
-        };
-        let signals = async {
-            stop().await;
-            _ = first.send(());
-            stop().await;
         };
         tokio::select! {
             served = serving => served.context("serving")?,
             () = signals => tracing::warn!("ended at once"),
-            () = reloads => {}
         }
         anyhow::Ok(())
     })?;
     // What is still being answered has no connection any more.
     runtime.shutdown_background();
     Ok(())
+}
+
+fn reload_keys(server: &Server) {
+    match server.reload_keys() {
+        Ok(keys) => tracing::info!(keys, "keys were read again"),
+        Err(error) => tracing::error!(%error, "keys are as they were"),
+    }
 }
