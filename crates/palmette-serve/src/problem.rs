@@ -49,9 +49,6 @@ pub struct Fault {
     pub detail: String,
 }
 
-<<<<<<< HEAD
-/// Kinds of problems: type, title and status of each.
-=======
 /// Bytes of a text, at most, and those of its end that are kept where it is longer.
 const MOST: usize = 2000;
 const END: usize = 500;
@@ -68,8 +65,7 @@ fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error
     serializer.collect_str(&format_args!("{begin} … {end}"))
 }
 
-/// Kinds of problems: the last part of the type, title and status of each.
->>>>>>> w-ops
+/// Kinds of problems: type, title and status of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     NotJson,
