@@ -4,7 +4,7 @@
     cargo build --release -p palmette-cli && cargo build --release -p palmette-serve --example random
     benches/serve/curve.py --out curve [--loads .3,.5,.8,1,1.5,2] [--seconds 30] [--server-cpus 0] [--driver-cpus 1]
 
-Starts the example `random` (10 million parameters, three levels of 256 codes) on its own processors with a stream for each, measures
+Starts the example `random` (10 million parameters unless told otherwise, three levels of 256 codes) on its own processors with a stream for each, measures
 its capacity by requests one after the other, offers the loads by `palmette loadtest` from other processors, and gives `palmette
 simulate` the costs that the server fitted, the same lengths of history and the noise that was seen. Writes curve.json and curve.svg
 to --out and prints a table. With one processor for the server and one for the driver neither takes time of the other.
@@ -31,6 +31,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--deadline-ms", type=int, default=200)
     parser.add_argument("--beam-width", type=int, default=128)
+    parser.add_argument("--params", default="10m", help="1m or 10m")
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--history", type=int, default=60)
     parser.add_argument("--server-cpus", default="0")
@@ -48,7 +49,7 @@ def main():
     streams = len(options.server_cpus.split(","))
     server = subprocess.Popen(
         ["taskset", "-c", options.server_cpus, os.path.join(options.target_dir, "release/examples/random"),
-         "--items", str(options.items), "--history", str(options.history), "--streams", str(streams),
+         "--items", str(options.items), "--params", options.params, "--history", str(options.history), "--streams", str(streams),
          "--record", record, "--histories", histories],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "RAYON_NUM_THREADS": str(streams)})
     try:
@@ -106,7 +107,7 @@ def measure(options, server, palmette, histories, record, streams):
                  str(options.deadline_ms), "--json"], check=True, stdout=subprocess.PIPE, text=True)
             simulated["runs"] += json.loads(done.stdout)["runs"]
     with urllib.request.urlopen(url + "/metrics") as answer:
-        cpu = re.search(r"process_cpu_seconds_total (\S+)", answer.read().decode())
+        cpu = re.search(r"\nprocess_cpu_seconds_total ([0-9.]+)", answer.read().decode())
     out = {"capacity": capacity, "mean_ms": mean_ms, "noise": noise, "bias": scale, "costs": costs, "loads": loads,
            "measured": measured, "simulated": simulated, "server_cpu_seconds": float(cpu.group(1))}
     with open(os.path.join(options.out, "curve.json"), "w") as file:
@@ -122,7 +123,7 @@ def row(load, rate, report, run):
     print(f"{load:4.1f} {rate:10.1f} {report['goodput_per_s']:10.1f} {run['goodput']:10.1f}"
           f" {report['goodput_per_s'] / run['goodput']:6.2f} {report['latency_ms']['p99']:8.1f} {run['p99_ms']:10.1f}"
           f" {100 * report['late'] / max(1, answered):6.2f} {report['status_429']:8} {(report['refusal_ms'] or {}).get('p99', 0.0):15.1f}"
-          f" {report['driver']['cores']:13.2f}")
+          f" {report['driver']['cpu_share']:13.2f}")
 
 
 def read_record(path):
