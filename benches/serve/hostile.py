@@ -413,7 +413,7 @@ def uploads(server, _):
     """Sixty megabytes of lines that are no items, of requests that are none, and files that are no catalogs: refused within memory."""
     lines = {"content-type": "application/x-ndjson"}
     file = {"content-type": "application/octet-stream"}
-    for line in [b"{}\n", b"\n", b"[\n", b'{"item_id":"x"}\n', b"\xff\n"]:
+    for line in [b"{}\n", b"\n", b"[\n", b'{"item_id":"x"}\n', b'{"delete":"x"}\n', b"\xff\n"]:
         server.refused(line * ((60 << 20) // len(line)), 413, 422, path="/v1/catalogs/shop/items", headers=lines)
     for body in [
         b'{"item_id": "x", "codes": [18446744073709551615]}', b'{"item_id": "x", "codes": [0, 0, 0, 64]}', b'{"item_id": "x", "codes": []}',
