@@ -89,7 +89,8 @@ async fn what_is_no_batch_is_refused() {
     let ids = vec!["x".repeat(100); 9_000];
     let body = json!({"defaults": {"exclude": ids}, "requests": vec![json!({}); 1000]});
     shop.post("/v1/recommend/batch", &body).await.problem(413);
-    let body = json!({"requests": [{"exclude": [&ids[..], &ids[..]].concat()}]});
+    let ids = [&ids[..], &ids[..]].concat();
+    let body = json!({"requests": [{"exclude": ids}]});
     let answer = shop.post("/v1/recommend/batch", &body).await.ok();
     assert_eq!(answer["results"][0]["status"], 413);
 
