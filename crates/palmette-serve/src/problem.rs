@@ -65,7 +65,7 @@ fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error
     serializer.collect_str(&format_args!("{begin} … {end}"))
 }
 
-/// Kinds of problems: the last part of the type, title and status of each.
+/// Kinds of problems: type, title and status of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     NotJson,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -231,7 +232,16 @@ impl Server {
     pub async fn serve(
         &self,
         listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> std::io::Result<()> {
+        self.serve_until(listener, std::pin::pin!(shutdown)).await
+    }
+
+    /// [`serve`](Self::serve), compiled once and not in every program that calls it.
+    async fn serve_until(
+        &self,
+        listener: TcpListener,
+        shutdown: Pin<&mut (dyn Future<Output = ()> + Send)>,
     ) -> std::io::Result<()> {
         let app = &self.app;
         let service = TowerToHyperService::new(self.router());
@@ -392,11 +402,8 @@ impl App {
         })?;
         let target = Target::new(model, catalog)?;
         target.calibrate(&self.engine, self.config.default_beam_width).map_err(|error| {
-            LoadError::Pair {
-                model: model.name.clone(),
-                catalog: catalog.name.clone(),
-                error: Box::new(error),
-            }
+            let (model, catalog) = (model.name.clone(), catalog.name.clone());
+            LoadError::Pair { model, catalog, error: Box::new(error) }
         })?;
         Ok(Arc::new(target))
     }

@@ -130,7 +130,11 @@ async function setStock(id, pieces) {
     if (before === pieces) edits.delete(id);
     await ask({ leastGeneration });
   } catch (problem) {
-    if (problem.isMissing) isEditable = false;
+    if (problem.isMissing) {
+      // The controls go, the reason stays.
+      isEditable = false;
+      await ask();
+    }
     showProblem(problem);
   }
 }
