@@ -55,7 +55,7 @@ class Server:
         run("catalog", "live", "init", f"{at}/live", "--from", f"{at}/shop.palm", "--model", f"{at}/shop/model")
         args = [palmette, "serve", "--model", f"demo={at}/shop/model", "--catalog", f"shop={at}/live"]
         args += ["--listen", "127.0.0.1:0", "--json", "--read-timeout", str(READ_TIMEOUT), "--drain-delay", "0", "--log", "debug"]
-        args += ["--connections", "30000", "--max-upload-mb", "64"]
+        args += ["--data-dir", f"{at}/data", "--connections", "30000", "--max-upload-mb", "64"]
         self.key = None
         help_text = subprocess.run([palmette, "serve", "--help"], capture_output=True, text=True).stdout
         if keys and "--keys <" in help_text:
@@ -338,8 +338,10 @@ def deep_nesting(server, _):
         for member in ["filter", "rules", "history", "target", "fields", "generation", "no_such_member"]:
             server.refused(f'{{"{member}": {value}}}', 400, 422, 413)
         server.refused(value, 400, 422, 413)
-        server.refused(f'{{"requests": [{value}]}}', 400, 422, path="/v1/recommend/batch")
-        server.refused(f'{{"defaults": {value}, "requests": []}}', 400, 422, path="/v1/recommend/batch")
+        # Each request of a batch has a status of its own.
+        status, _, text = server.ask(f'{{"requests": [{value}]}}', path="/v1/recommend/batch")
+        must(status == 200 and json.loads(text)["results"][0]["status"] in (400, 413, 422), f"in a batch: {status} {text[:200]!r}")
+        server.refused(f'{{"defaults": {value}, "requests": []}}', 400, 413, 422, path="/v1/recommend/batch")
         server.refused(f'{{"actions": [{value}]}}', 400, 413, 422, path="/v1/targets")
     # As deep as is read, and wide: ends soon.
     for depth in [20, 60, 100, 127]:
@@ -406,6 +408,37 @@ def streams(server, _):
     must(sent < 64 << 20, f"{sent >> 20} MB of lines were read though nobody took the answers")
     must(server.memory_mb() < before + 200, f"memory went from {before:.0f} to {server.memory_mb():.0f} MB")
     stream.close()
+
+
+@case
+def uploads(server, _):
+    """Sixty megabytes of lines that are no items, of requests that are none, and files that are no catalogs: refused within memory."""
+    lines = {"content-type": "application/x-ndjson"}
+    file = {"content-type": "application/octet-stream"}
+    for line in [b"{}\n", b"\n", b"[\n", b'{"item_id":"x"}\n', b'{"delete":"x"}\n', b"\xff\n"]:
+        server.refused(line * ((60 << 20) // len(line)), 413, 422, path="/v1/catalogs/shop/items", headers=lines)
+    for body in [
+        b'{"item_id": "x", "codes": [18446744073709551615]}', b'{"item_id": "x", "codes": [0, 0, 0, 64]}', b'{"item_id": "x", "codes": []}',
+        b'{"item_id": "", "codes": [0, 0, 0, 0]}', b'{"item_id": "x", "codes": [0,0,0,0], "price": 1e400}', b'{"item_id": "P0001", "price": "a"}',
+        b'{"item_id": "x", "codes": [0,0,0,0], "a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ]:
+        server.refused(body, 422, path="/v1/catalogs/shop/items", headers=lines)
+    server.refused(b'{"requests": [' + b"[]," * (20 << 20) + b"[]]}", 422, path="/v1/recommend/batch")
+    put = lambda body, headers: server.ask(body, path="/v1/catalogs/hostile", method="PUT", headers=headers)
+    for body, headers in [
+        (b"PALMCAT" + os.urandom(1 << 20), file), (os.urandom(1 << 20), file), (b"", file), (b"\x00" * (10 << 20), file),
+        (b'{"item_id": "x"}\n' * 1000, lines), (b"a,b\n1,2\n", {"content-type": "text/csv"}), (b"," * (10 << 20), {"content-type": "text/csv"}),
+        (b'"' * (10 << 20), {"content-type": "text/csv"}), (gzip.compress(b" " * (1 << 30), 1), lines),
+    ]:
+        status, _, text = put(body, headers)
+        must(status in (400, 413, 415, 422) and len(text) < 20_000, f"{body[:20]!r}, {headers}: {status} {text[:200]!r}")
+    for name in ["..", "%2e%2e%2fx", ".hidden", "a%2fb", "x" * 300, "%00"]:
+        status, _, text = server.ask(b"", path=f"/v1/catalogs/{name}", method="PUT", headers=file)
+        must(400 <= status < 500, f"{name}: {status} {text[:200]!r}")
+    with open(f"/proc/{server.process.pid}/status") as status:
+        most = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+    must(most < 2000, f"{most:.0f} MB at once")
+    return f"kept; at most {most:.0f} MB at once"
 
 
 @case

@@ -13,20 +13,23 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use palmette_recommend::SpelledView;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::body;
-use super::recommend::{answer, view_of};
+use super::recommend::{answer, blocking, view_of};
+use super::upload::Upload;
 use crate::keys;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Fault, Kind, Problem};
 use crate::registry::Target;
 use crate::request_id;
 use crate::server::{App, Received};
-use crate::wire::{BatchAnswer, BatchBody, BatchResult, Priority, RecommendAnswer, RecommendBody};
+use crate::wire::{
+    BatchAnswer, BatchBody, BatchResult, MAX_REQUESTS, Priority, RecommendAnswer, RecommendBody,
+};
 
-/// Requests of one batch, at most.
-const MAX_REQUESTS: usize = 1024;
 /// Lines of a stream that are answered side by side; the rest waits in the connection.
 const LINES_AT_ONCE: usize = 16;
 
@@ -48,20 +51,15 @@ pub(crate) async fn batch(
     body: Body,
 ) -> Result<Response, Problem> {
     body::check_json(&headers)?;
-    let bytes = body::read(&app, body, app.config.max_upload).await?;
-    let BatchBody { defaults, requests } = body::parse(&bytes)?;
-    if requests.len() > MAX_REQUESTS {
-        let detail = format!(
-            "the batch has {} requests; at most {MAX_REQUESTS} go together: send several, or a stream",
-            requests.len()
-        );
-        return Err(Problem::invalid("/requests", detail));
-    }
+    let body = Upload::new(&app, &headers, body)?.into_memory().await?;
+    let (most, most_in_all) = (app.config.max_body, app.config.max_upload);
+    // Megabytes to parse: not on a thread of the sockets.
+    let requests = blocking(move || requests(&body.bytes, most, most_in_all)).await??;
     // The views that requests of this batch are answered by: one for each target.
     let mut views: Vec<(Arc<Target>, Arc<SpelledView>)> = Vec::new();
     let mut questions = Vec::with_capacity(requests.len());
     for request in requests {
-        let question = match with_defaults(request, &defaults) {
+        let question = match request {
             Ok(asked) => question(&app, asked, received.0, &mut views).await,
             Err(problem) => Err(problem),
         };
@@ -110,15 +108,59 @@ async fn question(
     Ok((asked, (target, view)))
 }
 
-/// A request with the members that it lacks.
-fn with_defaults(request: Value, defaults: &Map<String, Value>) -> Result<RecommendBody, Problem> {
-    let Value::Object(mut request) = request else {
-        return Err(Problem::invalid("", "a request is an object"));
+/// The requests of a body; each on its own may be refused.
+fn requests(
+    body: &[u8],
+    most: usize,
+    most_in_all: usize,
+) -> Result<Vec<Result<RecommendBody, Problem>>, Problem> {
+    let BatchBody { defaults, requests } = body::parse(body)?;
+    // Each request has them all.
+    let len = defaults.as_ref().map_or(0, |defaults| defaults.get().len());
+    if len.saturating_mul(requests.len()) > most_in_all {
+        let detail = format!(
+            "defaults of {len} bytes for {} requests are more than {most_in_all} bytes; send fewer requests together",
+            requests.len()
+        );
+        return Err(Problem::new(Kind::TooLarge, detail));
+    }
+    let defaults: Map<String, Value> = match defaults {
+        None => Map::new(),
+        Some(defaults) => object(&defaults, most).map_err(|problem| Problem {
+            errors: vec![Fault { pointer: "/defaults".into(), detail: problem.detail.clone() }],
+            ..problem
+        })?,
     };
+    Ok(requests.iter().map(|request| with_defaults(request, &defaults, most)).collect())
+}
+
+/// A request with the members that it lacks.
+fn with_defaults(
+    request: &RawValue,
+    defaults: &Map<String, Value>,
+    most: usize,
+) -> Result<RecommendBody, Problem> {
+    if defaults.is_empty() {
+        return object(request, most);
+    }
+    let mut request: Map<String, Value> = object(request, most)?;
     for (name, value) in defaults {
         request.entry(name).or_insert_with(|| value.clone());
     }
     body::parse(Value::Object(request).to_string().as_bytes())
+}
+
+/// An object of no more bytes than a request alone may have.
+fn object<T: DeserializeOwned>(text: &RawValue, most: usize) -> Result<T, Problem> {
+    let text = text.get();
+    if !text.starts_with('{') {
+        return Err(Problem::invalid("", "it must be an object"));
+    }
+    if text.len() > most {
+        let detail = format!("it has {} bytes; at most {most} are read", text.len());
+        return Err(Problem::new(Kind::TooLarge, detail));
+    }
+    body::parse(text.as_bytes())
 }
 
 fn result(answer: Result<RecommendAnswer, Problem>) -> BatchResult {

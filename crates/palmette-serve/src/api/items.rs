@@ -29,6 +29,8 @@ use crate::writes::{self, BodyHash, Turn};
 
 /// Faults of a batch that one answer names.
 const MAX_FAULTS: usize = 16;
+/// Changes of a batch, at most: one of a few bytes takes some hundred while it is checked and applied.
+const MAX_CHANGES: usize = 250_000;
 /// Items of a page, at most.
 const MAX_PAGE: usize = 1000;
 
@@ -103,6 +105,12 @@ impl Lines {
                 .map_err(|error| format!("{error}; updates are UTF-8"))
                 .and_then(|line| Update::from_json_line(line).map_err(|error| error.to_string()));
             match update {
+                Ok(_) if updates.len() == MAX_CHANGES => {
+                    let detail = format!(
+                        "the body has more than {MAX_CHANGES} changes; send them in several batches"
+                    );
+                    return Err(Problem::new(Kind::TooLarge, detail));
+                }
                 Ok(update) => {
                     updates.push(update);
                     numbers.push(number);

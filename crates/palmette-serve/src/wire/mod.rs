@@ -6,6 +6,7 @@ mod items;
 mod recommend;
 mod targets;
 
+pub(crate) use batch::MAX_REQUESTS;
 pub use batch::{BatchAnswer, BatchBody, BatchResult};
 pub use catalogs::{
     AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationParam, Generations,

@@ -72,6 +72,8 @@ async fn what_is_no_batch_is_refused() {
         (json!({"requests": vec![json!({}); 1025]}), 422, "/requests"),
         (json!({"requests": 1}), 422, "/requests"),
         (json!({"requests": [], "default": {}}), 422, "/default"),
+        (json!({"requests": [], "defaults": null}), 422, "/defaults"),
+        (json!({"requests": [], "defaults": [1]}), 422, "/defaults"),
     ] {
         let (_, at) = shop.post("/v1/recommend/batch", &body).await.problem(status);
         assert_eq!(at, pointer);
@@ -82,6 +84,15 @@ async fn what_is_no_batch_is_refused() {
         .ok();
     let status = |place: usize| answer["results"][place]["status"].as_u64().unwrap();
     assert_eq!((status(0), status(1)), (422, 200));
+
+    // Each request would have them: gigabytes out of one.
+    let ids = vec!["x".repeat(100); 9_000];
+    let body = json!({"defaults": {"exclude": ids}, "requests": vec![json!({}); 1000]});
+    shop.post("/v1/recommend/batch", &body).await.problem(413);
+    let ids = [&ids[..], &ids[..]].concat();
+    let body = json!({"requests": [{"exclude": ids}]});
+    let answer = shop.post("/v1/recommend/batch", &body).await.ok();
+    assert_eq!(answer["results"][0]["status"], 413);
 
     let long =
         format!("{{\"target\": \"shop\"}}\n{}\n{{\"target\": \"shop\"}}\n", "x".repeat(2 << 20));

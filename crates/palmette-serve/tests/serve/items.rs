@@ -449,6 +449,9 @@ async fn bad_batches_name_the_line_and_the_rule() {
     let at: Vec<&Value> =
         answer.body["errors"].as_array().unwrap().iter().map(|fault| &fault["pointer"]).collect();
     assert_eq!(at, ["/1", "/3"]);
+    let many = "{\"delete\":\"a\"}\n".repeat(250_001);
+    let (detail, _) = shop.batch("/v1/catalogs/items/items", &many).await.problem(413);
+    assert!(detail.contains("250000"), "{detail}");
     let of_text = [("content-type", "text/plain")];
     shop.send_with(Method::POST, "/v1/catalogs/items/items", &of_text, "{}").await.problem(415);
     assert_eq!(shop.get("/v1/catalogs/items").await.ok()["generation"], 0, "nothing was applied");
