@@ -10,10 +10,11 @@ use palmette_schedule::{CostModel, Shape};
 use super::micros;
 use super::work::shape_of;
 
-/// Time after which no further size is begun.
-const MOST: Duration = Duration::from_secs(2);
+/// Time after which no further size is begun: a server is ready within a second. The model of the cost is linear in what is left out, and
+/// is corrected by what requests take.
+const MOST: Duration = Duration::from_millis(500);
 
-/// Times requests of one thread, the smallest first, and fits their cost: three lengths of history by up to four widths, the
+/// Times requests of one thread, the smallest first, and fits their cost: three lengths of history by up to three widths, the
 /// better of two runs each.
 pub(crate) fn calibrate(
     recommender: &Arc<Recommender>,
@@ -29,7 +30,7 @@ pub(crate) fn calibrate(
     let history: Vec<u64> = items.iter().copied().cycle().take(most).collect();
     let mut lengths = vec![most / 8, most / 3, most];
     lengths.dedup();
-    let mut widths = vec![8, 32, beam_width, 2 * beam_width];
+    let mut widths = vec![8, 32, beam_width];
     widths.sort_unstable();
     widths.dedup();
     let began = Instant::now();
@@ -37,8 +38,10 @@ pub(crate) fn calibrate(
     let mut worker = Worker::new(Arc::clone(recommender), 1);
     for width in widths {
         for &length in &lengths {
-            if measured.len() >= 3 && began.elapsed() > MOST {
-                break;
+            // The widest at the longest history is what an extrapolation would miss most.
+            let is_last = width == beam_width && length == most;
+            if measured.len() >= 3 && !is_last && began.elapsed() > MOST {
+                continue;
             }
             let request = Request {
                 beam_width: width,
