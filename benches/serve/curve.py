@@ -68,47 +68,31 @@ def measure(options, server, palmette, histories, record, streams):
         found = re.search(r"http://[0-9.:]+", line)
         url = found and found.group()
     driver = ["taskset", "-c", options.driver_cpus, palmette, "loadtest", "--url", url, "--histories", histories,
-              "--deadline-ms", str(options.deadline_ms), "--beam-width", str(options.beam_width), "--json"]
-    subprocess.run(driver[:-1] + ["--sequential", "--requests", "60"], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+              "--beam-width", str(options.beam_width)]
+    subprocess.run(driver + ["--sequential", "--requests", "200"], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     # What one stream does, request after request, by the record: the capacity is as many streams.
     costs, worked, jobs = read_record(record)
     mean_ms = statistics.fmean(worked) / 1e3
     capacity = streams * 1e3 / mean_ms
     loads = [float(load) for load in options.loads.split(",")]
     rates = [round(load * capacity, 2) for load in loads]
-    done = subprocess.run(driver + ["--rate", ",".join(map(str, rates)), "--seconds", str(options.seconds)],
+    ratios = [log_ratio(costs, job, took) for job, took in zip(jobs, worked)]
+    noise, scale = statistics.pstdev(ratios), math.exp(statistics.fmean(ratios))
+
+    # Foretold before it is measured.
+    simulated = {"runs": simulate(options, palmette, histories, streams, rates, costs, noise, scale)}
+    foretold = os.path.join(options.out, "simulated.json")
+    with open(foretold, "w") as file:
+        json.dump(simulated, file, indent=1)
+    plot = os.path.join(options.out, "curve.svg")
+    done = subprocess.run(driver + ["--rate", ",".join(map(str, rates)), "--seconds", str(options.seconds), "--deadline-ms",
+                                    str(options.deadline_ms), "--json", "--plot", plot, "--beside", foretold],
                           check=True, stdout=subprocess.PIPE, text=True)
     measured = json.loads(done.stdout)
-    costs, worked, jobs = read_record(record)
-    ratios = [log_ratio(costs, job, took) for job, took in zip(jobs, worked)]
-    noise = statistics.pstdev(ratios)
-    bias = statistics.fmean(ratios)
-    scale = math.exp(bias)
-    simulated = {"runs": []}
-    with open(histories) as file:
-        lengths = [len(json.loads(line)["items"]) for line in file]
-    levels = 3
-    with tempfile.TemporaryDirectory() as scratch:
-        cost_file = os.path.join(scratch, "model.cost")
-        with open(cost_file, "w") as file:
-            json.dump({name: value * scale for name, value in costs.items()}, file)
-        for rate in rates:
-            trace = os.path.join(scratch, "trace.jsonl")
-            rng, at = random.Random(3), 0.0
-            with open(trace, "w") as file:
-                for n in range(int(rate * options.seconds * 4)):
-                    at += rng.expovariate(rate) * 1e3
-                    tokens = 1 + levels * min(lengths[n % len(lengths)], options.history)
-                    file.write(json.dumps({"at_ms": at, "prompt_tokens": tokens}) + "\n")
-            done = subprocess.run(
-                [palmette, "simulate", "--trace", trace, "--cost", cost_file, "--noise", str(noise), "--beam",
-                 str(options.beam_width), "--passes", str(levels - 1), "--streams", str(streams), "--deadline-ms",
-                 str(options.deadline_ms), "--json"], check=True, stdout=subprocess.PIPE, text=True)
-            simulated["runs"] += json.loads(done.stdout)["runs"]
     with urllib.request.urlopen(url + "/metrics") as answer:
         cpu = re.search(r"\nprocess_cpu_seconds_total ([0-9.]+)", answer.read().decode())
-    out = {"capacity": capacity, "mean_ms": mean_ms, "noise": noise, "bias": scale, "costs": costs, "loads": loads,
+    out = {"capacity": capacity, "mean_ms": mean_ms, "noise": noise, "scale": scale, "costs": costs, "loads": loads,
            "measured": measured, "simulated": simulated, "server_cpu_seconds": float(cpu.group(1))}
     with open(os.path.join(options.out, "curve.json"), "w") as file:
         json.dump(out, file, indent=1)
@@ -116,6 +100,30 @@ def measure(options, server, palmette, histories, record, streams):
     print("load  offered/s  goodput/s  simulated  ratio   p99 ms  simulated  late%  refused  refused p99 ms  driver cores")
     for load, rate, report, run in zip(loads, rates, measured["rates"], simulated["runs"]):
         row(load, rate, report, run)
+
+
+def simulate(options, palmette, histories, streams, rates, costs, noise, scale):
+    """A run of the scheduler for each rate, over the lengths of the same histories."""
+    levels, runs = 3, []
+    with open(histories) as file:
+        lengths = [len(json.loads(line)["items"]) for line in file]
+    with tempfile.TemporaryDirectory() as scratch:
+        cost_file, trace = os.path.join(scratch, "model.cost"), os.path.join(scratch, "trace.jsonl")
+        with open(cost_file, "w") as file:
+            json.dump({name: value * scale for name, value in costs.items()}, file)
+        for rate in rates:
+            rng, at = random.Random(3), 0.0
+            with open(trace, "w") as file:
+                for n in range(max(500, int(rate * options.seconds * 2))):
+                    at += rng.expovariate(rate) * 1e3
+                    tokens = 1 + levels * min(lengths[n % len(lengths)], options.history)
+                    file.write(json.dumps({"at_ms": at, "prompt_tokens": tokens}) + "\n")
+            done = subprocess.run(
+                [palmette, "simulate", "--trace", trace, "--cost", cost_file, "--noise", str(noise), "--beam",
+                 str(options.beam_width), "--passes", str(levels - 1), "--streams", str(streams), "--deadline-ms",
+                 str(options.deadline_ms), "--json"], check=True, stdout=subprocess.PIPE, text=True)
+            runs += json.loads(done.stdout)["runs"]
+    return runs
 
 
 def row(load, rate, report, run):

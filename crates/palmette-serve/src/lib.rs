@@ -26,6 +26,7 @@ mod problem;
 mod registry;
 mod request_id;
 mod server;
+mod telemetry;
 pub mod wire;
 mod writes;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
@@ -39,13 +39,7 @@ use crate::keys::{self, Keys, KeysError};
 use crate::problem::{Kind, Problem};
 use crate::registry::{self, LoadError, Registry, Table, Target};
 use crate::request_id;
-
-/// Upper ends of the histograms' buckets, in seconds.
-const BUCKETS: [f64; 15] =
-    [0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0];
-
-/// The same for ratios of actual to predicted time.
-const RATIOS: [f64; 12] = [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0];
+use crate::telemetry;
 
 /// File of the targets in the data directory.
 const TARGETS: &str = "targets.json";
@@ -93,7 +87,7 @@ impl Server {
             registry: Registry::default(),
             engine,
             answers,
-            metrics: recorder()?,
+            metrics: telemetry::recorder()?,
             began: Instant::now(),
             is_draining: AtomicBool::new(false),
         };
@@ -425,27 +419,6 @@ impl App {
         }
         metrics_process::Collector::default().collect();
     }
-}
-
-/// The recorder of this process's metrics: one, however many servers there are.
-fn recorder() -> Result<PrometheusHandle, LoadError> {
-    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
-    let system = |error: &dyn std::fmt::Display| LoadError::System(format!("metrics: {error}"));
-    if let Some(handle) = RECORDER.get() {
-        return Ok(handle.clone());
-    }
-    let suffix = Matcher::Suffix("_seconds".to_owned());
-    let ratio = Matcher::Full("palmette_cost_ratio".to_owned());
-    let builder = PrometheusBuilder::new().set_buckets_for_metric(suffix, &BUCKETS);
-    let builder = builder.and_then(|builder| builder.set_buckets_for_metric(ratio, &RATIOS));
-    let recorder = builder.map_err(|error| system(&error))?.build_recorder();
-    let handle = RECORDER.get_or_init(|| recorder.handle());
-    // Another thread may have been first, or the program has a recorder of its own.
-    if metrics::set_global_recorder(recorder).is_ok() {
-        metrics_process::Collector::default().describe();
-        metrics::gauge!("palmette_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    }
-    Ok(handle.clone())
 }
 
 #[derive(OpenApi)]

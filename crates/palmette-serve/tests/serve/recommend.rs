@@ -147,5 +147,14 @@ async fn what_cannot_be_in_time_is_refused_at_once() {
     assert!(detail.contains("deadline"), "{detail}");
     let metrics = shop.get("/metrics").await.ok();
     let metrics = metrics.as_str().unwrap();
+    let names = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE palmette_"));
+    let names: Vec<&str> = names.filter_map(|rest| rest.split(' ').next()).collect();
+    assert!(names.len() > 10, "{metrics}");
+    for name in names {
+        assert!(
+            metrics.contains(&format!("# HELP palmette_{name} ")),
+            "{name} says nothing of itself"
+        );
+    }
     assert!(metrics.contains("palmette_recommend_shed_total{reason=\"late\"}"), "{metrics}");
 }
