@@ -11,7 +11,7 @@ pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Characters of a server's text that a message shows.
 const SHOWN_CHARS: usize = 200;
 
-/// What became of a request, as answers are saved and compared.
+/// Outcome of a request, as answers are saved and compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The request's number; its body is that of history `index mod n`.

@@ -522,7 +522,7 @@ async fn one(
     drop(lease);
 }
 
-/// What a future gives, if it does before a moment.
+/// Result of a future, if it comes before a moment.
 async fn within<T>(expires: Instant, future: impl Future<Output = T>) -> Option<T> {
     timeout_at(expires.into(), future).await.ok()
 }

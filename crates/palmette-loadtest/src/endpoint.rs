@@ -11,12 +11,12 @@ const RECOMMEND: &str = "/v1/recommend";
 /// A server's address, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// As a host is looked up: an IPv6 address has no brackets.
+    /// Host as it is looked up: an IPv6 address has no brackets.
     host: String,
     port: u16,
     /// The value of `Host`.
     authority: String,
-    /// What comes before `/v1`; without a slash at its end.
+    /// Path before `/v1`; without a slash at its end.
     prefix: String,
 }
 

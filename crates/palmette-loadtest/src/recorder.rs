@@ -41,7 +41,7 @@ pub(crate) struct Recorder {
     delay: Histogram<u64>,
 }
 
-/// What of a report the recorder does not see.
+/// Parts of a report that the recorder does not see.
 #[derive(Debug)]
 pub(crate) struct Circumstances {
     pub(crate) rate: Option<f64>,

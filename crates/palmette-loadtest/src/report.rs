@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What became of the requests of one rate.
+/// Outcomes of the requests of one rate.
 ///
 /// `offered = sent + unsent`, and `sent` is the sum of all counts from `in_time` to `unfinished`.
 #[derive(Clone, Debug, Serialize)]
@@ -50,7 +50,7 @@ pub struct RateReport {
 /// One kind of error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedError {
-    /// Its sentence, with the server's detail.
+    /// Sentence that names it, with the server's detail.
     pub error: String,
     /// Requests that ended so.
     pub count: u64,

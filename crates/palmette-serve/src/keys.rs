@@ -85,7 +85,7 @@ pub enum KeysError {
     /// The file.
     #[error("{path}: {error}", path = path.display())]
     Io {
-        /// Its path.
+        /// Path of it.
         path: PathBuf,
         /// The reason.
         error: std::io::Error,
@@ -108,9 +108,9 @@ pub enum KeysError {
 /// A key that was made, and the line for the file. The key itself is nowhere else.
 #[derive(Clone)]
 pub struct NewKey {
-    /// What the client sends.
+    /// Text that the client sends.
     pub key: String,
-    /// What the file gets.
+    /// Line that the file gets.
     pub line: String,
 }
 
@@ -342,7 +342,7 @@ pub(crate) async fn enforce(State(app): State<Arc<App>>, request: Request, next:
     }
 }
 
-/// What a route needs.
+/// Need of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     /// No key.
@@ -393,7 +393,7 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("DELETE", "/v1/catalogs/{c}/items/{id}", ITEMS),
 ];
 
-/// What a route needs; `None` where the table has it not.
+/// Need of a route; `None` where the table has it not.
 fn need(method: &str, route: &str) -> Option<Need> {
     let method = if method == "HEAD" { "GET" } else { method };
     let found = ROUTES.iter().find(|(of, path, _)| (*of, *path) == (method, route));

@@ -42,7 +42,7 @@ pub(crate) struct ServedModel {
 pub(crate) struct ServedCatalog {
     pub(crate) name: String,
     pub(crate) source: CatalogSource,
-    /// Its file or directory; `None` where it is in memory alone.
+    /// File or directory of it; `None` where it is in memory alone.
     pub(crate) path: Option<PathBuf>,
     /// Number of this loading in the process: answers of a catalog that was replaced are not those of the new one.
     pub(crate) loading: u64,
@@ -109,9 +109,9 @@ pub enum LoadError {
     /// A model and a catalog that do not fit together.
     #[error("model {model} with catalog {catalog}: {error}")]
     Pair {
-        /// Its name.
+        /// Name of it.
         model: String,
-        /// Its name.
+        /// Name of it.
         catalog: String,
         /// The reason.
         error: Box<RecommendError>,

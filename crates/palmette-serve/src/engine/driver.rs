@@ -18,7 +18,7 @@ use super::micros;
 use super::stream::Run;
 use super::work::{Outcome, Stop, Submission, Work};
 
-/// What happens to the scheduler.
+/// Messages to the scheduler's thread.
 #[derive(Debug)]
 pub(crate) enum Message {
     Submit(Box<Submission>),

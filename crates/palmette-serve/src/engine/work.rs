@@ -52,7 +52,7 @@ impl Work {
         })
     }
 
-    /// Its sizes for the scheduler, and those of the narrower search.
+    /// Sizes of it for the scheduler, and those of the narrower search.
     pub(crate) fn shapes(
         &self,
         model: u32,

@@ -16,9 +16,9 @@ pub struct Catalogs {
 /// A catalog.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CatalogEntry {
-    /// Its name.
+    /// Name of it.
     pub name: String,
-    /// Its kind.
+    /// Kind of it.
     pub kind: CatalogKind,
     /// The newest generation; null where it is frozen.
     pub generation: Option<u64>,
@@ -51,7 +51,7 @@ pub enum CatalogKind {
 /// An attribute.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AttributeEntry {
-    /// Its name.
+    /// Name of it.
     pub name: String,
     /// Kind of its values, which decides what a filter may ask: keyword, number, boolean, timestamp, keywords or json.
     #[schema(example = "number")]
@@ -140,9 +140,9 @@ pub struct Generations {
 /// A generation that is kept.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct KeptEntry {
-    /// Its number.
+    /// Number of it.
     pub generation: u64,
-    /// Its name, where it has one.
+    /// Name of it, where it has one.
     pub name: Option<String>,
     /// Items it has.
     pub num_items: u64,

@@ -11,13 +11,13 @@ use super::GenerationName;
 /// An item.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ItemEntry {
-    /// Its id.
+    /// Id of it.
     #[schema(example = "P0001")]
     pub id: String,
-    /// Its semantic ID.
+    /// Semantic ID of it.
     #[schema(example = json!([0, 5, 16, 2]))]
     pub codes: Vec<u32>,
-    /// Its attributes, or those that were asked for.
+    /// Attributes of it, or those that were asked for.
     #[schema(value_type = Object, example = json!({"title": "Desk lamp", "price": 44.9}))]
     pub attributes: Map<String, Value>,
 }

@@ -182,7 +182,7 @@ pub struct TargetName {
 /// A recommended item.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AnsweredItem {
-    /// Its id.
+    /// Id of it.
     pub id: String,
     /// Sum of the log-probabilities of its codes, and its boost.
     pub score: f32,
@@ -192,7 +192,7 @@ pub struct AnsweredItem {
     /// True for an item that rules include.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    /// Its semantic ID.
+    /// Semantic ID of it.
     pub codes: Vec<u32>,
     /// The attributes that were asked for.
     #[serde(skip_serializing_if = "Map::is_empty")]

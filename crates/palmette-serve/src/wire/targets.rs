@@ -72,7 +72,7 @@ pub struct DeleteTarget {
 /// A model that is loaded.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ModelEntry {
-    /// Its name.
+    /// Name of it.
     pub name: String,
     /// Weights in all.
     pub parameters: u64,

@@ -13,7 +13,7 @@ use crate::shop::{Answered, Shopping, config, shopping};
 
 const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 
-/// What a batch's line says.
+/// Meaning of a batch's line.
 #[derive(Clone, Debug)]
 enum Change {
     Upsert { id: u8, codes: [u32; 4], price: Option<u8> },

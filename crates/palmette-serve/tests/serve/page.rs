@@ -23,7 +23,7 @@ async fn files(shop: &Shopping) -> Vec<(String, String)> {
     files
 }
 
-/// What is before and after each place of a text in another.
+/// Texts before and after each place of a text in another.
 fn matches<'a>(text: &'a str, part: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
     text.match_indices(part).map(|(at, _)| (&text[..at], &text[at + part.len()..]))
 }

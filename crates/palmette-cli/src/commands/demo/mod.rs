@@ -23,7 +23,7 @@ pub(crate) struct DemoArgs {
     /// Print a few answers and end, instead of serving
     #[arg(long)]
     once: bool,
-    /// How many items to recommend
+    /// Number of items to recommend
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
     /// Address and port [default: 127.0.0.1:8080, or a free port where that is taken]

@@ -43,10 +43,10 @@ pub(crate) struct LoadtestArgs {
         required_unless_present = "sequential"
     )]
     rate: Vec<f64>,
-    /// How long each rate is offered
+    /// Time that each rate is offered
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, default_value_t = 30.0)]
     seconds: f64,
-    /// How long each rate is offered before, without being counted
+    /// Time that each rate is offered before, without being counted
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, default_value_t = 2.0)]
     warmup: f64,
     /// Send each request when the one before has ended, instead of at a rate: no load, but answers to --compare those under
@@ -91,7 +91,7 @@ pub(crate) struct LoadtestArgs {
     json: bool,
 }
 
-/// What requests ask.
+/// Body of each request.
 #[derive(Debug, Args)]
 struct BodyArgs {
     /// Histories, oldest item first, in any format that `palmette eval` reads; - for JSON lines on standard input
@@ -102,10 +102,10 @@ struct BodyArgs {
     /// Items that the server's catalog does not have: an error, or skipped [default: as the server does]
     #[arg(long, value_name = "error|skip", value_parser = unknown_items)]
     unknown: Option<UnknownItems>,
-    /// What is asked, where the server has several: an alias, or model:catalog
+    /// Target to ask, where the server has several: an alias, or model:catalog
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// How many items to ask for
+    /// Number of items to ask for
     #[arg(short, long, value_name = "K", default_value_t = 10)]
     k: usize,
     /// Hypotheses kept at each level

@@ -39,7 +39,7 @@ pub(crate) struct ServeArgs {
     /// Directory for models and catalogs that clients name or upload, and for targets: models/, catalogs/, targets.json
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// How the models' weights are kept
+    /// Form in which the models' weights are kept
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
     #[command(flatten)]
