@@ -530,7 +530,7 @@ fn completions_and_help_are_printed() {
     assert!(run(&["--help"]).contains("Start here"));
     assert!(run(&["catalog", "build", "--help"]).contains("index-json"));
     // The list of commands has the first line of each, the command's own help the rest too.
-    let first_lines = ["items that follow a history", "on held-out items", "from a built-in shop"];
+    let first_lines = ["items that follow a history", "on held-out items", "Serve a built-in shop"];
     let rests = ["sums of log-probabilities", "Leave-one-out", "The shop is invented"];
     let list = run(&["--help"]);
     for ((command, first), rest) in ["recommend", "eval", "demo"].iter().zip(first_lines).zip(rests)
