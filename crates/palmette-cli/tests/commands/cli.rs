@@ -11,7 +11,7 @@ use crate::shop::{Shop, with_recommender};
 
 #[test]
 fn demo_as_one_document() {
-    let document = run_json(&["demo"]);
+    let document = run_json(&["demo", "--once"]);
     let recommendations = document["recommendations"].as_array().unwrap();
     assert!(recommendations.len() >= 3);
     for one in recommendations {
@@ -34,7 +34,7 @@ fn demo_as_one_document() {
 
 #[test]
 fn demo_for_people() {
-    let text = run(&["demo", "-k", "3", "--threads", "1"]);
+    let text = run(&["demo", "--once", "-k", "3", "--threads", "1"]);
     assert!(text.contains("Bought, oldest first") && text.contains("prefill"), "{text}");
 }
 
@@ -59,7 +59,7 @@ fn the_demo_model_knows_its_shop() {
 fn recommending_from_files_equals_the_demo() {
     let shop = Shop::get();
     let recommender = shop.recommender();
-    let demo = run_json(&["demo"]);
+    let demo = run_json(&["demo", "--once"]);
     let titles = &demo["recommendations"][0]["history"];
     let items = std::fs::read_to_string(shop.path("items.jsonl")).unwrap();
     let items: Vec<Value> = items.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
