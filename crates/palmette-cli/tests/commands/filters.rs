@@ -116,10 +116,10 @@ fn filters_that_cannot_be_are_refused() {
         (r#"{"must": {"match": {"price": "x"}}}"#, &["\"price\"", "number"]),
         (r#"{"must": {"range": {"price": {"from": 3}}}}"#, &["must.range.price.from", "gte"]),
         (r#"{"musst": {}}"#, &["musst", "must, should, must_not and exclude"]),
-        (r#"{"must": "#, &["no JSON", "column 9"]),
-        ("", &["no JSON"]),
+        (r#"{"must": "#, &["this is none", "column 9"]),
+        ("", &["this is none"]),
         ("[]", &["the filter: [] cannot stand here"]),
-        (&broken, &["broken.json", "no JSON"]),
+        (&broken, &["broken.json", "this is none"]),
         (&missing, &["missing.json", "the filter cannot be read", "No such file"]),
         ("@", &["@ is followed by the name of a file"]),
     ] {
