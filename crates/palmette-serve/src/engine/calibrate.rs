@@ -12,10 +12,10 @@ use super::work::shape_of;
 
 /// Time after which no further size is begun: a server is ready within a second. The model of the cost is linear in what is left out, and
 /// is corrected by what requests take.
-const MOST: Duration = Duration::from_millis(500);
+const MOST: Duration = Duration::from_millis(350);
 
 /// Times requests of one thread, the smallest first, and fits their cost: three lengths of history by up to three widths, the
-/// better of two runs each.
+/// better of two runs each, of one once the time is over.
 pub(crate) fn calibrate(
     recommender: &Arc<Recommender>,
     model: u32,
@@ -53,7 +53,8 @@ pub(crate) fn calibrate(
             let num_items = view.view().num_items();
             let shape = shape_of(recommender, &request, &planned, model, length, num_items);
             let mut best = Duration::MAX;
-            for _ in 0..2 {
+            let runs = if measured.len() >= 3 && began.elapsed() > MOST { 1 } else { 2 };
+            for _ in 0..runs {
                 worker.prepare(&request)?;
                 let began = Instant::now();
                 worker.recommend(&request, &mut run_on)?;
