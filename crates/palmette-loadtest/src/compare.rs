@@ -151,7 +151,7 @@ pub struct Difference {
     pub saved_index: u64,
     /// The items of the file from a little before the first byte that differs, cut to what a message shows.
     pub saved: String,
-    /// Those of this run, likewise.
+    /// Answers of this run, likewise.
     pub now: String,
 }
 
@@ -185,7 +185,7 @@ impl Comparison {
         self.compared
     }
 
-    /// Those of them that were not the same bytes.
+    /// Answers that were not the same bytes.
     pub fn different(&self) -> u64 {
         self.different
     }

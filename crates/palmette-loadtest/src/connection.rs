@@ -48,7 +48,7 @@ impl Connection {
     }
 }
 
-/// Everything about a request but its body.
+/// Head of a request: all but its body.
 #[derive(Debug)]
 pub(crate) struct Asking {
     pub(crate) address: SocketAddr,

@@ -333,7 +333,7 @@ impl Driver {
     }
 }
 
-/// One run in progress.
+/// Run in progress.
 struct Run<'a> {
     driver: &'a mut Driver,
     observer: &'a mut dyn Observer,
@@ -496,7 +496,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// One request from sending to its end.
+/// Exchange of one request, from sending to its end.
 async fn one(
     asking: Arc<Asking>,
     mut lease: Lease,

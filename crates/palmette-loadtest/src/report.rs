@@ -13,9 +13,9 @@ pub struct RateReport {
     pub seconds: f64,
     /// Arrivals in that time.
     pub offered: u64,
-    /// Those that got a connection.
+    /// Requests that got a connection.
     pub sent: u64,
-    /// Those that had none by the timeout, from their arrival.
+    /// Requests that had none by the timeout, from their arrival.
     pub unsent: u64,
     /// Answered with items within the deadline, from the intended time; all that were answered if there is no deadline.
     pub in_time: u64,
@@ -35,7 +35,7 @@ pub struct RateReport {
     pub errors: Vec<NamedError>,
     /// From the intended time to the end of the answer, of those with items; `None` where there were none.
     pub latency_ms: Option<Percentiles>,
-    /// The same of 429 and 503.
+    /// Latencies of 429 and 503.
     pub refusal_ms: Option<Percentiles>,
     /// Answers in time for each second of `seconds`.
     pub goodput_per_s: f64,
@@ -47,7 +47,7 @@ pub struct RateReport {
     pub interrupted: bool,
 }
 
-/// One kind of error.
+/// Kind of error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedError {
     /// Sentence that names it, with the server's detail.
@@ -72,7 +72,7 @@ pub struct Percentiles {
 pub struct DriverReport {
     /// Requests sent more than 1 ms after their intended time.
     pub late: u64,
-    /// Those that waited for a connection, all being busy; more `connections` would have sent them in time.
+    /// Requests that waited for a connection, all being busy; more `connections` would have sent them in time.
     pub waited_for_connection: u64,
     /// From the intended time to the moment of sending.
     pub delay_ms: Option<Percentiles>,

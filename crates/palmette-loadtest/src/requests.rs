@@ -32,7 +32,7 @@ impl Requests {
         Self { bodies, authorization: None, k }
     }
 
-    /// The same with a key, sent as `Authorization: Bearer`.
+    /// Requests with a key, sent as `Authorization: Bearer`.
     ///
     /// # Errors
     /// For a key that is empty or not visible ASCII.
@@ -76,7 +76,7 @@ impl Requests {
     }
 }
 
-/// One message; `path` is of an [`Endpoint`].
+/// Message; `path` is of an [`Endpoint`].
 pub(crate) fn message(path: &hyper::Uri, headers: &HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = hyper::Method::POST;

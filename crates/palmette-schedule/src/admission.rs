@@ -17,7 +17,7 @@ pub(crate) struct Outlook {
 impl Outlook {
     /// The predicted ends of all jobs of a queue, in its order, into `ends`.
     ///
-    /// It is the dispatcher's own rule, run ahead: the batch at the head of the queue goes to the stream that is idle
+    /// The dispatcher's own rule, run ahead: the batch at the head of the queue goes to the stream that is idle
     /// first, once there is memory for it, and none overtakes. O(jobs × streams); where memory holds all jobs at once,
     /// O(jobs × log streams) and the moves of a sorted list.
     pub(crate) fn walk<'a>(

@@ -19,7 +19,7 @@ impl Queued {
         Self { job, shape: job.shape, narrowed: false }
     }
 
-    /// The same job with less work, where it has any and does not do it already.
+    /// Narrower shape of the job, where it has any and does not do it already.
     pub(crate) fn narrower(&self) -> Option<Self> {
         let shape = self.job.narrower.filter(|_| !self.narrowed)?;
         Some(Self { shape, narrowed: true, ..*self })

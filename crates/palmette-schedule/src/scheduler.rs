@@ -49,7 +49,7 @@ enum Drain {
     Over,
 }
 
-/// One batch at a time. An idle stream has no jobs, and no lender.
+/// State of a stream: one batch at a time. An idle stream has no jobs, and no lender.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     jobs: Vec<Running>,

@@ -13,7 +13,7 @@ use crate::api::recommend::write_history;
 use crate::registry::Target;
 use crate::wire::{AnsweredItem, RecommendBody, Shortfall};
 
-/// Everything an answer depends on, written one after the other with its length.
+/// Cache key: everything an answer depends on, written one after the other with its length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(Arc<[u8]>);
 

@@ -146,7 +146,7 @@ pub(crate) enum Grant {
     Nothing,
     /// Everything: of a server without keys.
     Everything,
-    /// These scopes, and these catalogs or all.
+    /// Named scopes, and named catalogs or all.
     Some { scopes: Vec<Scope>, catalogs: Option<BTreeSet<String>> },
 }
 

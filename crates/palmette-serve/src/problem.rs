@@ -23,7 +23,7 @@ pub struct Problem {
     pub title: &'static str,
     /// HTTP status.
     pub status: u16,
-    /// This occurrence.
+    /// Explanation of this occurrence.
     #[serde(serialize_with = "shortened")]
     pub detail: String,
     /// The request's id, as in `X-Request-Id`.

@@ -66,7 +66,7 @@ pub(crate) struct Target {
 /// Kept generations that a target, or a catalog, holds open.
 const MAX_KEPT_VIEWS: usize = 4;
 
-/// All that is served at one moment.
+/// Table of models, catalogs and targets at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) models: BTreeMap<String, Arc<ServedModel>>,

@@ -44,7 +44,7 @@ use crate::telemetry;
 /// File of the targets in the data directory.
 const TARGETS: &str = "targets.json";
 
-/// Everything that handlers share.
+/// State that handlers share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) config: ServeConfig,

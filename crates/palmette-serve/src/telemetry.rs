@@ -9,7 +9,7 @@ use crate::registry::LoadError;
 /// Upper ends of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 15] =
     [0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0];
-/// The same for ratios of actual to predicted time.
+/// Upper ends for ratios of actual to predicted time.
 const RATIOS: [f64; 12] = [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0];
 
 const COUNTERS: [(&str, &str); 8] = [

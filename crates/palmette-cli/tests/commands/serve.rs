@@ -98,7 +98,7 @@ fn keys_are_read_again() {
     assert_eq!(server.ended(), Some(0), "{}", server.log());
 }
 
-/// What was acknowledged is there after the process was killed while it wrote.
+/// Acknowledged batches are there after the process was killed while it wrote.
 #[test]
 fn updates_outlive_a_process_that_is_killed() {
     let shop = Shop::get();

@@ -67,7 +67,7 @@ fn documents(text: &str) -> Result<Vec<Value>, serde_json::Error> {
     serde_json::Deserializer::from_str(text).into_iter().collect()
 }
 
-/// Whether two texts are the same but for numbers of milliseconds.
+/// Equality of two texts, but for numbers of milliseconds.
 fn same_text(shown: &str, printed: &str) -> bool {
     let masked = |text: &str| {
         let mut words: Vec<&str> = text.split(' ').collect();

@@ -36,7 +36,7 @@ impl Server {
         Self::start_by(Command::new(env!("CARGO_BIN_EXE_palmette")).args(args))
     }
 
-    /// The same by a command that becomes the server.
+    /// Server started by a command that becomes the server.
     #[track_caller]
     pub(crate) fn start_by(command: &mut Command) -> Self {
         let log = NamedTempFile::new().expect("a file");
@@ -71,7 +71,7 @@ impl Server {
         ask(&self.address, "POST", path, Some(&body.to_string())).expect("an answer")
     }
 
-    /// The same with a key.
+    /// Request with a key.
     #[track_caller]
     pub(crate) fn post_with(&self, key: &str, path: &str, body: &Value) -> (u16, Value) {
         let header = format!("authorization: Bearer {key}\r\n");
@@ -146,7 +146,7 @@ pub(crate) fn ask(
     ask_with(address, method, path, "", body)
 }
 
-/// The same with more headers, each with the end of its line.
+/// Request with more headers, each with the end of its line.
 fn ask_with(
     address: &str,
     method: &str,

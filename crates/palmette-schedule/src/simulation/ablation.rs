@@ -26,7 +26,7 @@ pub enum Ablation {
 }
 
 impl Ablation {
-    /// All of them, each with one thing more than the one before; and the last, another use of the cores.
+    /// Every ablation, each with one thing more than the one before; and the last, another use of the cores.
     pub const ALL: [Self; 7] = [
         Self::Fifo,
         Self::FifoDropsLate,

@@ -75,7 +75,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// This document.
+/// OpenAPI document of the server.
 #[utoipa::path(get, path = "/openapi.json", tag = "probes", security(()), responses((status = 200, body = Object)))]
 pub(crate) async fn openapi() -> Json<utoipa::openapi::OpenApi> {
     Json(crate::server::openapi())

@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::GenerationName;
 
-/// All catalogs.
+/// List of catalogs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Catalogs {
     /// By name.
@@ -111,7 +111,7 @@ impl From<LiveStatus> for LiveNumbers {
 pub struct SegmentEntry {
     /// Items in it.
     pub num_items: u64,
-    /// Those that are there.
+    /// Items that are there.
     pub num_live: u64,
     /// Bytes of index, ids and attributes.
     pub bytes: u64,
@@ -133,7 +133,7 @@ impl From<SegmentStatus> for SegmentEntry {
 pub struct Generations {
     /// The newest; null where the catalog is frozen.
     pub newest: Option<u64>,
-    /// Those that are kept, in the order in which they were.
+    /// Generations that are kept, in the order in which they were.
     pub kept: Vec<KeptEntry>,
 }
 
@@ -168,7 +168,7 @@ pub struct KeepGeneration {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rollback {
-    /// One that is kept, by number or name.
+    /// Generation that is kept, by number or name.
     pub to: GenerationName,
 }
 

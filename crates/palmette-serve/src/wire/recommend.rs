@@ -102,7 +102,7 @@ pub enum ModeName {
     /// Exact beam search by the model.
     #[default]
     Beam,
-    /// The same items and scores after a narrow search that saves passes.
+    /// Exact beam search after a narrow search that saves passes.
     Probed,
     /// Beam search by the model's draft head, under the catalog's masks.
     Draft,
@@ -122,10 +122,10 @@ pub enum GenerationName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownItems {
-    /// They are left out and listed in the answer.
+    /// Left out, and listed in the answer.
     #[default]
     Skip,
-    /// They are an error.
+    /// An error that names the first.
     Error,
 }
 
@@ -256,7 +256,7 @@ pub struct Timings {
     pub queue: f64,
     /// Reading the prompt.
     pub prefill: f64,
-    /// All decode passes.
+    /// Decode passes, together.
     pub decode: f64,
     /// Moving beams on and making their masks.
     pub mask: f64,

@@ -14,7 +14,7 @@ pub struct TargetEntry {
     pub catalog: String,
 }
 
-/// All targets, by alias.
+/// List of targets, by alias.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Targets {
     /// In order of alias.
@@ -39,7 +39,7 @@ pub struct TargetChanges {
     pub actions: Vec<TargetAction>,
 }
 
-/// One change.
+/// Change of a target.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TargetAction {
@@ -86,7 +86,7 @@ pub struct ModelEntry {
     pub has_draft_head: bool,
 }
 
-/// All models, by name.
+/// List of models, by name.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Models {
     /// In order of name.

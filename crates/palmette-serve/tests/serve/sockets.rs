@@ -32,7 +32,7 @@ fn post(body: &str) -> String {
     )
 }
 
-/// Everything that comes until the other side ends.
+/// Bytes that come until the other side ends.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A connection that is reset has ended too.

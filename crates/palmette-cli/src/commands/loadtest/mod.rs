@@ -64,7 +64,7 @@ pub(crate) struct LoadtestArgs {
     /// The most requests on their way at once, each on a connection of its own
     #[arg(long, value_name = "N", default_value_t = 256)]
     connections: usize,
-    /// When a request is given up: so long after it arrived if it has no connection, after it was sent if it has no answer
+    /// Time until a request is given up: so long after it arrived if it has no connection, after it was sent if it has no answer
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     timeout_ms: u64,
     /// Threads that send and receive
@@ -117,7 +117,7 @@ struct BodyArgs {
     /// The deadline of each request; answers after it are late [default: the server's, and none is late]
     #[arg(long, value_name = "MS")]
     deadline_ms: Option<u64>,
-    /// More members of every body, as a JSON object such as '{"mode": "draft", "min_beam_width": 32}'
+    /// Members to add to every body, as a JSON object such as '{"mode": "draft", "min_beam_width": 32}'
     #[arg(long, value_name = "JSON")]
     with: Option<String>,
 }
@@ -192,7 +192,7 @@ pub(crate) fn run(args: &LoadtestArgs) -> anyhow::Result<()> {
     report(args, histories, &reports, comparison.as_ref())
 }
 
-/// All loads, so that a wrong one is said before any is offered.
+/// Loads, parsed together so that a wrong one is said before any is offered.
 fn loads(args: &LoadtestArgs) -> anyhow::Result<Vec<Load>> {
     const MAX_RATES: usize = 1_000;
     let rates = args.rate.len();

@@ -68,7 +68,7 @@ pub(crate) struct ServeOptions {
     /// Connections at once; more wait
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) connections: usize,
-    /// When headers, and again a body, must have arrived
+    /// Time for headers, and again for a body, to arrive in
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) read_timeout: u64,
     /// After a signal to end: time during which requests are still taken, for balancers to notice

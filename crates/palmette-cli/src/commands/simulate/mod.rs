@@ -36,7 +36,7 @@ pub(crate) struct SimulateArgs {
     /// Requests a second, a run for each
     #[arg(long, value_name = "RATES", value_delimiter = ',', conflicts_with = "load")]
     rate: Vec<f64>,
-    /// The same as shares of the capacity [default: .3,.5,.8,1,1.5,2]
+    /// Rates as shares of the capacity [default: .3,.5,.8,1,1.5,2]
     #[arg(long, value_name = "LOADS", value_delimiter = ',')]
     load: Vec<f64>,
     /// Requests from a file instead, JSON lines; - for standard input
@@ -83,7 +83,7 @@ pub(crate) struct SimulateArgs {
     cost: Option<PathBuf>,
     /// A device that runs batches: milliseconds for batches of 1, 2, 4, 8, … requests
     ///
-    /// It has one stream. 17.6,27.8,47.7,93.2 is what a vendor published of a model of 0.6 billion parameters.
+    /// Such a device has one stream. 17.6,27.8,47.7,93.2 is what a vendor published of a model of 0.6 billion parameters.
     #[arg(long, value_name = "MS", value_delimiter = ',', conflicts_with_all = ["cost", "streams", "threads"])]
     batch_ms: Vec<f64>,
     /// Time that a batch which is not full may wait for others, a run for each
