@@ -11,8 +11,18 @@ use serde_path_to_error::Segment;
 use crate::problem::{Kind, Problem};
 use crate::server::App;
 
+/// Reads a body that is a JSON object, of the size of a request.
+pub(crate) async fn object<T: DeserializeOwned>(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<T, Problem> {
+    check_json(headers)?;
+    parse(&read(app, body, app.config.max_body).await?)
+}
+
 /// Reads a whole body.
-pub(crate) async fn read(app: &App, body: Body, most: usize) -> Result<Bytes, Problem> {
+async fn read(app: &App, body: Body, most: usize) -> Result<Bytes, Problem> {
     let timeout = app.config.read_timeout;
     let collected = tokio::time::timeout(timeout, Limited::new(body, most).collect()).await;
     match collected {

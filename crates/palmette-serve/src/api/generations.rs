@@ -60,9 +60,7 @@ pub(crate) async fn keep(
     body: Body,
 ) -> Result<Response, Problem> {
     let write = Write::new(&app, &name, &headers)?;
-    body::check_json(&headers)?;
-    let bytes = body::read(&app, body, app.config.max_body).await?;
-    let KeepGeneration { name } = body::parse(&bytes)?;
+    let KeepGeneration { name } = body::object(&app, &headers, body).await?;
     if let Some(name) = &name {
         check_name("generation", name)
             .map_err(|error| Problem::invalid("/name", error.to_string()))?;
@@ -139,9 +137,7 @@ pub(crate) async fn rollback(
     body: Body,
 ) -> Result<Response, Problem> {
     let write = Write::new(&app, &name, &headers)?;
-    body::check_json(&headers)?;
-    let bytes = body::read(&app, body, app.config.max_body).await?;
-    let Rollback { to } = body::parse(&bytes)?;
+    let Rollback { to } = body::object(&app, &headers, body).await?;
     let done = write.run(move |write, _| {
         write.check_condition()?;
         let restored = kept_number(write, Some(&to))?;

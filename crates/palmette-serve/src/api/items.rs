@@ -445,9 +445,7 @@ async fn one_item(
     body: Body,
 ) -> Result<(Write, Map<String, Value>), Problem> {
     let write = Write::new(app, name, headers)?;
-    body::check_json(headers)?;
-    let bytes = body::read(app, body, app.config.max_body).await?;
-    Ok((write, body::parse(&bytes)?))
+    Ok((write, body::object(app, headers, body).await?))
 }
 
 /// The update of an item whose id stands in the path.
@@ -508,9 +506,7 @@ pub(crate) async fn query(
     body: Body,
 ) -> Result<Response, Problem> {
     let catalog = served(&app, &name)?;
-    body::check_json(&headers)?;
-    let bytes = body::read(&app, body, app.config.max_body).await?;
-    let asked: ItemQuery = body::parse(&bytes)?;
+    let asked: ItemQuery = body::object(&app, &headers, body).await?;
     if !(1..=MAX_PAGE).contains(&asked.limit) {
         let detail = format!("limit is {}; a page has 1 to {MAX_PAGE} items", asked.limit);
         return Err(Problem::invalid("/limit", detail));

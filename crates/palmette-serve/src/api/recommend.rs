@@ -52,9 +52,7 @@ pub(crate) async fn recommend(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    body::check_json(&headers)?;
-    let bytes = body::read(&app, body, app.config.max_body).await?;
-    let asked: RecommendBody = body::parse(&bytes)?;
+    let asked: RecommendBody = body::object(&app, &headers, body).await?;
     let answer = answer(&app, asked, received.0, Priority::Interactive, None).await?;
     Ok(answered(answer.generation, Json(answer)))
 }

@@ -50,8 +50,7 @@ pub(crate) async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Targets>, Problem> {
-    body::check_json(&headers)?;
-    let Pair { model, catalog } = body::parse(&body::read(&app, body, app.config.max_body).await?)?;
+    let Pair { model, catalog } = body::object(&app, &headers, body).await?;
     change(&app, vec![TargetAction::Set(SetTarget { alias, model, catalog })], |_| String::new())
         .await
 }
@@ -71,8 +70,7 @@ pub(crate) async fn post(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Targets>, Problem> {
-    body::check_json(&headers)?;
-    let changes: TargetChanges = body::parse(&body::read(&app, body, app.config.max_body).await?)?;
+    let changes: TargetChanges = body::object(&app, &headers, body).await?;
     change(&app, changes.actions, |action| format!("/actions/{action}")).await
 }
 
@@ -154,9 +152,7 @@ pub(crate) async fn load_model(
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<ModelEntry>), Problem> {
-    body::check_json(&headers)?;
-    let LoadModel { name, path } =
-        body::parse(&body::read(&app, body, app.config.max_body).await?)?;
+    let LoadModel { name, path } = body::object(&app, &headers, body).await?;
     let Some(data) = &app.config.data_dir else {
         return Err(Problem::new(
             Kind::Conflict,
