@@ -18,6 +18,8 @@ use crate::kernels::{Matrix, PackedMatrix};
 pub(crate) struct Weights {
     /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
     embedding: Option<Vec<f32>>,
+    /// What embeddings are multiplied by as they are read.
+    embedding_scale: f32,
     pub(crate) layers: Vec<LayerWeights>,
     /// `[D]`
     pub(crate) final_norm: Vec<f32>,
@@ -25,20 +27,30 @@ pub(crate) struct Weights {
     pub(crate) head: PackedMatrix,
 }
 
+/// One layer's. Those that an [`Architecture`](crate::Architecture) may lack are `None` where it does; norms are as they
+/// multiply, the architecture's offset added.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerWeights {
     /// `[D]`
     pub(crate) attention_norm: Vec<f32>,
     /// `[D, H C]`
     pub(crate) queries: Matrix,
+    /// `[H C]`
+    pub(crate) query_bias: Option<Vec<f32>>,
     /// Keys and values in one matrix, so that they are one product: `[D, 2 G C]`
     pub(crate) keys_values: Matrix,
+    /// `[2 G C]`
+    pub(crate) key_value_bias: Option<Vec<f32>>,
     /// `[C]`
-    pub(crate) query_norm: Vec<f32>,
+    pub(crate) query_norm: Option<Vec<f32>>,
     /// `[C]`
-    pub(crate) key_norm: Vec<f32>,
+    pub(crate) key_norm: Option<Vec<f32>>,
     /// `[H C, D]`
     pub(crate) attention_out: Matrix,
+    /// `[D]`
+    pub(crate) attention_out_bias: Option<Vec<f32>>,
+    /// Of what attention gives, before it is added: `[D]`
+    pub(crate) norm_after_attention: Option<Vec<f32>>,
     /// `[D]`
     pub(crate) mlp_norm: Vec<f32>,
     /// `[D, F]`
@@ -47,6 +59,8 @@ pub(crate) struct LayerWeights {
     pub(crate) up: Matrix,
     /// `[F, D]`
     pub(crate) down: Matrix,
+    /// Of what the feed-forward part gives, before it is added: `[D]`
+    pub(crate) norm_after_mlp: Option<Vec<f32>>,
 }
 
 impl Weights {
@@ -65,10 +79,15 @@ impl Weights {
     }
 
     fn assemble(mut files: TensorFiles, config: &ModelConfig) -> Result<Self, LoadError> {
-        let weights = Self::from_tensors(config, |name, shape| files.take(name, shape))?;
+        files.name_as_in_whole_models();
         if config.tie_word_embeddings {
-            files.skip("lm_head.weight");
+            files.tie(HEAD, EMBEDDING)?;
         }
+        let weights = Self::from_tensors(config, |name, shape| match name {
+            // Rows that fill the matrix up to a round number belong to no token.
+            HEAD | EMBEDDING => files.take_rows(name, shape),
+            _ => files.take(name, shape),
+        })?;
         files.finish()?;
         Ok(weights)
     }
@@ -78,51 +97,41 @@ impl Weights {
         config: &ModelConfig,
         mut take: impl FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
     ) -> Result<Self, LoadError> {
-        let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
-        let (queries, keys) = (config.query_width(), config.key_value_width());
-        let embedding = take("model.embed_tokens.weight", &[config.vocab_size, d])?;
+        let embedding = take(EMBEDDING, &[config.vocab_size, config.hidden_size])?;
         // Grown as tensors are found: the number in `config` is not to be trusted with memory.
         let mut layers = Vec::new();
         for layer in 0..config.num_hidden_layers {
-            let mut take = |name: &str, shape: &[usize]| {
-                take(&format!("model.layers.{layer}.{name}.weight"), shape)
+            let take = &mut |name: &str, shape: &[usize]| {
+                take(&format!("model.layers.{layer}.{name}"), shape)
             };
-            let packed = |rows: &[f32], depth| Matrix::F32(PackedMatrix::transposed(rows, depth));
-            layers.push(LayerWeights {
-                attention_norm: take("input_layernorm", &[d])?,
-                queries: packed(&take("self_attn.q_proj", &[queries, d])?, d),
-                keys_values: packed(
-                    &[take("self_attn.k_proj", &[keys, d])?, take("self_attn.v_proj", &[keys, d])?]
-                        .concat(),
-                    d,
-                ),
-                query_norm: take("self_attn.q_norm", &[c])?,
-                key_norm: take("self_attn.k_norm", &[c])?,
-                attention_out: packed(&take("self_attn.o_proj", &[d, queries])?, queries),
-                mlp_norm: take("post_attention_layernorm", &[d])?,
-                gate: packed(&take("mlp.gate_proj", &[f, d])?, d),
-                up: packed(&take("mlp.up_proj", &[f, d])?, d),
-                down: packed(&take("mlp.down_proj", &[d, f])?, f),
-            });
+            let norm_offset = config.architecture.norm_offset;
+            layers
+                .push(LayerWeights::from_tensors(config, &mut LayerTensors { take, norm_offset })?);
         }
-        let final_norm = take("model.norm.weight", &[d])?;
+        let mut final_norm = take("model.norm.weight", &[config.hidden_size])?;
+        add_offset(&mut final_norm, config.architecture.norm_offset);
         let (embedding, head) = if config.tie_word_embeddings {
             (None, embedding)
         } else {
-            (Some(embedding), take("lm_head.weight", &[config.vocab_size, d])?)
+            (Some(embedding), take(HEAD, &[config.vocab_size, config.hidden_size])?)
         };
-        Ok(Self { embedding, layers, final_norm, head: PackedMatrix::transposed(&head, d) })
+        let head = PackedMatrix::transposed(&head, config.hidden_size);
+        let embedding_scale = config.architecture.embedding_scale;
+        Ok(Self { embedding, embedding_scale, layers, final_norm, head })
     }
 
-    /// Copies a token's embedding to `out`, `[D]`.
+    /// Copies a token's embedding to `out`, `[D]`, scaled as the first layer reads it.
     pub(crate) fn embed(&self, token: TokenId, out: &mut [f32]) {
         match &self.embedding {
             Some(rows) => out.copy_from_slice(&rows[token.index() * out.len()..][..out.len()]),
             None => self.head.copy_column(token.index(), out),
         }
+        if self.embedding_scale != 1.0 {
+            out.iter_mut().for_each(|value| *value *= self.embedding_scale);
+        }
     }
 
-    /// Rounds the layers' matrices to 8 bits; embeddings, head and norms stay as they are.
+    /// Rounds the layers' matrices to 8 bits; embeddings, head, norms and biases stay as they are.
     pub(crate) fn round_layers(&mut self) {
         self.layers.iter_mut().for_each(LayerWeights::round);
     }
@@ -136,10 +145,8 @@ impl Weights {
 
     /// Number of parameters, tied ones counted once.
     pub(crate) fn num_parameters(&self) -> usize {
-        let layer = |l: &LayerWeights| {
-            let norms = [&l.attention_norm, &l.query_norm, &l.key_norm, &l.mlp_norm];
-            norms.iter().map(|norm| norm.len()).sum::<usize>() + l.num_matrix_values()
-        };
+        let layer =
+            |l: &LayerWeights| l.vectors().map(<[f32]>::len).sum::<usize>() + l.num_matrix_values();
         self.embedding.as_ref().map_or(0, Vec::len)
             + self.layers.iter().map(layer).sum::<usize>()
             + self.final_norm.len()
@@ -147,7 +154,115 @@ impl Weights {
     }
 }
 
+const EMBEDDING: &str = "model.embed_tokens.weight";
+const HEAD: &str = "lm_head.weight";
+
+const KEYS_VALUES: [&str; 2] = ["self_attn.k_proj", "self_attn.v_proj"];
+
+/// Gives the tensor of a name and shape.
+type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
+
+/// The tensors of one layer, asked for by their names in it.
+struct LayerTensors<'a> {
+    take: &'a mut Take<'a>,
+    /// What is added to norms as they are stored.
+    norm_offset: f32,
+}
+
+impl LayerTensors<'_> {
+    /// The matrices of these names side by side, each `[outputs, inputs]` as stored.
+    fn matrix(
+        &mut self,
+        names: &[&str],
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Matrix, LoadError> {
+        let rows = self.parts(names, "weight", &[outputs, inputs])?;
+        Ok(Matrix::F32(PackedMatrix::transposed(&rows, inputs)))
+    }
+
+    /// Their biases one after another, where the architecture has some.
+    fn bias(
+        &mut self,
+        names: &[&str],
+        width: usize,
+        there: bool,
+    ) -> Result<Option<Vec<f32>>, LoadError> {
+        there.then(|| self.parts(names, "bias", &[width])).transpose()
+    }
+
+    fn parts(
+        &mut self,
+        names: &[&str],
+        part: &str,
+        shape: &[usize],
+    ) -> Result<Vec<f32>, LoadError> {
+        let mut all = Vec::new();
+        for name in names {
+            let values = (self.take)(&format!("{name}.{part}"), shape)?;
+            // The usual one is not copied.
+            if all.is_empty() { all = values } else { all.extend(values) }
+        }
+        Ok(all)
+    }
+
+    fn norm(&mut self, name: &str, width: usize) -> Result<Vec<f32>, LoadError> {
+        let mut norm = (self.take)(&format!("{name}.weight"), &[width])?;
+        add_offset(&mut norm, self.norm_offset);
+        Ok(norm)
+    }
+
+    fn norm_if(
+        &mut self,
+        there: bool,
+        name: &str,
+        width: usize,
+    ) -> Result<Option<Vec<f32>>, LoadError> {
+        there.then(|| self.norm(name, width)).transpose()
+    }
+}
+
+fn add_offset(norm: &mut [f32], offset: f32) {
+    norm.iter_mut().for_each(|weight| *weight += offset);
+}
+
 impl LayerWeights {
+    fn from_tensors(
+        config: &ModelConfig,
+        tensors: &mut LayerTensors<'_>,
+    ) -> Result<Self, LoadError> {
+        let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
+        let (queries, keys) = (config.query_width(), config.key_value_width());
+        let has = &config.architecture;
+        // One name means two norms: that before the feed-forward part, or that after attention where there are both.
+        let before_mlp = match has.norms_after {
+            true => "pre_feedforward_layernorm",
+            false => "post_attention_layernorm",
+        };
+        // In this order, for made-up weights are drawn in it.
+        Ok(Self {
+            attention_norm: tensors.norm("input_layernorm", d)?,
+            queries: tensors.matrix(&["self_attn.q_proj"], queries, d)?,
+            query_bias: tensors.bias(&["self_attn.q_proj"], queries, has.query_key_value_biases)?,
+            keys_values: tensors.matrix(&KEYS_VALUES, keys, d)?,
+            key_value_bias: tensors.bias(&KEYS_VALUES, keys, has.query_key_value_biases)?,
+            query_norm: tensors.norm_if(has.query_key_norms, "self_attn.q_norm", c)?,
+            key_norm: tensors.norm_if(has.query_key_norms, "self_attn.k_norm", c)?,
+            attention_out: tensors.matrix(&["self_attn.o_proj"], d, queries)?,
+            attention_out_bias: tensors.bias(&["self_attn.o_proj"], d, has.attention_out_bias)?,
+            norm_after_attention: tensors.norm_if(
+                has.norms_after,
+                "post_attention_layernorm",
+                d,
+            )?,
+            mlp_norm: tensors.norm(before_mlp, d)?,
+            gate: tensors.matrix(&["mlp.gate_proj"], f, d)?,
+            up: tensors.matrix(&["mlp.up_proj"], f, d)?,
+            down: tensors.matrix(&["mlp.down_proj"], d, f)?,
+            norm_after_mlp: tensors.norm_if(has.norms_after, "post_feedforward_layernorm", d)?,
+        })
+    }
+
     /// Values of the matrices, each of which takes two operations a row.
     pub(crate) fn num_matrix_values(&self) -> usize {
         let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
@@ -165,9 +280,20 @@ impl LayerWeights {
     fn bytes(&self) -> usize {
         let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
         let matrices = [queries, keys_values, attention_out, gate, up, down];
-        let norms = [&self.attention_norm, &self.query_norm, &self.key_norm, &self.mlp_norm];
-        let norms = norms.into_iter().map(|norm| size_of_val(&**norm));
-        matrices.into_iter().map(Matrix::bytes).chain(norms).sum()
+        matrices.into_iter().map(Matrix::bytes).chain(self.vectors().map(size_of_val)).sum()
+    }
+
+    /// The norms and biases that it has.
+    fn vectors(&self) -> impl Iterator<Item = &[f32]> {
+        let Self {
+            attention_norm, mlp_norm, query_bias, key_value_bias, attention_out_bias, ..
+        } = self;
+        let Self { query_norm, key_norm, norm_after_attention, norm_after_mlp, .. } = self;
+        let some = [query_norm, key_norm, norm_after_attention, norm_after_mlp]
+            .into_iter()
+            .chain([query_bias, key_value_bias, attention_out_bias])
+            .filter_map(Option::as_deref);
+        [&attention_norm[..], mlp_norm].into_iter().chain(some)
     }
 }
 
@@ -207,6 +333,7 @@ struct ShardIndex {
 
 impl TensorFiles {
     fn open(dir: &Path) -> Result<Self, LoadError> {
+        refuse_other_forms(dir)?;
         let read = |path: &Path| std::fs::read(path).map_err(|e| LoadError::io(path, e));
         let (single, index) =
             (dir.join("model.safetensors"), dir.join("model.safetensors.index.json"));
@@ -264,50 +391,220 @@ impl TensorFiles {
         Ok(Self { path, shards, left })
     }
 
-    /// The values of a tensor, which must have this shape.
-    pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let Some(Entry { shard, info }) = self.left.remove(name) else {
-            let reason = format!("lacks the tensor {name} {shape:?}");
-            return Err(LoadError::weights(&self.path, reason));
-        };
-        let shard = &mut self.shards[shard];
-        let error = |reason: String| LoadError::weights(&shard.path, reason);
-        if info.shape != shape {
-            let found = info.shape;
-            return Err(error(format!(
-                "tensor {name} is {found:?}; the configuration makes it {shape:?}"
-            )));
+    /// Adds the `model.` that names lack in a model that was saved without its output head.
+    fn name_as_in_whole_models(&mut self) {
+        let (whole, bare) = (self.left.contains_key(EMBEDDING), EMBEDDING.strip_prefix("model."));
+        if whole || !bare.is_some_and(|bare| self.left.contains_key(bare)) {
+            return;
         }
-        let (start, end) = info.data_offsets;
-        let data = shard.bytes[shard.data_start..]
-            .get(start..end)
-            .ok_or_else(|| error(format!("tensor {name} lies outside the file")))?;
-        let values = to_f32(info.dtype, data).ok_or_else(|| {
-            let dtype = info.dtype;
-            error(format!("tensor {name} is {dtype:?}; F32, BF16 and F16 can be read"))
-        })?;
-        shard.tensor_is_done();
-        Ok(values)
+        let renamed = std::mem::take(&mut self.left).into_iter().map(|(name, entry)| {
+            let head = name.starts_with("lm_head.");
+            (if head { name } else { format!("model.{name}") }, entry)
+        });
+        self.left = renamed.collect();
     }
 
-    fn skip(&mut self, name: &str) {
+    /// Leaves one tensor of two that are to be the same, under the second's name.
+    fn tie(&mut self, name: &str, to: &str) -> Result<(), LoadError> {
+        if !self.left.contains_key(to) {
+            if let Some(entry) = self.left.remove(name) {
+                self.left.insert(to.to_owned(), entry);
+            }
+            return Ok(());
+        }
+        let (Some(one), Some(other)) = (self.left.get(name), self.left.get(to)) else {
+            return Ok(());
+        };
+        let same = one.info.dtype == other.info.dtype
+            && one.info.shape == other.info.shape
+            && self.data(one).is_some_and(|data| Some(data) == self.data(other));
+        if !same {
+            let reason = format!(
+                "holds {name} beside {to} with other values, although `tie_word_embeddings` says that they are one: \
+                 transformers 4 computes logits with the embeddings, transformers 5 with the head; set \
+                 `tie_word_embeddings` to false in config.json where the head is meant, else remove it from the file"
+            );
+            return Err(LoadError::weights(&self.shards[one.shard].path, reason));
+        }
         if let Some(entry) = self.left.remove(name) {
             self.shards[entry.shard].tensor_is_done();
         }
+        Ok(())
     }
 
-    /// A tensor left over (a bias, say) means that the file is of another architecture, whose
-    /// logits would come out wrong.
+    fn data(&self, entry: &Entry) -> Option<&[u8]> {
+        let shard = &self.shards[entry.shard];
+        let (start, end) = entry.info.data_offsets;
+        shard.bytes.get(shard.data_start..)?.get(start..end)
+    }
+
+    /// The values of a tensor, which must have this shape.
+    pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        self.take_where(name, shape, |found| found == shape)
+    }
+
+    /// The first rows of a matrix that may have more.
+    fn take_rows(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let mut values = self.take_where(name, shape, |found| {
+            found.len() == shape.len() && found[0] >= shape[0] && found[1..] == shape[1..]
+        })?;
+        values.truncate(shape.iter().product());
+        Ok(values)
+    }
+
+    fn take_where(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        fits: impl Fn(&[usize]) -> bool,
+    ) -> Result<Vec<f32>, LoadError> {
+        let Some(entry) = self.left.remove(name) else {
+            let way_out = match name {
+                HEAD => {
+                    "without it there are no logits: save the model with its head (AutoModelForCausalLM), or set \
+                     `tie_word_embeddings` to true where the embeddings are the head"
+                }
+                _ => {
+                    "nothing can stand in for it: save the whole model again, or correct config.json where it asks for \
+                     more than the model has"
+                }
+            };
+            let reason = format!("lacks the tensor {name} {shape:?}; {way_out}");
+            return Err(LoadError::weights(&self.path, reason));
+        };
+        let path = &self.shards[entry.shard].path;
+        let error = |reason: String| LoadError::weights(path, reason);
+        let Entry { info, .. } = &entry;
+        if !fits(&info.shape) {
+            let found = &info.shape;
+            return Err(error(format!(
+                "tensor {name} is {found:?}; the configuration makes it {shape:?}: take config.json and weights from the \
+                 same checkpoint"
+            )));
+        }
+        let data = self
+            .data(&entry)
+            .ok_or_else(|| error(format!("tensor {name} lies outside the file")))?;
+        let values = to_f32(info.dtype, data).ok_or_else(|| {
+            let dtype = info.dtype;
+            error(format!(
+                "tensor {name} is {dtype:?}; F32, BF16 and F16 can be read, and numbers that are meant with a scale would \
+                 come out as others: save the model dequantised, in bfloat16 say"
+            ))
+        })?;
+        if let Some(place) = first_not_finite(&values) {
+            let value = values[place];
+            let index = index_of(place, &info.shape);
+            return Err(error(format!(
+                "tensor {name} holds {value} at {index:?}, which makes every logit NaN: training has diverged, or the \
+                 value was too large for {:?}; take an earlier checkpoint, or save it in bfloat16 or float32",
+                info.dtype
+            )));
+        }
+        self.shards[entry.shard].tensor_is_done();
+        Ok(values)
+    }
+
+    /// A tensor left over (a bias, say) means that the file is of another architecture, whose logits would come out wrong.
     pub(crate) fn finish(mut self) -> Result<(), LoadError> {
         self.left.retain(|name, _| !name.ends_with("rotary_emb.inv_freq"));
         match self.left.pop_first() {
             Some((name, entry)) => {
-                let reason = format!("holds the tensor {name}, which this architecture lacks");
+                let reason = format!(
+                    "holds the tensor {name}, which this architecture lacks: {}",
+                    left_out(&name)
+                );
                 Err(LoadError::weights(&self.shards[entry.shard].path, reason))
             }
             None => Ok(()),
         }
     }
+}
+
+/// Refuses the directory of an adapter, which may or may not have a configuration and weights of its base model.
+pub(crate) fn refuse_adapter(dir: &Path) -> Result<(), LoadError> {
+    let adapter = dir.join("adapter_config.json");
+    if adapter.exists() {
+        let reason = "makes this an adapter (LoRA, say), whose changes to the base model would be left out; merge it \
+                      (peft: `merge_and_unload`), save the result, and take that directory";
+        return Err(LoadError::weights(&adapter, reason.into()));
+    }
+    Ok(())
+}
+
+/// Refuses directories whose weights lie in another form than safetensors files.
+fn refuse_other_forms(dir: &Path) -> Result<(), LoadError> {
+    let (single, index) = (dir.join("model.safetensors"), dir.join("model.safetensors.index.json"));
+    if single.exists() || index.exists() {
+        return Ok(());
+    }
+    for (other, way_out) in [
+        ("pytorch_model.bin", RESAVE),
+        ("pytorch_model.bin.index.json", RESAVE),
+        ("tf_model.h5", RESAVE),
+        ("flax_model.msgpack", RESAVE),
+        (
+            "consolidated.safetensors",
+            "its tensors have other names; take the checkpoint in the form of transformers",
+        ),
+    ] {
+        let path = dir.join(other);
+        if path.exists() {
+            let reason = format!(
+                "is the only form of the weights here, and cannot be read; model.safetensors is needed: {way_out}"
+            );
+            return Err(LoadError::weights(&path, reason));
+        }
+    }
+    Ok(())
+}
+
+const RESAVE: &str = "load it with transformers (AutoModelForCausalLM.from_pretrained) and save it again (save_pretrained)";
+
+/// What leaving a tensor out would mean, by its name, and the way out.
+fn left_out(name: &str) -> &'static str {
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    if has(&["lora_", "adapter"]) {
+        "the adapter's changes would be left out; merge it (peft: `merge_and_unload`) and save the result"
+    } else if has(&["weight_scale", "qweight", "qzeros", "scales", "g_idx", "absmax"]) {
+        "weights are stored with scales and would be read without them; save the model dequantised"
+    } else if has(&["experts", "router", "shared_expert"]) {
+        "the choice among experts would be left out; take a dense checkpoint"
+    } else if has(&["vision", "visual", "audio"]) {
+        "input other than text would not be read; save the text model alone"
+    } else if name.ends_with(".bias") {
+        "a bias would be left out of every sum; look whether `model_type` and `attention_bias` are right"
+    } else if has(&["norm"]) {
+        "values would go on without a norm; look whether `model_type` is right"
+    } else {
+        "what it adds to the logits would be left out; look whether config.json is this model's (`model_type`, \
+         `num_hidden_layers`), or remove the tensor where logits do not depend on it"
+    }
+}
+
+/// The first value that is NaN or infinite.
+fn first_not_finite(values: &[f32]) -> Option<usize> {
+    // PERF: by chunks, each looked at whole: a search that may end at any value is not vectorised.
+    const CHUNK: usize = 64;
+    let bad = |chunk: &[f32]| chunk.iter().fold(false, |bad, value| bad | !value.is_finite());
+    let chunk = values.chunks(CHUNK).position(bad)?;
+    let start = chunk * CHUNK;
+    values[start..].iter().position(|value| !value.is_finite()).map(|place| start + place)
+}
+
+/// The index of a value in a row-major tensor.
+fn index_of(mut place: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&size| {
+            let at = place % size.max(1);
+            place /= size.max(1);
+            at
+        })
+        .collect();
+    index.reverse();
+    index
 }
 
 impl Shard {

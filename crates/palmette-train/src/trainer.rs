@@ -38,13 +38,14 @@ pub struct StepReport {
 /// A run: the weights, the optimizer's memory, and a position in the data.
 ///
 /// ```
-/// use palmette_model::ModelConfig;
+/// use palmette_model::{Architecture, ModelConfig};
 /// use palmette_train::{Duration, TrainOptions, Trainer, VecDataset};
 ///
 /// let config = ModelConfig {
 ///     vocab_size: 8, hidden_size: 16, intermediate_size: 32, num_hidden_layers: 1,
 ///     num_attention_heads: 2, num_key_value_heads: 1, head_dim: 8, max_position_embeddings: 16,
 ///     rms_norm_eps: 1e-6, rope_theta: 10_000.0, tie_word_embeddings: true,
+///     architecture: Architecture::default(),
 /// };
 /// let options = TrainOptions { duration: Duration::Steps(3), ..TrainOptions::default() };
 /// let data = VecDataset::next_token(&[[1, 2, 3], [4, 5, 6]]);
