@@ -7,11 +7,12 @@
 //! A request is a line of JSON, `{"prompt": [tokens], "continuations": [[tokens], ..]}`, continuations of one length. The
 //! answer is a line too: `{"prompt": [[V logits] a position], "beams": [[[V logits] a token] a continuation]}`. Prompts are
 //! read at once; continuations are the beams of one search after it. `benches/models/logits.py` asks this.
-#![allow(clippy::print_stdout, reason = "a program")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::error::Error;
 use std::io::{BufRead as _, stdin};
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
@@ -33,7 +34,17 @@ struct Answer {
     beams: Vec<Vec<Vec<f32>>>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let directory = std::env::args().nth(1).ok_or("give a model directory")?;
     let model = Arc::new(Model::load(Path::new(&directory))?);
     for line in stdin().lock().lines() {

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernels::Activation;
 use crate::rotary::{Rope, RopeScaling};
 
-/// What a decoder does otherwise than plain Qwen3, which is the default.
+/// The differences of a decoder from plain Qwen3, which is the default.
 ///
 /// Made from `config.json` by [`ModelConfig`](crate::ModelConfig), whose `check` covers it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,15 +38,15 @@ pub struct Architecture {
     pub attention_out_bias: bool,
     /// RMS norms also of what attention and the feed-forward part give, before it is added.
     pub norms_after: bool,
-    /// What is added to the weights of all norms as they are stored.
+    /// Added to the stored weights of all norms.
     pub norm_offset: f32,
-    /// What embeddings are multiplied by; the output head, though it may be the same matrix, is not.
+    /// Factor of embeddings; the output head, though it may be the same matrix, has none.
     pub embedding_scale: f32,
-    /// What gates go through.
+    /// The function of gates.
     pub activation: Activation,
     /// Products of queries and keys are divided by the root of this; `None`: of `head_dim`.
     pub query_scalar: Option<f64>,
-    /// How rotary wavelengths are stretched.
+    /// The stretching of rotary wavelengths.
     pub rope_scaling: RopeScaling,
     /// Layers that see the last positions only.
     pub window: Option<SlidingWindow>,
@@ -82,15 +82,15 @@ pub struct SlidingWindow {
     pub rope: Option<Rope>,
 }
 
-/// Which layers have a sliding window.
+/// A set of layers: those with a sliding window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowLayers {
     /// Those from a layer on, counted from 0.
     From(usize),
-    /// All but every so-manieth: with 6, layers 5, 11, 17 … see everything.
+    /// All but every n-th: with 6, layers 5, 11, 17 … see everything.
     AllButEvery(usize),
-    /// As listed, a value a layer.
+    /// A value a layer: true for those in the set.
     Listed(Vec<bool>),
 }
 
@@ -173,7 +173,7 @@ impl Family {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Qwen2, Self::Qwen3, Self::Llama, Self::Mistral, Self::Gemma3];
 
-    /// Its `model_type`.
+    /// The `model_type` that stands for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Qwen2 => "qwen2",
@@ -197,7 +197,7 @@ impl Family {
 }
 
 impl WindowLayers {
-    /// Whether a layer, counted from 0, is among them.
+    /// True for a layer, counted from 0, that is among them.
     pub fn contains(&self, layer: usize) -> bool {
         match self {
             Self::From(first) => layer >= *first,

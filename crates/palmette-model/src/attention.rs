@@ -262,7 +262,7 @@ mod tests {
                 let mut out = vec![0.0; rows * q];
                 let (part, place) = (cache.layer(0), (rows, first));
                 let queries = &queries[first * q..];
-                // What scores were before is of no account.
+                // Scores of before are of no account.
                 scores.fill(f32::NAN);
                 causal(&SHAPE, queries, part, place, window, &mut scores, &mut out);
                 for row in 0..rows {

@@ -44,12 +44,12 @@ pub struct ModelConfig {
     pub rope_theta: f64,
     /// Whether the output head reuses the embedding matrix.
     pub tie_word_embeddings: bool,
-    /// What it does otherwise than plain Qwen3.
+    /// The differences from plain Qwen3.
     #[serde(default, skip_serializing_if = "is_plain")]
     pub architecture: Architecture,
 }
 
-/// Whether a form that was written before there were other architectures says all.
+/// True where a form that was written before there were other architectures says all.
 fn is_plain(architecture: &Architecture) -> bool {
     *architecture == Architecture::default()
 }
@@ -138,8 +138,8 @@ impl ModelConfig {
         self.num_key_value_heads * self.head_dim
     }
 
-    /// The document written as `config.json`, complete enough for Hugging Face `transformers`, in version 5's spelling
-    /// where the older one could not say the same.
+    /// The document written as `config.json`, complete enough for Hugging Face `transformers`: in the older spelling, and in
+    /// version 5's for what that could not say.
     ///
     /// `dtype` names how the weights beside it are stored: `float32`, `bfloat16` or `float16`.
     pub fn to_hugging_face(&self, dtype: &str) -> Value {

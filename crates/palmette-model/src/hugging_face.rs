@@ -78,7 +78,7 @@ pub(crate) fn read(value: &Value) -> Result<ModelConfig, String> {
 /// A JSON object whose fields are asked for by name and kind.
 struct Fields<'a> {
     value: &'a Value,
-    /// What stands before a field's name in messages: `rope_scaling.`, say.
+    /// The beginning of a field's name in messages: `rope_scaling.`, say.
     path: String,
 }
 
@@ -443,7 +443,7 @@ fn window(
     }
 }
 
-/// Whether each layer has a window, as `layer_types` lists them.
+/// A value a layer of `layer_types`: true with a window.
 fn listed_layers(fields: &Fields<'_>, num_layers: usize) -> Result<Option<Vec<bool>>, String> {
     let Some(list) = fields.get("layer_types") else { return Ok(None) };
     let kinds = list.as_array().map(|list| list.iter().map(Value::as_str).collect::<Vec<_>>());
@@ -573,6 +573,8 @@ fn scaling_fields(scaling: &RopeScaling) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn tiny(model_type: &str) -> Value {
@@ -843,7 +845,11 @@ mod tests {
             ),
             ("llama", json!({"sliding_window": 5, "layer_types": vec![full; 4]}), vec![]),
             ("mistral", json!({"sliding_window": 5}), vec![0, 1, 2, 3]),
-            ("mistral", json!({"sliding_window": 5, "layer_types": vec![slides; 4]}), vec![0, 1, 2, 3]),
+            (
+                "mistral",
+                json!({"sliding_window": 5, "layer_types": vec![slides; 4]}),
+                vec![0, 1, 2, 3],
+            ),
             ("gemma3_text", json!({}), vec![0, 1, 2, 3]),
             ("gemma3_text", json!({"sliding_window_pattern": 2}), vec![0, 2]),
             ("gemma3_text", json!({"layer_types": vec![full; 4]}), vec![]),
@@ -904,4 +910,83 @@ mod tests {
             assert_eq!(read(&write(&config, "float32")).unwrap(), config, "{model_type}");
         }
     }
+
+    /// Values that fields may have, right and wrong.
+    fn any_value() -> impl Strategy<Value = Value> {
+        let names =
+            ["silu", "gelu_pytorch_tanh", "yarn", "linear", "full_attention", "default", ""];
+        let kinds = ["full_attention", "sliding_attention", "linear_attention"];
+        let kinds = prop::collection::vec(prop::sample::select(&kinds[..]), 3..6);
+        let rope = (prop::sample::select(&names[..]), 0.0..9.0_f64, -1_i64..40).prop_map(
+            |(kind, factor, positions)| {
+                json!({
+                    "rope_type": kind, "factor": factor, "low_freq_factor": 1.0, "high_freq_factor": factor,
+                    "original_max_position_embeddings": positions,
+                })
+            },
+        );
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-2_i64..70).prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            prop::sample::select(&names[..]).prop_map(Value::from),
+            kinds.prop_map(Value::from),
+            rope.clone(),
+        ];
+        prop_oneof![
+            4 => leaf,
+            1 => (rope.clone(), rope).prop_map(|(a, b)| json!({"full_attention": a, "sliding_attention": b})),
+        ]
+    }
+
+    proptest! {
+        /// Whatever fields hold, reading gives an error or a configuration that is sound and can be written.
+        #[test]
+        fn any_configuration_is_refused_or_means_one_model(
+            family in prop::sample::select(&Family::ALL[..]),
+            changes in prop::collection::vec((prop::sample::select(&FIELDS[..]), any_value()), 0..4),
+        ) {
+            let mut value = tiny(family.name());
+            for (field, changed) in changes {
+                value[field] = changed;
+            }
+            if let Ok(mut config) = read(&value) {
+                prop_assert_eq!(config.check(), Ok(()));
+                let again = read(&write(&config, "float32")).map_err(TestCaseError::fail)?;
+                if let Some(window) = &mut config.architecture.window {
+                    let listed = (0..config.num_hidden_layers).map(|layer| window.layers.contains(layer));
+                    window.layers = WindowLayers::Listed(listed.collect());
+                }
+                prop_assert_eq!(again, config);
+            }
+        }
+    }
+
+    const FIELDS: [&str; 24] = [
+        "attention_bias",
+        "head_dim",
+        "hidden_act",
+        "hidden_activation",
+        "hidden_size",
+        "intermediate_size",
+        "layer_types",
+        "max_position_embeddings",
+        "max_window_layers",
+        "num_attention_heads",
+        "num_experts",
+        "num_hidden_layers",
+        "num_key_value_heads",
+        "partial_rotary_factor",
+        "query_pre_attn_scalar",
+        "rms_norm_eps",
+        "rope_local_base_freq",
+        "rope_parameters",
+        "rope_scaling",
+        "rope_theta",
+        "sliding_window",
+        "sliding_window_pattern",
+        "tie_word_embeddings",
+        "use_sliding_window",
+    ];
 }

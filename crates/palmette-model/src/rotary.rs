@@ -16,7 +16,7 @@ pub struct Rope {
     pub scaling: RopeScaling,
 }
 
-/// How rotary wavelengths are stretched: `rope_type` of a configuration, with its numbers.
+/// A stretching of rotary wavelengths: `rope_type` of a configuration, with its numbers.
 ///
 /// All kinds give frequencies that do not depend on the length of the sequence, so that what was cached stays right when
 /// it grows. `dynamic` and `longrope` lack that, and are refused.
@@ -47,7 +47,7 @@ pub enum RopeScaling {
     Yarn {
         /// Above 0.
         factor: f64,
-        /// What cosines and sines are multiplied by.
+        /// Factor of cosines and sines.
         attention_factor: f64,
         /// Pairs that turn more often than this over the original positions are not stretched.
         beta_fast: f64,
@@ -55,7 +55,7 @@ pub enum RopeScaling {
         beta_slow: f64,
         /// Positions of the first training.
         original_positions: usize,
-        /// Whether the two bounds are widened to whole pairs.
+        /// Widens the two bounds to whole pairs.
         truncate: bool,
     },
 }
@@ -105,7 +105,7 @@ impl Rope {
         ((i as f64 - low) / (high - low)).clamp(0.0, 1.0)
     }
 
-    /// What cosines and sines are multiplied by.
+    /// Factor of cosines and sines.
     pub(crate) fn factor(&self) -> f64 {
         match self.scaling {
             RopeScaling::Yarn { attention_factor, .. } => attention_factor,
@@ -166,5 +166,85 @@ impl Rope {
                 Err(format!("`{name}` is {}; yarn positions need it above 1", self.theta))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD_DIM: usize = 32;
+
+    fn frequencies(theta: f64, scaling: RopeScaling) -> Vec<f64> {
+        let rope = Rope { theta, scaling };
+        (0..HEAD_DIM / 2).map(|i| rope.frequency(i, HEAD_DIM)).collect()
+    }
+
+    fn plain(i: usize) -> f64 {
+        1e4_f64.powf(-((2 * i) as f64) / HEAD_DIM as f64)
+    }
+
+    #[test]
+    fn linear_divides_every_frequency() {
+        for (i, got) in
+            frequencies(1e4, RopeScaling::Linear { factor: 4.0 }).into_iter().enumerate()
+        {
+            assert!((got / plain(i) - 0.25).abs() < 1e-12, "pair {i}");
+        }
+    }
+
+    /// The published piecewise definition, by wavelengths.
+    #[test]
+    fn llama3_is_its_definition() {
+        let (factor, low, high, original) = (8.0, 1.0, 4.0, 256);
+        let scaling = RopeScaling::Llama3 {
+            factor,
+            low_frequency_factor: low,
+            high_frequency_factor: high,
+            original_positions: original,
+        };
+        let (mut kept, mut between, mut stretched) = (0, 0, 0);
+        for (i, got) in frequencies(1e4, scaling).into_iter().enumerate() {
+            let wavelength = 2.0 * PI / plain(i);
+            let original = original as f64;
+            let want = if wavelength < original / high {
+                kept += 1;
+                plain(i)
+            } else if wavelength > original / low {
+                stretched += 1;
+                plain(i) / factor
+            } else {
+                between += 1;
+                let smooth = (original / wavelength - low) / (high - low);
+                (1.0 - smooth) * plain(i) / factor + smooth * plain(i)
+            };
+            assert!((got / want - 1.0).abs() < 1e-12, "pair {i}: {got} for {want}");
+        }
+        assert!(kept > 0 && between > 0 && stretched > 0, "{kept}, {between}, {stretched}");
+    }
+
+    #[test]
+    fn yarn_keeps_fast_pairs_and_stretches_slow_ones() {
+        let yarn = |factor, truncate| RopeScaling::Yarn {
+            factor,
+            attention_factor: 1.1,
+            beta_fast: 32.0,
+            beta_slow: 1.0,
+            original_positions: 4096,
+            truncate,
+        };
+        for truncate in [true, false] {
+            let got = frequencies(1e4, yarn(4.0, truncate));
+            let shares: Vec<f64> = got.iter().enumerate().map(|(i, f)| f / plain(i)).collect();
+            assert_eq!((shares[0], shares[HEAD_DIM / 2 - 1]), (1.0, 0.25));
+            assert!(shares.is_sorted_by(|a, b| a >= b), "{shares:?}");
+            assert!(shares.iter().any(|share| (0.3..0.9).contains(share)), "{shares:?}");
+            // A factor of 1 stretches nothing.
+            let same = frequencies(1e4, yarn(1.0, truncate));
+            assert!(same.iter().enumerate().all(|(i, f)| (f / plain(i) - 1.0).abs() < 1e-12));
+        }
+        assert_eq!(Rope { theta: 1e4, scaling: yarn(4.0, true) }.factor(), 1.1);
+        let rope = Rope { theta: 1.0, scaling: yarn(4.0, true) };
+        assert!(rope.check("rope_theta").unwrap_err().contains("above 1"));
     }
 }

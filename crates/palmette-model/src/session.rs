@@ -669,6 +669,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::architecture::{Architecture, Family, SlidingWindow, WindowLayers};
+    use crate::rotary::RopeScaling;
 
     /// The formulas of [`PlannedBytes`] against what is allocated.
     #[test]
@@ -686,6 +688,27 @@ mod tests {
             let planned = Session::planned_bytes(&model.config, &options).unwrap();
             check_planned(planned, &Session::new(&model, options).unwrap());
         }
+        // With a second table of angles.
+        let mut config = model.config.clone();
+        config.architecture = Architecture::of(Family::Gemma3, config.hidden_size);
+        config.architecture.window = Some(SlidingWindow {
+            positions: 3,
+            layers: WindowLayers::From(1),
+            rope: Some(Rope { theta: 10.0, scaling: RopeScaling::None }),
+        });
+        let two_tables = Arc::new(Model::random(config, 1).unwrap());
+        let options = SessionOptions {
+            max_prompt_tokens: 40,
+            max_beams: 3,
+            max_decode_passes: 2,
+            threads: 2,
+        };
+        let planned = Session::planned_bytes(&two_tables.config, &options).unwrap();
+        check_planned(planned, &Session::new(&two_tables, options).unwrap());
+        let one_table = Session::planned_bytes(&model.config, &options).unwrap();
+        let angles = 4 * model.config.head_dim * 42;
+        assert_eq!(planned.positions, one_table.positions + angles);
+
         let schedules: [(usize, &[usize], usize); 4] =
             [(64, &[8, 2, 5], 1), (3, &[40], 2), (9, &[1, 30, 1], 3), (5, &[], 1)];
         for (prompt, beams, threads) in schedules {

@@ -18,7 +18,7 @@ use crate::kernels::{Matrix, PackedMatrix};
 pub(crate) struct Weights {
     /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
     embedding: Option<Vec<f32>>,
-    /// What embeddings are multiplied by as they are read.
+    /// Factor of embeddings when they are read.
     embedding_scale: f32,
     pub(crate) layers: Vec<LayerWeights>,
     /// `[D]`
@@ -165,7 +165,7 @@ type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
 /// The tensors of one layer, asked for by their names in it.
 struct LayerTensors<'a> {
     take: &'a mut Take<'a>,
-    /// What is added to norms as they are stored.
+    /// Added to stored norms.
     norm_offset: f32,
 }
 
@@ -449,6 +449,7 @@ impl TensorFiles {
             found.len() == shape.len() && found[0] >= shape[0] && found[1..] == shape[1..]
         })?;
         values.truncate(shape.iter().product());
+        values.shrink_to_fit();
         Ok(values)
     }
 
@@ -493,12 +494,16 @@ impl TensorFiles {
             ))
         })?;
         if let Some(place) = first_not_finite(&values) {
-            let value = values[place];
-            let index = index_of(place, &info.shape);
+            let (value, index) = (values[place], index_of(place, &info.shape));
+            let cause = match info.dtype {
+                Dtype::F16 => {
+                    "it was too large for F16 when it was saved, or training has diverged"
+                }
+                _ => "training has diverged, or the file is damaged",
+            };
             return Err(error(format!(
-                "tensor {name} holds {value} at {index:?}, which makes every logit NaN: training has diverged, or the \
-                 value was too large for {:?}; take an earlier checkpoint, or save it in bfloat16 or float32",
-                info.dtype
+                "tensor {name} holds {value} at {index:?}, which makes logits NaN: {cause}; take an earlier \
+                 checkpoint, or save it anew in bfloat16 or float32"
             )));
         }
         self.shards[entry.shard].tensor_is_done();
@@ -561,7 +566,7 @@ fn refuse_other_forms(dir: &Path) -> Result<(), LoadError> {
 
 const RESAVE: &str = "load it with transformers (AutoModelForCausalLM.from_pretrained) and save it again (save_pretrained)";
 
-/// What leaving a tensor out would mean, by its name, and the way out.
+/// The loss if a tensor were left out, by its name, and the way out.
 fn left_out(name: &str) -> &'static str {
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     if has(&["lora_", "adapter"]) {

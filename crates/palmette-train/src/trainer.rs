@@ -12,7 +12,7 @@ use crate::error::{TrainError, TrainErrorKind};
 use crate::network::{Dropout, LossSums, NO_TARGET, Network, Objective, PackedBatch, Workspace};
 use crate::optimizer::{self, AdamW, GradientSum};
 use crate::options::{Duration, TrainOptions};
-use crate::params::{Layout, Params};
+use crate::params::{Layout, Params, check_trainable};
 use crate::schedule;
 
 /// What one step did.
@@ -94,7 +94,7 @@ impl<D: Dataset> Trainer<D> {
     /// # Errors
     /// When the shape or an option is unusable, or the data is empty.
     pub fn new(config: &ModelConfig, options: TrainOptions, data: D) -> Result<Self, TrainError> {
-        config.check().map_err(TrainErrorKind::Config)?;
+        check_trainable(config).map_err(TrainErrorKind::Config)?;
         let params = Params::init(config, options.seed);
         Self::from_params(params, options, data)
     }
@@ -104,7 +104,7 @@ impl<D: Dataset> Trainer<D> {
     /// # Errors
     /// As [`Trainer::new`].
     pub fn from_params(params: Params, options: TrainOptions, data: D) -> Result<Self, TrainError> {
-        params.config().check().map_err(TrainErrorKind::Config)?;
+        check_trainable(params.config()).map_err(TrainErrorKind::Config)?;
         let adam = AdamW::new(params.values().len());
         let average = (options.average_decay > 0.0).then(|| params.values().to_vec());
         Self::assemble(options, data, CheckpointArrays { params, adam, average }, 0)

@@ -103,7 +103,7 @@ fn logits_are_those_of_transformers() {
     }
 }
 
-/// What is written means the same model, as far as its logits go.
+/// A written configuration means the same model, as far as logits go.
 #[test]
 fn a_written_configuration_reads_back_as_the_same_model() {
     for name in FIXTURES {
