@@ -15,7 +15,7 @@
 //! ([`RopeScaling`](crate::RopeScaling)).
 //!
 //! Layers take the differences as data: a tensor that is there or not, a factor, a window. So a decoder that lacks one does
-//! nothing for it, and a further decoder of this kind is a row here and its tensors' names in `weights.rs`.
+//! nothing for it, and a further decoder of this kind is a row here and the names of its tensors in `weights.rs`.
 
 use serde::{Deserialize, Serialize};
 

@@ -26,6 +26,7 @@ mod plan;
 mod random;
 mod rotary;
 mod session;
+mod tensor_files;
 mod weights;
 
 pub use architecture::{Architecture, Family, SlidingWindow, WindowLayers};

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
-use crate::weights::{Weights, refuse_adapter};
+use crate::tensor_files::refuse_adapter;
+use crate::weights::Weights;
 
 /// How a model's weights are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
