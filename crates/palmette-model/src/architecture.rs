@@ -201,7 +201,7 @@ impl WindowLayers {
     pub fn contains(&self, layer: usize) -> bool {
         match self {
             Self::From(first) => layer >= *first,
-            Self::AllButEvery(pattern) => (layer + 1) % pattern != 0,
+            Self::AllButEvery(pattern) => !(layer + 1).is_multiple_of(*pattern),
             Self::Listed(layers) => layers.get(layer) == Some(&true),
         }
     }

@@ -264,7 +264,7 @@ fn layers_with_a_window_are_those_that_transformers_makes() {
         ("gemma3_text", json!({"sliding_window_pattern": 2}), vec![0, 2]),
         ("gemma3_text", json!({"layer_types": vec![full; 4]}), vec![]),
     ] {
-        let config = with(model_type, changes.clone()).expect(&changes.to_string());
+        let config = with(model_type, changes.clone()).unwrap();
         assert_eq!(sliding(&config), want, "{model_type}, {changes}");
     }
 }

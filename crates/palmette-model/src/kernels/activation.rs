@@ -24,7 +24,7 @@ pub fn silu(x: f32) -> f32 {
 #[inline(always)]
 pub fn gelu_tanh(x: f32) -> f32 {
     // (1 + tanh u) / 2 = sigmoid(2 u)
-    const TWICE_ROOT: f32 = 2.0 * 0.797_884_56;
+    const TWICE_ROOT: f32 = 2.0 * 0.797_884_6;
     x / (1.0 + exp(-TWICE_ROOT * (x + 0.044_715 * x * x * x)))
 }
 
