@@ -357,10 +357,14 @@ fn rope(
             }
         }
         other => {
+            // Only these are plain ones as long as sequences are no longer than in training.
+            let or_plain = match other {
+                "dynamic" => ", or for sequences within `max_position_embeddings` remove the field",
+                _ => "",
+            };
             return Err(format!(
                 "`{field}` asks for {other} positions; only default, linear, llama3 and yarn are computed, and others \
-                 turn queries and keys otherwise: take a checkpoint with one of these, or for prompts within the \
-                 positions of its first training remove the field"
+                 turn queries and keys otherwise: take a checkpoint with one of these{or_plain}"
             ));
         }
     };

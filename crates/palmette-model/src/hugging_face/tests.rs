@@ -96,7 +96,7 @@ fn what_is_not_computed_is_refused_with_its_reason_and_the_way_out() {
         (
             "llama",
             json!({"rope_parameters": {"rope_type": "longrope"}}),
-            ["`rope_parameters` asks for longrope", "yarn", "remove the field"],
+            ["`rope_parameters` asks for longrope", "yarn", "take a checkpoint"],
         ),
         (
             "qwen3",
