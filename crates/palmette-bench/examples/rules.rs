@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_decode::Stage;
-use palmette_model::{Model, ModelConfig};
+use palmette_model::{Architecture, Model, ModelConfig};
 use palmette_recommend::{History, PromptFormat, Recommender, Request, Rules, Worker};
 use serde_json::{Map, json};
 
@@ -122,6 +122,7 @@ fn recommender(items: usize) -> Result<Recommender, Box<dyn Error>> {
         rms_norm_eps: 1e-6,
         rope_theta: 1e4,
         tie_word_embeddings: true,
+        architecture: Architecture::default(),
     };
     Ok(Recommender::new(Model::random(config, 1)?, catalog, format)?)
 }

@@ -2,6 +2,10 @@
 //!
 //! Letters: H query heads, G key/value heads, C values a head, T prompt tokens, R rows (prompt positions or beams).
 //!
+//! In a layer with a sliding window a row sees the last `window` positions, its own included. Products begin at the panel
+//! of keys in which the first row's window does, so that their cost is the window's and not the prompt's; what a row
+//! does not see before that gets the weight 0.
+//!
 //! The prompt's part is a matrix product over the rows of a head, so that each prompt key is read once for many beams;
 //! the own part is a few short products a beam. Source: xGR, arXiv 2512.11529, §5.2. We differ: both stages write into
 //! one row of scores and share its maximum and sum, which is what merging by online softmax comes to, less a rounding.
@@ -9,7 +13,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::config::ModelConfig;
-use crate::kernels::{RowsMut, RowsRef, Scores, dot, multiply};
+use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply};
 use crate::key_values::{OwnPart, PromptPart};
 
 /// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
@@ -22,6 +26,8 @@ pub(crate) struct HeadShape {
     pub(crate) heads: usize,
     pub(crate) key_heads: usize,
     pub(crate) head_dim: usize,
+    /// Factor of the products of queries and keys.
+    pub(crate) scale: f32,
 }
 
 impl HeadShape {
@@ -30,6 +36,7 @@ impl HeadShape {
             heads: config.num_attention_heads,
             key_heads: config.num_key_value_heads,
             head_dim: config.head_dim,
+            scale: config.architecture.attention_scale(config.head_dim),
         }
     }
 
@@ -45,13 +52,9 @@ impl HeadShape {
     fn key_head(&self, head: usize) -> usize {
         head / (self.heads / self.key_heads)
     }
-
-    fn scale(&self) -> f32 {
-        1.0 / (self.head_dim as f32).sqrt()
-    }
 }
 
-/// Attention of prompt positions to themselves and those before.
+/// Attention of prompt positions to themselves and those before, `window` of them at most.
 ///
 /// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`] rows of as many
 /// places as the last position sees.
@@ -60,29 +63,37 @@ pub(crate) fn causal(
     queries: &[f32],
     prompt: PromptPart<'_>,
     (rows, position): (usize, usize),
+    window: usize,
     scores: &mut [f32],
     out: &mut [f32],
 ) {
-    let (width, c) = (shape.query_width(), shape.head_dim);
+    let (width, c, scale) = (shape.query_width(), shape.head_dim, shape.scale);
     for start in (0..rows).step_by(QUERY_ROWS) {
         let count = QUERY_ROWS.min(rows - start);
-        let seen = position + start + count;
+        let (visible, end) = (position + start + 1, position + start + count);
+        let first = panel_of(visible.saturating_sub(window));
+        let (visible, seen) = (visible - first, end - first);
         let scores = &mut scores[..count * seen];
         for head in 0..shape.heads {
             let (key_head, places) = (shape.key_head(head), start * width + head * c);
             let x = RowsRef { data: &queries[places..], rows: count, stride: width };
-            multiply(RowsMut { data: scores, stride: seen }, x, prompt.keys(key_head, seen));
-            let visible = position + start + 1;
-            let (data, scale) = (&mut *scores, shape.scale());
-            Scores { data, stride: seen, width: seen, visible, advance: 1, scale }.softmax();
+            multiply(RowsMut { data: scores, stride: seen }, x, prompt.keys(key_head, first..end));
+            let data = &mut *scores;
+            Scores { data, stride: seen, width: seen, visible, advance: 1, window, scale }
+                .softmax();
             let weights = RowsRef { data: scores, rows: count, stride: seen };
             let out = RowsMut { data: &mut out[places..], stride: width };
-            multiply(out, weights, prompt.values(key_head, seen));
+            multiply(out, weights, prompt.values(key_head, first..end));
         }
     }
 }
 
-/// Attention of beams to the prompt and to their own tokens, the newest included.
+/// The first position of a position's panel of keys.
+fn panel_of(position: usize) -> usize {
+    position - position % PANEL
+}
+
+/// Attention of beams to the prompt and to their own tokens, the newest included; to `window` of all these at most.
 ///
 /// `queries`, `out`: `[rows, H·C]`; `scores`: room for [`QUERY_ROWS`] rows of prompt and own tokens.
 pub(crate) fn beams(
@@ -90,12 +101,14 @@ pub(crate) fn beams(
     queries: &[f32],
     (prompt, tokens): (PromptPart<'_>, usize),
     own: OwnPart<'_>,
-    rows: usize,
+    (rows, window): (usize, usize),
     scores: &mut [f32],
     out: &mut [f32],
 ) {
-    let (width, c) = (shape.query_width(), shape.head_dim);
-    let seen = tokens + own.passes();
+    let (width, c, scale) = (shape.query_width(), shape.head_dim, shape.scale);
+    // One prompt token at least: a window among own tokens only costs a panel that no row sees.
+    let first = panel_of((tokens + own.passes()).saturating_sub(window).min(tokens - 1));
+    let seen = tokens - first + own.passes();
     for start in (0..rows).step_by(QUERY_ROWS) {
         let count = QUERY_ROWS.min(rows - start);
         let scores = &mut scores[..count * seen];
@@ -105,15 +118,15 @@ pub(crate) fn beams(
             multiply(
                 RowsMut { data: scores, stride: seen },
                 queries,
-                prompt.keys(key_head, tokens),
+                prompt.keys(key_head, first..tokens),
             );
             let part = OwnHead { own, first_row: start, rows: count, key_head, head_dim: c };
             Arch::new().dispatch(OwnScores { part, queries, scores, stride: seen });
-            let (data, scale) = (&mut *scores, shape.scale());
-            Scores { data, stride: seen, width: seen, visible: seen, advance: 0, scale }.softmax();
+            let (data, stride, visible) = (&mut *scores, seen, seen);
+            Scores { data, stride, width: seen, visible, advance: 0, window, scale }.softmax();
             let weights = RowsRef { data: scores, rows: count, stride: seen };
             let out = &mut out[places..];
-            let values = prompt.values(key_head, tokens);
+            let values = prompt.values(key_head, first..tokens);
             multiply(RowsMut { data: out, stride: width }, weights, values);
             Arch::new().dispatch(OwnValues { part, weights, out, stride: width });
         }
@@ -186,7 +199,10 @@ mod tests {
     use crate::key_values::{BeamKeyValues, PromptKeyValues, store_block};
     use crate::plan::{Plan, SessionOptions};
 
-    const SHAPE: HeadShape = HeadShape { heads: 6, key_heads: 2, head_dim: 10 };
+    const SHAPE: HeadShape = HeadShape { heads: 6, key_heads: 2, head_dim: 10, scale: 0.3 };
+
+    /// None; shorter than a beam's own tokens; panels whole and in part; longer than any prompt.
+    const WINDOWS: [usize; 7] = [usize::MAX, 1, 2, 3, 16, 19, 1000];
 
     fn values(count: usize, seed: u64) -> Vec<f32> {
         let step = |&x: &u64| {
@@ -204,7 +220,7 @@ mod tests {
             let at = head / 3 * c;
             let score = |token: &&[f32]| -> f64 {
                 let products = query.iter().zip(&token[at..]).map(|(q, k)| f64::from(q * k));
-                products.sum::<f64>() / (c as f64).sqrt()
+                products.sum::<f64>() * f64::from(SHAPE.scale)
             };
             let weights: Vec<f64> = tokens.iter().map(|token| score(token).exp()).collect();
             let total: f64 = weights.iter().sum();
@@ -240,15 +256,20 @@ mod tests {
             let cache = stored(&key_values, tokens);
             let mut scores = vec![0.0; QUERY_ROWS.min(tokens) * tokens];
             // From the middle on too, as blocks after the first.
-            for first in [0, tokens / 2] {
+            for (first, window) in [0, tokens / 2].into_iter().flat_map(|f| WINDOWS.map(|w| (f, w)))
+            {
                 let rows = tokens - first;
                 let mut out = vec![0.0; rows * q];
-                let part = cache.layer(0);
-                causal(&SHAPE, &queries[first * q..], part, (rows, first), &mut scores, &mut out);
+                let (part, place) = (cache.layer(0), (rows, first));
+                let queries = &queries[first * q..];
+                // Scores of before are of no account.
+                scores.fill(f32::NAN);
+                causal(&SHAPE, queries, part, place, window, &mut scores, &mut out);
                 for row in 0..rows {
-                    let seen: Vec<&[f32]> =
-                        key_values.chunks_exact(kv).take(first + row + 1).collect();
-                    let want = naive(&queries[(first + row) * q..][..q], &seen);
+                    let end = first + row + 1;
+                    let seen = key_values.chunks_exact(kv).take(end);
+                    let seen: Vec<&[f32]> = seen.skip(end.saturating_sub(window)).collect();
+                    let want = naive(&queries[row * q..][..q], &seen);
                     check(&out[row * q..][..q], &want);
                 }
             }
@@ -285,11 +306,15 @@ mod tests {
             let width = SHAPE.key_value_width();
             let own = OwnPart { earlier, current, first_beam: 0, layer: 0, width };
             let prompt = (cache.layer(0), tokens);
-            super::beams(&SHAPE, &queries, prompt, own, rows, &mut scores, &mut out);
-            for (row, history) in histories.iter().enumerate() {
-                let own = history.iter().map(Vec::as_slice);
-                let seen: Vec<&[f32]> = key_values.chunks_exact(kv).chain(own).collect();
-                check(&out[row * q..][..q], &naive(&queries[row * q..][..q], &seen));
+            for window in WINDOWS {
+                super::beams(&SHAPE, &queries, prompt, own, (rows, window), &mut scores, &mut out);
+                for (row, history) in histories.iter().enumerate() {
+                    let own = history.iter().map(Vec::as_slice);
+                    let seen = key_values.chunks_exact(kv).chain(own);
+                    let before = (tokens + history.len()).saturating_sub(window);
+                    let seen: Vec<&[f32]> = seen.skip(before).collect();
+                    check(&out[row * q..][..q], &naive(&queries[row * q..][..q], &seen));
+                }
             }
         }
     }

@@ -1,13 +1,15 @@
-//! The shape of a model: Hugging Face `config.json` of a Qwen3-family decoder.
+//! The shape of a model: sizes, constants and the row of the table of architectures.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::architecture::Architecture;
 use crate::error::LoadError;
+use crate::hugging_face;
 
-/// The sizes and constants of a Qwen3-family decoder, as in its `config.json`.
+/// The sizes and constants of a decoder, as in its `config.json`, and its architecture.
 ///
 /// Letters used in this crate's shapes: T prompt tokens, B beams, D `hidden_size`, H
 /// `num_attention_heads`, G `num_key_value_heads`, C `head_dim`, F `intermediate_size`, V
@@ -38,19 +40,28 @@ pub struct ModelConfig {
     pub max_position_embeddings: usize,
     /// Added to the mean square in every RMS norm.
     pub rms_norm_eps: f32,
-    /// Base of the rotary wavelengths.
+    /// Base of the rotary wavelengths; layers with a sliding window may have their own.
     pub rope_theta: f64,
     /// Whether the output head reuses the embedding matrix.
     pub tie_word_embeddings: bool,
+    /// The differences from plain Qwen3.
+    #[serde(default, skip_serializing_if = "is_plain")]
+    pub architecture: Architecture,
+}
+
+/// True where a form that was written before there were other architectures says all.
+fn is_plain(architecture: &Architecture) -> bool {
+    *architecture == Architecture::default()
 }
 
 impl ModelConfig {
     /// Reads `config.json` of a model directory.
     ///
     /// # Errors
-    /// When the file cannot be read, a field is missing or outside its range, or the file asks for
-    /// something that is not computed here (another architecture, scaled rotary positions, sliding
-    /// windows, attention biases, another activation): ignoring such a field would give wrong logits.
+    /// When the file cannot be read, a field is missing or outside its range, or the file asks for something that is not
+    /// computed here (an architecture that is no row of [the table](Architecture), experts, quantised weights, another
+    /// activation or kind of rotary positions): ignoring such a field would give wrong logits. The message names the
+    /// field, what would come out wrong, and the way out.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         let bytes = std::fs::read(path).map_err(|e| LoadError::io(path, e))?;
         Self::parse(path, &bytes)
@@ -71,40 +82,7 @@ impl ModelConfig {
     }
 
     fn from_json(value: &Value) -> Result<Self, String> {
-        refuse_unsupported(value)?;
-        let size = |name: &str| -> Result<usize, String> {
-            match value.get(name).map(Value::as_u64) {
-                Some(Some(n)) if (1..=1 << 31).contains(&n) => Ok(n as usize),
-                Some(_) => {
-                    let found = &value[name];
-                    Err(format!(
-                        "`{name}` is {found}; a positive whole number up to 2^31 is needed"
-                    ))
-                }
-                None => Err(format!("`{name}` is missing")),
-            }
-        };
-        let num_attention_heads = size("num_attention_heads")?;
-        let hidden_size = size("hidden_size")?;
-        let optional = |name: &str, default: usize| match value.get(name) {
-            None | Some(Value::Null) => Ok(default),
-            Some(_) => size(name),
-        };
-        let config = Self {
-            vocab_size: size("vocab_size")?,
-            hidden_size,
-            intermediate_size: size("intermediate_size")?,
-            num_hidden_layers: size("num_hidden_layers")?,
-            num_attention_heads,
-            num_key_value_heads: optional("num_key_value_heads", num_attention_heads)?,
-            head_dim: optional("head_dim", hidden_size / num_attention_heads)?,
-            max_position_embeddings: size("max_position_embeddings")?,
-            rms_norm_eps: number(value, "rms_norm_eps")?.unwrap_or(1e-6) as f32,
-            rope_theta: rope_theta(value)?,
-            tie_word_embeddings: value["tie_word_embeddings"].as_bool().unwrap_or(false),
-        };
-        config.check()?;
-        Ok(config)
+        hugging_face::read(value)
     }
 
     /// Checks what the layers rely on: every size is at least 1, heads come in whole groups, a
@@ -146,10 +124,7 @@ impl ModelConfig {
         if !(self.rms_norm_eps.is_finite() && self.rms_norm_eps >= 0.0) {
             return Err(format!("`rms_norm_eps` is {}; it cannot be negative", self.rms_norm_eps));
         }
-        if !(self.rope_theta.is_finite() && self.rope_theta > 0.0) {
-            return Err(format!("`rope_theta` is {}; it must be positive", self.rope_theta));
-        }
-        Ok(())
+        self.architecture.check(self.rope_theta, self.num_hidden_layers)
     }
 
     /// H · C: values of one position's queries. No overflow in a [checked](Self::check) shape.
@@ -163,31 +138,12 @@ impl ModelConfig {
         self.num_key_value_heads * self.head_dim
     }
 
-    /// The document written as `config.json`, complete enough for Hugging Face `transformers`.
+    /// The document written as `config.json`, complete enough for Hugging Face `transformers`: in the older spelling, and in
+    /// version 5's for what that could not say.
     ///
     /// `dtype` names how the weights beside it are stored: `float32`, `bfloat16` or `float16`.
     pub fn to_hugging_face(&self, dtype: &str) -> Value {
-        serde_json::json!({
-            "architectures": ["Qwen3ForCausalLM"],
-            "model_type": "qwen3",
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "intermediate_size": self.intermediate_size,
-            "num_hidden_layers": self.num_hidden_layers,
-            "num_attention_heads": self.num_attention_heads,
-            "num_key_value_heads": self.num_key_value_heads,
-            "head_dim": self.head_dim,
-            "max_position_embeddings": self.max_position_embeddings,
-            // Both through a decimal: f32 → f64 would spell 1e-6 as 9.999999974752427e-7.
-            "rms_norm_eps": self.rms_norm_eps.to_string().parse::<f64>().unwrap_or(1e-6),
-            "rope_theta": self.rope_theta,
-            "tie_word_embeddings": self.tie_word_embeddings,
-            "hidden_act": "silu",
-            "attention_bias": false,
-            "attention_dropout": 0.0,
-            "use_sliding_window": false,
-            "torch_dtype": dtype,
-        })
+        hugging_face::write(self, dtype)
     }
 }
 
@@ -204,50 +160,6 @@ fn check_weight_size(factors: &[(&str, usize)]) -> Result<(), String> {
     let product: Vec<String> =
         factors.iter().map(|(name, size)| format!("`{name}` ({size})")).collect();
     Err(format!("a weight of {} values is more than memory can hold", product.join(" × ")))
-}
-
-fn number(value: &Value, name: &str) -> Result<Option<f64>, String> {
-    match value.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(v) => v.as_f64().map(Some).ok_or_else(|| format!("`{name}` is {v}, not a number")),
-    }
-}
-
-/// `rope_theta` stands at the top level in older files and in `rope_parameters` in newer ones.
-fn rope_theta(value: &Value) -> Result<f64, String> {
-    if let Some(nested) = value.get("rope_parameters").filter(|v| !v.is_null())
-        && let Some(theta) = number(nested, "rope_theta")?
-    {
-        return Ok(theta);
-    }
-    Ok(number(value, "rope_theta")?.unwrap_or(10_000.0))
-}
-
-fn refuse_unsupported(value: &Value) -> Result<(), String> {
-    let model_type = value["model_type"].as_str().unwrap_or("absent");
-    if model_type != "qwen3" {
-        return Err(format!("`model_type` is {model_type}; only qwen3 can be read"));
-    }
-    if let Some(act) = value["hidden_act"].as_str().filter(|a| *a != "silu") {
-        return Err(format!("`hidden_act` is {act}; only silu is computed"));
-    }
-    for name in ["attention_bias", "use_sliding_window"] {
-        if value[name].as_bool() == Some(true) {
-            return Err(format!("`{name}` is true, which is not computed"));
-        }
-    }
-    let sliding = value["layer_types"].as_array().into_iter().flatten();
-    if let Some(kind) = sliding.filter_map(Value::as_str).find(|k| *k != "full_attention") {
-        return Err(format!("`layer_types` holds {kind}; only full_attention is computed"));
-    }
-    for name in ["rope_scaling", "rope_parameters"] {
-        let scaling = &value[name];
-        let kind = scaling["rope_type"].as_str().or_else(|| scaling["type"].as_str());
-        if let Some(kind) = kind.filter(|k| *k != "default") {
-            return Err(format!("`{name}` asks for {kind} positions; only default is computed"));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -268,32 +180,6 @@ mod tests {
         let config = ModelConfig::from_json(&tiny()).unwrap();
         let again = ModelConfig::from_json(&config.to_hugging_face("float32")).unwrap();
         assert_eq!(config, again);
-    }
-
-    #[test]
-    fn nested_rope_theta_wins() {
-        let mut value = tiny();
-        value["rope_parameters"] = serde_json::json!({"rope_type": "default", "rope_theta": 500.0});
-        assert_eq!(ModelConfig::from_json(&value).unwrap().rope_theta, 500.0);
-    }
-
-    #[test]
-    fn what_is_not_computed_is_refused_by_name() {
-        for (field, bad, word) in [
-            ("model_type", serde_json::json!("llama"), "qwen3"),
-            ("hidden_act", serde_json::json!("gelu"), "silu"),
-            ("attention_bias", serde_json::json!(true), "attention_bias"),
-            ("rope_scaling", serde_json::json!({"rope_type": "yarn"}), "yarn"),
-            ("layer_types", serde_json::json!(["sliding_attention"]), "full_attention"),
-            ("num_key_value_heads", serde_json::json!(3), "multiple"),
-            ("head_dim", serde_json::json!(7), "even"),
-            ("vocab_size", serde_json::json!(-4), "positive"),
-        ] {
-            let mut value = tiny();
-            value[field] = bad;
-            let reason = ModelConfig::from_json(&value).unwrap_err();
-            assert!(reason.contains(word), "{field}: {reason}");
-        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Letters: G key/value heads, C values a head, T prompt tokens, B beams, P decode passes.
 
+use std::ops::Range;
+
 use crate::attention::HeadShape;
 use crate::kernels::{PANEL, PanelRow, Panels};
 use crate::plan::{Plan, zeroed};
@@ -108,17 +110,20 @@ pub(crate) fn store_block(
 }
 
 impl<'a> PromptPart<'a> {
-    /// The keys of the first `tokens` tokens at one head: `[C, tokens]`.
-    pub(crate) fn keys(&self, key_head: usize, tokens: usize) -> Panels<'a> {
+    /// The keys of some tokens at one head, `[C, tokens]`. The first token is the first of a panel, and there is one.
+    pub(crate) fn keys(&self, key_head: usize, tokens: Range<usize>) -> Panels<'a> {
         let (width, c) = (self.shape.key_value_width(), self.shape.head_dim);
-        Panels::new(&self.keys[key_head * c..], (width, 1), c, tokens)
+        debug_assert!(tokens.start.is_multiple_of(PANEL), "{tokens:?}");
+        let start = tokens.start / PANEL * width + key_head * c;
+        Panels::new(&self.keys[start..], (width, 1), c, tokens.len())
     }
 
-    /// The values of the first `tokens` tokens at one head: `[tokens, C]`.
-    pub(crate) fn values(&self, key_head: usize, tokens: usize) -> Panels<'a> {
+    /// The values of some tokens at one head, `[tokens, C]`. There is one at least.
+    pub(crate) fn values(&self, key_head: usize, tokens: Range<usize>) -> Panels<'a> {
         let panels = self.shape.head_dim.div_ceil(PANEL);
-        let strides = (1, self.shape.key_heads * panels);
-        Panels::new(&self.values[key_head * panels..], strides, tokens, self.shape.head_dim)
+        let token = self.shape.key_heads * panels;
+        let start = tokens.start * token + key_head * panels;
+        Panels::new(&self.values[start..], (1, token), tokens.len(), self.shape.head_dim)
     }
 }
 
@@ -291,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    const SHAPE: HeadShape = HeadShape { heads: 2, key_heads: 2, head_dim: 3 };
+    const SHAPE: HeadShape = HeadShape { heads: 2, key_heads: 2, head_dim: 3, scale: 1.0 };
     const LAYERS: usize = 2;
 
     /// Every beam with a copy of all its tokens' slots: what forking means.

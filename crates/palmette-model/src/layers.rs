@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::attention::{self, HeadShape};
 use crate::config::ModelConfig;
 use crate::kernels::{
-    Heads, RopeTable, RowsMut, RowsRef, multiply, multiply_swiglu, rms_norm_rows,
+    Heads, RopeTable, RowsMut, RowsRef, add_normed_rows, multiply, multiply_gated, rms_norm_rows,
 };
 use crate::key_values::{OwnPart, PromptPart};
 use crate::model::Model;
@@ -31,10 +31,12 @@ pub(crate) struct Workspace {
     scores: Vec<f32>,
 }
 
-/// Where a block's rows stand.
+/// Where a block's rows stand, and how far a layer's sight goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positions<'a> {
     pub(crate) rope: &'a RopeTable,
+    /// Most positions that a row sees; `usize::MAX` for all.
+    pub(crate) window: usize,
     /// Of the first row.
     pub(crate) first: usize,
     /// How far the next row is from there: 1 in a prompt, 0 among beams.
@@ -74,11 +76,13 @@ impl Workspace {
         let stride = 2 * config.key_value_width();
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
         let out = RowsMut { data: &mut self.key_values, stride };
-        layer.keys_values.multiply(out, &mut self.normed[..hidden.len()]);
+        let bias = layer.key_value_bias.as_deref();
+        layer.keys_values.multiply_biased(out, &mut self.normed[..hidden.len()], bias);
         let data = &mut self.key_values[..rows * stride];
-        let (heads, norm) = (config.num_key_value_heads, &*layer.key_norm);
-        let Positions { rope, first: position, advance } = positions;
-        Heads { data, stride, heads, norm, eps, rope, position, advance }.norm_and_turn();
+        let (heads, head_dim) = (config.num_key_value_heads, config.head_dim);
+        let norm = layer.key_norm.as_deref();
+        let Positions { rope, first: position, advance, .. } = positions;
+        Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }.norm_and_turn();
         data
     }
 
@@ -93,9 +97,10 @@ impl Workspace {
     ) {
         let rows = hidden.len() / config.hidden_size;
         self.project_queries(config, layer, positions, hidden);
-        let place = (rows, positions.first);
+        let (place, window) = ((rows, positions.first), positions.window);
+        let (shape, queries) = (&HeadShape::of(config), &self.queries);
         let (scores, out) = (&mut self.scores, &mut self.attended);
-        attention::causal(&HeadShape::of(config), &self.queries, prompt, place, scores, out);
+        attention::causal(shape, queries, prompt, place, window, scores, out);
         self.finish_layer(config, layer, hidden);
     }
 
@@ -111,8 +116,9 @@ impl Workspace {
     ) {
         let rows = hidden.len() / config.hidden_size;
         self.project_queries(config, layer, positions, hidden);
+        let (rows, shape) = ((rows, positions.window), &HeadShape::of(config));
         let (scores, out) = (&mut self.scores, &mut self.attended);
-        attention::beams(&HeadShape::of(config), &self.queries, prompt, own, rows, scores, out);
+        attention::beams(shape, &self.queries, prompt, own, rows, scores, out);
         self.finish_layer(config, layer, hidden);
     }
 
@@ -144,28 +150,45 @@ impl Workspace {
         let (rows, stride) = (hidden.len() / d, config.query_width());
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
         let out = RowsMut { data: &mut self.queries, stride };
-        layer.queries.multiply(out, &mut self.normed[..hidden.len()]);
+        let bias = layer.query_bias.as_deref();
+        layer.queries.multiply_biased(out, &mut self.normed[..hidden.len()], bias);
         let data = &mut self.queries[..rows * stride];
-        let (heads, norm) = (config.num_attention_heads, &*layer.query_norm);
-        let Positions { rope, first: position, advance } = positions;
-        Heads { data, stride, heads, norm, eps, rope, position, advance }.norm_and_turn();
+        let (heads, head_dim) = (config.num_attention_heads, config.head_dim);
+        let norm = layer.query_norm.as_deref();
+        let Positions { rope, first: position, advance, .. } = positions;
+        Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }.norm_and_turn();
     }
 
     /// Adds what was attended to, and the feed-forward part, to the residual stream.
     fn finish_layer(&mut self, config: &ModelConfig, layer: &LayerWeights, hidden: &mut [f32]) {
         let (d, f, width) = (config.hidden_size, config.intermediate_size, config.query_width());
         let rows = hidden.len() / d;
-        let attended = &mut self.attended[..rows * width];
-        layer.attention_out.multiply_add(RowsMut { data: hidden, stride: d }, attended);
+        let (attended, eps) = (&mut self.attended[..rows * width], config.rms_norm_eps);
         let normed = &mut self.normed[..hidden.len()];
-        rms_norm_rows(normed, hidden, &layer.mlp_norm, config.rms_norm_eps);
-        multiply_swiglu(
-            RowsMut { data: &mut self.gated, stride: f },
-            normed,
-            &layer.gate,
-            &layer.up,
-        );
+        let (matrix, bias) = (&layer.attention_out, layer.attention_out_bias.as_deref());
+        match (&layer.norm_after_attention, bias) {
+            (None, None) => matrix.multiply_add(RowsMut { data: hidden, stride: d }, attended),
+            (None, Some(bias)) => {
+                for row in hidden.chunks_exact_mut(d) {
+                    row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
+                }
+                matrix.multiply_add(RowsMut { data: hidden, stride: d }, attended);
+            }
+            (Some(norm), bias) => {
+                matrix.multiply_biased(RowsMut { data: normed, stride: d }, attended, bias);
+                add_normed_rows(hidden, normed, norm, eps);
+            }
+        }
+        rms_norm_rows(normed, hidden, &layer.mlp_norm, eps);
+        let out = RowsMut { data: &mut self.gated, stride: f };
+        multiply_gated(out, normed, &layer.gate, &layer.up, config.architecture.activation);
         let gated = &mut self.gated[..rows * f];
-        layer.down.multiply_add(RowsMut { data: hidden, stride: d }, gated);
+        match &layer.norm_after_mlp {
+            None => layer.down.multiply_add(RowsMut { data: hidden, stride: d }, gated),
+            Some(norm) => {
+                layer.down.multiply(RowsMut { data: normed, stride: d }, gated);
+                add_normed_rows(hidden, normed, norm, eps);
+            }
+        }
     }
 }

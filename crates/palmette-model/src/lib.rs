@@ -1,8 +1,8 @@
 //! Decoder-only Transformer inference on the CPU, for wide beam searches over short sequences.
 //!
-//! [`Model::load`] reads a Hugging Face directory of the Qwen3 architecture (RMS norms, rotary
-//! positions, grouped-query attention with query and key norms, SwiGLU). A [`Session`] holds the
-//! caches and buffers of one request and is a
+//! [`Model::load`] reads a Hugging Face directory of a decoder with RMS norms, rotary positions, grouped-query attention
+//! and a gated feed-forward part: Qwen2, Qwen3, Llama, Mistral or Gemma 3, whose differences are the table of
+//! [`Architecture`]. A [`Session`] holds the caches and buffers of one request and is a
 //! [`LogitsSource`](palmette_decode::LogitsSource): one pass over the prompt, whose keys and values
 //! all beams share, then one pass a level over all beams at once. With a [draft head](draft) there are no more passes
 //! after the one over the prompt.
@@ -11,22 +11,28 @@
 //! number of threads.
 #![deny(unsafe_code)]
 
+mod architecture;
 mod attention;
 mod blocks;
 mod config;
 pub mod draft;
 mod error;
+mod hugging_face;
 pub mod kernels;
 mod key_values;
 mod layers;
 mod model;
 mod plan;
 mod random;
+mod rotary;
 mod session;
+mod tensor_files;
 mod weights;
 
+pub use architecture::{Architecture, Family, SlidingWindow, WindowLayers};
 pub use config::ModelConfig;
 pub use error::LoadError;
 pub use model::{Model, WeightFormat};
 pub use plan::{PlannedBytes, SessionOptions};
+pub use rotary::{Rope, RopeScaling};
 pub use session::{Session, SessionError};

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
+use crate::tensor_files::refuse_adapter;
 use crate::weights::Weights;
 
 /// How a model's weights are kept.
@@ -22,7 +23,7 @@ pub enum WeightFormat {
     Int8,
 }
 
-/// A Qwen3-family decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
+/// A decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
 /// reference.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -32,12 +33,17 @@ pub struct Model {
 
 impl Model {
     /// Loads a Hugging Face directory: `config.json` and `model.safetensors`, whole or in shards
-    /// with `model.safetensors.index.json`, stored as f32, bf16 or f16. Computes in f32.
+    /// with `model.safetensors.index.json`, stored as f32, bf16 or f16. Computes in f32. Which decoders, the table of
+    /// [`Architecture`](crate::Architecture) says.
+    ///
+    /// Names may lack their `model.`, as in models saved without an output head. Embeddings may have more rows than
+    /// `vocab_size`: those that fill them up are left out. A head that is tied may be stored as well, if it is the same.
     ///
     /// # Errors
-    /// When a file is missing or damaged, the configuration asks for something not computed here,
-    /// or a tensor is missing, left over, of another shape or type.
+    /// When a file is missing, damaged or of another form, the configuration asks for something not computed here, or a
+    /// tensor is missing, left over, of another shape or type, or holds a value that is not finite.
     pub fn load(dir: &Path) -> Result<Self, LoadError> {
+        refuse_adapter(dir)?;
         let config = ModelConfig::read(&dir.join("config.json"))?;
         let weights = Weights::read(dir, &config)?;
         Ok(Self { config, weights })

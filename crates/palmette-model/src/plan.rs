@@ -83,7 +83,8 @@ pub struct PlannedBytes {
     pub scores: usize,
     /// Logits of one pass: 4 · max(B, 1) · V.
     pub logits: usize,
-    /// The prompt's tokens and the rotary angles: 4 · T + 4 · C · (T + P).
+    /// The prompt's tokens and the rotary angles: 4 · T + 4 · C · (T + P), the latter twice where layers with a sliding
+    /// window have positions of their own.
     pub positions: usize,
 }
 
@@ -109,7 +110,8 @@ impl PlannedBytes {
         let ancestors = product(&[2 * size_of::<u32>(), p, b])?;
         let first_slots = product(&[size_of::<usize>(), p.checked_add(1)?])?;
         let tokens = product(&[size_of::<TokenId>(), t])?;
-        let angles = product(&[FLOAT, c, t.checked_add(p)?])?;
+        let tables = config.architecture.num_rope_tables();
+        let angles = product(&[FLOAT, tables, c, t.checked_add(p)?])?;
         let planned = Self {
             prompt_cache: product(&[FLOAT, layers, sum(&[keys, values])?])?,
             beam_cache: sum(&[own_cache, ancestors, first_slots])?,

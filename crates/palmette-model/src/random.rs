@@ -5,12 +5,19 @@ use crate::error::LoadError;
 use crate::weights::Weights;
 
 impl Weights {
-    /// Matrices uniform in ±√(3 / in), so that every layer keeps the size of what it is given; norms 1. The same for
-    /// the same seed.
+    /// Matrices uniform in ±√(3 / in), so that every layer keeps the size of what it is given; norms 1, biases uniform in
+    /// ±1/2. The same for the same seed.
     pub(crate) fn random(config: &ModelConfig, seed: u64) -> Result<Self, LoadError> {
         let mut uniform = Uniform::new(seed);
-        Self::from_tensors(config, |_, shape| {
-            let &[outputs, inputs] = shape else { return Ok(vec![1.0; shape.iter().product()]) };
+        let norm = 1.0 - config.architecture.norm_offset;
+        Self::from_tensors(config, |name, shape| {
+            let &[outputs, inputs] = shape else {
+                let width = shape.iter().product();
+                return Ok(match name.ends_with(".bias") {
+                    true => (0..width).map(|_| uniform.draw() - 0.5).collect(),
+                    false => vec![norm; width],
+                });
+            };
             let bound = (3.0 / inputs as f32).sqrt();
             let value = |_| (uniform.draw() * 2.0 - 1.0) * bound;
             Ok((0..outputs * inputs).map(value).collect())

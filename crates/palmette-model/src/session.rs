@@ -15,6 +15,7 @@ use crate::key_values::{BeamKeyValues, OwnPart, PromptKeyValues, store_block};
 use crate::layers::{Positions, Workspace};
 use crate::model::Model;
 use crate::plan::{Plan, PlannedBytes, SessionOptions, workspaces, zeroed};
+use crate::rotary::Rope;
 use crate::weights::LayerWeights;
 
 /// A request or pass that a session cannot take.
@@ -134,7 +135,7 @@ pub struct Session {
     prompt_cache: PromptKeyValues,
     beams: BeamKeyValues,
     /// Angles of the planned positions.
-    rope: RopeTable,
+    ropes: Ropes,
     /// The residual stream, `[max(T, B), D]`
     hidden: Vec<f32>,
     /// Its row after the prompt, `[D]`.
@@ -152,6 +153,55 @@ pub struct Session {
     num_rows: usize,
     /// Decode passes since the prompt.
     passes: usize,
+}
+
+/// Rotary angles of every kind of layer.
+#[derive(Debug)]
+struct Ropes {
+    plain: RopeTable,
+    /// In layers with a sliding window, where they are others.
+    sliding: Option<RopeTable>,
+}
+
+impl Ropes {
+    /// `None` where there is not the memory for them.
+    fn new(config: &ModelConfig, positions: usize) -> Option<Self> {
+        let (c, half) = (config.head_dim, config.head_dim / 2);
+        let table = |rope: &Rope| {
+            let (cos, sin) = (zeroed(positions * half)?, zeroed(positions * half)?);
+            Some(RopeTable::fill(cos, sin, half, |i| rope.frequency(i, c), rope.factor()))
+        };
+        let architecture = &config.architecture;
+        let scaling = architecture.rope_scaling.clone();
+        let plain = table(&Rope { theta: config.rope_theta, scaling })?;
+        let sliding = match architecture.window.as_ref().and_then(|window| window.rope.as_ref()) {
+            Some(rope) => Some(table(rope)?),
+            None => None,
+        };
+        Some(Self { plain, sliding })
+    }
+
+    /// Rows from position `first` on in a layer, the next `advance` further on.
+    fn positions(
+        &self,
+        config: &ModelConfig,
+        layer: usize,
+        first: usize,
+        advance: usize,
+    ) -> Positions<'_> {
+        match config.architecture.window_of(layer) {
+            None => Positions { rope: &self.plain, window: usize::MAX, first, advance },
+            Some(window) => {
+                let rope = self.sliding.as_ref().unwrap_or(&self.plain);
+                Positions { rope, window: window.positions, first, advance }
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        self.plain.bytes() + self.sliding.as_ref().map_or(0, RopeTable::bytes)
+    }
 }
 
 impl Session {
@@ -224,7 +274,6 @@ impl Session {
         let mut prompt = Vec::new();
         prompt.try_reserve_exact(prompt_tokens).ok()?;
         let positions = prompt_tokens + options.max_decode_passes;
-        let angles = positions * (config.head_dim / 2);
         let rows = prompt_tokens.max(beams);
         let block = MAX_BLOCK_ROWS.min(rows);
         let score_places = QUERY_ROWS.min(block) * positions;
@@ -235,12 +284,7 @@ impl Session {
             prompt,
             prompt_cache: PromptKeyValues::new(shape, layers, prompt_tokens)?,
             beams: BeamKeyValues::new(shape, layers, plan)?,
-            rope: RopeTable::fill(
-                zeroed(angles)?,
-                zeroed(angles)?,
-                config.head_dim,
-                config.rope_theta,
-            ),
+            ropes: Ropes::new(config, positions)?,
             hidden: zeroed(rows * config.hidden_size)?,
             after_prompt: zeroed(config.hidden_size)?,
             prompt_read: false,
@@ -360,8 +404,8 @@ impl Session {
             for (row, &token) in hidden.chunks_exact_mut(d).zip(tokens) {
                 model.weights.embed(token, row);
             }
-            let positions = Positions { rope: &self.rope, first, advance: 1 };
             for (index, layer) in model.weights.layers.iter().enumerate() {
+                let positions = self.ropes.positions(config, index, first, 1);
                 let key_values =
                     workspace.project_keys_and_values(config, layer, positions, hidden);
                 store_block(&shape, key_values, first, self.prompt_cache.layer_mut(index));
@@ -496,8 +540,9 @@ impl Session {
         }
         after.copy_from_slice(placeholders);
         let shape = HeadShape::of(config);
-        let at = |first| Positions { rope: &self.rope, first, advance: 1 };
+        let ropes = &self.ropes;
         for (index, layer) in model.weights.layers.iter().enumerate() {
+            let at = |first| ropes.positions(config, index, first, 1);
             let cache = self.prompt_cache.blocks_mut(index, block);
             let blocks = hidden.chunks(block * d).zip(cache).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, (hidden, cache))| {
@@ -530,7 +575,6 @@ impl Session {
         let block = block_rows(rows, threads);
         let prompt_tokens = self.prompt.len();
         let first = prompt_tokens + self.passes - 1;
-        let positions = Positions { rope: &self.rope, first, advance: 0 };
         let (shape, slot_width) = (HeadShape::of(config), self.beams.slot_width());
         let width = shape.key_value_width();
         let (earlier, current) = self.beams.split_at_pass(self.passes - 1, rows);
@@ -541,7 +585,7 @@ impl Session {
             .zip(current.chunks_mut(block * slot_width))
             .zip(logits)
             .enumerate();
-        let prompt_cache = &self.prompt_cache;
+        let (prompt_cache, ropes) = (&self.prompt_cache, &self.ropes);
         let workspaces = &mut self.workspaces[..threads];
         for_each_block(
             workspaces,
@@ -551,6 +595,7 @@ impl Session {
                     model.weights.embed(token, row);
                 }
                 for (index, layer) in model.weights.layers.iter().enumerate() {
+                    let positions = ropes.positions(config, index, first, 0);
                     let key_values =
                         workspace.project_keys_and_values(config, layer, positions, hidden);
                     let places = slots.chunks_exact_mut(slot_width);
@@ -624,6 +669,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::architecture::{Architecture, Family, SlidingWindow, WindowLayers};
+    use crate::rotary::RopeScaling;
 
     /// The formulas of [`PlannedBytes`] against what is allocated.
     #[test]
@@ -641,6 +688,27 @@ mod tests {
             let planned = Session::planned_bytes(&model.config, &options).unwrap();
             check_planned(planned, &Session::new(&model, options).unwrap());
         }
+        // With a second table of angles.
+        let mut config = model.config.clone();
+        config.architecture = Architecture::of(Family::Gemma3, config.hidden_size);
+        config.architecture.window = Some(SlidingWindow {
+            positions: 3,
+            layers: WindowLayers::From(1),
+            rope: Some(Rope { theta: 10.0, scaling: RopeScaling::None }),
+        });
+        let two_tables = Arc::new(Model::random(config, 1).unwrap());
+        let options = SessionOptions {
+            max_prompt_tokens: 40,
+            max_beams: 3,
+            max_decode_passes: 2,
+            threads: 2,
+        };
+        let planned = Session::planned_bytes(&two_tables.config, &options).unwrap();
+        check_planned(planned, &Session::new(&two_tables, options).unwrap());
+        let one_table = Session::planned_bytes(&model.config, &options).unwrap();
+        let angles = 4 * model.config.head_dim * 42;
+        assert_eq!(planned.positions, one_table.positions + angles);
+
         let schedules: [(usize, &[usize], usize); 4] =
             [(64, &[8, 2, 5], 1), (3, &[40], 2), (9, &[1, 30, 1], 3), (5, &[], 1)];
         for (prompt, beams, threads) in schedules {
@@ -668,7 +736,7 @@ mod tests {
                 + activations.iter().sum::<usize>(),
             scores: scores.iter().sum(),
             logits: size_of_val(&*session.logits),
-            positions: prompt_tokens + session.rope.bytes(),
+            positions: prompt_tokens + session.ropes.bytes(),
         };
         assert_eq!(planned, taken, "{:?}", session.options);
     }

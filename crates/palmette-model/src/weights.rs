@@ -1,23 +1,21 @@
-//! Weights from Hugging Face safetensors files.
+//! The weights of a model, matrices packed, by the names that they have in Hugging Face files.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use half::{bf16, f16};
 use palmette_core::TokenId;
-use safetensors::tensor::TensorInfo;
-use safetensors::{Dtype, SafeTensors};
-use serde::Deserialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
 use crate::kernels::{Matrix, PackedMatrix};
+use crate::tensor_files::{EMBEDDING, HEAD, TensorFiles};
 
 /// All weights of a model, matrices packed as `[in, out]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
     /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
     embedding: Option<Vec<f32>>,
+    /// Factor of embeddings when they are read.
+    embedding_scale: f32,
     pub(crate) layers: Vec<LayerWeights>,
     /// `[D]`
     pub(crate) final_norm: Vec<f32>,
@@ -25,20 +23,30 @@ pub(crate) struct Weights {
     pub(crate) head: PackedMatrix,
 }
 
+/// One layer's. Those that an [`Architecture`](crate::Architecture) may lack are `None` where it does; norms are as they
+/// multiply, the architecture's offset added.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerWeights {
     /// `[D]`
     pub(crate) attention_norm: Vec<f32>,
     /// `[D, H C]`
     pub(crate) queries: Matrix,
+    /// `[H C]`
+    pub(crate) query_bias: Option<Vec<f32>>,
     /// Keys and values in one matrix, so that they are one product: `[D, 2 G C]`
     pub(crate) keys_values: Matrix,
+    /// `[2 G C]`
+    pub(crate) key_value_bias: Option<Vec<f32>>,
     /// `[C]`
-    pub(crate) query_norm: Vec<f32>,
+    pub(crate) query_norm: Option<Vec<f32>>,
     /// `[C]`
-    pub(crate) key_norm: Vec<f32>,
+    pub(crate) key_norm: Option<Vec<f32>>,
     /// `[H C, D]`
     pub(crate) attention_out: Matrix,
+    /// `[D]`
+    pub(crate) attention_out_bias: Option<Vec<f32>>,
+    /// Of what attention gives, before it is added: `[D]`
+    pub(crate) norm_after_attention: Option<Vec<f32>>,
     /// `[D]`
     pub(crate) mlp_norm: Vec<f32>,
     /// `[D, F]`
@@ -47,6 +55,8 @@ pub(crate) struct LayerWeights {
     pub(crate) up: Matrix,
     /// `[F, D]`
     pub(crate) down: Matrix,
+    /// Of what the feed-forward part gives, before it is added: `[D]`
+    pub(crate) norm_after_mlp: Option<Vec<f32>>,
 }
 
 impl Weights {
@@ -65,10 +75,15 @@ impl Weights {
     }
 
     fn assemble(mut files: TensorFiles, config: &ModelConfig) -> Result<Self, LoadError> {
-        let weights = Self::from_tensors(config, |name, shape| files.take(name, shape))?;
+        files.name_as_in_whole_models();
         if config.tie_word_embeddings {
-            files.skip("lm_head.weight");
+            files.tie(HEAD, EMBEDDING)?;
         }
+        let weights = Self::from_tensors(config, |name, shape| match name {
+            // Rows that fill the matrix up to a round number belong to no token.
+            HEAD | EMBEDDING => files.take_rows(name, shape),
+            _ => files.take(name, shape),
+        })?;
         files.finish()?;
         Ok(weights)
     }
@@ -78,51 +93,41 @@ impl Weights {
         config: &ModelConfig,
         mut take: impl FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
     ) -> Result<Self, LoadError> {
-        let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
-        let (queries, keys) = (config.query_width(), config.key_value_width());
-        let embedding = take("model.embed_tokens.weight", &[config.vocab_size, d])?;
+        let embedding = take(EMBEDDING, &[config.vocab_size, config.hidden_size])?;
         // Grown as tensors are found: the number in `config` is not to be trusted with memory.
         let mut layers = Vec::new();
         for layer in 0..config.num_hidden_layers {
-            let mut take = |name: &str, shape: &[usize]| {
-                take(&format!("model.layers.{layer}.{name}.weight"), shape)
+            let take = &mut |name: &str, shape: &[usize]| {
+                take(&format!("model.layers.{layer}.{name}"), shape)
             };
-            let packed = |rows: &[f32], depth| Matrix::F32(PackedMatrix::transposed(rows, depth));
-            layers.push(LayerWeights {
-                attention_norm: take("input_layernorm", &[d])?,
-                queries: packed(&take("self_attn.q_proj", &[queries, d])?, d),
-                keys_values: packed(
-                    &[take("self_attn.k_proj", &[keys, d])?, take("self_attn.v_proj", &[keys, d])?]
-                        .concat(),
-                    d,
-                ),
-                query_norm: take("self_attn.q_norm", &[c])?,
-                key_norm: take("self_attn.k_norm", &[c])?,
-                attention_out: packed(&take("self_attn.o_proj", &[d, queries])?, queries),
-                mlp_norm: take("post_attention_layernorm", &[d])?,
-                gate: packed(&take("mlp.gate_proj", &[f, d])?, d),
-                up: packed(&take("mlp.up_proj", &[f, d])?, d),
-                down: packed(&take("mlp.down_proj", &[d, f])?, f),
-            });
+            let norm_offset = config.architecture.norm_offset;
+            layers
+                .push(LayerWeights::from_tensors(config, &mut LayerTensors { take, norm_offset })?);
         }
-        let final_norm = take("model.norm.weight", &[d])?;
+        let mut final_norm = take("model.norm.weight", &[config.hidden_size])?;
+        add_offset(&mut final_norm, config.architecture.norm_offset);
         let (embedding, head) = if config.tie_word_embeddings {
             (None, embedding)
         } else {
-            (Some(embedding), take("lm_head.weight", &[config.vocab_size, d])?)
+            (Some(embedding), take(HEAD, &[config.vocab_size, config.hidden_size])?)
         };
-        Ok(Self { embedding, layers, final_norm, head: PackedMatrix::transposed(&head, d) })
+        let head = PackedMatrix::transposed(&head, config.hidden_size);
+        let embedding_scale = config.architecture.embedding_scale;
+        Ok(Self { embedding, embedding_scale, layers, final_norm, head })
     }
 
-    /// Copies a token's embedding to `out`, `[D]`.
+    /// Copies a token's embedding to `out`, `[D]`, scaled as the first layer reads it.
     pub(crate) fn embed(&self, token: TokenId, out: &mut [f32]) {
         match &self.embedding {
             Some(rows) => out.copy_from_slice(&rows[token.index() * out.len()..][..out.len()]),
             None => self.head.copy_column(token.index(), out),
         }
+        if self.embedding_scale != 1.0 {
+            out.iter_mut().for_each(|value| *value *= self.embedding_scale);
+        }
     }
 
-    /// Rounds the layers' matrices to 8 bits; embeddings, head and norms stay as they are.
+    /// Rounds the layers' matrices to 8 bits; embeddings, head, norms and biases stay as they are.
     pub(crate) fn round_layers(&mut self) {
         self.layers.iter_mut().for_each(LayerWeights::round);
     }
@@ -136,10 +141,8 @@ impl Weights {
 
     /// Number of parameters, tied ones counted once.
     pub(crate) fn num_parameters(&self) -> usize {
-        let layer = |l: &LayerWeights| {
-            let norms = [&l.attention_norm, &l.query_norm, &l.key_norm, &l.mlp_norm];
-            norms.iter().map(|norm| norm.len()).sum::<usize>() + l.num_matrix_values()
-        };
+        let layer =
+            |l: &LayerWeights| l.vectors().map(<[f32]>::len).sum::<usize>() + l.num_matrix_values();
         self.embedding.as_ref().map_or(0, Vec::len)
             + self.layers.iter().map(layer).sum::<usize>()
             + self.final_norm.len()
@@ -147,7 +150,112 @@ impl Weights {
     }
 }
 
+const KEYS_VALUES: [&str; 2] = ["self_attn.k_proj", "self_attn.v_proj"];
+
+/// Gives the tensor of a name and shape.
+type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
+
+/// The tensors of one layer, asked for by their names in it.
+struct LayerTensors<'a> {
+    take: &'a mut Take<'a>,
+    /// Added to stored norms.
+    norm_offset: f32,
+}
+
+impl LayerTensors<'_> {
+    /// The matrices of these names side by side, each `[outputs, inputs]` as stored.
+    fn matrix(
+        &mut self,
+        names: &[&str],
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Matrix, LoadError> {
+        let rows = self.parts(names, "weight", &[outputs, inputs])?;
+        Ok(Matrix::F32(PackedMatrix::transposed(&rows, inputs)))
+    }
+
+    /// Their biases one after another, where the architecture has some.
+    fn bias(
+        &mut self,
+        names: &[&str],
+        width: usize,
+        there: bool,
+    ) -> Result<Option<Vec<f32>>, LoadError> {
+        there.then(|| self.parts(names, "bias", &[width])).transpose()
+    }
+
+    fn parts(
+        &mut self,
+        names: &[&str],
+        part: &str,
+        shape: &[usize],
+    ) -> Result<Vec<f32>, LoadError> {
+        let mut all = Vec::new();
+        for name in names {
+            let values = (self.take)(&format!("{name}.{part}"), shape)?;
+            // The usual one is not copied.
+            if all.is_empty() { all = values } else { all.extend(values) }
+        }
+        Ok(all)
+    }
+
+    fn norm(&mut self, name: &str, width: usize) -> Result<Vec<f32>, LoadError> {
+        let mut norm = (self.take)(&format!("{name}.weight"), &[width])?;
+        add_offset(&mut norm, self.norm_offset);
+        Ok(norm)
+    }
+
+    fn norm_if(
+        &mut self,
+        there: bool,
+        name: &str,
+        width: usize,
+    ) -> Result<Option<Vec<f32>>, LoadError> {
+        there.then(|| self.norm(name, width)).transpose()
+    }
+}
+
+fn add_offset(norm: &mut [f32], offset: f32) {
+    norm.iter_mut().for_each(|weight| *weight += offset);
+}
+
 impl LayerWeights {
+    fn from_tensors(
+        config: &ModelConfig,
+        tensors: &mut LayerTensors<'_>,
+    ) -> Result<Self, LoadError> {
+        let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
+        let (queries, keys) = (config.query_width(), config.key_value_width());
+        let has = &config.architecture;
+        // One name means two norms: that before the feed-forward part, or that after attention where there are both.
+        let before_mlp = match has.norms_after {
+            true => "pre_feedforward_layernorm",
+            false => "post_attention_layernorm",
+        };
+        // In this order, for made-up weights are drawn in it.
+        Ok(Self {
+            attention_norm: tensors.norm("input_layernorm", d)?,
+            queries: tensors.matrix(&["self_attn.q_proj"], queries, d)?,
+            query_bias: tensors.bias(&["self_attn.q_proj"], queries, has.query_key_value_biases)?,
+            keys_values: tensors.matrix(&KEYS_VALUES, keys, d)?,
+            key_value_bias: tensors.bias(&KEYS_VALUES, keys, has.query_key_value_biases)?,
+            query_norm: tensors.norm_if(has.query_key_norms, "self_attn.q_norm", c)?,
+            key_norm: tensors.norm_if(has.query_key_norms, "self_attn.k_norm", c)?,
+            attention_out: tensors.matrix(&["self_attn.o_proj"], d, queries)?,
+            attention_out_bias: tensors.bias(&["self_attn.o_proj"], d, has.attention_out_bias)?,
+            norm_after_attention: tensors.norm_if(
+                has.norms_after,
+                "post_attention_layernorm",
+                d,
+            )?,
+            mlp_norm: tensors.norm(before_mlp, d)?,
+            gate: tensors.matrix(&["mlp.gate_proj"], f, d)?,
+            up: tensors.matrix(&["mlp.up_proj"], f, d)?,
+            down: tensors.matrix(&["mlp.down_proj"], d, f)?,
+            norm_after_mlp: tensors.norm_if(has.norms_after, "post_feedforward_layernorm", d)?,
+        })
+    }
+
     /// Values of the matrices, each of which takes two operations a row.
     pub(crate) fn num_matrix_values(&self) -> usize {
         let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
@@ -165,194 +273,19 @@ impl LayerWeights {
     fn bytes(&self) -> usize {
         let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
         let matrices = [queries, keys_values, attention_out, gate, up, down];
-        let norms = [&self.attention_norm, &self.query_norm, &self.key_norm, &self.mlp_norm];
-        let norms = norms.into_iter().map(|norm| size_of_val(&**norm));
-        matrices.into_iter().map(Matrix::bytes).chain(norms).sum()
-    }
-}
-
-/// The tensors of one or several safetensors files, by name.
-pub(crate) struct TensorFiles {
-    /// What errors about the whole set name.
-    path: PathBuf,
-    shards: Vec<Shard>,
-    /// The tensors not yet taken.
-    left: BTreeMap<String, Entry>,
-}
-
-/// One file, its header apart: [`Entry`]s hold what that says.
-struct Shard {
-    path: PathBuf,
-    /// The whole file; empty once all its tensors have been taken, so that loading needs little
-    /// more than the files and the f32 values together.
-    bytes: Vec<u8>,
-    /// Where the tensors' bytes begin.
-    data_start: usize,
-    /// Tensors not yet taken.
-    num_left: usize,
-}
-
-/// Where a tensor lies.
-struct Entry {
-    /// Place in [`TensorFiles::shards`].
-    shard: usize,
-    /// Offsets count from [`Shard::data_start`].
-    info: TensorInfo,
-}
-
-#[derive(Deserialize)]
-struct ShardIndex {
-    weight_map: BTreeMap<String, String>,
-}
-
-impl TensorFiles {
-    fn open(dir: &Path) -> Result<Self, LoadError> {
-        let read = |path: &Path| std::fs::read(path).map_err(|e| LoadError::io(path, e));
-        let (single, index) =
-            (dir.join("model.safetensors"), dir.join("model.safetensors.index.json"));
-        if single.exists() || !index.exists() {
-            let bytes = read(&single)?;
-            return Self::single(single, bytes);
-        }
-        let parsed: ShardIndex = serde_json::from_slice(&read(&index)?)
-            .map_err(|e| LoadError::weights(&index, format!("is no shard index: {e}")))?;
-        let names: BTreeSet<&String> = parsed.weight_map.values().collect();
-        let mut shards = BTreeMap::new();
-        for name in names {
-            if Path::new(name).components().count() != 1 {
-                let reason = format!("names the shard {name:?}, which is not a plain file name");
-                return Err(LoadError::weights(&index, reason));
-            }
-            let path = dir.join(name);
-            let bytes = read(&path)?;
-            shards.insert(path, bytes);
-        }
-        let files = Self::index(index, shards)?;
-        let absent = parsed.weight_map.keys().find(|name| !files.left.contains_key(*name));
-        match absent {
-            Some(name) => {
-                let reason = format!("names the tensor {name}, which no shard holds");
-                Err(LoadError::weights(&files.path, reason))
-            }
-            None => Ok(files),
-        }
+        matrices.into_iter().map(Matrix::bytes).chain(self.vectors().map(size_of_val)).sum()
     }
 
-    /// One file that holds all tensors.
-    pub(crate) fn single(path: PathBuf, bytes: Vec<u8>) -> Result<Self, LoadError> {
-        Self::index(path.clone(), BTreeMap::from([(path, bytes)]))
-    }
-
-    fn index(path: PathBuf, files: BTreeMap<PathBuf, Vec<u8>>) -> Result<Self, LoadError> {
-        let (mut shards, mut left) = (Vec::new(), BTreeMap::new());
-        for (path, bytes) in files {
-            let (header_len, header) = SafeTensors::read_metadata(&bytes)
-                .map_err(|e| LoadError::weights(&path, format!("is no safetensors file: {e}")))?;
-            let names = header.offset_keys();
-            let num_left = names.len();
-            for name in names {
-                let Some(info) = header.info(&name).cloned() else { continue };
-                if left.contains_key(&name) {
-                    let reason = format!("holds the tensor {name}, as another shard does");
-                    return Err(LoadError::weights(&path, reason));
-                }
-                left.insert(name, Entry { shard: shards.len(), info });
-            }
-            let data_start = size_of::<u64>() + header_len;
-            shards.push(Shard { path, bytes, data_start, num_left });
-        }
-        Ok(Self { path, shards, left })
-    }
-
-    /// The values of a tensor, which must have this shape.
-    pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let Some(Entry { shard, info }) = self.left.remove(name) else {
-            let reason = format!("lacks the tensor {name} {shape:?}");
-            return Err(LoadError::weights(&self.path, reason));
-        };
-        let shard = &mut self.shards[shard];
-        let error = |reason: String| LoadError::weights(&shard.path, reason);
-        if info.shape != shape {
-            let found = info.shape;
-            return Err(error(format!(
-                "tensor {name} is {found:?}; the configuration makes it {shape:?}"
-            )));
-        }
-        let (start, end) = info.data_offsets;
-        let data = shard.bytes[shard.data_start..]
-            .get(start..end)
-            .ok_or_else(|| error(format!("tensor {name} lies outside the file")))?;
-        let values = to_f32(info.dtype, data).ok_or_else(|| {
-            let dtype = info.dtype;
-            error(format!("tensor {name} is {dtype:?}; F32, BF16 and F16 can be read"))
-        })?;
-        shard.tensor_is_done();
-        Ok(values)
-    }
-
-    fn skip(&mut self, name: &str) {
-        if let Some(entry) = self.left.remove(name) {
-            self.shards[entry.shard].tensor_is_done();
-        }
-    }
-
-    /// A tensor left over (a bias, say) means that the file is of another architecture, whose
-    /// logits would come out wrong.
-    pub(crate) fn finish(mut self) -> Result<(), LoadError> {
-        self.left.retain(|name, _| !name.ends_with("rotary_emb.inv_freq"));
-        match self.left.pop_first() {
-            Some((name, entry)) => {
-                let reason = format!("holds the tensor {name}, which this architecture lacks");
-                Err(LoadError::weights(&self.shards[entry.shard].path, reason))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl Shard {
-    fn tensor_is_done(&mut self) {
-        self.num_left -= 1;
-        if self.num_left == 0 {
-            self.bytes = Vec::new();
-        }
-    }
-}
-
-/// The values as f32, exactly; `None` for a type that is not one of the three.
-fn to_f32(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
-    // By bytes: some files place tensors at odd offsets.
-    let pairs = || data.chunks_exact(2).map(|b| [b[0], b[1]]);
-    match dtype {
-        Dtype::F32 => Some(
-            data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        ),
-        Dtype::BF16 => Some(pairs().map(|b| bf16::from_le_bytes(b).to_f32()).collect()),
-        Dtype::F16 => Some(pairs().map(|b| f16::from_le_bytes(b).to_f32()).collect()),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shard_is_dropped_with_its_last_tensor() {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/untied_sharded");
-        let mut files = TensorFiles::open(&dir).unwrap();
-        assert_eq!(files.shards.len(), 4);
-        let tensors: Vec<(String, usize, Vec<usize>)> = files
-            .left
-            .iter()
-            .map(|(name, entry)| (name.clone(), entry.shard, entry.info.shape.clone()))
-            .collect();
-        for (place, (name, shard, shape)) in tensors.iter().enumerate() {
-            assert!(!files.shards[*shard].bytes.is_empty(), "{name}");
-            assert_eq!(files.take(name, shape).unwrap().len(), shape.iter().product::<usize>());
-            let more = tensors[place + 1..].iter().any(|(_, later, _)| later == shard);
-            assert_eq!(!files.shards[*shard].bytes.is_empty(), more, "{name}");
-        }
-        files.finish().unwrap();
+    /// The norms and biases that it has.
+    fn vectors(&self) -> impl Iterator<Item = &[f32]> {
+        let Self {
+            attention_norm, mlp_norm, query_bias, key_value_bias, attention_out_bias, ..
+        } = self;
+        let Self { query_norm, key_norm, norm_after_attention, norm_after_mlp, .. } = self;
+        let some = [query_norm, key_norm, norm_after_attention, norm_after_mlp]
+            .into_iter()
+            .chain([query_bias, key_value_bias, attention_out_bias])
+            .filter_map(Option::as_deref);
+        [&attention_norm[..], mlp_norm].into_iter().chain(some)
     }
 }

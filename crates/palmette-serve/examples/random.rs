@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_live::{LiveCatalog, LiveOptions, Schema};
-use palmette_model::{Model, ModelConfig};
+use palmette_model::{Architecture, Model, ModelConfig};
 use palmette_recommend::PromptFormat;
 use palmette_serve::{ServeConfig, Server};
 use serde_json::{Map, json};
@@ -172,6 +172,7 @@ fn model(options: &Options) -> Result<(Model, PromptFormat), Box<dyn Error>> {
         rms_norm_eps: 1e-6,
         rope_theta: 1e6,
         tie_word_embeddings: true,
+        architecture: Architecture::default(),
     };
     Ok((Model::random(config, 1)?, format))
 }

@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use palmette_model::ModelConfig;
+use palmette_model::{Architecture, ModelConfig};
 use palmette_train::{Duration, TrainOptions, Trainer, VecDataset};
 
 fn main() -> anyhow::Result<()> {
@@ -28,6 +28,7 @@ fn main() -> anyhow::Result<()> {
         rms_norm_eps: 1e-6,
         rope_theta: 10_000.0,
         tie_word_embeddings: true,
+        architecture: Architecture::default(),
     };
     let options = TrainOptions {
         duration: Duration::Steps(steps),

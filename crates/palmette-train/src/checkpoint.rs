@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::error::{TrainError, TrainErrorKind};
 use crate::optimizer::AdamW;
 use crate::options::TrainOptions;
-use crate::params::{Layout, Params};
+use crate::params::{Layout, Params, check_trainable};
 use crate::tensor_file;
 
 /// The layout of the directory; a reader refuses another.
@@ -103,7 +103,7 @@ impl CheckpointState {
 
     /// What can be wrong in a file that was not written by [`write`].
     fn check_shape(&self) -> Result<(), String> {
-        self.config.check()?;
+        check_trainable(&self.config)?;
         let vocab = self.config.vocab_size as u64;
         let levels = self.trained.draft.iter().flat_map(|draft| &draft.levels);
         for &(first, count) in levels {

@@ -10,7 +10,7 @@ use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TrainError;
-use crate::params::{Layout, Params};
+use crate::params::{Layout, Params, check_trainable};
 use crate::tensor_file;
 
 /// How exported weights are stored.
@@ -91,6 +91,7 @@ impl Params {
     pub fn load(dir: &Path) -> Result<Self, TrainError> {
         let config = ModelConfig::read(&dir.join("config.json"))
             .map_err(|error| TrainError::file(dir, format!("is not a usable model: {error}")))?;
+        check_trainable(&config).map_err(|reason| TrainError::file(dir, reason))?;
         let layout = Arc::new(Layout::new(&config));
         let values = tensor_file::read(&dir.join("model.safetensors"), &layout)?;
         Ok(Self::from_values(layout, values))
@@ -99,6 +100,8 @@ impl Params {
 
 #[cfg(test)]
 mod tests {
+    use palmette_model::{Architecture, Family};
+
     use super::*;
     use crate::network::testing::tiny_config;
 
@@ -146,5 +149,9 @@ mod tests {
         let shallower = ModelConfig { num_hidden_layers: 1, ..tied.clone() };
         let text = message(&tied, &shallower);
         assert!(text.contains("holds `model.layers.1."), "{text}");
+        let mut other = tied.clone();
+        other.architecture = Architecture::of(Family::Llama, other.hidden_size);
+        let text = message(&tied, &other);
+        assert!(text.contains("`model_type` is llama") && text.contains("plain qwen3"), "{text}");
     }
 }

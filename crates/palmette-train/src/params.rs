@@ -3,13 +3,26 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_model::ModelConfig;
 use palmette_model::draft::{DraftForm, DraftShape};
+use palmette_model::{Architecture, ModelConfig};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// Standard deviation of freshly drawn weights.
 const INIT_DEVIATION: f64 = 0.02;
+
+/// Checks a configuration, and that it is of the one architecture that has a backward pass here.
+pub(crate) fn check_trainable(config: &ModelConfig) -> Result<(), String> {
+    config.check()?;
+    if config.architecture == Architecture::default() {
+        return Ok(());
+    }
+    let family = config.architecture.family.name();
+    Err(format!(
+        "`model_type` is {family} with biases, norms, a window or rotary positions other than plain qwen3's, and training \
+         computes plain qwen3 only: gradients would be another model's; train this one elsewhere, or begin with plain qwen3"
+    ))
+}
 
 /// One weight tensor's place in the flat array, under its Hugging Face name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::error::{TrainError, TrainErrorKind};
 use crate::network::{Dropout, LossSums, NO_TARGET, Network, Objective, PackedBatch, Workspace};
 use crate::optimizer::{self, AdamW, GradientSum};
 use crate::options::{Duration, TrainOptions};
-use crate::params::{Layout, Params};
+use crate::params::{Layout, Params, check_trainable};
 use crate::schedule;
 
 /// What one step did.
@@ -38,13 +38,14 @@ pub struct StepReport {
 /// A run: the weights, the optimizer's memory, and a position in the data.
 ///
 /// ```
-/// use palmette_model::ModelConfig;
+/// use palmette_model::{Architecture, ModelConfig};
 /// use palmette_train::{Duration, TrainOptions, Trainer, VecDataset};
 ///
 /// let config = ModelConfig {
 ///     vocab_size: 8, hidden_size: 16, intermediate_size: 32, num_hidden_layers: 1,
 ///     num_attention_heads: 2, num_key_value_heads: 1, head_dim: 8, max_position_embeddings: 16,
 ///     rms_norm_eps: 1e-6, rope_theta: 10_000.0, tie_word_embeddings: true,
+///     architecture: Architecture::default(),
 /// };
 /// let options = TrainOptions { duration: Duration::Steps(3), ..TrainOptions::default() };
 /// let data = VecDataset::next_token(&[[1, 2, 3], [4, 5, 6]]);
@@ -93,7 +94,7 @@ impl<D: Dataset> Trainer<D> {
     /// # Errors
     /// When the shape or an option is unusable, or the data is empty.
     pub fn new(config: &ModelConfig, options: TrainOptions, data: D) -> Result<Self, TrainError> {
-        config.check().map_err(TrainErrorKind::Config)?;
+        check_trainable(config).map_err(TrainErrorKind::Config)?;
         let params = Params::init(config, options.seed);
         Self::from_params(params, options, data)
     }
@@ -103,7 +104,7 @@ impl<D: Dataset> Trainer<D> {
     /// # Errors
     /// As [`Trainer::new`].
     pub fn from_params(params: Params, options: TrainOptions, data: D) -> Result<Self, TrainError> {
-        params.config().check().map_err(TrainErrorKind::Config)?;
+        check_trainable(params.config()).map_err(TrainErrorKind::Config)?;
         let adam = AdamW::new(params.values().len());
         let average = (options.average_decay > 0.0).then(|| params.values().to_vec());
         Self::assemble(options, data, CheckpointArrays { params, adam, average }, 0)

@@ -85,6 +85,8 @@ impl Operations {
 
 #[cfg(test)]
 mod tests {
+    use palmette_model::Architecture;
+
     use super::*;
 
     /// One layer, all widths 2, counted by hand.
@@ -102,6 +104,7 @@ mod tests {
             rms_norm_eps: 1e-6,
             rope_theta: 1e4,
             tie_word_embeddings: true,
+            architecture: Architecture::default(),
         };
         let passes = Passes { prompt_tokens: 3, rows: vec![5], logits: 4 };
         let got = Operations::of(&config, &passes);

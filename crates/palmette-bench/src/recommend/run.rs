@@ -327,6 +327,7 @@ fn time_request(worker: &mut Worker, request: &Request<'_>) -> Result<Stages, St
 
 #[cfg(test)]
 mod tests {
+    use palmette_model::Architecture;
     use palmette_recommend::Verification;
 
     use super::*;
@@ -344,6 +345,7 @@ mod tests {
             rms_norm_eps: 1e-6,
             rope_theta: 1e4,
             tie_word_embeddings: true,
+            architecture: Architecture::default(),
         };
         RecommendBench {
             model,

@@ -10,7 +10,7 @@ use crate::error::LoadError;
 use crate::kernels::PackedMatrix;
 use crate::model::Model;
 use crate::random::Uniform;
-use crate::weights::TensorFiles;
+use crate::tensor_files::TensorFiles;
 
 /// The codes that a draft head spells: code `c` of level `l` is token `levels[l].0 + c`, of `levels[l].1` codes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-//! Softmax and the gated activation.
+//! Softmax and the gated activations.
 
 use palmette_decode::exp;
+use serde::{Deserialize, Serialize};
 
 use super::reduce;
 
@@ -17,6 +18,52 @@ pub fn softmax_in_place(row: &mut [f32], scale: f32) {
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
+}
+
+/// `x · Φ(x)`, Φ by its tanh approximation: `x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+#[inline(always)]
+pub fn gelu_tanh(x: f32) -> f32 {
+    // (1 + tanh u) / 2 = sigmoid(2 u)
+    const TWICE_ROOT: f32 = 2.0 * 0.797_884_6;
+    x / (1.0 + exp(-TWICE_ROOT * (x + 0.044_715 * x * x * x)))
+}
+
+/// The function that a gate's values go through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// [`silu`]
+    #[default]
+    Silu,
+    /// [`gelu_tanh`]
+    GeluTanh,
+}
+
+/// An [`Activation`] as a type, so that products with it are compiled apart and their loops do not ask which it is.
+pub(super) trait Gate: Copy {
+    fn of(self, x: f32) -> f32;
+}
+
+/// [`silu`]
+#[derive(Clone, Copy)]
+pub(super) struct Silu;
+
+/// [`gelu_tanh`]
+#[derive(Clone, Copy)]
+pub(super) struct GeluTanh;
+
+impl Gate for Silu {
+    #[inline(always)]
+    fn of(self, x: f32) -> f32 {
+        silu(x)
+    }
+}
+
+impl Gate for GeluTanh {
+    #[inline(always)]
+    fn of(self, x: f32) -> f32 {
+        gelu_tanh(x)
+    }
 }
 
 /// SwiGLU: `out = silu(gate) · up`.
@@ -58,6 +105,16 @@ mod tests {
         for x in [-200.0_f32, -20.0, -1.0, 0.0, 0.5, 30.0, 200.0] {
             let want = f64::from(x) / (1.0 + (-f64::from(x)).exp());
             assert!((f64::from(silu(x)) - want).abs() < 1e-5, "{x}");
+        }
+    }
+    #[test]
+    fn gelu_is_the_definition_far_out_too() {
+        for x in [-1e6_f32, -200.0, -8.0, -1.0, -0.1, 0.0, 0.5, 3.0, 30.0, 200.0, 1e6] {
+            let x64 = f64::from(x);
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x64 + 0.044_715 * x64.powi(3));
+            let want = 0.5 * x64 * (1.0 + inner.tanh());
+            let off = (f64::from(gelu_tanh(x)) - want).abs();
+            assert!(off <= 1e-6 * x64.abs().max(1.0), "{x}: off by {off}");
         }
     }
 }

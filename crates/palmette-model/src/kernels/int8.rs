@@ -9,7 +9,7 @@
 //! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer.
 #![allow(unsafe_code)]
 
-use super::activation::silu;
+use super::activation::{Activation, gelu_tanh, silu};
 use super::panels::{PANEL, PackedMatrix, PanelRow, RowsMut};
 
 /// Values along `k` that are multiplied and added in one step.
@@ -73,6 +73,11 @@ impl Int8Matrix {
         self.depth * self.columns
     }
 
+    /// k
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
     /// Bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.data) + size_of_val(&*self.scales) + size_of_val(&*self.excess)
@@ -84,15 +89,16 @@ impl Int8Matrix {
     }
 }
 
-/// `out = silu(x · gate) · (x · up)`, element by element. `x` is `[rows, k]` and is rounded in place.
-pub(crate) fn multiply_swiglu_int8(
+/// `out = activation(x · gate) · (x · up)`, element by element. `x` is `[rows, k]` and is rounded in place.
+pub(crate) fn multiply_gated_int8(
     out: RowsMut<'_>,
     x: &mut [f32],
     gate: &Int8Matrix,
     up: &Int8Matrix,
+    activation: Activation,
 ) {
     assert_eq!((gate.depth, gate.columns), (up.depth, up.columns), "gate and up differ in shape");
-    run(Product { out, x, right: [gate, up], sink: Sink::Gated });
+    run(Product { out, x, right: [gate, up], sink: Sink::Gated(activation) });
 }
 
 /// What becomes of a product's values.
@@ -101,7 +107,7 @@ enum Sink {
     Replace,
     Add,
     /// Of two matrices: one's values gate the other's.
-    Gated,
+    Gated(Activation),
 }
 
 /// Rows times one matrix, or two of the same shape.
@@ -227,9 +233,14 @@ impl<const M: usize> Product<'_, M> {
         let columns = self.right[0].columns;
         let RowsMut { data, stride } = &mut self.out;
         let out = &mut data[row * *stride..][..columns];
-        if let (Sink::Gated, [gate, .., up]) = (self.sink, &values[..]) {
-            let out = of_panel(out, places[0].1);
-            out.iter_mut().zip(gate).zip(up).for_each(|((out, &g), &up)| *out = silu(g) * up);
+        if let (Sink::Gated(activation), [gate, .., up]) = (self.sink, &values[..]) {
+            let places = of_panel(out, places[0].1).iter_mut().zip(gate).zip(up);
+            match activation {
+                Activation::Silu => places.for_each(|((out, &g), &up)| *out = silu(g) * up),
+                Activation::GeluTanh => {
+                    places.for_each(|((out, &g), &up)| *out = gelu_tanh(g) * up)
+                }
+            }
             return;
         }
         for q in 0..Q {
@@ -436,7 +447,7 @@ mod tests {
         #[test]
         fn products_are_sums_of_integers(
             rows in 0_usize..40, depth in 2_usize..70, columns in 1_usize..70,
-            sink in 0..3, portable: bool, seed: u32,
+            sink in 0..4, portable: bool, seed: u32,
         ) {
             let (x, stride) = (values(rows * depth, seed), columns + 3);
             let [one, two] = [1, 2].map(|n| values(columns * depth, seed ^ n));
@@ -445,13 +456,15 @@ mod tests {
             let (gate, up) = (matrix(&one, depth), matrix(&two, depth));
             let to = RowsMut { data: &mut out, stride };
             let x_mut = &mut rounded[..];
+            let activation = if sink == 2 { Activation::Silu } else { Activation::GeluTanh };
+            let gated = Sink::Gated(activation);
             match (sink, portable) {
                 (0, false) => gate.multiply(to, x_mut, false),
                 (1, false) => gate.multiply(to, x_mut, true),
                 (0, true) => Product { out: to, x: x_mut, right: [&gate], sink: Sink::Replace }.run::<Portable>(),
                 (1, true) => Product { out: to, x: x_mut, right: [&gate], sink: Sink::Add }.run::<Portable>(),
-                (_, false) => multiply_swiglu_int8(to, x_mut, &gate, &up),
-                (_, true) => Product { out: to, x: x_mut, right: [&gate, &up], sink: Sink::Gated }.run::<Portable>(),
+                (_, false) => multiply_gated_int8(to, x_mut, &gate, &up, activation),
+                (_, true) => Product { out: to, x: x_mut, right: [&gate, &up], sink: gated }.run::<Portable>(),
             }
             for row in 0..rows {
                 for place in 0..stride {
@@ -463,7 +476,8 @@ mod tests {
                         _ if place >= columns => held,
                         0 => at(&one),
                         1 => held + at(&one),
-                        _ => silu(at(&one)) * at(&two),
+                        2 => silu(at(&one)) * at(&two),
+                        _ => gelu_tanh(at(&one)) * at(&two),
                     };
                     prop_assert_eq!(out[row * stride + place].to_bits(), want.to_bits());
                 }

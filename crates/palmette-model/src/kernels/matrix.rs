@@ -1,6 +1,7 @@
 //! Weights as products take them: in full, or rounded to 8 bits.
 
-use super::int8::{Int8Matrix, multiply_swiglu_int8};
+use super::activation::Activation;
+use super::int8::{Int8Matrix, multiply_gated_int8};
 use super::panels::{self, PackedMatrix, RowsMut, RowsRef};
 
 /// A matrix `[k, n]` of weights.
@@ -38,6 +39,25 @@ impl Matrix {
         }
     }
 
+    /// `out = x · self + bias`, the bias the same in every row.
+    pub(crate) fn multiply_biased(&self, out: RowsMut<'_>, x: &mut [f32], bias: Option<&[f32]>) {
+        let Some(bias) = bias else { return self.multiply(out, x) };
+        let RowsMut { data, stride } = out;
+        let rows = x.len() / self.depth();
+        for row in data.chunks_mut(stride).take(rows) {
+            row[..bias.len()].copy_from_slice(bias);
+        }
+        self.multiply_add(RowsMut { data, stride }, x);
+    }
+
+    /// k
+    fn depth(&self) -> usize {
+        match self {
+            Self::F32(matrix) => matrix.depth(),
+            Self::Int8(matrix) => matrix.depth(),
+        }
+    }
+
     /// `out = x · self`
     pub(crate) fn multiply(&self, out: RowsMut<'_>, x: &mut [f32]) {
         match self {
@@ -55,16 +75,22 @@ impl Matrix {
     }
 }
 
-/// `out = silu(x · gate) · (x · up)`, element by element.
+/// `out = activation(x · gate) · (x · up)`, element by element.
 ///
 /// # Panics
 /// When only one of the two is rounded: of one shape, both are or none.
-pub(crate) fn multiply_swiglu(out: RowsMut<'_>, x: &mut [f32], gate: &Matrix, up: &Matrix) {
+pub(crate) fn multiply_gated(
+    out: RowsMut<'_>,
+    x: &mut [f32],
+    gate: &Matrix,
+    up: &Matrix,
+    activation: Activation,
+) {
     match (gate, up) {
         (Matrix::F32(gate), Matrix::F32(up)) => {
-            panels::multiply_swiglu(out, rows_of(x, gate), gate.view(), up.view());
+            panels::multiply_gated(out, rows_of(x, gate), gate.view(), up.view(), activation);
         }
-        (Matrix::Int8(gate), Matrix::Int8(up)) => multiply_swiglu_int8(out, x, gate, up),
+        (Matrix::Int8(gate), Matrix::Int8(up)) => multiply_gated_int8(out, x, gate, up, activation),
         _ => unreachable!("gate and up are rounded together"),
     }
 }

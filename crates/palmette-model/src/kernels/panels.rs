@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::activation::silu;
+use super::activation::{Activation, Gate, GeluTanh, Silu};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 16;
@@ -167,10 +167,20 @@ pub(crate) fn multiply_add(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>) {
     Arch::new().dispatch(Product { out, x, b, add: true });
 }
 
-/// `out = silu(x · gate) · (x · up)`, element by element; the gated values never go to memory apart.
-pub(crate) fn multiply_swiglu(out: RowsMut<'_>, x: RowsRef<'_>, gate: Panels<'_>, up: Panels<'_>) {
+/// `out = activation(x · gate) · (x · up)`, element by element; the gated values never go to memory apart.
+pub(crate) fn multiply_gated(
+    out: RowsMut<'_>,
+    x: RowsRef<'_>,
+    gate: Panels<'_>,
+    up: Panels<'_>,
+    activation: Activation,
+) {
     assert_eq!((gate.depth, gate.columns), (up.depth, up.columns), "gate and up differ in shape");
-    Arch::new().dispatch(GatedProduct { out, x, gate, up });
+    let arch = Arch::new();
+    match activation {
+        Activation::Silu => arch.dispatch(GatedProduct { out, x, gate, up, by: Silu }),
+        Activation::GeluTanh => arch.dispatch(GatedProduct { out, x, gate, up, by: GeluTanh }),
+    }
 }
 
 /// One panel, its rows `step` apart.
@@ -187,11 +197,12 @@ struct Product<'a> {
     add: bool,
 }
 
-struct GatedProduct<'a> {
+struct GatedProduct<'a, G> {
     out: RowsMut<'a>,
     x: RowsRef<'a>,
     gate: Panels<'a>,
     up: Panels<'a>,
+    by: G,
 }
 
 impl WithSimd for Product<'_> {
@@ -216,7 +227,7 @@ impl WithSimd for Product<'_> {
     }
 }
 
-impl WithSimd for GatedProduct<'_> {
+impl<G: Gate> WithSimd for GatedProduct<'_, G> {
     type Output = ();
 
     #[inline(always)]
@@ -246,8 +257,8 @@ struct ProductTiles<'p, 'a> {
     first: usize,
 }
 
-struct GatedTiles<'p, 'a> {
-    product: &'p mut GatedProduct<'a>,
+struct GatedTiles<'p, 'a, G> {
+    product: &'p mut GatedProduct<'a, G>,
     panel: usize,
 }
 
@@ -294,7 +305,7 @@ impl<const Q: usize> Tiles<Q> for ProductTiles<'_, '_> {
     }
 }
 
-impl Tiles<2> for GatedTiles<'_, '_> {
+impl<G: Gate> Tiles<2> for GatedTiles<'_, '_, G> {
     #[inline(always)]
     fn start<const R: usize>(&self, _: usize) -> [[PanelRow; 2]; R] {
         [[[0.0; PANEL]; 2]; R]
@@ -304,12 +315,13 @@ impl Tiles<2> for GatedTiles<'_, '_> {
     fn finish<const R: usize>(&mut self, row: usize, tile: &[[PanelRow; 2]; R]) {
         let start = self.panel * PANEL;
         let count = PANEL.min(self.product.gate.columns - start);
+        let by = self.product.by;
         let RowsMut { data, stride } = &mut self.product.out;
         for r in 0..R {
             let [gate, up] = &tile[r];
             let mut gated = [0.0; PANEL];
             for lane in 0..PANEL {
-                gated[lane] = silu(gate[lane]) * up[lane];
+                gated[lane] = by.of(gate[lane]) * up[lane];
             }
             data[(row + r) * *stride + start..][..count].copy_from_slice(&gated[..count]);
         }
@@ -426,6 +438,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::kernels::activation::{gelu_tanh, silu};
 
     fn values(count: usize, seed: u32) -> Vec<f32> {
         let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
@@ -478,23 +491,23 @@ mod tests {
 
         #[test]
         fn gated_products_are_chains_too(
-            rows in 0_usize..30, depth in 1_usize..40, columns in 1_usize..50, seed: u32,
+            rows in 0_usize..30, depth in 1_usize..40, columns in 1_usize..50, seed: u32, gelu: bool,
         ) {
+            let (activation, by): (_, fn(f32) -> f32) = match gelu {
+                true => (Activation::GeluTanh, gelu_tanh),
+                false => (Activation::Silu, silu),
+            };
             let x = values(rows * depth, seed);
             let [gate, up] = [1, 2].map(|n| values(columns * depth, seed ^ n));
             let [gates, ups] = [&gate, &up].map(|w| PackedMatrix::transposed(w, depth));
             let mut out = vec![0.0; rows * columns];
             let left = RowsRef { data: &x, rows, stride: depth };
-            multiply_swiglu(
-                RowsMut { data: &mut out, stride: columns },
-                left,
-                gates.view(),
-                ups.view(),
-            );
+            let to = RowsMut { data: &mut out, stride: columns };
+            multiply_gated(to, left, gates.view(), ups.view(), activation);
             for row in 0..rows {
                 for column in 0..columns {
                     let at = |w: &[f32]| chain(&x, w, depth, (row, column), 0.0);
-                    let want = silu(at(&gate)) * at(&up);
+                    let want = by(at(&gate)) * at(&up);
                     prop_assert_eq!(out[row * columns + column].to_bits(), want.to_bits());
                 }
             }

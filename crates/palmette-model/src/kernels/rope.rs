@@ -15,7 +15,8 @@ impl RopeTable {
     /// Angles for positions below `num_positions`. Memory: 4 · C bytes a position.
     pub fn new(head_dim: usize, num_positions: usize, theta: f64) -> Self {
         let places = num_positions * (head_dim / 2);
-        Self::fill(vec![0.0; places], vec![0.0; places], head_dim, theta)
+        let frequency = |i: usize| theta.powf(-((2 * i) as f64) / head_dim as f64);
+        Self::fill(vec![0.0; places], vec![0.0; places], head_dim / 2, frequency, 1.0)
     }
 
     #[cfg(test)]
@@ -23,16 +24,22 @@ impl RopeTable {
         size_of_val(&*self.cos) + size_of_val(&*self.sin)
     }
 
-    /// Angles in memory that the caller has taken: `[positions, C/2]` each.
-    pub(crate) fn fill(mut cos: Vec<f32>, mut sin: Vec<f32>, head_dim: usize, theta: f64) -> Self {
-        let half = head_dim / 2;
+    /// Angles in memory that the caller has taken, `[positions, C/2]` each: `frequency(i)` a position for value `i`.
+    /// Cosines and sines are multiplied by `factor`, and with them what is turned.
+    pub(crate) fn fill(
+        mut cos: Vec<f32>,
+        mut sin: Vec<f32>,
+        half: usize,
+        frequency: impl Fn(usize) -> f64,
+        factor: f64,
+    ) -> Self {
         // By columns, so that each wavelength is computed once.
         for i in 0..half {
-            let frequency = theta.powf(-((2 * i) as f64) / head_dim as f64);
+            let frequency = frequency(i);
             let column = cos[i..].iter_mut().step_by(half).zip(sin[i..].iter_mut().step_by(half));
             for (position, (cos, sin)) in column.enumerate() {
                 let angle = position as f64 * frequency;
-                (*cos, *sin) = (angle.cos() as f32, angle.sin() as f32);
+                (*cos, *sin) = ((angle.cos() * factor) as f32, (angle.sin() * factor) as f32);
             }
         }
         Self { cos, sin, half }

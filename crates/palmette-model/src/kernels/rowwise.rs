@@ -21,15 +21,17 @@ struct NormRows<'a> {
     eps: f32,
 }
 
-/// Heads to be normed and turned to their row's position.
+/// Heads to be normed, where there is a norm, and turned to their row's position.
 #[derive(Debug)]
 pub(crate) struct Heads<'a> {
     /// Rows `stride` apart, each with `heads` heads of C values at its beginning.
     pub(crate) data: &'a mut [f32],
     pub(crate) stride: usize,
     pub(crate) heads: usize,
+    /// C
+    pub(crate) head_dim: usize,
     /// `[C]`
-    pub(crate) norm: &'a [f32],
+    pub(crate) norm: Option<&'a [f32]>,
     pub(crate) eps: f32,
     pub(crate) rope: &'a RopeTable,
     /// Position of the first row.
@@ -49,6 +51,8 @@ pub(crate) struct Scores<'a> {
     pub(crate) visible: usize,
     /// How many more the next row sees.
     pub(crate) advance: usize,
+    /// Most places that a row sees, its last ones: those before them become 0. `usize::MAX` for all.
+    pub(crate) window: usize,
     pub(crate) scale: f32,
 }
 
@@ -82,13 +86,50 @@ impl WithSimd for Heads<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let head_dim = self.norm.len();
+        let Self { head_dim, eps, rope, .. } = self;
+        match self.norm {
+            Some(norm) => self.for_each(head_dim, |head, position| {
+                rms_norm_in_place(head, norm, eps);
+                rope.rotate(head, position);
+            }),
+            None => self.for_each(head_dim, |head, position| rope.rotate(head, position)),
+        }
+    }
+}
+
+impl Heads<'_> {
+    #[inline(always)]
+    fn for_each(self, head_dim: usize, mut work: impl FnMut(&mut [f32], usize)) {
         for (row, data) in self.data.chunks_mut(self.stride).enumerate() {
             let position = self.position + row * self.advance;
             for head in data.chunks_exact_mut(head_dim).take(self.heads) {
-                rms_norm_in_place(head, self.norm, self.eps);
-                self.rope.rotate(head, position);
+                work(head, position);
             }
+        }
+    }
+}
+
+/// `hidden += rms_norm(x)`, row by row, x normed where it lies: `[rows, D]` both, D the length of `weight`.
+pub(crate) fn add_normed_rows(hidden: &mut [f32], x: &mut [f32], weight: &[f32], eps: f32) {
+    Arch::new().dispatch(AddNormedRows { hidden, x, weight, eps });
+}
+
+struct AddNormedRows<'a> {
+    hidden: &'a mut [f32],
+    x: &'a mut [f32],
+    weight: &'a [f32],
+    eps: f32,
+}
+
+impl WithSimd for AddNormedRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let width = self.weight.len();
+        for (hidden, x) in self.hidden.chunks_exact_mut(width).zip(self.x.chunks_exact_mut(width)) {
+            rms_norm_in_place(x, self.weight, self.eps);
+            hidden.iter_mut().zip(&*x).for_each(|(hidden, x)| *hidden += x);
         }
     }
 }
@@ -99,9 +140,12 @@ impl WithSimd for Scores<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         for (row, data) in self.data.chunks_mut(self.stride).enumerate() {
-            let (seen, hidden) = data[..self.width].split_at_mut(self.visible + row * self.advance);
+            let visible = self.visible + row * self.advance;
+            let (seen, after) = data[..self.width].split_at_mut(visible);
+            let (before, seen) = seen.split_at_mut(visible.saturating_sub(self.window));
+            before.fill(0.0);
             softmax_in_place(seen, self.scale);
-            hidden.fill(0.0);
+            after.fill(0.0);
         }
     }
 }

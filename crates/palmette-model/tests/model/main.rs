@@ -1,5 +1,7 @@
 //! The model and its draft against a reference.
 
+mod architectures;
 mod draft;
+mod load;
 mod reference;
 mod rows;

@@ -3,7 +3,9 @@
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
-use palmette_model::{Model, ModelConfig, Session, SessionError, SessionOptions, WeightFormat};
+use palmette_model::{
+    Architecture, Model, ModelConfig, Session, SessionError, SessionOptions, WeightFormat,
+};
 use palmette_testkit::allocations::{Counting, allocations};
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ fn models() -> [Arc<Model>; 2] {
         rms_norm_eps: 1e-6,
         rope_theta: 1e4,
         tie_word_embeddings: true,
+        architecture: Architecture::default(),
     };
     let model = Model::random(config, 5).unwrap();
     [Arc::new(model.clone()), Arc::new(model.with_weights(WeightFormat::Int8))]

@@ -1,7 +1,7 @@
 //! The command line of `train`, and what it means to the library.
 
 use clap::{Args, ValueEnum};
-use palmette_model::ModelConfig;
+use palmette_model::{Architecture, ModelConfig};
 use palmette_recommend::PromptFormat;
 use palmette_train::{Duration, ExportDtype, TrainOptions};
 
@@ -155,6 +155,7 @@ impl TrainArgs {
             rms_norm_eps: 1e-6,
             rope_theta: 10_000.0,
             tie_word_embeddings: true,
+            architecture: Architecture::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the layers' tests share: comparisons, and the definitions in plain f64 loops.
 
-use palmette_model::ModelConfig;
+use palmette_model::{Architecture, ModelConfig};
 
 /// Two layers, four query heads on two key/value heads.
 pub(crate) fn tiny_config(tied: bool) -> ModelConfig {
@@ -16,6 +16,7 @@ pub(crate) fn tiny_config(tied: bool) -> ModelConfig {
         rms_norm_eps: 1e-5,
         rope_theta: 50.0,
         tie_word_embeddings: tied,
+        architecture: Architecture::default(),
     }
 }
 

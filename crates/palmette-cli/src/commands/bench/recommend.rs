@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use palmette_bench::recommend::{RecommendBench, RecommendReport};
-use palmette_model::ModelConfig;
+use palmette_model::{Architecture, ModelConfig};
 use palmette_recommend::Normaliser;
 
 use crate::commands::loading::WeightsArg;
@@ -154,6 +154,7 @@ fn model(args: &RecommendArgs) -> ModelConfig {
         rms_norm_eps: 1e-6,
         rope_theta: 1e4,
         tie_word_embeddings: true,
+        architecture: Architecture::default(),
         // What the levels and the prompt need.
         vocab_size: 0,
         max_position_embeddings: 0,
