@@ -4,7 +4,7 @@
 //! writes the keys to a file of sections (see `palmette-storage`): first, for each key, the oldest first, the key, its fingerprint,
 //! and the six numbers of what its batch did, spelled as in the log; last a JSON document with the number of keys.
 //!
-//! Cost: some 300 bytes a key, in memory and a copy of that at a checkpoint after which there is a new one; at most [`MAX_BATCH_KEYS`].
+//! Cost: the name and some hundred bytes a key in memory, at most [`MAX_BATCH_KEYS`] of them; a checkpoint copies them where one is new.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;

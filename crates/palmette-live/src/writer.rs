@@ -87,7 +87,7 @@ impl Writer {
         indexed
     }
 
-    /// Numbers for people and metrics. Cost: some microseconds.
+    /// Numbers for people and metrics. Cost: a look at each segment and each kept generation.
     pub(crate) fn status(&self) -> LiveStatus {
         let mut status = LiveStatus::of(&self.state);
         for (segment, view) in status.segments.iter_mut().zip(self.state.views()) {

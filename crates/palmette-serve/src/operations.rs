@@ -40,7 +40,8 @@ impl Progress {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Sets the bytes by a share of what there is, for readers that know no place in the file.
+    /// Sets the bytes by a share of what there is, for readers that know no place in the file: those of tables.
+    #[cfg(any(feature = "tables", test))]
     pub(crate) fn set_share(&self, done: u64, of: u64) {
         let of_bytes = u128::from(self.of_bytes.load(Ordering::Relaxed));
         let bytes = of_bytes * u128::from(done.min(of)) / u128::from(of.max(1));
