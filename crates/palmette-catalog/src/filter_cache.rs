@@ -19,6 +19,25 @@ pub struct FilterCache {
     kept: Mutex<Kept>,
 }
 
+/// Look-ups of compiled filters: one in each cache that was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilterLookUps {
+    /// Those that found the set.
+    pub hits: u64,
+    /// Those after which it was compiled.
+    pub misses: u64,
+}
+
+impl FilterLookUps {
+    /// Counts a look-up.
+    pub fn add(&mut self, is_hit: bool) {
+        match is_hit {
+            true => self.hits += 1,
+            false => self.misses += 1,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Kept {
     sets: HashMap<Filter, Entry>,
@@ -54,10 +73,22 @@ impl FilterCache {
     /// When the filter names an attribute that is not there, or asks of one what its kind cannot
     /// answer.
     pub fn item_set(&self, filter: &Filter) -> Result<Arc<ItemSet>, FilterError> {
+        self.look_up_item_set(filter, &mut FilterLookUps::default())
+    }
+
+    /// [`item_set`](Self::item_set), and whether it was kept.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn look_up_item_set(
+        &self,
+        filter: &Filter,
+        look_ups: &mut FilterLookUps,
+    ) -> Result<Arc<ItemSet>, FilterError> {
         if filter.excluded().is_empty() {
-            return self.kept_or_made(filter);
+            return self.kept_or_made(filter, look_ups);
         }
-        let items = self.kept_or_made(&filter.without_excluded())?;
+        let items = self.kept_or_made(&filter.without_excluded(), look_ups)?;
         let excluded = filter.excluded().iter().filter_map(|id| self.catalog.rank_of(id));
         Ok(Arc::new(items.without(self.catalog.index(), excluded)))
     }
@@ -67,8 +98,14 @@ impl FilterCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
-    fn kept_or_made(&self, filter: &Filter) -> Result<Arc<ItemSet>, FilterError> {
-        if let Some(items) = self.look_up(filter) {
+    fn kept_or_made(
+        &self,
+        filter: &Filter,
+        look_ups: &mut FilterLookUps,
+    ) -> Result<Arc<ItemSet>, FilterError> {
+        let found = self.look_up(filter);
+        look_ups.add(found.is_some());
+        if let Some(items) = found {
             return Ok(items);
         }
         // Made without the lock, so that others need not wait; two may make the same.

@@ -46,7 +46,7 @@ pub use build::{BuildError, BuildOptions, BuildStage, CatalogBuilder, KindConfli
 pub use catalog::Catalog;
 pub use constraint::{CatalogConstraint, CodeTokens, LevelTokens, TokensError};
 pub use file::FileError;
-pub use filter_cache::FilterCache;
+pub use filter_cache::{FilterCache, FilterLookUps};
 pub use index::CatalogState;
 pub use item::Item;
 pub use keys::{CatalogKeys, KeysError};

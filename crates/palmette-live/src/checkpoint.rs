@@ -5,12 +5,13 @@ use std::sync::{Arc, PoisonError};
 
 use palmette_catalog::Catalog;
 
+use crate::batch_keys;
 use crate::contents::Opened;
 use crate::error::LiveError;
 use crate::live_file;
 use crate::manifest::{
     Contents, Kept, Manifest, SegmentEntry, delete_unwanted, departed_file, file_name, kept_place,
-    segment_file,
+    keys_file, segment_file,
 };
 use crate::segment::SegmentView;
 use crate::shared::Shared;
@@ -23,6 +24,16 @@ pub(crate) struct Checkpoints {
     pub(crate) number: u64,
     /// For segments by key: which file says what is there, and how many ranks were cleared then.
     pub(crate) live_files: HashMap<u64, LiveFile>,
+    pub(crate) keys: KeysFile,
+}
+
+/// The file with the keys of batches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeysFile {
+    /// In its name; `None` where there is none.
+    pub(crate) generation: Option<u64>,
+    /// Keys that had come since the catalog was opened, which it has.
+    pub(crate) num_added: u64,
 }
 
 impl Checkpoints {
@@ -56,7 +67,7 @@ pub(crate) enum Keeping {
 /// but for the moment in which the log begins anew. Returns the generation that the files hold.
 pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, LiveError> {
     let mut checkpoints = shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
-    let (generation, views, is_memory_last, schema, mut kept, next_file_number) = {
+    let (generation, views, is_memory_last, schema, mut kept, next_file_number, keys) = {
         let mut writer = shared.lock();
         writer.check_sound()?;
         if let Keeping::Forget { generation } = keeping {
@@ -73,13 +84,19 @@ pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, 
         let views: Vec<SegmentView> = state.views().cloned().collect();
         let is_memory_last = state.memory_view.is_some();
         let (schema, kept) = (state.schema.clone(), state.kept.clone());
-        (generation, views, is_memory_last, schema, kept, state.next_file_number)
+        let has_new_keys = state.keys.num_added() != checkpoints.keys.num_added;
+        let keys = has_new_keys.then(|| state.keys.clone());
+        (generation, views, is_memory_last, schema, kept, state.next_file_number, keys)
     };
 
     let mut segments = Vec::with_capacity(views.len());
     for (at, view) in views.iter().enumerate() {
         let is_memory = is_memory_last && at + 1 == views.len();
         segments.push(write_segment(shared, &mut checkpoints, view, generation, is_memory)?);
+    }
+    if let Some(keys) = keys {
+        batch_keys::write(&shared.dir.join(keys_file(generation)), &keys)?;
+        checkpoints.keys = KeysFile { generation: Some(generation), num_added: keys.num_added() };
     }
     let contents = Contents { generation, segments };
     match keeping {
@@ -94,7 +111,8 @@ pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, 
     }
     let number = checkpoints.number + 1;
     let schema = schema.as_ref().clone();
-    let manifest = Manifest::new(number, schema, contents, kept.clone(), next_file_number);
+    let mut manifest = Manifest::new(number, schema, contents, kept.clone(), next_file_number);
+    manifest.keys_generation = checkpoints.keys.generation;
     manifest.write(&shared.dir)?;
     checkpoints.number = number;
 

@@ -40,6 +40,10 @@ pub(crate) enum Kind {
         path = path.display()
     )]
     Poisoned { path: PathBuf, problem: String },
+    #[error(
+        "key {name:?} came with another batch, which made generation {generation}; a new batch needs a new key"
+    )]
+    OtherBatch { name: String, generation: u64 },
     #[error("{path}: the catalog was closed and takes no more changes; readers go on; open it again to change it", path = path.display())]
     Closed { path: PathBuf },
     #[error("{0}")]
@@ -74,7 +78,11 @@ impl LiveError {
     pub fn is_refusal(&self) -> bool {
         matches!(
             &*self.0,
-            Kind::Update { .. } | Kind::NotKept { .. } | Kind::Options(_) | Kind::Build(_)
+            Kind::Update { .. }
+                | Kind::NotKept { .. }
+                | Kind::OtherBatch { .. }
+                | Kind::Options(_)
+                | Kind::Build(_)
         )
     }
 

@@ -64,6 +64,7 @@
 //!   are there.
 //! - `departed-<number>.palmcat`: ids and codes of items that were deleted and dropped by the merge that made the segment;
 //!   histories still have them ([`Snapshot::departed`]).
+//! - `keys-<generation>.palmkeys`: the keys of the latest batches that have one ([`LiveCatalog::apply_keyed`]).
 //! - `manifest-<number>.json`: what a checkpoint found; the log goes on from there. A checkpoint writes what
 //!   is not in files yet, then the manifest, then deletes what neither it nor a kept generation needs.
 //!
@@ -84,6 +85,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod batch_keys;
 mod checkpoint;
 mod constraint;
 mod contents;
@@ -116,6 +118,7 @@ mod view;
 mod wal;
 mod writer;
 
+pub use batch_keys::{BatchKey, KeyedApplied, MAX_BATCH_KEY_BYTES, MAX_BATCH_KEYS};
 pub use constraint::{SnapshotConstraint, SnapshotScratch, SnapshotState};
 pub use error::LiveError;
 pub use in_order::InOrder;

@@ -2,23 +2,24 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use palmette_attributes::Filter;
 use palmette_catalog::ColumnKind;
 
 use crate::background;
+use crate::batch_keys::{BatchKey, KeyedApplied};
 use crate::checkpoint::{Keeping, checkpoint};
 use crate::error::{Kind, LiveError};
 use crate::log_entry;
 use crate::manifest::{kept_place, named_place};
 use crate::merge::Merge;
 use crate::options::MergePolicy;
-use crate::shared::Shared;
+use crate::shared::{Shared, WriterGuard};
 use crate::snapshot::Snapshot;
 use crate::state::State;
-use crate::status::{KeptGeneration, LiveStatus, kept_generations};
+use crate::status::{KeptGeneration, LiveStatus};
 use crate::update::{Applied, Refused, Update};
 use crate::writer::Writer;
 
@@ -64,7 +65,40 @@ impl LiveCatalog {
         writer.check_sound()?;
         writer = self.wait_for_room(writer);
         let added_columns = writer.state.check(updates)?;
-        self.apply_checked(&mut writer, updates, &added_columns)
+        self.apply_checked(&mut writer, updates, &added_columns, None)
+    }
+
+    /// Applies updates once, however often they come by the same key: a repetition changes nothing and is told what the first batch
+    /// did. The key is on disk with its batch, so that this holds after a crash too; of a catalog the latest [`MAX_BATCH_KEYS`] are
+    /// remembered, whatever generation it is rolled back to.
+    ///
+    /// # Errors
+    /// When the key came with another fingerprint, or is none, and as [`apply`](Self::apply).
+    ///
+    /// [`MAX_BATCH_KEYS`]: crate::MAX_BATCH_KEYS
+    pub fn apply_keyed(
+        &self,
+        updates: &[Update],
+        key: &BatchKey,
+    ) -> Result<KeyedApplied, LiveError> {
+        key.check()?;
+        let mut writer = self.shared.lock();
+        writer.check_sound()?;
+        writer = self.wait_for_room(writer);
+        if let Some(applied) = writer.state.keys.first(key)? {
+            return Ok(KeyedApplied { applied, is_repeated: true });
+        }
+        let added_columns = writer.state.check(updates)?;
+        let applied = self.apply_checked(&mut writer, updates, &added_columns, Some(key))?;
+        Ok(KeyedApplied { applied, is_repeated: false })
+    }
+
+    /// What the first batch of a key did; `None` where none came, or so many since that it is forgotten.
+    ///
+    /// # Errors
+    /// When that batch had another fingerprint.
+    pub fn first_applied(&self, key: &BatchKey) -> Result<Option<Applied>, LiveError> {
+        self.shared.lock().state.keys.first(key)
     }
 
     /// Applies the updates that keep to the rules, as one, and hands back the others with the rule that each breaks. An update is
@@ -81,7 +115,7 @@ impl LiveCatalog {
             let generation = writer.state.generation;
             return Ok((Applied { generation, ..Applied::default() }, refused));
         }
-        Ok((self.apply_checked(&mut writer, &valid, &added_columns)?, refused))
+        Ok((self.apply_checked(&mut writer, &valid, &added_columns, None)?, refused))
     }
 
     /// The updates that [`apply_valid`](Self::apply_valid) would hand back, for callers that put them aside before the others are
@@ -109,7 +143,7 @@ impl LiveCatalog {
         if updates.is_empty() {
             return Ok(Applied { generation: writer.state.generation, ..Applied::default() });
         }
-        self.apply_checked(&mut writer, &updates, &[])
+        self.apply_checked(&mut writer, &updates, &[], None)
     }
 
     /// Widens the codebooks, so that later items may have larger codes or more levels; returns the new generation. A model that
@@ -131,7 +165,7 @@ impl LiveCatalog {
     }
 
     /// Waits, where the memory segment is far too large, for merges to make room.
-    fn wait_for_room<'a>(&'a self, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+    fn wait_for_room<'a>(&'a self, mut writer: WriterGuard<'a>) -> WriterGuard<'a> {
         let most = writer.state.options.memory_items.max(1) * MEMORY_SLACK;
         let must_wait = |writer: &Writer| {
             let can_wait = writer.state.options.merging != MergePolicy::Never
@@ -154,12 +188,16 @@ impl LiveCatalog {
         writer: &mut Writer,
         updates: &[Update],
         added_columns: &[(String, ColumnKind)],
+        key: Option<&BatchKey>,
     ) -> Result<Applied, LiveError> {
         let mut entry = Vec::new();
-        log_entry::write_batch(updates, &mut entry);
+        log_entry::write_batch(updates, key, &mut entry);
         writer.log(&entry)?;
         writer.counts.updates_logged += updates.len() as u64;
         let applied = writer.state.apply(updates, added_columns);
+        if let Some(key) = key {
+            writer.state.keys.add(key.clone(), applied);
+        }
         writer.index_memory()?;
         self.shared.publish(writer);
         Ok(applied)
@@ -192,9 +230,9 @@ impl LiveCatalog {
         checkpoint(&self.shared, Keeping::Forget { generation }).map(|_| ())
     }
 
-    /// The generations that are kept, in the order in which they were.
+    /// The generations that are kept, in the order in which they were. Never waits.
     pub fn generations(&self) -> Vec<KeptGeneration> {
-        kept_generations(&self.shared.lock().state.kept)
+        self.shared.status.load().kept.clone()
     }
 
     /// The number of a kept generation that is named by its number or name; of equal names the latest.
@@ -301,25 +339,16 @@ impl LiveCatalog {
         }
     }
 
-    /// Numbers for people and metrics.
+    /// Numbers for people and metrics, as of the last change that was finished. Never waits for one that is going on.
     pub fn status(&self) -> LiveStatus {
-        let writer = self.shared.lock();
-        let counts = writer.counts.clone();
-        let mut status = LiveStatus::of(&writer.state);
-        for (segment, view) in status.segments.iter_mut().zip(writer.state.views()) {
-            segment.is_merging = writer.merging.contains(&view.segment().key());
-        }
-        LiveStatus {
-            wal_bytes: writer.wal.bytes(),
-            torn_bytes: counts.torn_bytes,
-            merges_running: counts.merges_running,
-            merges_done: counts.merges_done,
-            items_merged: counts.items_merged,
-            checkpoints_done: counts.checkpoints_done,
-            waits: counts.waits,
-            background_error: counts.merge_error.or(counts.checkpoint_error),
-            ..status
-        }
+        LiveStatus::clone(&self.shared.status.load())
+    }
+
+    /// Runs a function while no change can go on: for tests of what must not wait for one.
+    #[doc(hidden)]
+    pub fn while_held<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _held = self.shared.lock();
+        run()
     }
 }
 

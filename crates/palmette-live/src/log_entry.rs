@@ -1,7 +1,8 @@
 //! What the log says happened, in bytes.
 //!
-//! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks. A batch: the number of updates, then each: 1 and an
-//! item, 2 and an id, or 3, an id and attributes. A rollback: the generation it goes back to. Codebooks: the number of levels
+//! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks, 4 a batch with a key. A batch: the number of updates, then
+//! each: 1 and an item, 2 and an id, or 3, an id and attributes. A key, which stands before its batch: text and 32 bytes of
+//! fingerprint. A rollback: the generation it goes back to. Codebooks: the number of levels
 //! and the size of each. Whole numbers are LEB128, text is its
 //! length and its bytes. Attribute values are a byte for their type and then, for numbers, 8 bytes: floats
 //! come back to the bit, which JSON would not promise.
@@ -10,13 +11,14 @@ use palmette_catalog::Item;
 use palmette_catalog::index::MAX_LEVELS;
 use serde_json::{Map, Number, Value};
 
+use crate::batch_keys::BatchKey;
 use crate::update::Update;
 
 /// What made a generation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LogEntry {
     /// Updates were applied.
-    Batch(Vec<Update>),
+    Batch { updates: Vec<Update>, key: Option<BatchKey> },
     /// The contents of a kept generation were published again.
     Rollback { to: u64 },
     /// Codebooks have these sizes from then on.
@@ -26,8 +28,15 @@ pub(crate) enum LogEntry {
 /// Far deeper than any attribute that is taken.
 const MAX_NESTING: usize = 256;
 
-pub(crate) fn write_batch(updates: &[Update], out: &mut Vec<u8>) {
-    out.push(1);
+pub(crate) fn write_batch(updates: &[Update], key: Option<&BatchKey>, out: &mut Vec<u8>) {
+    match key {
+        None => out.push(1),
+        Some(BatchKey { name, fingerprint }) => {
+            out.push(4);
+            write_text(name, out);
+            out.extend_from_slice(fingerprint);
+        }
+    }
     write_number(updates.len() as u64, out);
     for update in updates {
         match update {
@@ -64,7 +73,8 @@ pub(crate) fn write_widen(codes_per_level: &[u32], out: &mut Vec<u8>) {
 pub(crate) fn read(bytes: &[u8]) -> Option<LogEntry> {
     let mut input = Input(bytes);
     let entry = match input.byte()? {
-        1 => {
+        kind @ (1 | 4) => {
+            let key = if kind == 4 { Some(input.batch_key()?) } else { None };
             let num_updates = input.number()?;
             let mut updates = Vec::with_capacity((num_updates as usize).min(bytes.len()));
             for _ in 0..num_updates {
@@ -75,7 +85,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<LogEntry> {
                     _ => return None,
                 });
             }
-            LogEntry::Batch(updates)
+            LogEntry::Batch { updates, key }
         }
         2 => LogEntry::Rollback { to: input.number()? },
         3 => LogEntry::Widen { codes_per_level: input.codes()? },
@@ -84,7 +94,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<LogEntry> {
     input.0.is_empty().then_some(entry)
 }
 
-fn write_number(mut number: u64, out: &mut Vec<u8>) {
+pub(crate) fn write_number(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -97,7 +107,7 @@ fn write_codes(codes: &[u32], out: &mut Vec<u8>) {
     codes.iter().for_each(|&code| write_number(u64::from(code), out));
 }
 
-fn write_text(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     write_number(text.len() as u64, out);
     out.extend_from_slice(text.as_bytes());
 }
@@ -140,7 +150,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// Bytes still to be read.
-struct Input<'a>(&'a [u8]);
+pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Input<'a> {
     fn byte(&mut self) -> Option<u8> {
@@ -157,7 +167,7 @@ impl<'a> Input<'a> {
         self.take(8)?.try_into().ok()
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -176,6 +186,10 @@ impl<'a> Input<'a> {
     fn text(&mut self) -> Option<String> {
         let len = usize::try_from(self.number()?).ok()?;
         std::str::from_utf8(self.take(len)?).ok().map(str::to_owned)
+    }
+
+    pub(crate) fn batch_key(&mut self) -> Option<BatchKey> {
+        Some(BatchKey { name: self.text()?, fingerprint: self.take(32)?.try_into().ok()? })
     }
 
     fn item(&mut self) -> Option<Item> {
@@ -260,16 +274,22 @@ mod tests {
         prop::collection::vec(prop_oneof![item, patch, delete], 0..6)
     }
 
+    fn keys() -> impl Strategy<Value = Option<BatchKey>> {
+        let key = (".{1,8}", any::<[u8; 32]>());
+        prop::option::of(key.prop_map(|(name, fingerprint)| BatchKey { name, fingerprint }))
+    }
+
     proptest! {
         #[test]
         fn gives_back_what_went_in(
             updates in updates(),
+            key in keys(),
             to: u64,
             codes_per_level in prop::collection::vec(any::<u32>(), 0..5),
         ) {
             let mut bytes = Vec::new();
-            write_batch(&updates, &mut bytes);
-            prop_assert_eq!(read(&bytes), Some(LogEntry::Batch(updates)));
+            write_batch(&updates, key.as_ref(), &mut bytes);
+            prop_assert_eq!(read(&bytes), Some(LogEntry::Batch { updates, key }));
             bytes.clear();
             write_rollback(to, &mut bytes);
             prop_assert_eq!(read(&bytes), Some(LogEntry::Rollback { to }));
@@ -279,9 +299,9 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_entry_is_none(updates in updates(), at: prop::sample::Index) {
+        fn a_cut_entry_is_none(updates in updates(), key in keys(), at: prop::sample::Index) {
             let mut bytes = Vec::new();
-            write_batch(&updates, &mut bytes);
+            write_batch(&updates, key.as_ref(), &mut bytes);
             bytes.truncate(at.index(bytes.len()));
             prop_assert_eq!(read(&bytes), None);
         }

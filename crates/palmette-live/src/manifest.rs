@@ -29,6 +29,9 @@ pub(crate) struct Manifest {
     pub(crate) kept: Vec<Kept>,
     /// No segment file has this number or a higher one.
     pub(crate) next_file_number: u64,
+    /// The generation in the name of the file with the keys of batches; none where no batch had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keys_generation: Option<u64>,
 }
 
 /// The segments of one generation.
@@ -79,7 +82,8 @@ impl Manifest {
         kept: Vec<Kept>,
         next_file_number: u64,
     ) -> Self {
-        Self { version: VERSION, number, schema, contents, kept, next_file_number }
+        let (version, keys_generation) = (VERSION, None);
+        Self { version, number, schema, contents, kept, next_file_number, keys_generation }
     }
 
     /// Writes the file of this number.
@@ -123,6 +127,7 @@ impl Manifest {
                 [Some(segment_file(entry.file_number)), entry.live_file(), departed]
             })
             .flatten()
+            .chain(self.keys_generation.map(keys_file))
             .collect()
     }
 
@@ -234,6 +239,11 @@ pub(crate) fn segment_file(number: u64) -> String {
     format!("segment-{number:010}.palmcat")
 }
 
+/// The name of the file with the keys of the latest batches as of a generation.
+pub(crate) fn keys_file(generation: u64) -> String {
+    format!("keys-{generation}.palmkeys")
+}
+
 /// The name of the file with the departed items of a segment.
 pub(crate) fn departed_file(number: u64) -> String {
     format!("departed-{number:010}.palmcat")
@@ -250,7 +260,7 @@ pub(crate) fn delete_unwanted(
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<(), LiveError> {
     let ours = |name: &String| {
-        ["segment-", "departed-", "live-", "manifest-", "wal-"]
+        ["segment-", "departed-", "live-", "keys-", "manifest-", "wal-"]
             .iter()
             .any(|prefix| name.starts_with(prefix))
     };

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use palmette_catalog::Catalog;
 
-use crate::checkpoint::Checkpoints;
+use crate::batch_keys;
+use crate::checkpoint::{Checkpoints, KeysFile};
 use crate::error::{Kind, LiveError};
 use crate::live::LiveCatalog;
 use crate::manifest::{
-    Contents, Manifest, SegmentEntry, delete_unwanted, file_name, file_names, numbers, segment_file,
+    self, Contents, Manifest, SegmentEntry, delete_unwanted, file_name, file_names, numbers,
+    segment_file,
 };
 use crate::options::LiveOptions;
 use crate::schema::Schema;
@@ -88,11 +90,16 @@ fn open_locked(
     lock_file: File,
 ) -> Result<LiveCatalog, LiveError> {
     let manifest = Manifest::newest(dir)?;
-    let Manifest { number, schema, contents, kept, next_file_number, .. } = manifest.clone();
+    let Manifest { number, schema, contents, kept, next_file_number, keys_generation, .. } =
+        manifest.clone();
     let logs = logs(dir, contents.generation + 1)?;
-    let mut checkpoints = Checkpoints { number, live_files: Default::default() };
+    let keys_file = KeysFile { generation: keys_generation, num_added: 0 };
+    let mut checkpoints = Checkpoints { number, live_files: Default::default(), keys: keys_file };
 
     // Read before anything is changed, so that an error leaves the directory as it was.
+    let keys = keys_generation
+        .map(|generation| batch_keys::read(&dir.join(manifest::keys_file(generation))));
+    let keys = keys.transpose()?.unwrap_or_default();
     let mut entries = Vec::new();
     let (mut end, mut torn_bytes) = (0, 0);
     for (at, &first) in logs.iter().enumerate() {
@@ -116,6 +123,7 @@ fn open_locked(
     let wal = Wal::open_at(&last, end)?;
     let mut state = State::new(dir, options, schema, kept, next_file_number)?;
     state.generation = contents.generation;
+    state.keys = keys;
     let opened = state.open(&contents)?;
     checkpoints.opened(&opened);
     state.install(opened);

@@ -23,7 +23,7 @@ use crate::options::LiveOptions;
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::state::State;
-use crate::status::{KeptGeneration, LiveStatus, kept_generations};
+use crate::status::{KeptGeneration, LiveStatus};
 use crate::wal::WalTail;
 
 /// Times that files may go away while they are opened: each time another process made a checkpoint.
@@ -59,6 +59,8 @@ pub struct LiveReader {
 #[derive(Debug)]
 struct Shared {
     current: ArcSwap<Snapshot>,
+    /// Numbers as of the last look for new generations.
+    status: ArcSwap<LiveStatus>,
     follower: Mutex<Follower>,
     /// The problem of the last look for new generations.
     problem: Mutex<Option<String>>,
@@ -87,6 +89,7 @@ impl LiveReader {
         let follower = Follower::open(&start)?;
         let shared = Arc::new(Shared {
             current: ArcSwap::from_pointee(follower.state.snapshot()),
+            status: ArcSwap::from_pointee(follower.status()),
             follower: Mutex::new(follower),
             problem: Mutex::new(None),
             is_closing: AtomicBool::new(false),
@@ -122,17 +125,17 @@ impl LiveReader {
         self.shared.lock().generation(name).map(Arc::new)
     }
 
-    /// The generations that are kept, in the order in which they were.
+    /// The generations that are kept, in the order in which they were. Never waits.
     pub fn generations(&self) -> Vec<KeptGeneration> {
-        kept_generations(&self.shared.lock().state.kept)
+        self.shared.status.load().kept.clone()
     }
 
-    /// Numbers for people and metrics. What the writer does in the background is not known here.
+    /// Numbers for people and metrics, as of the last look for new generations; never waits for one that is going on. What the
+    /// writer does in the background is not known here.
     pub fn status(&self) -> LiveStatus {
         let problem = self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let follower = self.shared.lock();
-        let wal_bytes = follower.tail.bytes();
-        LiveStatus { wal_bytes, background_error: problem, ..LiveStatus::of(&follower.state) }
+        let status = LiveStatus::clone(&self.shared.status.load());
+        LiveStatus { background_error: problem, ..status }
     }
 }
 
@@ -157,6 +160,7 @@ impl Shared {
     fn refresh(&self) -> Result<u64, LiveError> {
         let mut follower = self.lock();
         if follower.refresh()? {
+            self.status.store(Arc::new(follower.status()));
             self.current.store(Arc::new(follower.state.snapshot()));
         }
         Ok(follower.state.generation)
@@ -261,6 +265,10 @@ impl Follower {
             }
             self.tail = WalTail::open(&self.state.dir, next)?;
         }
+    }
+
+    fn status(&self) -> LiveStatus {
+        LiveStatus { wal_bytes: self.tail.bytes(), ..LiveStatus::of(&self.state) }
     }
 
     fn generation(&self, name: &str) -> Result<Snapshot, LiveError> {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_attributes::{Filter, FilterError, RankSet};
+use palmette_catalog::FilterLookUps;
 use palmette_catalog::index::ItemSet;
 
 use crate::segment::SegmentView;
@@ -48,8 +49,10 @@ impl SegmentFilters {
         view: &SegmentView,
         filter: &Filter,
         is_known: &dyn Fn(&str) -> bool,
+        look_ups: &mut FilterLookUps,
     ) -> Result<Arc<ItemSet>, FilterError> {
         let found = self.look_up(filter);
+        look_ups.add(found.is_some());
         if let Some(Entry { live: Some(live), num_cleared, .. }) = &found
             && *num_cleared == view.num_cleared
         {

@@ -1,6 +1,7 @@
 //! What readers, the writer and the threads in the background share.
 
 use std::fs::File;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,7 @@ use arc_swap::ArcSwap;
 use crate::checkpoint::Checkpoints;
 use crate::options::LiveOptions;
 use crate::snapshot::Snapshot;
+use crate::status::LiveStatus;
 use crate::writer::Writer;
 
 /// Locks are taken in this order: `checkpoints`, then `writer`.
@@ -19,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) options: LiveOptions,
     /// What readers see: they take it without a lock.
     pub(crate) current: ArcSwap<Snapshot>,
+    /// Numbers as of the last time that the writer's lock was let go of: looking at them waits for no batch.
+    pub(crate) status: ArcSwap<LiveStatus>,
     writer: Mutex<Writer>,
     /// Told of every publication and of the end of every merge.
     pub(crate) changed: Condvar,
@@ -34,6 +38,7 @@ impl Shared {
             dir: writer.state.dir.clone(),
             options: writer.state.options.clone(),
             current: ArcSwap::from_pointee(writer.state.snapshot()),
+            status: ArcSwap::from_pointee(writer.status()),
             writer: Mutex::new(writer),
             changed: Condvar::new(),
             checkpoints: Mutex::new(checkpoints),
@@ -44,19 +49,66 @@ impl Shared {
 
     /// The writer's lock. A panic under it leaves a state that was not published; what was published
     /// stays right, so others go on.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> WriterGuard<'_> {
+        self.guard(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits, without the lock, until something changed.
-    pub(crate) fn wait<'a>(&self, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
-        self.changed.wait(writer).unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn wait<'a>(&'a self, mut writer: WriterGuard<'a>) -> WriterGuard<'a> {
+        writer.show();
+        let waiting = writer.guard.take().expect("held until it is dropped");
+        self.guard(self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn guard<'a>(&'a self, guard: MutexGuard<'a, Writer>) -> WriterGuard<'a> {
+        WriterGuard { shared: self, guard: Some(guard), is_changed: false }
     }
 
     /// Shows readers the newest state.
     pub(crate) fn publish(&self, writer: &Writer) {
         self.current.store(Arc::new(writer.state.snapshot()));
         self.changed.notify_all();
+    }
+}
+
+/// The writer's lock, held. Letting go of it shows the numbers of what was changed under it.
+#[derive(Debug)]
+pub(crate) struct WriterGuard<'a> {
+    shared: &'a Shared,
+    /// `None` once it was handed on to wait.
+    guard: Option<MutexGuard<'a, Writer>>,
+    is_changed: bool,
+}
+
+impl WriterGuard<'_> {
+    fn show(&mut self) {
+        if let Some(writer) = self.guard.as_deref().filter(|_| self.is_changed) {
+            self.shared.status.store(Arc::new(writer.status()));
+        }
+    }
+}
+
+impl Deref for WriterGuard<'_> {
+    type Target = Writer;
+
+    fn deref(&self) -> &Writer {
+        self.guard.as_deref().expect("held until it is dropped")
+    }
+}
+
+impl DerefMut for WriterGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Writer {
+        self.is_changed = true;
+        self.guard.as_deref_mut().expect("held until it is dropped")
+    }
+}
+
+impl Drop for WriterGuard<'_> {
+    fn drop(&mut self) {
+        // What a panic left is not shown.
+        if !std::thread::panicking() {
+            self.show();
+        }
     }
 }
 

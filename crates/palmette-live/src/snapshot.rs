@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_attributes::{Columns, Filter, FilterError, RankSet};
 use palmette_catalog::index::ItemSet;
 use palmette_catalog::readers::ItemSink;
-use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder, Item};
+use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder, FilterLookUps, Item};
 use serde::Serialize;
 
 use crate::error::LiveError;
@@ -176,12 +176,24 @@ impl Snapshot {
     /// When the filter names an attribute that no item ever had, or asks of one what its kind cannot
     /// answer.
     pub fn filter(&self, filter: &Filter) -> Result<SnapshotItems, FilterError> {
+        self.look_up_filter(filter, &mut FilterLookUps::default())
+    }
+
+    /// [`filter`](Self::filter), counting the segments that had it compiled.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn look_up_filter(
+        &self,
+        filter: &Filter,
+        look_ups: &mut FilterLookUps,
+    ) -> Result<SnapshotItems, FilterError> {
         check_filter(&self.columns, filter)?;
         let is_known = |name: &str| self.schema.kind_of(name).is_some();
         let kept = filter.without_excluded();
         let mut sets = Vec::with_capacity(self.segments.len());
         for view in &self.segments {
-            let set = view.segment.filters.items(view, &kept, &is_known)?;
+            let set = view.segment.filters.items(view, &kept, &is_known, look_ups)?;
             let catalog = view.segment.catalog();
             let mut excluded =
                 filter.excluded().iter().filter_map(|id| catalog.rank_of(id)).peekable();

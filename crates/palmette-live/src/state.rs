@@ -10,6 +10,7 @@ use palmette_attributes::Columns;
 use palmette_catalog::{Catalog, ColumnKind, Item};
 use serde_json::{Map, Value};
 
+use crate::batch_keys::BatchKeys;
 use crate::contents::{self, Opened};
 use crate::error::LiveError;
 use crate::log_entry::LogEntry;
@@ -36,6 +37,8 @@ pub(crate) struct State {
     columns: Arc<Columns>,
     pub(crate) kept: Vec<Kept>,
     pub(crate) next_file_number: u64,
+    /// Keys of the latest batches; a reader has those of the log that it read.
+    pub(crate) keys: BatchKeys,
     /// Permission to go on without segments whose files are damaged; readers alone may have it.
     pub(crate) is_degraded: bool,
     /// Segments that are left out.
@@ -64,6 +67,7 @@ impl State {
             schema: Arc::new(schema),
             kept,
             next_file_number,
+            keys: BatchKeys::default(),
             is_degraded: false,
             damaged: Vec::new(),
         })
@@ -92,10 +96,13 @@ impl State {
         mut opened: impl FnMut(&Opened),
     ) -> Result<(), LiveError> {
         match entry {
-            LogEntry::Batch(updates) => {
+            LogEntry::Batch { updates, key } => {
                 let added_columns = self.check(&updates)?;
                 self.generation = generation;
-                self.apply(&updates, &added_columns);
+                let applied = self.apply(&updates, &added_columns);
+                if let Some(key) = key {
+                    self.keys.add(key, applied);
+                }
                 if self.is_memory_full() && self.has_room() {
                     self.index_memory()?;
                 }

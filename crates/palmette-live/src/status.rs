@@ -77,7 +77,7 @@ impl LiveStatus {
 }
 
 /// The generations that are kept, in the order in which they were.
-pub(crate) fn kept_generations(kept: &[Kept]) -> Vec<KeptGeneration> {
+fn kept_generations(kept: &[Kept]) -> Vec<KeptGeneration> {
     let generation = |kept: &Kept| KeptGeneration {
         generation: kept.contents.generation,
         name: kept.name.clone(),

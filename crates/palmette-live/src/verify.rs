@@ -7,11 +7,12 @@ use palmette_catalog::Catalog;
 use palmette_storage::Check;
 use serde::Serialize;
 
+use crate::batch_keys;
 use crate::contents;
 use crate::error::LiveError;
 use crate::live_file;
 use crate::manifest::{
-    Manifest, SegmentEntry, departed_file, file_name, newest_number, segment_file,
+    Manifest, SegmentEntry, departed_file, file_name, keys_file, newest_number, segment_file,
 };
 use crate::open::logs;
 use crate::wal;
@@ -63,6 +64,10 @@ fn verify_once(dir: &Path, number: Option<u64>) -> Result<(Vec<VerifiedFile>, bo
     let kept = manifest.kept.iter().map(|kept| &kept.contents);
     for entry in kept.chain([&manifest.contents]).flat_map(|contents| &contents.segments) {
         found.add_segment(entry);
+    }
+    if let Some(name) = manifest.keys_generation.map(keys_file) {
+        let read = batch_keys::read(&dir.join(&name));
+        found.add(name, read.map(drop));
     }
     match logs(dir, manifest.contents.generation + 1) {
         Ok(logs) => {

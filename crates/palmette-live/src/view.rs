@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palmette_attributes::{ColumnKind, ColumnReader, Filter, FilterError, RankSet};
 use palmette_catalog::index::ItemSet;
-use palmette_catalog::{Catalog, FilterCache, Item};
+use palmette_catalog::{Catalog, FilterCache, FilterLookUps, Item};
 
 use crate::live::LiveCatalog;
 use crate::reader::LiveReader;
@@ -260,9 +260,23 @@ impl CatalogView {
     /// # Errors
     /// When the filter names an attribute that is not there, or asks of one what its kind cannot answer.
     pub fn filter(&self, filter: &Filter) -> Result<ViewItems, FilterError> {
+        self.look_up_filter(filter, &mut FilterLookUps::default())
+    }
+
+    /// [`filter`](Self::filter), counting the look-ups of compiled sets: one, or in a live catalog one for each segment.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn look_up_filter(
+        &self,
+        filter: &Filter,
+        look_ups: &mut FilterLookUps,
+    ) -> Result<ViewItems, FilterError> {
         Ok(match self {
-            Self::Frozen(filters) => ViewItems::Frozen(filters.item_set(filter)?),
-            Self::Snapshot(snapshot) => ViewItems::Snapshot(Arc::new(snapshot.filter(filter)?)),
+            Self::Frozen(filters) => ViewItems::Frozen(filters.look_up_item_set(filter, look_ups)?),
+            Self::Snapshot(snapshot) => {
+                ViewItems::Snapshot(Arc::new(snapshot.look_up_filter(filter, look_ups)?))
+            }
         })
     }
 

@@ -339,7 +339,7 @@ mod tests {
         for generation in 5..8 {
             starts.push(wal.end as usize);
             let mut entry = Vec::new();
-            log_entry::write_batch(&batch(generation), &mut entry);
+            log_entry::write_batch(&batch(generation), None, &mut entry);
             wal.append(generation, &entry, is_synced).expect("room");
         }
         let path = dir.join(file_name(5));
@@ -351,7 +351,8 @@ mod tests {
     fn check(path: &Path, bytes: &[u8], num_records: u64, end: usize) {
         std::fs::write(path, bytes).expect("room");
         let replayed = replay(path, 5, true).expect("only the end is torn");
-        let expected = (5..5 + num_records).map(|n| (n, LogEntry::Batch(batch(n))));
+        let expected =
+            (5..5 + num_records).map(|n| (n, LogEntry::Batch { updates: batch(n), key: None }));
         assert_eq!(replayed.entries, expected.collect::<Vec<_>>());
         assert_eq!((replayed.end, replayed.torn_bytes), (end as u64, (bytes.len() - end) as u64));
         assert_eq!(replay(path, 5, false).is_err(), end < bytes.len());

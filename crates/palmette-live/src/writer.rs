@@ -8,6 +8,7 @@ use crate::options::SyncPolicy;
 use crate::policy::Candidate;
 use crate::segment::SegmentView;
 use crate::state::State;
+use crate::status::LiveStatus;
 use crate::wal::Wal;
 
 /// The newest state, under the writer's lock.
@@ -84,6 +85,26 @@ impl Writer {
             self.poisoned = Some(e.to_string());
         }
         indexed
+    }
+
+    /// Numbers for people and metrics. Cost: a look at each segment and each kept generation.
+    pub(crate) fn status(&self) -> LiveStatus {
+        let mut status = LiveStatus::of(&self.state);
+        for (segment, view) in status.segments.iter_mut().zip(self.state.views()) {
+            segment.is_merging = self.merging.contains(&view.segment().key());
+        }
+        let counts = &self.counts;
+        LiveStatus {
+            wal_bytes: self.wal.bytes(),
+            torn_bytes: counts.torn_bytes,
+            merges_running: counts.merges_running,
+            merges_done: counts.merges_done,
+            items_merged: counts.items_merged,
+            checkpoints_done: counts.checkpoints_done,
+            waits: counts.waits,
+            background_error: counts.merge_error.clone().or(counts.checkpoint_error.clone()),
+            ..status
+        }
     }
 
     /// The immutable segments as merging sees them.

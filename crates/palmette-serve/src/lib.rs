@@ -13,7 +13,7 @@
 //!
 //! # Parts
 //! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `engine` scheduler and streams, `answers`
-//! the cache, `writes` the turns of those that change a catalog, `keys` the permissions, `problem` the errors, `page` what a
+//! the cache, `writes` the turns of those that change a catalog, `operations` what goes on after its answer, `keys` the permissions, `problem` the errors, `page` what a
 //! browser gets at `/`.
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod api;
 mod config;
 mod engine;
 mod keys;
+mod operations;
 mod problem;
 mod registry;
 mod request_id;

@@ -19,7 +19,7 @@ use palmette_model::draft::DraftHead;
 use palmette_recommend::{PromptFormat, RecommendError, Recommender, SpelledView};
 
 use crate::api::catalogs::Exported;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, Lease, Leases};
 use crate::keys::{self, KeysError};
 use crate::problem::{Kind, Problem};
 use crate::writes::Writes;
@@ -59,6 +59,8 @@ pub(crate) struct Target {
     pub(crate) model: Arc<ServedModel>,
     pub(crate) catalog: Arc<ServedCatalog>,
     pub(crate) recommender: Arc<Recommender>,
+    /// Streams keep workers of the recommender for as long as there is the target.
+    pub(crate) lease: Lease,
     /// Views of kept generations that were asked for, the latest last.
     kept: Mutex<Vec<(u64, Arc<SpelledView>)>>,
 }
@@ -76,8 +78,9 @@ pub(crate) struct Table {
 }
 
 /// The table, and the lock of those that change it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Registry {
+    leases: Leases,
     table: ArcSwap<Table>,
     change: Mutex<Changes>,
     /// Pairs that were asked for as `model:catalog` and have no alias.
@@ -144,6 +147,12 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), LoadError> {
 }
 
 impl Registry {
+    /// An empty table, whose targets have workers kept in the streams that these leases are of.
+    pub(crate) fn new(leases: Leases) -> Self {
+        let (table, change, pairs) = (ArcSwap::default(), Mutex::default(), Mutex::default());
+        Self { leases, table, change, pairs }
+    }
+
     /// The table as it is now.
     pub(crate) fn table(&self) -> Arc<Table> {
         self.table.load_full()
@@ -227,6 +236,15 @@ impl Registry {
         Ok(target)
     }
 
+    /// Joins a model and a catalog, which need not have an alias.
+    pub(crate) fn join(
+        &self,
+        model: &Arc<ServedModel>,
+        catalog: &Arc<ServedCatalog>,
+    ) -> Result<Target, LoadError> {
+        Target::new(model, catalog, self.leases.lease())
+    }
+
     fn find_target(&self, name: Option<&str>) -> Result<Arc<Target>, Problem> {
         let table = self.table();
         let Some(name) = name else {
@@ -263,7 +281,8 @@ impl Registry {
         else {
             return Err(unknown());
         };
-        let target = Target::new(model, catalog)
+        let target = self
+            .join(model, catalog)
             .map_err(|error| Problem::invalid("/target", error.to_string()))?;
         let target = Arc::new(target);
         pairs.insert(key, Arc::clone(&target));
@@ -280,10 +299,10 @@ pub(crate) fn names<T>(of: &BTreeMap<String, T>) -> String {
 }
 
 impl Target {
-    /// Joins model and catalog.
-    pub(crate) fn new(
+    fn new(
         model: &Arc<ServedModel>,
         catalog: &Arc<ServedCatalog>,
+        lease: Lease,
     ) -> Result<Self, LoadError> {
         let pair = |error| LoadError::Pair {
             model: model.name.clone(),
@@ -292,7 +311,8 @@ impl Target {
         };
         let recommender = model.recommender(catalog.source.clone()).map_err(pair)?;
         let (model, catalog) = (Arc::clone(model), Arc::clone(catalog));
-        Ok(Self { model, catalog, recommender: Arc::new(recommender), kept: Mutex::default() })
+        let (recommender, kept) = (Arc::new(recommender), Mutex::default());
+        Ok(Self { model, catalog, recommender, lease, kept })
     }
 
     /// Fits the model's costs and tells the scheduler, once a model.

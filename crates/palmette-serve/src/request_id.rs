@@ -30,7 +30,7 @@ pub(crate) fn of(headers: &HeaderMap) -> String {
 }
 
 /// A new id: microseconds of the clock when the process began, and a count. Ids of one process ascend.
-fn new() -> String {
+pub(crate) fn new() -> String {
     static BEGAN: LazyLock<u64> = LazyLock::new(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

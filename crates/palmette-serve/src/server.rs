@@ -36,6 +36,7 @@ use crate::api::upload::Room;
 use crate::config::ServeConfig;
 use crate::engine::Engine;
 use crate::keys::{self, Keys, KeysError};
+use crate::operations::Operations;
 use crate::problem::{Kind, Problem};
 use crate::registry::{self, LoadError, Registry, Table, Target};
 use crate::request_id;
@@ -56,6 +57,7 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     pub(crate) room: Room,
     pub(crate) claims: Claims,
+    pub(crate) operations: Operations,
     /// True from the beginning of a drain on.
     is_draining: AtomicBool,
 }
@@ -83,8 +85,9 @@ impl Server {
             keys: Keys::open(config.keys.as_deref())?,
             room: Room::new(&config),
             claims: Claims::default(),
+            operations: Operations::default(),
             config,
-            registry: Registry::default(),
+            registry: Registry::new(engine.leases()),
             engine,
             answers,
             metrics: telemetry::recorder()?,
@@ -303,6 +306,7 @@ impl Server {
         }
         // What is queued or running after that has no connection to answer on.
         app.engine.drain();
+        app.operations.cancel_all();
         Ok(())
     }
 }
@@ -394,7 +398,7 @@ impl App {
                 registry::names(&table.catalogs)
             ))
         })?;
-        let target = Target::new(model, catalog)?;
+        let target = self.registry.join(model, catalog)?;
         target.calibrate(&self.engine, self.config.default_beam_width).map_err(|error| {
             let (model, catalog) = (model.name.clone(), catalog.name.clone());
             LoadError::Pair { model, catalog, error: Box::new(error) }
@@ -431,6 +435,7 @@ impl App {
     tags(
         (name = "recommend", description = "Items that follow a history"),
         (name = "catalogs", description = "Items, generations and catalogs"),
+        (name = "operations", description = "Work that goes on after its request was answered"),
         (name = "targets", description = "Pairs of model and catalog"),
         (name = "probes", description = "State of the process")
     )
@@ -451,8 +456,10 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(api::targets::put))
         .routes(routes!(api::targets::models, api::targets::load_model))
         .routes(routes!(api::catalogs::list))
-        .routes(routes!(api::catalogs::get, api::catalogs::put, api::catalogs::delete))
+        .routes(routes!(api::catalogs::get, api::make_catalog::put, api::catalogs::delete))
         .routes(routes!(api::catalogs::export))
+        .routes(routes!(api::operations::list))
+        .routes(routes!(api::operations::get, api::operations::delete))
         .routes(routes!(api::generations::list, api::generations::keep))
         .routes(routes!(api::generations::forget))
         .routes(routes!(api::generations::rollback))

@@ -12,9 +12,16 @@ const BUCKETS: [f64; 15] =
 /// Upper ends for ratios of actual to predicted time.
 const RATIOS: [f64; 12] = [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0];
 
-const COUNTERS: [(&str, &str); 8] = [
+/// Upper ends for requests of a batch.
+const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+/// Upper ends for tokens of a batch's prompts.
+const TOKENS: [f64; 11] =
+    [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
+
+const COUNTERS: [(&str, &str); 9] = [
     ("palmette_answer_cache_total", "Look-ups of kept answers, by result"),
     ("palmette_catalog_apply_waits_total", "Batches that waited for merges to make room"),
+    ("palmette_filter_cache_total", "Look-ups of compiled filters, by result; one a segment"),
     ("palmette_http_requests_total", "Requests, by route, method and status"),
     ("palmette_recommend_missed_deadline_total", "Requests that were admitted and not in time"),
     ("palmette_recommend_narrowed_total", "Requests whose beam was narrowed to be in time"),
@@ -39,7 +46,9 @@ const GAUGES: [(&str, &str); 10] = [
     ("palmette_streams", "Streams, by state"),
 ];
 
-const HISTOGRAMS: [(&str, &str); 5] = [
+const HISTOGRAMS: [(&str, &str); 7] = [
+    ("palmette_batch_requests", "Requests of a batch that a stream was given"),
+    ("palmette_batch_tokens", "Tokens of the prompts of such a batch"),
     ("palmette_catalog_apply_seconds", "Time to apply a batch, from its turn to its generation"),
     ("palmette_cost_ratio", "Actual over fitted time of requests of one thread"),
     ("palmette_http_request_duration_seconds", "Time from headers to answer, by route"),
@@ -61,10 +70,16 @@ pub(crate) fn recorder() -> Result<PrometheusHandle, LoadError> {
 
 fn install() -> Result<PrometheusHandle, String> {
     let seconds = Matcher::Suffix("_seconds".to_owned());
-    let ratio = Matcher::Full("palmette_cost_ratio".to_owned());
-    let builder = PrometheusBuilder::new().set_buckets_for_metric(seconds, &BUCKETS);
-    let builder = builder.and_then(|builder| builder.set_buckets_for_metric(ratio, &RATIOS));
-    let recorder = builder.map_err(|error| error.to_string())?.build_recorder();
+    let full = |name: &str| Matcher::Full(name.to_owned());
+    let recorder = PrometheusBuilder::new()
+        .set_buckets_for_metric(seconds, &BUCKETS)
+        .and_then(|builder| builder.set_buckets_for_metric(full("palmette_cost_ratio"), &RATIOS))
+        .and_then(|builder| {
+            builder.set_buckets_for_metric(full("palmette_batch_requests"), &REQUESTS)
+        })
+        .and_then(|builder| builder.set_buckets_for_metric(full("palmette_batch_tokens"), &TOKENS))
+        .map_err(|error| error.to_string())?
+        .build_recorder();
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).map_err(|error| error.to_string())?;
     metrics_process::Collector::default().describe();

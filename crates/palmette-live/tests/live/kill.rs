@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use palmette_live::{LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update};
+use palmette_live::{BatchKey, LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update};
 
 use crate::same::{Model, check, item};
 
@@ -66,6 +66,11 @@ fn batch(generation: u64) -> Vec<Update> {
     (0..random(0) % 12).map(update).collect()
 }
 
+/// The key of that batch.
+fn key(generation: u64) -> BatchKey {
+    BatchKey { name: format!("batch {generation}"), fingerprint: [generation as u8; 32] }
+}
+
 /// In the process to be killed: applies generation after generation and says so, until it is killed.
 #[test]
 fn child() {
@@ -84,7 +89,9 @@ fn child() {
         let made = if is_rollback(next) {
             live.rollback(kept_before(next)).expect("it is kept")
         } else {
-            live.apply(&batch(next)).expect("sound updates").generation
+            let done = live.apply_keyed(&batch(next), &key(next)).expect("sound updates");
+            assert!(!done.is_repeated, "generation {next} is new");
+            done.applied.generation
         };
         assert_eq!(made, next);
         writeln!(out, "acknowledged {next}").and_then(|()| out.flush()).expect("a reader");
@@ -167,6 +174,15 @@ fn what_was_acknowledged_outlives_being_killed() {
             "generation {generation} after {acknowledged} were acknowledged"
         );
         models.go_to(generation);
+        // Batches come again whose answer may have been lost: once applied is applied.
+        for before in generation.saturating_sub(3).max(1)..=generation {
+            if !is_rollback(before) {
+                let done = live.apply_keyed(&batch(before), &key(before)).expect("the same batch");
+                assert!(done.is_repeated && done.applied.generation == before, "{done:?}");
+            }
+        }
+        assert_eq!(live.first_applied(&key(generation + 1)).expect("no other"), None);
+        assert_eq!(live.snapshot().generation(), generation);
         check(&snapshot, &models.model, None, round);
         live.wait_for_merges();
         check(&live.snapshot(), &models.model, None, round);

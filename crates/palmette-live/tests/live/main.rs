@@ -2,6 +2,8 @@
 
 mod close;
 mod damage;
+mod filters;
+mod keys;
 mod kill;
 mod model;
 mod operations;

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::body;
+use super::documented::{Batches, Streams};
 use super::recommend::{answer, blocking, view_of};
 use super::upload::Upload;
 use crate::keys;
@@ -40,8 +41,7 @@ const LINES_AT_ONCE: usize = 16;
     post, path = "/v1/recommend/batch", tag = "recommend", request_body = BatchBody,
     responses(
         (status = 200, body = BatchAnswer),
-        (status = "4XX", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", body = Problem, content_type = "application/problem+json"),
+        Batches,
     )
 )]
 pub(crate) async fn batch(
@@ -181,7 +181,7 @@ fn result(answer: Result<RecommendAnswer, Problem>) -> BatchResult {
     request_body(content = String, content_type = "application/x-ndjson", description = "A request of `/v1/recommend` a line"),
     responses(
         (status = 200, body = String, content_type = "application/x-ndjson", description = "A result of a batch a line"),
-        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        Streams,
     )
 )]
 pub(crate) async fn lines(

@@ -1,53 +1,55 @@
-//! Catalogs: their state, making them of a body, deleting and exporting them.
+//! Catalogs: their state, deleting and exporting them.
 //!
-//! A new catalog is made in a hidden directory and moved to its name when it is whole; one that is deleted is moved to a hidden
-//! directory first. A process that ends in between leaves hidden directories, which the next start removes ([`clean`]).
+//! A catalog that is deleted is moved to a hidden directory first, and [new ones](super::make_catalog) come from one. A process that
+//! ends in between leaves hidden directories, which the next start removes ([`clean`]).
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE,
+    IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use hyper::body::Bytes;
-use palmette_catalog::readers::{Format, SourceOptions, parse_into};
-use palmette_catalog::{BuildError, BuildOptions, Catalog, CatalogBuilder};
-use palmette_live::{CatalogSource, CatalogView, LiveCatalog, LiveOptions, Schema};
+use palmette_live::{CatalogSource, CatalogView, Schema};
 use sha2::{Digest, Sha256};
 use tempfile::TempPath;
 
-use super::documented::{Deletes, Lists, Looks, Writes};
-use super::extract::{Path, Query, at_generation, header, media_type};
-use super::items::failed;
+use super::documented::{Deletes, Lists, Looks};
+use super::extract::{Path, Query, at_generation, header};
 use super::recommend::{GENERATION, blocking, find_kept};
-use super::upload::Upload;
 use crate::keys;
-use crate::problem::{Fault, Kind, Problem};
-use crate::registry::{ServedCatalog, Table, check_name};
+use crate::problem::{Kind, Problem};
+use crate::registry::{ServedCatalog, Table};
 use crate::server::App;
 use crate::wire::{
     AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationName, GenerationParam,
-    LiveNumbers, NewCatalogParams,
+    LiveNumbers,
 };
 
 /// Directory of the catalogs below the data directory.
-const CATALOGS: &str = "catalogs";
+pub(crate) const CATALOGS: &str = "catalogs";
 /// Beginnings of names of what is being made or removed there.
-const HIDDEN: [&str; 4] = [".new-", ".deleted-", ".upload-", ".export-"];
+pub(crate) const NEW: &str = ".new-";
+const DELETED: &str = ".deleted-";
+pub(crate) const UPLOAD: &str = ".upload-";
+const EXPORT: &str = ".export-";
+const HIDDEN: [&str; 4] = [NEW, DELETED, UPLOAD, EXPORT];
 /// Time that a delete waits for the catalog's work in the background to end.
 const LEAVE: Duration = Duration::from_secs(10);
+/// Pause between looks at who holds a deleted catalog.
+const LOOK: Duration = Duration::from_millis(10);
 /// Bytes of an export that are read at once.
 const PIECE: u64 = 256 << 10;
 
@@ -57,13 +59,13 @@ pub(crate) struct Claims(Arc<Mutex<BTreeSet<String>>>);
 
 /// The sole right to make or delete a catalog of a name.
 #[derive(Debug)]
-struct Claim {
+pub(crate) struct Claim {
     claims: Claims,
     name: String,
 }
 
 impl Claims {
-    fn claim(&self, name: &str) -> Result<Claim, Problem> {
+    pub(crate) fn claim(&self, name: &str) -> Result<Claim, Problem> {
         let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         match is_new {
             true => Ok(Claim { claims: self.clone(), name: name.to_owned() }),
@@ -72,6 +74,12 @@ impl Claims {
                 format!("catalog {name:?} is being made or deleted; repeat when that is done"),
             )),
         }
+    }
+}
+
+impl Claim {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -135,16 +143,10 @@ pub(crate) fn view_at(
 
 /// Lists the catalogs.
 #[utoipa::path(get, path = "/v1/catalogs", tag = "catalogs", responses((status = 200, body = Catalogs), Lists))]
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Json<Catalogs>, Problem> {
+pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Catalogs> {
     let table = app.registry.table();
-    let mine: Vec<Arc<ServedCatalog>> =
-        table.catalogs.values().filter(|catalog| keys::permits(&catalog.name)).cloned().collect();
-    // A writer's numbers wait for the batch that is being applied.
-    blocking(move || {
-        let catalogs = mine.iter().map(|catalog| entry(catalog, &table)).collect();
-        Ok(Json(Catalogs { catalogs }))
-    })
-    .await?
+    let mine = table.catalogs.values().filter(|catalog| keys::permits(&catalog.name));
+    Json(Catalogs { catalogs: mine.map(|catalog| entry(catalog, &table)).collect() })
 }
 
 /// State of a catalog.
@@ -158,12 +160,12 @@ pub(crate) async fn get(
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let catalog = served(&app, &name)?;
-    let table = app.registry.table();
-    let entry = blocking(move || entry(&catalog, &table)).await?;
+    let entry = entry(&catalog, &app.registry.table());
     Ok(at_generation(entry.generation, Json(entry)))
 }
 
-fn entry(catalog: &ServedCatalog, table: &Table) -> CatalogEntry {
+/// State of a catalog, as of the last change that was finished: a batch that is being applied is not waited for.
+pub(crate) fn entry(catalog: &ServedCatalog, table: &Table) -> CatalogEntry {
     let status = catalog.status();
     let view = catalog.source.view();
     let (schema, kind) = match (&view, &catalog.source) {
@@ -195,184 +197,6 @@ fn entry(catalog: &ServedCatalog, table: &Table) -> CatalogEntry {
     }
 }
 
-/// Format of an uploaded catalog.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Palm,
-    Items(Format),
-}
-
-impl Source {
-    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
-        match media_type(headers).as_str() {
-            "application/octet-stream" => Ok(Self::Palm),
-            "application/x-ndjson" | "application/jsonl" => Ok(Self::Items(Format::JsonLines)),
-            "text/csv" => Ok(Self::Items(Format::Csv)),
-            other => Err(Problem::new(
-                Kind::UnsupportedMedia,
-                format!(
-                    "the body is {other:?}; a catalog is made of application/octet-stream (a catalog file), application/x-ndjson or text/csv"
-                ),
-            )),
-        }
-    }
-}
-
-/// Bounds of the codes of a new catalog.
-#[derive(Debug, Default)]
-struct Bounds {
-    codes_per_level: Option<Vec<u32>>,
-    num_levels: Option<usize>,
-}
-
-impl Bounds {
-    fn of(params: &NewCatalogParams, table: &Table) -> Result<Self, Problem> {
-        let wrong = |detail: String| Err(Problem::new(Kind::Invalid, detail));
-        match (&params.model, &params.codes_per_level) {
-            (None, None) => Ok(Self::default()),
-            (Some(_), Some(_)) => {
-                wrong("model and codes_per_level exclude each other; give one".to_owned())
-            }
-            (Some(name), None) => match table.models.get(name) {
-                Some(model) => {
-                    let sizes: Vec<u32> =
-                        model.format.levels.iter().map(|level| level.num_codes).collect();
-                    Ok(Self { num_levels: Some(sizes.len()), codes_per_level: Some(sizes) })
-                }
-                None => {
-                    let there = crate::registry::names(&table.models);
-                    wrong(format!("there is no model {name:?}; there are {there}"))
-                }
-            },
-            (None, Some(text)) => match text.split(',').map(|size| size.trim().parse()).collect() {
-                Ok(sizes) => Ok(Self { codes_per_level: Some(sizes), num_levels: None }),
-                Err(_) => wrong(format!(
-                    "codes_per_level is {text:?}; it must be whole numbers with commas, as 256,256,256"
-                )),
-            },
-        }
-    }
-}
-
-/// Makes a live catalog of the items of a body.
-///
-/// The body is a catalog file (`application/octet-stream`), a JSON object an item and line (`application/x-ndjson`), or a table
-/// (`text/csv`). The answer comes when the catalog can be read; a target may then be pointed at it.
-#[utoipa::path(
-    put, path = "/v1/catalogs/{c}", tag = "catalogs",
-    params(("c" = String, Path, description = "Name of the new catalog"), NewCatalogParams),
-    request_body(content((Vec<u8> = "application/octet-stream"), (String = "application/x-ndjson"), (String = "text/csv"))),
-    responses((status = 201, body = CatalogEntry), Writes)
-)]
-pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-    Query(params): Query<NewCatalogParams>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
-    check_name("catalog", &name).map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
-    let Some(data) = app.config.data_dir.as_ref() else {
-        return Err(Problem::new(
-            Kind::Conflict,
-            "this server has no data directory to keep catalogs in; start it with one (--data-dir)",
-        ));
-    };
-    let root = data.join(CATALOGS);
-    let source = Source::of(&headers)?;
-    let claim = app.claims.claim(&name)?;
-    let table = app.registry.table();
-    let bounds = Bounds::of(&params, &table)?;
-    let exists = || {
-        let detail =
-            format!("there is a catalog {name:?} already; delete it first, or choose another name");
-        Problem::new(Kind::Conflict, detail)
-    };
-    if table.catalogs.contains_key(&name) || root.join(&name).exists() {
-        return Err(exists());
-    }
-    let upload = Upload::new(&app, &headers, body)?.into_file(&root).await?;
-    let making = Arc::clone(&app);
-    let made = blocking(move || {
-        let catalog = build(upload.file.path(), source, &bounds)?;
-        let live = create(&root, &claim.name, catalog, bounds)?;
-        let path = root.join(&claim.name);
-        let added = making.registry.add_catalog(&claim.name, live.into(), Some(path));
-        let added = added.map_err(|error| Problem::new(Kind::Conflict, error.to_string()))?;
-        Ok::<CatalogEntry, Problem>(entry(&added, &making.registry.table()))
-    });
-    let made = made.await??;
-    let location = HeaderValue::from_str(&format!("/v1/catalogs/{}", made.name));
-    let mut response = at_generation(made.generation, (StatusCode::CREATED, Json(made)));
-    if let Ok(location) = location {
-        response.headers_mut().insert(LOCATION, location);
-    }
-    Ok(response)
-}
-
-/// The catalog of an uploaded file.
-fn build(path: &FilePath, source: Source, bounds: &Bounds) -> Result<Catalog, Problem> {
-    let of_line = |line: Option<u64>, detail: String| {
-        let pointer = line.map_or_else(String::new, |line| format!("/{line}"));
-        let fault = Fault { pointer, detail: detail.clone() };
-        Problem { errors: vec![fault], ..Problem::new(Kind::Invalid, detail) }
-    };
-    let of_build = |error: BuildError| of_line(error.line(), error.to_string());
-    let format = match source {
-        Source::Palm => {
-            return Catalog::open(path)
-                .map_err(|error| of_line(None, format!("the body {}", error.problem())));
-        }
-        Source::Items(format) => format,
-    };
-    let options = BuildOptions {
-        codes_per_level: bounds.codes_per_level.clone(),
-        num_levels: bounds.num_levels,
-        ..BuildOptions::default()
-    };
-    let mut builder = CatalogBuilder::new(options).map_err(of_build)?;
-    let file =
-        File::open(path).map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
-    let read = parse_into(
-        "the body",
-        BufReader::new(file),
-        format,
-        &SourceOptions::default(),
-        &mut builder,
-    );
-    let read = read.map_err(|error| of_line(error.line(), error.to_string()))?;
-    builder.finish(read.level_prefixes, |_| {}).map_err(of_build)
-}
-
-/// Makes the live catalog's directory beside its place, moves it there whole, and opens it.
-fn create(
-    root: &FilePath,
-    name: &str,
-    catalog: Catalog,
-    bounds: Bounds,
-) -> Result<LiveCatalog, Problem> {
-    let system = |error: std::io::Error| {
-        tracing::error!(%error, "a catalog was not made");
-        Problem::new(Kind::Unavailable, format!("the catalog cannot be kept: {error}"))
-            .retry_after(1000)
-    };
-    let schema = bounds.codes_per_level.map(|sizes| {
-        let of_items = Schema::of_catalog(&catalog);
-        let num_levels = bounds.num_levels.or(of_items.num_levels);
-        Schema { codes_per_level: Some(sizes), num_levels, ..of_items }
-    });
-    let making = tempfile::Builder::new().prefix(HIDDEN[0]).tempdir_in(root).map_err(system)?;
-    let made = LiveCatalog::create(making.path(), Some(catalog), schema, LiveOptions::default());
-    drop(made.map_err(|error| match error.is_refusal() {
-        true => Problem::new(Kind::Invalid, error.to_string()),
-        false => failed(&error),
-    })?);
-    let path = root.join(name);
-    std::fs::rename(making.keep(), &path).map_err(system)?;
-    File::open(root).and_then(|root| root.sync_all()).map_err(system)?;
-    LiveCatalog::open(&path, LiveOptions::default()).map_err(|error| failed(&error))
-}
-
 /// Deletes a catalog, with its files where they lie in the data directory.
 ///
 /// Requests that were admitted before end on it.
@@ -394,19 +218,20 @@ pub(crate) async fn delete(
     blocking(move || {
         let moved = remove(&app, &catalog, path.as_deref())?;
         drop(turn);
-        if let Some(moved) = moved {
-            let (sender, left) = mpsc::channel();
-            let leaving = move || {
+        let (sender, left) = mpsc::channel();
+        let leaving = move || {
+            if let Some(moved) = moved {
                 leave(&catalog, &moved);
-                // A new catalog may have the name now: nothing of the old one writes any more.
-                drop(claim);
-                _ = sender.send(());
-            };
-            let thread = std::thread::Builder::new().name("catalog delete".into()).spawn(leaving);
-            thread.map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
-            // After that time it goes on by itself.
-            _ = left.recv_timeout(LEAVE);
-        }
+            }
+            // A new catalog may have the name now: nothing of the old one writes below it any more.
+            drop(claim);
+            _ = sender.send(());
+            let_go(&catalog);
+        };
+        let thread = std::thread::Builder::new().name("catalog delete".into()).spawn(leaving);
+        thread.map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
+        // After that time it goes on by itself.
+        _ = left.recv_timeout(LEAVE);
         Ok(StatusCode::NO_CONTENT)
     })
     .await?
@@ -439,7 +264,7 @@ fn remove(
             return Err(Problem::new(Kind::Conflict, detail));
         }
         let moved = root.map(|root| {
-            let place = tempfile::Builder::new().prefix(HIDDEN[1]).tempdir_in(root)?.keep();
+            let place = tempfile::Builder::new().prefix(DELETED).tempdir_in(root)?.keep();
             // Onto an empty directory, which it replaces.
             std::fs::rename(root.join(&catalog.name), &place)?;
             File::open(root)?.sync_all()?;
@@ -464,6 +289,17 @@ fn leave(catalog: &ServedCatalog, path: &FilePath) {
     }
 }
 
+/// Waits for a time until nobody else holds a live catalog: the last to let go of it waits for its work in the background, which no
+/// stream should.
+fn let_go(catalog: &ServedCatalog) {
+    let began = Instant::now();
+    if let Some(live) = catalog.live() {
+        while Arc::strong_count(live) > 1 && began.elapsed() < LEAVE {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
 /// A catalog in a file, for downloads.
 #[derive(Debug)]
 pub(crate) struct Exported {
@@ -481,7 +317,7 @@ impl Exported {
             Problem::new(Kind::Unavailable, format!("the export failed: {error}")).retry_after(1000)
         };
         std::fs::create_dir_all(dir).map_err(|error| system(&error))?;
-        let file = tempfile::Builder::new().prefix(HIDDEN[3]).tempfile_in(dir);
+        let file = tempfile::Builder::new().prefix(EXPORT).tempfile_in(dir);
         let path = file.map_err(|error| system(&error))?.into_temp_path();
         let written = match view {
             CatalogView::Frozen(filters) => filters.catalog().write(&path),

@@ -21,6 +21,15 @@ macro_rules! problems {
 }
 
 problems! {
+    /// Of a question.
+    Recommends: NotJson Unauthorised Forbidden NotFound SlowRequest Gone TooLarge UnsupportedMedia Invalid Overloaded Unavailable
+        DeadlineMissed;
+    /// Of a list of questions, each of which has problems of its own.
+    Batches: NotJson Unauthorised Forbidden SlowRequest TooLarge UnsupportedMedia Invalid Unavailable;
+    /// Of questions line by line, whose problems are lines.
+    Streams: Unauthorised Forbidden UnsupportedMedia;
+    /// Of a route that changes models or targets.
+    Switches: NotJson Unauthorised Forbidden NotFound SlowRequest Conflict TooLarge UnsupportedMedia Invalid Unavailable;
     /// Of a route that lists what the key permits.
     Lists: Unauthorised Forbidden;
     /// Of a route that reads and takes no body.

@@ -13,7 +13,7 @@ use super::catalogs::served;
 use super::documented::{Deletes, Looks, Writes};
 use super::extract::{Path, at_generation};
 use super::items::{Write, failed};
-use super::recommend::{blocking, find_kept};
+use super::recommend::find_kept;
 use crate::problem::{Kind, Problem};
 use crate::registry::check_name;
 use crate::server::App;
@@ -35,11 +35,10 @@ pub(crate) async fn list(
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let catalog = served(&app, &name)?;
-    let found = blocking(move || Generations {
+    let found = Generations {
         kept: catalog.generations().into_iter().map(KeptEntry::from).collect(),
         newest: catalog.source.view().generation(),
-    });
-    let found = found.await?;
+    };
     Ok(at_generation(found.newest, Json(found)))
 }
 
@@ -69,7 +68,7 @@ pub(crate) async fn keep(
             return Err(Problem::invalid("/name", detail));
         }
     }
-    let kept = write.run(move |write, _| {
+    let kept = write.run(move |write| {
         write.check_condition()?;
         let now = write.live().snapshot().generation();
         let kept = write.live().generations();
@@ -102,7 +101,7 @@ pub(crate) async fn forget(
     let write = Write::new(&app, &name, &headers)?;
     let generation = GenerationParam { generation: Some(generation) }.name();
     write
-        .run(move |write, _| {
+        .run(move |write| {
             write.check_condition()?;
             let number = kept_number(write, generation.as_ref())
                 .map_err(|problem| Problem::not_found(problem.detail))?;
@@ -138,7 +137,7 @@ pub(crate) async fn rollback(
 ) -> Result<Response, Problem> {
     let write = Write::new(&app, &name, &headers)?;
     let Rollback { to } = body::object(&app, &headers, body).await?;
-    let done = write.run(move |write, _| {
+    let done = write.run(move |write| {
         write.check_condition()?;
         let restored = kept_number(write, Some(&to))?;
         let generation = write.live().rollback(restored).map_err(|error| failed(&error))?;

@@ -10,27 +10,32 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use palmette_attributes::Filter;
-use palmette_live::{CatalogView, LiveCatalog, LiveError, Update, ViewItems};
+use palmette_attributes::{Filter, SortKey};
+use palmette_live::{BatchKey, CatalogView, LiveCatalog, LiveError, Update, ViewItems};
 use palmette_recommend::LevelFormat;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::body;
 use super::catalogs::{served, view_at};
 use super::documented::{Reads, Writes as WriteProblems};
 use super::extract::{IfMatch, Path, Query, at_generation, header, media_type};
-use super::recommend::{answered, blocking};
+use super::recommend::{answered, blocking, filtered};
 use super::upload::{Held, Upload};
 use crate::problem::{Fault, Kind, Problem};
 use crate::registry::ServedCatalog;
 use crate::server::App;
 use crate::wire::{GenerationParam, ItemEntry, ItemPage, ItemQuery, ItemsApplied};
-use crate::writes::{self, BodyHash, Turn};
+use crate::writes;
 
 /// Faults of a batch that one answer names.
 const MAX_FAULTS: usize = 16;
 /// Changes of a batch, at most: one of a few bytes takes some hundred while it is checked and applied.
 const MAX_CHANGES: usize = 250_000;
+/// Items that a page looks at for words, at most, so that its time does not grow with the catalog.
+const MAX_LOOKED_AT: usize = 50_000;
+/// Attributes that words are looked for in, beside the id.
+const TITLES: [&str; 2] = ["title", "name"];
 /// Items of a page, at most.
 const MAX_PAGE: usize = 1000;
 
@@ -39,8 +44,8 @@ const MAX_PAGE: usize = 1000;
 /// A line is an item to insert or replace, `{"item_id": "P1", "codes": [0, 5], "price": 3}`; attributes to change, without codes, null
 /// for one that is taken away; or `{"delete": "P1"}`. Requests that begin after the answer see the batch.
 ///
-/// With `Idempotency-Key` a repetition of the same body gets the first answer again, as long as this process runs and the key is among
-/// the catalog's latest 10,000. With `If-Match` the batch is applied only at that generation.
+/// With `Idempotency-Key` a repetition of the same body gets the first answer again, after a crash too, while the key is among the
+/// catalog's latest 10,000. With `If-Match` the batch is applied only at that generation.
 #[utoipa::path(
     post, path = "/v1/catalogs/{c}/items", tag = "catalogs",
     params(
@@ -70,12 +75,13 @@ pub(crate) async fn post(
         writes::check_key(key)?;
     }
     let body = Upload::new(&app, &headers, body)?.into_memory().await?;
-    let (body, lines, hash) = blocking(move || {
-        let hash = writes::hash_of(&body.bytes);
-        Lines::read(&body).map(|lines| (body, lines, hash))
+    let (body, lines, key) = blocking(move || {
+        let key =
+            key.map(|name| BatchKey { name, fingerprint: Sha256::digest(&body.bytes).into() });
+        Lines::read(&body).map(|lines| (body, lines, key))
     })
     .await??;
-    let (applied, is_repeated) = write.batch(lines, key.map(|key| (key, hash))).await?;
+    let (applied, is_repeated) = write.batch(lines, key).await?;
     drop(body);
     let mut response = at_generation(Some(applied.generation), Json(applied));
     if is_repeated {
@@ -165,11 +171,12 @@ impl Write {
     /// Runs a change when it is its turn, on a thread where it may wait.
     pub(crate) async fn run<T: Send + 'static>(
         self,
-        change: impl FnOnce(&Self, &mut Turn) -> Result<T, Problem> + Send + 'static,
+        change: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let mut turn = self.catalog.writes.turn().await?;
+        let turn = self.catalog.writes.turn().await?;
         // The turn goes with the work: it ends with it, whether somebody still waits for the answer or not.
         blocking(move || {
+            let _turn = turn;
             // Those that delete or replace it had their turn before.
             let table = self.app.registry.table();
             if !table
@@ -181,7 +188,7 @@ impl Write {
                 let detail = format!("catalog {name:?} was deleted or replaced meanwhile");
                 return Err(Problem::not_found(detail));
             }
-            change(&self, &mut turn)
+            change(&self)
         })
         .await?
     }
@@ -199,34 +206,40 @@ impl Write {
     async fn batch(
         self,
         lines: Lines,
-        key: Option<(String, BodyHash)>,
+        key: Option<BatchKey>,
     ) -> Result<(ItemsApplied, bool), Problem> {
-        self.run(move |write, turn| {
+        self.run(move |write| {
             // Before the condition: the first attempt has moved the generation on.
-            if let Some((key, hash)) = &key
-                && let Some(answer) = turn.first_answer(key, hash)?
-            {
-                return Ok((answer, true));
+            if let Some(key) = &key {
+                let first = write.live.first_applied(key);
+                let first = first.map_err(|error| {
+                    Problem::new(Kind::Invalid, format!("Idempotency-Key: {error}"))
+                });
+                if let Some(applied) = first? {
+                    return Ok((applied.into(), true));
+                }
             }
-            let applied = write.apply(&lines.updates, |index| lines.pointer(index))?;
-            if let Some((key, hash)) = key {
-                turn.remember(key, hash, applied);
-            }
-            Ok((applied, false))
+            let pointer = |index| lines.pointer(index);
+            Ok((write.apply(&lines.updates, key.as_ref(), pointer)?, false))
         })
         .await
     }
 
-    /// Applies updates; `pointer` tells the place of each in the body.
+    /// Applies updates, by a key that is new where there is one; `pointer` tells the place of each in the body.
     fn apply(
         &self,
         updates: &[Update],
+        key: Option<&BatchKey>,
         pointer: impl Fn(usize) -> String,
     ) -> Result<ItemsApplied, Problem> {
         self.check_condition()?;
         self.check_spelling(updates, &pointer)?;
         let began = Instant::now();
-        let applied = self.live.apply(updates).map_err(|error| {
+        let applied = match key {
+            None => self.live.apply(updates),
+            Some(key) => self.live.apply_keyed(updates, key).map(|done| done.applied),
+        };
+        let applied = applied.map_err(|error| {
             if error.update_index().is_none() {
                 return failed(&error);
             }
@@ -423,14 +436,14 @@ pub(crate) async fn delete(
 impl Write {
     /// Applies one update; one of an item that is not there makes no generation.
     async fn one(self, update: Update) -> Result<Response, Problem> {
-        let applied = self.run(move |write, _| {
+        let applied = self.run(move |write| {
             if !matches!(update, Update::Upsert(_)) {
                 let view = CatalogView::from(write.live.snapshot());
                 if view.find(update.id()).is_none() {
                     return Err(no_item(&view, update.id()));
                 }
             }
-            write.apply(&[update], |_| String::new())
+            write.apply(&[update], None, |_| String::new())
         });
         let applied = applied.await?;
         Ok(at_generation(Some(applied.generation), Json(applied)))
@@ -489,7 +502,7 @@ fn update_of(
         .map_err(|error| Problem::invalid("", error.to_string()))
 }
 
-/// Lists items in catalog order, page by page.
+/// Lists items in catalog order, page by page: all, those that match a filter, those that have words in their id or title.
 ///
 /// All pages are of one generation, that of the first. A cursor of a generation that is neither the newest nor kept is gone: keep the
 /// generation before a long listing, and name it.
@@ -538,21 +551,75 @@ fn page(catalog: &ServedCatalog, asked: &ItemQuery) -> Result<ItemPage, Problem>
     let items: ViewItems = match &asked.filter {
         None => view.all_items(),
         Some(text) => Filter::parse(text.get())
-            .and_then(|filter| view.filter(&filter))
+            .and_then(|filter| filtered(&view, &filter))
             .map_err(|error| Problem::invalid("/filter", error.to_string()))?,
     };
+    let words = asked.words.as_deref().map(Words::new);
+    if words.is_some() && asked.count {
+        let detail = "items that have words are not counted; leave out count, or list them all";
+        return Err(Problem::invalid("/count", detail));
+    }
     let mut numbers = view.in_order(&items, after);
-    let found: Vec<u64> = numbers.by_ref().take(asked.limit).collect();
-    let last = found.last().filter(|_| numbers.next().is_some());
+    let (found, last) = match words {
+        None => {
+            let found: Vec<u64> = numbers.by_ref().take(asked.limit).collect();
+            let last = found.last().copied();
+            (found, last)
+        }
+        Some(words) => words.find(&view, &mut numbers, asked.limit, MAX_LOOKED_AT),
+    };
+    let last = last.filter(|_| numbers.next().is_some());
     Ok(ItemPage {
         generation: view.generation(),
-        cursor: last.map(|&last| Cursor::of(catalog, &view, last).to_string()),
+        cursor: last.map(|last| Cursor::of(catalog, &view, last).to_string()),
         items: found.iter().map(|&number| entry(&view, number, fields)).collect(),
         count: asked.count.then(|| items.len()),
     })
 }
 
-/// A place in a listing: the last item of a page. In catalog order it is the same whatever the segments.
+/// Words to look for in ids and titles.
+struct Words(Vec<String>);
+
+impl Words {
+    fn new(text: &str) -> Self {
+        Self(text.split_whitespace().map(str::to_lowercase).collect())
+    }
+
+    /// Looks at the next items, `most` at most, for `limit` that have all the words; also returns the last one that it looked at.
+    fn find(
+        &self,
+        view: &CatalogView,
+        numbers: &mut impl Iterator<Item = u64>,
+        limit: usize,
+        most: usize,
+    ) -> (Vec<u64>, Option<u64>) {
+        let columns = TITLES.map(|name| view.readers(name));
+        let (mut found, mut last, mut text) = (Vec::new(), None, String::new());
+        for number in numbers.take(most) {
+            last = Some(number);
+            let (segment, rank) = view.segment_of(number);
+            text.clear();
+            text.push_str(view.id(number));
+            for column in columns.iter().filter_map(|columns| columns.get(segment)?.as_ref()) {
+                if let Some(SortKey::Text(title)) = column.sort_key(column.code(rank)) {
+                    // No word has a line's end within.
+                    text.push('\n');
+                    text.push_str(title);
+                }
+            }
+            let text = text.to_lowercase();
+            if self.0.iter().all(|word| text.contains(word)) {
+                found.push(number);
+            }
+            if found.len() == limit {
+                break;
+            }
+        }
+        (found, last)
+    }
+}
+
+/// A place in a listing: the last item of a page, or the last that was looked at. In catalog order it is the same whatever the segments.
 struct Cursor {
     loading: u64,
     generation: Option<u64>,
@@ -617,5 +684,54 @@ impl std::fmt::Display for Cursor {
         bytes.extend(self.generation.unwrap_or(u64::MAX).to_le_bytes());
         bytes.extend(self.id.as_bytes());
         f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_catalog::{BuildOptions, Catalog, Item};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_are_looked_for_in_pieces_of_a_bounded_length() {
+        let titles = ["Red Tent", "lamp", "RED lamp", "tent", "red", "Étui rouge", "tent, red"];
+        let items: Vec<Item> = (0_u32..)
+            .zip(titles)
+            .map(|(n, title)| {
+                let name = if n % 2 == 0 { "title" } else { "name" };
+                let attributes = [(name.to_owned(), json!(title)), ("price".to_owned(), json!(n))];
+                let attributes = attributes.into_iter().collect();
+                Item { id: format!("P{n}"), codes: vec![n], attributes }
+            })
+            .collect();
+        let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
+        let view = CatalogView::from(Arc::new(catalog));
+        for (text, wanted) in [
+            ("red tent", &[0, 6][..]),
+            ("RED", &[0, 2, 4, 6]),
+            ("étui", &[5]),
+            ("p3", &[3]),
+            ("p3 tent", &[3]),
+            ("", &[0, 1, 2, 3, 4, 5, 6]),
+            ("redtent", &[]),
+        ] {
+            for (limit, most) in [(100, 100), (1, 100), (2, 3), (100, 1), (3, 2)] {
+                let items = view.all_items();
+                let (mut all, mut after) = (Vec::new(), None);
+                loop {
+                    let mut numbers = view.in_order(&items, after);
+                    let (found, last) = Words::new(text).find(&view, &mut numbers, limit, most);
+                    assert!(found.len() <= limit);
+                    all.extend(found);
+                    match last {
+                        None => break,
+                        last => after = last,
+                    }
+                }
+                assert_eq!(all, wanted, "{text:?}, {limit} of {most}");
+            }
+        }
     }
 }

@@ -8,6 +8,8 @@ pub(crate) mod extract;
 pub(crate) mod generations;
 pub(crate) mod health;
 pub(crate) mod items;
+pub(crate) mod make_catalog;
+pub(crate) mod operations;
 pub(crate) mod page;
 pub(crate) mod recommend;
 pub(crate) mod targets;

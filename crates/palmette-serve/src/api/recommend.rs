@@ -9,14 +9,17 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use palmette_attributes::Filter;
+use palmette_attributes::{Filter, FilterError};
+use palmette_catalog::FilterLookUps;
 use palmette_live::{CatalogView, KeptGeneration, ViewItems};
 use palmette_recommend::{
     HistoryItem, Mode, Moment, RecommendError, Recommendations, Rules, SpelledView, Verification,
 };
 use palmette_schedule::{Class, Refusal, Stopped};
+use tokio::task::JoinHandle;
 
 use super::body;
+use super::documented::Recommends;
 use crate::answers::{CachedAnswer, Key};
 use crate::engine::{Outcome, Work};
 use crate::keys;
@@ -42,8 +45,7 @@ const GENERATION_POLL: Duration = Duration::from_millis(5);
     post, path = "/v1/recommend", tag = "recommend", request_body = RecommendBody,
     responses(
         (status = 200, body = RecommendAnswer),
-        (status = "4XX", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", body = Problem, content_type = "application/problem+json"),
+        Recommends,
     )
 )]
 pub(crate) async fn recommend(
@@ -328,15 +330,21 @@ pub(crate) fn find_kept(
     Err(Problem::new(Kind::Gone, detail))
 }
 
-/// Runs what takes long on a thread where nobody waits for it.
+/// Starts what takes long on a thread where nobody waits for it. Problems made there have the request's id too, and its permissions
+/// hold.
+pub(crate) fn start_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let (id, grant) = (request_id::current(), keys::current());
+    let work = || request_id::CURRENT.sync_scope(id, || keys::CURRENT.sync_scope(grant, work));
+    tokio::task::spawn_blocking(work)
+}
+
+/// Runs what takes long on a thread where nobody waits for it, and waits for its end.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    // Problems made there have the request's id too, and its permissions hold.
-    let (id, grant) = (request_id::current(), keys::current());
-    let work = || request_id::CURRENT.sync_scope(id, || keys::CURRENT.sync_scope(grant, work));
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| {
+    start_blocking(work).await.map_err(|_| {
         Problem::new(Kind::Internal, "a part of the request panicked; the log has more")
     })
 }
@@ -407,7 +415,7 @@ fn resolved(
     let of_view = view.view();
     let fields = fields_of(of_view, &asked.fields)?;
     let items = asked.filter.as_ref().map(|text| {
-        let filter = Filter::parse(text.get()).and_then(|filter| of_view.filter(&filter));
+        let filter = Filter::parse(text.get()).and_then(|filter| filtered(of_view, &filter));
         filter.map_err(|error| Problem::invalid("/filter", error.to_string()))
     });
     let items: Option<ViewItems> = items.transpose()?;
@@ -443,6 +451,7 @@ fn resolved(
     };
     let work = Work {
         recommender: Arc::clone(&target.recommender),
+        is_over: target.lease.is_over(),
         view,
         history,
         k: asked.k,
@@ -457,6 +466,18 @@ fn resolved(
         explain: asked.explain,
     };
     Ok(Resolved { work, of, key })
+}
+
+/// The items that match a filter; look-ups of compiled ones are counted.
+pub(crate) fn filtered(view: &CatalogView, filter: &Filter) -> Result<ViewItems, FilterError> {
+    let mut look_ups = FilterLookUps::default();
+    let items = view.look_up_filter(filter, &mut look_ups)?;
+    let count = |result: &'static str, number: u64| {
+        metrics::counter!("palmette_filter_cache_total", "result" => result).increment(number);
+    };
+    count("hit", look_ups.hits);
+    count("miss", look_ups.misses);
+    Ok(items)
 }
 
 /// The width of the narrow search before a wide one: a quarter of it, and no less than is wanted.

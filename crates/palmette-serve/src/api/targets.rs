@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use palmette_model::WeightFormat;
 
 use super::body;
-use super::documented::Lists;
+use super::documented::{Lists, Switches};
+use super::extract::Path;
 use super::recommend::blocking;
 use crate::problem::{Kind, Problem};
 use crate::registry::{LoadError, Table};
@@ -41,7 +42,7 @@ fn targets(table: &Table) -> Targets {
     request_body = Pair,
     responses(
         (status = 200, body = Targets),
-        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        Switches,
     )
 )]
 pub(crate) async fn put(
@@ -62,7 +63,7 @@ pub(crate) async fn put(
     post, path = "/v1/targets", tag = "targets", request_body = TargetChanges,
     responses(
         (status = 200, body = Targets),
-        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        Switches,
     )
 )]
 pub(crate) async fn post(
@@ -144,7 +145,7 @@ fn entry(served: &crate::registry::ServedModel) -> ModelEntry {
     post, path = "/v1/models", tag = "targets", request_body = LoadModel,
     responses(
         (status = 201, body = ModelEntry),
-        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        Switches,
     )
 )]
 pub(crate) async fn load_model(

@@ -13,6 +13,7 @@ use hyper::body::Bytes;
 use tempfile::NamedTempFile;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use super::catalogs::UPLOAD;
 use super::recommend::blocking;
 use crate::config::ServeConfig;
 use crate::problem::{Kind, Problem};
@@ -145,7 +146,7 @@ impl<'a> Upload<'a> {
         let (sender, mut chunks) = mpsc::channel::<Bytes>(8);
         let writing = blocking(move || {
             std::fs::create_dir_all(&dir)?;
-            let mut file = tempfile::Builder::new().prefix(".upload-").tempfile_in(&dir)?;
+            let mut file = tempfile::Builder::new().prefix(UPLOAD).tempfile_in(&dir)?;
             while let Some(data) = chunks.blocking_recv() {
                 file.write_all(&data)?;
             }

@@ -15,7 +15,7 @@ use palmette_schedule::{
 use tokio::sync::oneshot;
 
 use super::micros;
-use super::stream::Run;
+use super::stream::{Order, Run};
 use super::work::{Outcome, Stop, Submission, Work};
 
 /// Messages to the scheduler's thread.
@@ -32,6 +32,8 @@ pub(crate) enum Message {
         model: u32,
         costs: CostModel,
     },
+    /// A lease is over: workers that were kept by it go.
+    LeaseOver,
     Drain,
     /// The handle is gone: what was submitted is replied to, then threads end.
     End,
@@ -39,7 +41,7 @@ pub(crate) enum Message {
 
 pub(crate) struct Driver {
     scheduler: Scheduler,
-    streams: Vec<Sender<Run>>,
+    streams: Vec<Sender<Order>>,
     messages: Receiver<Message>,
     began: Instant,
     jobs: HashMap<u64, Submitted>,
@@ -64,7 +66,7 @@ struct Submitted {
 impl Driver {
     pub(crate) fn new(
         config: Config,
-        streams: Vec<Sender<Run>>,
+        streams: Vec<Sender<Order>>,
         messages: Receiver<Message>,
         began: Instant,
         record: Option<&Path>,
@@ -141,6 +143,13 @@ impl Driver {
                 self.costs.insert(model, costs);
                 Some(Event::Costs { model, costs })
             }
+            Message::LeaseOver => {
+                for stream in &self.streams {
+                    // A stream ends after its sender only.
+                    _ = stream.send(Order::LetGo);
+                }
+                None
+            }
             Message::Drain => Some(Event::Drain),
             Message::End => {
                 self.is_ending = true;
@@ -152,6 +161,10 @@ impl Driver {
     fn act(&mut self, action: Action) {
         match action {
             Action::Start { stream, jobs, threads } => {
+                let tokens = jobs.iter().filter_map(|started| self.jobs.get(&started.job));
+                let tokens: u64 = tokens.map(|of| u64::from(of.shape.prompt_tokens)).sum();
+                metrics::histogram!("palmette_batch_requests").record(jobs.len() as f64);
+                metrics::histogram!("palmette_batch_tokens").record(tokens as f64);
                 let start = |Started { job, narrowed }| {
                     let submitted = self.jobs.get_mut(&job)?;
                     submitted.threads = threads;
@@ -166,7 +179,8 @@ impl Driver {
                 };
                 let jobs = jobs.iter().filter_map(start).collect();
                 // A stream ends after its sender only.
-                _ = self.streams[stream as usize].send(Run { jobs, threads: threads as usize });
+                let run = Run { jobs, threads: threads as usize };
+                _ = self.streams[stream as usize].send(Order::Run(run));
             }
             Action::Refuse { job, why, finish, retry_after } => {
                 let reason = match why {

@@ -14,7 +14,7 @@ mod work;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -34,6 +34,18 @@ pub(crate) struct Engine {
     began: Instant,
     next_id: AtomicU64,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Maker of [leases](Lease).
+#[derive(Clone, Debug)]
+pub(crate) struct Leases(mpsc::Sender<Message>);
+
+/// Right of a recommender to have workers kept for it. Dropping the lease makes streams let go of them, idle ones too: they hold the
+/// catalog's memory.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    is_over: Arc<AtomicBool>,
+    messages: mpsc::Sender<Message>,
 }
 
 /// Work that was handed in. Dropping the ticket cancels it.
@@ -66,6 +78,11 @@ impl Engine {
         let driver = Driver::new(config, streams, received, began, record)?;
         threads.push(thread::Builder::new().name("scheduler".into()).spawn(|| driver.run())?);
         Ok(Self { messages, began, next_id: AtomicU64::new(1), threads })
+    }
+
+    /// Leases for workers of this engine.
+    pub(crate) fn leases(&self) -> Leases {
+        Leases(self.messages.clone())
     }
 
     /// The time of the scheduler's clock.
@@ -112,6 +129,27 @@ impl Drop for Engine {
             // A thread that panicked has nothing left to end.
             _ = thread.join();
         }
+    }
+}
+
+impl Leases {
+    pub(crate) fn lease(&self) -> Lease {
+        Lease { is_over: Arc::default(), messages: self.0.clone() }
+    }
+}
+
+impl Lease {
+    /// A flag that is set when the lease is over.
+    pub(crate) fn is_over(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_over)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Before the message: a stream that looks at the flag after it has been told, or before it keeps a worker, misses nothing.
+        self.is_over.store(true, Ordering::Release);
+        _ = self.messages.send(Message::LeaseOver);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
@@ -18,6 +19,17 @@ use crate::wire::Timings;
 
 /// Workers that a stream keeps, each with the buffers of one shape of request over one recommender.
 const MAX_WORKERS: usize = 4;
+
+/// A worker, and the flag that is set when nobody asks its recommender any more.
+type Kept = (Worker, Arc<AtomicBool>);
+
+/// Orders of the scheduler's thread to a stream.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Run(Run),
+    /// Let go of workers whose recommender is not asked any more.
+    LetGo,
+}
 
 /// A batch to answer.
 #[derive(Debug)]
@@ -39,9 +51,16 @@ pub(crate) struct Started {
 }
 
 /// Answers batches until there are no more to come.
-pub(crate) fn run(stream: u32, most: usize, runs: &Receiver<Run>, ended: &Sender<Message>) {
+pub(crate) fn run(stream: u32, most: usize, orders: &Receiver<Order>, ended: &Sender<Message>) {
     let mut workers = Vec::new();
-    while let Ok(Run { jobs, threads }) = runs.recv() {
+    while let Ok(order) = orders.recv() {
+        let Run { jobs, threads } = match order {
+            Order::Run(run) => run,
+            Order::LetGo => {
+                workers.retain(|(_, is_over): &Kept| !is_over.load(Ordering::Acquire));
+                continue;
+            }
+        };
         let began = Instant::now();
         let ids = jobs.iter().map(|started| started.job).collect();
         for started in jobs {
@@ -56,7 +75,7 @@ pub(crate) fn run(stream: u32, most: usize, runs: &Receiver<Run>, ended: &Sender
     }
 }
 
-fn answer(workers: &mut Vec<Worker>, started: &Started, threads: usize, most: usize) -> Outcome {
+fn answer(workers: &mut Vec<Kept>, started: &Started, threads: usize, most: usize) -> Outcome {
     let Started { work, stop, narrowed, queued, .. } = started;
     if let Some(why) = stop.get() {
         return Outcome::Stopped(why);
@@ -92,7 +111,10 @@ fn answer(workers: &mut Vec<Worker>, started: &Started, threads: usize, most: us
         // Its buffers may be half written: the worker goes.
         Err(_) => return Outcome::Panicked,
     };
-    workers.push(worker);
+    // One that was admitted before its catalog was deleted is not kept; where that comes after this look, an order follows.
+    if !work.is_over.load(Ordering::Acquire) {
+        workers.push((worker, Arc::clone(&work.is_over)));
+    }
     match found {
         Ok(found) => {
             let narrowed = *narrowed;
@@ -106,13 +128,13 @@ fn answer(workers: &mut Vec<Worker>, started: &Started, threads: usize, most: us
 }
 
 /// The worker whose buffers serve the work, or one of its recommender, or a new one in place of the one unused for longest.
-fn take(workers: &mut Vec<Worker>, work: &Work, narrowed: bool, threads: usize) -> Worker {
+fn take(workers: &mut Vec<Kept>, work: &Work, narrowed: bool, threads: usize) -> Worker {
     let is_of = |worker: &Worker| Arc::ptr_eq(worker.recommender(), &work.recommender);
     let made = work.with_request(narrowed, |request| {
-        workers.iter().rposition(|worker| is_of(worker) && worker.is_made_for(request))
+        workers.iter().rposition(|(worker, _)| is_of(worker) && worker.is_made_for(request))
     });
     match made {
-        Some(place) => workers.remove(place),
+        Some(place) => workers.remove(place).0,
         None => {
             while workers.len() >= MAX_WORKERS {
                 workers.remove(0);

@@ -1,7 +1,7 @@
 //! Work of a request: everything a worker needs, resolved against one view of the catalog, and what comes of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use palmette_live::ViewItems;
 use palmette_recommend::{
@@ -17,6 +17,8 @@ use crate::wire::Timings;
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) recommender: Arc<Recommender>,
+    /// Set once nobody asks the recommender any more: no worker is kept for it then.
+    pub(crate) is_over: Arc<AtomicBool>,
     pub(crate) view: Arc<SpelledView>,
     pub(crate) history: Vec<HistoryItem>,
     pub(crate) k: usize,

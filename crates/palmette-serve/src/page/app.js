@@ -3,7 +3,7 @@
 import * as client from "./client.js";
 import { $, el, milliseconds, number, settled } from "./dom.js";
 import { Fan, drawStages } from "./fan.js";
-import { Items } from "./items.js";
+import { Items, WORD_PAGES } from "./items.js";
 import { Live } from "./live.js";
 import { Filter, History, readQuestion } from "./question.js";
 import { Results, drawEdits } from "./results.js";
@@ -174,7 +174,7 @@ async function changeTarget() {
   }
   $("search-note").hidden = items.hasQuery && items.isWhole;
   $("search-note").textContent = items.hasQuery
-    ? `Titles of the first ${number(items.all().length)} items are searched by word, others by their beginning.`
+    ? `Words are looked for in the first ${number(items.all().length)} titles, and where none has them in ${number(WORD_PAGES * 50000)}; ids and beginnings of titles in all.`
     : "Items cannot be listed here: type ids, or titles that answers have shown.";
   filter.fit();
   filter.check();

@@ -4,6 +4,8 @@ import { queryItems } from "./client.js";
 
 const PAGE = 1000;
 const PAGES = 5;
+/** Pages of items that have words, each of as many as the server looks at in one request. */
+export const WORD_PAGES = 4;
 
 /** Finds items by text, names the prefixes of semantic IDs, and tells which attributes there are. */
 export class Items {
@@ -48,7 +50,7 @@ export class Items {
   title = (id) => this.get(id)?.fields.title ?? this.get(id)?.fields.name ?? id;
   all = () => [...this.#known.values()];
 
-  /** Up to `most` items whose id begins with the text or whose title has all its words. */
+  /** Up to `most` items whose id begins with the text or whose title has all its words: of those known, else of the server's. */
   async search(text, most = 8) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const found = [];
@@ -59,12 +61,19 @@ export class Items {
       if (found.length === most) return found;
     }
     if (found.length || this.isWhole || !this.hasQuery) return found;
-    // What is not among the items known, the server finds by id or by the beginning of the title.
+    // Of all items the server finds one by its id or by the beginning of its title, and then by words for as long as it may take.
     const begins = { range: { title: { gte: text, lt: `${text}\uffff` } } };
     const filter = { should: [{ ids: [text] }, ...(this.column(/^title$/) ? [begins] : [])] };
     const answer = await queryItems(this.catalog, { filter, limit: most });
-    this.add(answer.items);
-    return answer.items.map(({ id }) => this.get(id));
+    let { items } = answer;
+    let cursor;
+    for (let page = 0; page < WORD_PAGES && !items.length; page += 1) {
+      const query = { words: text, limit: most, ...(cursor && { cursor }) };
+      ({ items, cursor } = await queryItems(this.catalog, query));
+      if (!cursor) break;
+    }
+    this.add(items);
+    return items.map(({ id }) => this.get(id));
   }
 
   /** The first attribute with a name like this, among those of the first items known. */

@@ -3,6 +3,7 @@
 mod batch;
 mod catalogs;
 mod items;
+mod operations;
 mod recommend;
 mod targets;
 
@@ -13,6 +14,7 @@ pub use catalogs::{
     KeepGeneration, KeptEntry, LiveNumbers, NewCatalogParams, Rollback, RolledBack, SegmentEntry,
 };
 pub use items::{ItemEntry, ItemPage, ItemQuery, ItemsApplied};
+pub use operations::{Operation, OperationProgress, OperationState, Operations};
 pub use recommend::{
     AnsweredItem, Beam, GenerationName, HistoryEntry, HistoryNote, ModeName, Priority,
     RecommendAnswer, RecommendBody, Shortfall, ShortfallReason, TargetName, Timings, UnknownItems,

@@ -1,11 +1,13 @@
 //! Catalogs over HTTP: made of uploads, exported, deleted, and there again after a restart.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use palmette_catalog::Catalog;
 use palmette_demo::Shop;
+use palmette_live::{LiveCatalog, LiveOptions, Update};
 use palmette_serve::{ServeConfig, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,9 +15,9 @@ use tempfile::TempDir;
 use crate::shop::{Answered, Shopping, config, shopping};
 
 const NDJSON: &str = "application/x-ndjson";
-const PALM: &str = "application/octet-stream";
+pub(crate) const PALM: &str = "application/octet-stream";
 
-fn with_data() -> (Shopping, TempDir) {
+pub(crate) fn with_data() -> (Shopping, TempDir) {
     let data = tempfile::tempdir().unwrap();
     let config = ServeConfig { data_dir: Some(data.path().to_owned()), ..config() };
     (shopping(config), data)
@@ -26,7 +28,7 @@ async fn put(shop: &Shopping, path: &str, media_type: &str, body: impl Into<Body
 }
 
 /// Names in the directory of catalogs.
-fn names(data: &TempDir) -> Vec<String> {
+pub(crate) fn names(data: &TempDir) -> Vec<String> {
     let entries = std::fs::read_dir(data.path().join("catalogs")).into_iter().flatten();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.collect();
@@ -113,12 +115,21 @@ async fn an_upload_is_a_catalog_that_is_served_and_outlives_the_process() {
     assert_eq!(names(&data), ["file", "lines", "table"], "nothing else is left");
 
     // Another process, after this one ended in the middle of something.
-    let Shopping { server, router, demo, .. } = shop;
-    drop((server, router));
     for hidden in [".new-x", ".deleted-x"] {
         std::fs::create_dir(data.path().join("catalogs").join(hidden)).unwrap();
     }
     std::fs::write(data.path().join("catalogs/.upload-x"), "x").unwrap();
+    let shop = restarted(shop, &data).await;
+    assert_eq!(names(&data), ["file", "lines", "table"]);
+    assert_eq!(shop.get("/v1/catalogs/lines").await.ok()["generation"], 1);
+    shop.get("/v1/catalogs/lines/items/a").await.problem(404);
+    assert_eq!(shop.post("/v1/recommend", &ask("new")).await.ok()["items"], found["items"]);
+}
+
+/// Another server over the same data directory, after the first has gone.
+async fn restarted(shop: Shopping, data: &TempDir) -> Shopping {
+    let Shopping { server, router, demo, .. } = shop;
+    drop((server, router));
     let again =
         Server::new(ServeConfig { data_dir: Some(data.path().to_owned()), ..config() }).unwrap();
     let recommender = demo.recommender();
@@ -133,12 +144,139 @@ async fn an_upload_is_a_catalog_that_is_served_and_outlives_the_process() {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), opened).await.unwrap();
-    assert_eq!(names(&data), ["file", "lines", "table"]);
-    let shop =
-        Shopping { router: again.router(), server: again, demo, dir: tempfile::tempdir().unwrap() };
-    assert_eq!(shop.get("/v1/catalogs/lines").await.ok()["generation"], 1);
-    shop.get("/v1/catalogs/lines/items/a").await.problem(404);
-    assert_eq!(shop.post("/v1/recommend", &ask("new")).await.ok()["items"], found["items"]);
+    Shopping { router: again.router(), server: again, demo, dir: tempfile::tempdir().unwrap() }
+}
+
+/// A live catalog of one item as `held`; a target need not point at it.
+fn held(shop: &Shopping) -> (Arc<LiveCatalog>, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).unwrap();
+    let line = r#"{"item_id": "a", "codes": [1, 2, 3, 4]}"#;
+    live.apply(&[Update::from_json_line(line).unwrap()]).unwrap();
+    let live = Arc::new(live);
+    shop.server.add_catalog("held", Arc::clone(&live), Some(dir.path())).unwrap();
+    (live, dir)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn state_is_told_while_a_batch_is_being_applied() {
+    let shop = Arc::new(shopping(config()));
+    let (live, _dir) = held(&shop);
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (end, ends) = std::sync::mpsc::channel::<()>();
+    let applying = std::thread::spawn(move || {
+        live.while_held(|| {
+            begun.send(()).unwrap();
+            _ = ends.recv();
+        });
+    });
+    begins.recv().unwrap();
+    let mut answers = Vec::new();
+    for path in [
+        "/metrics",
+        "/v1/catalogs",
+        "/v1/catalogs/held",
+        "/v1/catalogs/held/generations",
+        "/v1/catalogs/held/items/a?generation=1",
+    ] {
+        let shop = Arc::clone(&shop);
+        // On a thread of its own: one that waits for the batch blocks it.
+        let asked = tokio::spawn(async move { shop.get(path).await });
+        let answer = tokio::time::timeout(Duration::from_secs(20), asked).await;
+        answers.push((path, answer));
+    }
+    let batch = {
+        let shop = Arc::clone(&shop);
+        tokio::spawn(async move {
+            shop.send(Method::DELETE, "/v1/catalogs/held/items/a", Body::empty()).await
+        })
+    };
+    drop(end);
+    applying.join().unwrap();
+    for (path, answer) in answers {
+        let answer = answer.unwrap_or_else(|_| panic!("{path} waits for the batch"));
+        let body = answer.unwrap().ok();
+        match path {
+            "/metrics" => {
+                let line = "palmette_catalog_generation{catalog=\"held\"} 1\n";
+                assert!(body.as_str().unwrap().contains(line), "{body}");
+            }
+            "/v1/catalogs" => assert_eq!(body["catalogs"][1]["generation"], 1, "{body}"),
+            "/v1/catalogs/held" => {
+                assert_eq!((&body["generation"], &body["num_items"]), (&json!(1), &json!(1)));
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(batch.await.unwrap().ok()["generation"], 2);
+    assert_eq!(shop.get("/v1/catalogs/held").await.ok()["generation"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_memory_of_a_deleted_catalog_is_given_back_by_idle_streams() {
+    let shop = shopping(config());
+    let (live, dir) = held(&shop);
+    let snapshot = Arc::downgrade(&live.snapshot());
+    drop(live);
+    // More at once than there are streams, so that each has a worker; of several shapes, so that it has several.
+    let asked = (1..=8).map(|k| {
+        let asked = json!({"target": "m:held", "k": k % 2 + 1, "beam_width": 8 << (k % 3), "history": ["a"], "exclude_seen": false});
+        let shop = &shop;
+        async move { shop.post("/v1/recommend", &asked).await.ok()["items"][0]["id"].clone() }
+    });
+    let found = futures_util::future::join_all(asked).await;
+    assert!(found.iter().all(|id| id == "a"), "{found:?}");
+    assert!(snapshot.upgrade().is_some(), "it is served");
+    let gone = shop.send(Method::DELETE, "/v1/catalogs/held", Body::empty()).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
+    let given_back = async {
+        while snapshot.upgrade().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Nothing else is asked meanwhile: the streams are idle.
+    tokio::time::timeout(Duration::from_secs(20), given_back).await.expect("it is given back");
+    // Nobody writes there any more, so that another process may.
+    let opened = async {
+        loop {
+            match LiveCatalog::open(dir.path(), LiveOptions::default()) {
+                Ok(again) => break again,
+                Err(error) => assert!(error.is_locked(), "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let again = tokio::time::timeout(Duration::from_secs(20), opened).await.unwrap();
+    assert_eq!(again.snapshot().num_items(), 1);
+    // The streams go on.
+    let still = json!({"target": "still", "k": 1});
+    assert_eq!(shop.post("/v1/recommend", &still).await.ok()["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_repeated_after_a_restart_gets_the_first_answer() {
+    let (shop, data) = with_data();
+    let item = r#"{"item_id": "a", "codes": [1, 2, 3, 4]}"#;
+    put(&shop, "/v1/catalogs/x", NDJSON, item).await;
+    let path = "/v1/catalogs/x/items";
+    let headers = [("content-type", NDJSON), ("idempotency-key", "import 7")];
+    let body = r#"{"item_id": "b", "codes": [1, 2, 3, 4], "price": 3}"#;
+    let first = shop.send_with(Method::POST, path, &headers, body).await.ok();
+    shop.send(Method::DELETE, "/v1/catalogs/x/items/b", "").await.ok();
+    let mut shop = shop;
+    for is_checkpointed in [false, true] {
+        shop = restarted(shop, &data).await;
+        let again = shop.send_with(Method::POST, path, &headers, body).await;
+        assert_eq!(again.headers["idempotency-replayed"], "true");
+        assert_eq!(again.ok(), first);
+        shop.get("/v1/catalogs/x/items/b").await.problem(404);
+        let (detail, _) = shop.send_with(Method::POST, path, &headers, item).await.problem(422);
+        assert!(detail.contains("Idempotency-Key") && detail.contains("generation 1"), "{detail}");
+        if !is_checkpointed {
+            // The log begins anew with the generation that is kept.
+            shop.post("/v1/catalogs/x/generations", &json!({})).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

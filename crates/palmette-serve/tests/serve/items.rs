@@ -418,6 +418,46 @@ async fn batches_side_by_side_are_all_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn words_find_items_by_id_and_title() {
+    let shop = shopping(config());
+    for catalog in ["items", "frozen"] {
+        let query = format!("/v1/catalogs/{catalog}/items/query");
+        let all = shop.list(&query, json!({"limit": 1000})).await;
+        let cheap = json!({"must": {"range": {"price": {"lt": 1000}}}});
+        for words in ["tent", "FERNHOLLOW tent", "p0001", "person 1", "no such words"] {
+            // The definition, over a list of all.
+            let has = |item: &&Value| {
+                let title = item["attributes"]["title"].as_str().unwrap();
+                let text = format!("{}\n{title}", item["id"].as_str().unwrap()).to_lowercase();
+                words.to_lowercase().split(' ').all(|word| text.contains(word))
+            };
+            let is_cheap = |item: &&Value| item["attributes"]["price"].as_f64().unwrap() < 1000.0;
+            let wanted: Vec<&Value> = all.iter().filter(has).filter(is_cheap).collect();
+            let (mut found, mut asked) =
+                (Vec::new(), json!({"words": words, "filter": cheap, "limit": 7}));
+            loop {
+                let page = shop.post(&query, &asked).await.ok();
+                found.extend(page["items"].as_array().unwrap().clone());
+                if page["cursor"].is_null() {
+                    break;
+                }
+                asked["cursor"] = page["cursor"].clone();
+            }
+            assert_eq!(found.iter().collect::<Vec<_>>(), wanted, "{words}");
+            assert_eq!(found.is_empty(), words == "no such words", "{words}");
+        }
+    }
+    let counted = json!({"words": "tent", "count": true});
+    let answer = shop.post("/v1/catalogs/items/items/query", &counted).await;
+    assert_eq!(answer.problem(422).1, "/count");
+    let metrics = shop.get("/metrics").await.ok();
+    for result in ["hit", "miss"] {
+        let name = format!("palmette_filter_cache_total{{result=\"{result}\"}}");
+        assert!(metrics.as_str().unwrap().contains(&name), "{metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_batches_name_the_line_and_the_rule() {
     let shop = shopping(config());
     for (body, pointer, word) in [

@@ -5,8 +5,11 @@ mod catalogs;
 mod items;
 mod keys;
 mod load;
+mod operations;
 mod page;
 mod recommend;
 mod shop;
 mod sockets;
+#[cfg(feature = "tables")]
+mod tables;
 mod targets;

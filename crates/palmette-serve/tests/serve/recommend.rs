@@ -157,4 +157,7 @@ async fn what_cannot_be_in_time_is_refused_at_once() {
         );
     }
     assert!(metrics.contains("palmette_recommend_shed_total{reason=\"late\"}"), "{metrics}");
+    for name in ["palmette_batch_requests", "palmette_batch_tokens"] {
+        assert!(metrics.contains(&format!("{name}_bucket{{le=\"16\"}}")), "{metrics}");
+    }
 }
