@@ -33,11 +33,13 @@ const MAX_THREADS: usize = 64;
 /// How many threads a call uses: those that the caller says, or as many as the process may run at once.
 pub(crate) fn num_threads(given: Option<isize>, rows: usize) -> PyResult<NonZeroUsize> {
     let threads = match given {
-        Some(given) => usize::try_from(given).ok().and_then(NonZeroUsize::new).ok_or_else(|| {
-            PyValueError::new_err(format!(
-                "threads is {given}; give 1 or more, or None for as many as the machine has"
-            ))
-        })?,
+        Some(given) => {
+            usize::try_from(given).ok().and_then(NonZeroUsize::new).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "threads is {given}; give 1 or more, or None for as many as the machine has"
+                ))
+            })?
+        }
         None if rows < 2 => NonZeroUsize::MIN,
         None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
     };

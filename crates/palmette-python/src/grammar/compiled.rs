@@ -48,9 +48,9 @@ impl<'py> FromPyObject<'_, 'py> for Limits {
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let mut limits = CacheLimits::default();
-        let given = given.cast::<PyDict>().map_err(|_| {
-            PyTypeError::new_err("limits are a dict, such as {\"steps\": 10**9}")
-        })?;
+        let given = given
+            .cast::<PyDict>()
+            .map_err(|_| PyTypeError::new_err("limits are a dict, such as {\"steps\": 10**9}"))?;
         for (name, value) in given.iter() {
             let name: String = name.extract()?;
             let number: u64 = value.extract().map_err(|_| {
@@ -93,9 +93,7 @@ pub(crate) fn compile(
     let compiled = interruptible(py, |cancelled| {
         if cache.is_none() && limits.is_none() {
             return match shared.compile_unless(source, cancelled) {
-                Ok(compiled) => {
-                    Ok((compiled.constraint().clone(), compiled.warnings().collect()))
-                }
+                Ok(compiled) => Ok((compiled.constraint().clone(), compiled.warnings().collect())),
                 Err(error) => Err(error.cause().clone()),
             };
         }
@@ -126,11 +124,13 @@ fn seconds_of(ahead: Option<Ahead>) -> PyResult<Option<Duration>> {
     match ahead {
         None | Some(Ahead::Whether(false)) => Ok(None),
         Some(Ahead::Whether(true)) => Ok(Some(Duration::ZERO)),
-        Some(Ahead::Seconds(seconds)) => Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| {
-            PyValueError::new_err(format!(
-                "ahead is {seconds}; give True, False, or a number of seconds from 0"
-            ))
-        }),
+        Some(Ahead::Seconds(seconds)) => {
+            Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| {
+                PyValueError::new_err(format!(
+                    "ahead is {seconds}; give True, False, or a number of seconds from 0"
+                ))
+            })
+        }
     }
 }
 
@@ -265,8 +265,7 @@ impl CompiledGrammar {
         let (py, this) = (slf.py(), slf.get());
         let bytes = py.detach(|| this.constraint.to_bytes());
         let bytes = bytes.map_err(|error| errors::of_save(py, &error, None))?;
-        let parts =
-            (this.vocabulary(py), this.grammar(py), this.notes(), PyBytes::new(py, &bytes));
+        let parts = (this.vocabulary(py), this.grammar(py), this.notes(), PyBytes::new(py, &bytes));
         Ok((slf.get_type().getattr("_restore")?, parts))
     }
 
@@ -319,11 +318,7 @@ pub(crate) struct Compiler {
 impl Compiler {
     #[new]
     #[pyo3(signature = (vocabulary, *, cache_bytes=None, limits=None))]
-    fn new(
-        vocabulary: Py<Vocabulary>,
-        cache_bytes: Option<usize>,
-        limits: Option<Limits>,
-    ) -> Self {
+    fn new(vocabulary: Py<Vocabulary>, cache_bytes: Option<usize>, limits: Option<Limits>) -> Self {
         let mut limits = limits.map_or_else(CacheLimits::default, |limits| limits.0);
         limits.max_bytes = cache_bytes.unwrap_or(limits.max_bytes);
         Self { cache: GrammarCache::new(limits), vocabulary }

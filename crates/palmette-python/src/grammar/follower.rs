@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_core::{CommitError, Constraint, TokenId};
-use palmette_grammar::{BatchRow, GrammarConstraint, GrammarScratch, GrammarState, RecognizerError};
+use palmette_grammar::{
+    BatchRow, GrammarConstraint, GrammarScratch, GrammarState, RecognizerError,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -90,7 +92,8 @@ fn follow(
     scratch: &mut GrammarScratch,
 ) -> Result<Rows, CommitError<RecognizerError>> {
     let (num_rows, len) = (suffixes.num_rows(), suffixes.num_cols());
-    let mut rows = Rows { len, replayed: last.replayed, followed: last.followed, ..Rows::default() };
+    let mut rows =
+        Rows { len, replayed: last.replayed, followed: last.followed, ..Rows::default() };
     let mut tokens = Vec::with_capacity(len);
     for row in 0..num_rows {
         suffixes.read_row(row, &mut tokens);
@@ -171,8 +174,7 @@ impl Follower {
         let threads = batch::num_threads(threads, num_rows)?;
         let followed = py.detach(|| {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            let rows =
-                with_scratch(|scratch| follow(&self.constraint, &last, &suffixes, scratch))?;
+            let rows = with_scratch(|scratch| follow(&self.constraint, &last, &suffixes, scratch))?;
             let states = rows.states.clone();
             *last = rows;
             Ok(states)

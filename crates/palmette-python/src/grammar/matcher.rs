@@ -2,9 +2,12 @@
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use palmette_core::{CommitError, Constraint, TokenId, mask};
-use palmette_grammar::{GrammarConstraint, GrammarScratch, GrammarState, MaskWork, RecognizerError};
+use palmette_grammar::{
+    GrammarConstraint, GrammarScratch, GrammarState, MaskWork, RecognizerError,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -59,9 +62,7 @@ pub(crate) fn fill_row(
 ) -> Result<(), RecognizerError> {
     let (row, past) = row.split_at_mut(mask::num_words(constraint.num_tokens()));
     past.fill(0);
-    with_scratch(|scratch| {
-        constraint.fill_mask_within(state, scratch, row, &MaskWork::unlimited())
-    })
+    with_scratch(|scratch| constraint.fill_mask_within(state, scratch, row, &MaskWork::unlimited()))
 }
 
 /// Whether a row forbids any token: of the vocabulary, or one past it that has a place in the row's further words.
@@ -116,10 +117,7 @@ impl Matcher {
 }
 
 /// A token, and whether it may follow: an error only for a limit.
-fn accepted<T>(
-    py: Python<'_>,
-    result: Result<T, CommitError<RecognizerError>>,
-) -> PyResult<bool> {
+fn accepted<T>(py: Python<'_>, result: Result<T, CommitError<RecognizerError>>) -> PyResult<bool> {
     match result {
         Ok(_) => Ok(true),
         Err(CommitError::NotAllowed { .. }) => Ok(false),
@@ -219,8 +217,7 @@ impl Matcher {
             let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
             let before = place.state.num_commits();
             let state = &mut place.state;
-            let result =
-                with_scratch(|scratch| self.constraint.commit_bytes(state, text, scratch));
+            let result = with_scratch(|scratch| self.constraint.commit_bytes(state, text, scratch));
             if place.state.num_commits() > before {
                 place.steps.push(Step::Bytes(text.into()));
             }
@@ -314,6 +311,23 @@ impl Matcher {
         });
         let forced = forced.map_err(|error| errors::of_recognizer(py, &error))?;
         Ok(PyBytes::new(py, &forced))
+    }
+
+    /// Seconds that filling the mask so many times takes without Python: what a call costs above that is the call's.
+    fn _seconds_of_masks(
+        &self,
+        py: Python<'_>,
+        bitmask: &Bound<'_, PyAny>,
+        times: usize,
+    ) -> PyResult<f64> {
+        let mut rows = MaskRows::of(bitmask)?;
+        rows.check_width(self.num_tokens())?;
+        let words = rows.row_mut(rows.row_index(0)?);
+        let (state, begun) = (self.state(py), Instant::now());
+        let filled =
+            py.detach(|| (0..times).try_for_each(|_| fill_row(&self.constraint, &state, words)));
+        filled.map_err(|error| errors::of_recognizer(py, &error))?;
+        Ok(begun.elapsed().as_secs_f64())
     }
 
     /// Another sequence that goes on from here.

@@ -75,14 +75,14 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
     for (name, value) in given.iter() {
         let name: String = name.extract()?;
         let word = || {
-            value.extract::<String>().map_err(|_| {
-                PyTypeError::new_err(format!("{name} is a word (str), not {value}"))
-            })
+            value
+                .extract::<String>()
+                .map_err(|_| PyTypeError::new_err(format!("{name} is a word (str), not {value}")))
         };
         let truth = || {
-            value.extract::<bool>().map_err(|_| {
-                PyTypeError::new_err(format!("{name} is True or False, not {value}"))
-            })
+            value
+                .extract::<bool>()
+                .map_err(|_| PyTypeError::new_err(format!("{name} is True or False, not {value}")))
         };
         let number = || {
             value.extract::<usize>().map_err(|_| {
@@ -112,9 +112,8 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
                 let resources = value.cast::<PyDict>().map_err(|_| {
                     PyTypeError::new_err("resources are a dict from URIs to schemas")
                 })?;
-                let texts = resources.iter().map(|(uri, schema)| {
-                    Ok((uri.extract()?, json_text(&schema)?))
-                });
+                let texts =
+                    resources.iter().map(|(uri, schema)| Ok((uri.extract()?, json_text(&schema)?)));
                 options.resources = texts.collect::<PyResult<BTreeMap<String, String>>>()?;
             }
             "max_tracked" => {
@@ -316,9 +315,8 @@ impl Grammar {
         let format: &ToolFormat = one_of("format", format, &known)?;
         let options = StructuralTagOptions { json_schema: schema_options(options)? };
         let request = json_text(request)?;
-        let text = structural_tag_of(&request, format).map_err(|error| {
-            errors::of_source(py, &SourceError::StructuralTag(error), &request)
-        })?;
+        let text = structural_tag_of(&request, format)
+            .map_err(|error| errors::of_source(py, &SourceError::StructuralTag(error), &request))?;
         Ok(Self { source: GrammarSource::StructuralTag { text, options } })
     }
 

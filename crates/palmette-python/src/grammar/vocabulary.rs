@@ -132,9 +132,7 @@ impl Vocabulary {
         py.detach(|| {
             let options = LoadOptions::default();
             let source = match &cutting {
-                Some(Cutting::Named(name)) => {
-                    palmette_vocabulary::load_with(name, &options).ok()
-                }
+                Some(Cutting::Named(name)) => palmette_vocabulary::load_with(name, &options).ok(),
                 Some(Cutting::Content(bytes)) => {
                     palmette_vocabulary::load_bytes("pickled", bytes, &options).ok()
                 }
@@ -198,7 +196,8 @@ impl Vocabulary {
                 texts.push(None);
                 continue;
             }
-            let text = text.extract::<Vec<u8>>().ok().filter(|_| !text.is_instance_of::<PyString>());
+            let text =
+                text.extract::<Vec<u8>>().ok().filter(|_| !text.is_instance_of::<PyString>());
             texts.push(Some(text.ok_or_else(|| {
                 PyTypeError::new_err(format!(
                     "token {token} is neither bytes nor None; give the bytes that it adds to a text (`text.encode()`), \
@@ -217,8 +216,7 @@ impl Vocabulary {
         let vocabulary = vocabulary.and_then(|vocabulary| {
             vocabulary.with_names(names.into_iter().map(|(name, token)| (token, name)))
         });
-        let vocabulary =
-            vocabulary.map_err(|error| VocabularyError::new_err(error.to_string()))?;
+        let vocabulary = vocabulary.map_err(|error| VocabularyError::new_err(error.to_string()))?;
         Ok(Self::from_parts(py, vocabulary, None, Vec::new()))
     }
 
@@ -316,8 +314,7 @@ impl Vocabulary {
                 "no encoding has the name {name:?}; there are {known}. Files are read by Vocabulary.from_file"
             )));
         }
-        let loaded =
-            py.detach(|| palmette_vocabulary::load_with(name, &LoadOptions::default()));
+        let loaded = py.detach(|| palmette_vocabulary::load_with(name, &LoadOptions::default()));
         let loaded = loaded.map_err(|error| VocabularyError::new_err(error.to_string()))?;
         let mut notes = Vec::new();
         let loaded = Self::altered(loaded, num_tokens, ends.as_deref(), &mut notes)?;
@@ -380,8 +377,7 @@ impl Vocabulary {
         names.retain(|(token, _)| token.index() < texts.len());
         let vocabulary = palmette_core::Vocabulary::new(texts, ends);
         let vocabulary = vocabulary.and_then(|vocabulary| vocabulary.with_names(names));
-        let vocabulary =
-            vocabulary.map_err(|error| VocabularyError::new_err(error.to_string()))?;
+        let vocabulary = vocabulary.map_err(|error| VocabularyError::new_err(error.to_string()))?;
         // The patterns by which text is cut are known for the encodings of this name.
         let name: Option<String> = encoding.getattr("name").and_then(|name| name.extract()).ok();
         let known = name.filter(|name| palmette_vocabulary::encoding_names().any(|it| it == name));
@@ -517,8 +513,7 @@ impl Vocabulary {
         let vocabulary = vocabulary.and_then(|vocabulary| {
             vocabulary.with_names(names.into_iter().map(|(name, token)| (TokenId(token), name)))
         });
-        let vocabulary =
-            vocabulary.map_err(|error| VocabularyError::new_err(error.to_string()))?;
+        let vocabulary = vocabulary.map_err(|error| VocabularyError::new_err(error.to_string()))?;
         let cutting = match cutting {
             Some((true, name)) => Some(Cutting::Named(String::from_utf8(name)?)),
             Some((false, bytes)) => Some(Cutting::Content(bytes.into())),
