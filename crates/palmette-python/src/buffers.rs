@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{ffi, intern};
@@ -82,7 +82,19 @@ impl Array {
     }
 
     fn of_buffer(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
+        let buffer = PyUntypedBuffer::get(object).map_err(|error| {
+            // An array without dimensions has no shape; other exporters refuse types of elements that buffers do not know.
+            match error.is_instance_of::<PyBufferError>(object.py()) {
+                true => PyValueError::new_err(format!(
+                    "{name} ({}) is no matrix: {error}; give a matrix, or one row of it",
+                    type_name(object)
+                )),
+                false => PyTypeError::new_err(format!(
+                    "{name} has elements of type {}, which cannot be read: {error}",
+                    dtype_name(object)
+                )),
+            }
+        })?;
         let num_dims = buffer.dimensions();
         let (mut shape, mut strides) = ([0; MAX_DIMS], [0; MAX_DIMS]);
         if num_dims > MAX_DIMS || buffer.suboffsets().is_some() {

@@ -227,7 +227,10 @@ pub(crate) fn of_source(py: Python<'_>, error: &SourceError, text: &str) -> PyEr
             with(raised, py, "path", error.pointer.as_str())
         }
         SourceError::Regex(error) => {
-            let offset = text.floor_char_boundary(error.offset);
+            let mut offset = error.offset.min(text.len());
+            while !text.is_char_boundary(offset) {
+                offset -= 1;
+            }
             let span = Span::locate(text, offset, offset);
             with_place(py, GrammarError::new_err(message), Some(span), text, "")
         }

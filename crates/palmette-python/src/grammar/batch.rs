@@ -4,14 +4,17 @@ use std::collections::HashMap;
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use palmette_core::{CommitError, Constraint};
-use palmette_grammar::{BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskWork};
+use palmette_grammar::{
+    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskWork, RowErrorKind,
+};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PySequence;
 
-use super::matcher::{Matcher, forbids, with_scratch};
+use super::matcher::{Matcher, fill_row, forbids, with_scratch};
 use super::vocabulary::tokens_of;
 use crate::buffers::MaskRows;
 use crate::errors;
@@ -47,7 +50,13 @@ pub(crate) fn num_threads(given: Option<isize>, rows: usize) -> PyResult<NonZero
     Ok(threads.min(most))
 }
 
-/// Fills rows on so many threads.
+/// How long the caller's thread fills alone before others are woken, which takes about as long.
+const ALONE: Duration = Duration::from_micros(50);
+
+/// Fills rows on at most so many threads; each is wide enough for its mask.
+///
+/// Most masks are looked up, and a batch of them is done before another thread would have begun: others join in only where
+/// rows are left after a while.
 ///
 /// # Errors
 /// That of the first row whose limit is exceeded; the others are filled.
@@ -57,14 +66,34 @@ pub(crate) fn fill(
     threads: NonZeroUsize,
     row_names: &[usize],
 ) -> PyResult<()> {
-    let mut filler = taken(threads)?;
-    let (filler, failed) = py.detach(move || {
-        let failed = filler.fill_each(rows, &MaskWork::unlimited());
-        (filler, failed)
+    let num_rows = rows.len();
+    let mut rows = rows.into_iter();
+    let mut failed = py.detach(|| {
+        let (begun, mut failed) = (Instant::now(), None);
+        while (threads.get() == 1 || begun.elapsed() < ALONE)
+            && let Some((what, words)) = rows.next()
+        {
+            if let BatchRow::Mask { constraint, state } = what
+                && let Err(error) = fill_row(constraint, state, words)
+            {
+                let row = num_rows - rows.len() - 1;
+                failed.get_or_insert((row, RowErrorKind::Limit(error)));
+            }
+        }
+        failed
     });
-    put_back(filler);
-    match failed.first() {
-        Some(error) => Err(errors::of_row(py, row_names[error.row], &error.kind)),
+    if rows.len() > 0 {
+        let (alone, mut filler) = (num_rows - rows.len(), taken(threads)?);
+        let (filler, rest) = py.detach(move || {
+            let rest = filler.fill_each(rows, &MaskWork::unlimited());
+            (filler, rest)
+        });
+        put_back(filler);
+        let first = rest.into_iter().next().map(|error| (alone + error.row, error.kind));
+        failed = failed.or(first);
+    }
+    match failed {
+        Some((row, error)) => Err(errors::of_row(py, row_names[row], &error)),
         None => Ok(()),
     }
 }

@@ -400,6 +400,7 @@ impl Grammar {
         format!("<palmette.Grammar in {}: {start:?}{more}>", self.language())
     }
 
+    #[allow(clippy::type_complexity, reason = "a pickle's parts")]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (&'static str, String, Bound<'py, PyDict>))> {
