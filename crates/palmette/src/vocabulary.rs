@@ -61,6 +61,13 @@ enum Kind {
     NoTokenizer,
 }
 
+impl VocabularyError {
+    /// True where text cannot be cut because this build is without the code for it, not because of the text.
+    pub fn is_left_out(&self) -> bool {
+        matches!(self.0, Kind::Tokenize(TokenizeError::LeftOut { .. }))
+    }
+}
+
 impl Vocabulary {
     /// A tiktoken encoding by name, such as `o200k_base`.
     ///

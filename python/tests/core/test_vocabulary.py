@@ -1,6 +1,7 @@
 """Vocabularies from tokens, files, tokenizers and encodings."""
 
 import json
+import pickle
 import types
 
 import pytest
@@ -91,6 +92,10 @@ class Backend:
     def to_str(self):
         return json.dumps(self.tokenizer)
 
+    def encode(self, text, add_special_tokens=True):
+        assert not add_special_tokens
+        return types.SimpleNamespace(ids=[self.tokenizer["model"]["vocab"][letter] for letter in text.strip(" !")])
+
 
 def test_fast_tokenizers():
     fast = types.SimpleNamespace(backend_tokenizer=Backend(), eos_token_id=6)
@@ -103,7 +108,14 @@ def test_fast_tokenizers():
     assert "well-known" in Vocabulary.from_tokenizer(Backend()).notes[0]
     assert Vocabulary.from_tokenizer(fast).notes == []
     assert Vocabulary.from_tokenizer(fast, ends=[7]).ends == [7]
-    assert Vocabulary.from_json(json.dumps(TOKENIZER), ends=[6]) == Vocabulary.from_tokenizer(fast)
+    by_text, by_tokenizer = Vocabulary.from_json(json.dumps(TOKENIZER), ends=[6]), Vocabulary.from_tokenizer(fast)
+    assert by_text == by_tokenizer
+    assert by_tokenizer.encode("abc") == [0, 1, 2]
+    with pytest.raises(VocabularyError, match="changes this text"):
+        by_tokenizer.encode(" abc")
+    for without in (by_text, pickle.loads(pickle.dumps(by_tokenizer))):
+        with pytest.raises(VocabularyError, match="from_tokenizer"):
+            without.encode("abc")
 
 
 def test_padded_and_cut_vocabularies():

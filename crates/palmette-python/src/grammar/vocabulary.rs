@@ -20,6 +20,9 @@ pub(crate) struct Vocabulary {
     pub(crate) inner: palmette::Vocabulary,
     notes: Vec<String>,
     cutting: Option<Cutting>,
+    /// The `tokenizers.Tokenizer` that it was made of, which cuts text where this build does not. Copies in other processes
+    /// are without it.
+    backend: Option<Py<PyAny>>,
 }
 
 /// The source of the tokenizer, by which a copy in another process has it too.
@@ -60,7 +63,7 @@ impl Vocabulary {
             ),
             _ => {}
         }
-        Self { inner: loaded.into(), notes, cutting }
+        Self { inner: loaded.into(), notes, cutting, backend: None }
     }
 
     /// A loaded vocabulary with other ends and another size.
@@ -147,8 +150,25 @@ impl Vocabulary {
                 specials: Vec::new(),
                 assumptions: Vec::new(),
             };
-            Self { inner: inner.into(), notes, cutting }
+            Self { inner: inner.into(), notes, cutting, backend: None }
         })
+    }
+
+    /// The tokens of a text by its Python tokenizer, which must give the text back.
+    fn encode_by(&self, backend: &Bound<'_, PyAny>, text: &str) -> PyResult<Vec<TokenId>> {
+        let options = PyDict::new(backend.py());
+        options.set_item("add_special_tokens", false)?;
+        let cut = backend.call_method("encode", (text,), Some(&options))?;
+        let cut = cut.getattr_opt("ids")?.unwrap_or(cut);
+        let tokens: Vec<TokenId> =
+            cut.extract::<Vec<u32>>()?.into_iter().map(TokenId).collect();
+        if self.inner.decode(&tokens) == text.as_bytes() {
+            return Ok(tokens);
+        }
+        Err(VocabularyError::new_err(
+            "the tokenizer changes this text: its tokens spell another (a space in front, a normal form, or special tokens \
+             in it); cut the text by the tokenizer itself if that is meant",
+        ))
     }
 
     /// The vocabulary of the engine crates.
@@ -249,7 +269,9 @@ impl Vocabulary {
             Some(ends) => Some(ends),
             None => ends_of(tokenizer)?,
         };
-        Self::from_content(py, "tokenizer", text.as_bytes(), num_tokens, ends.as_deref())
+        let made =
+            Self::from_content(py, "tokenizer", text.as_bytes(), num_tokens, ends.as_deref())?;
+        Ok(Self { backend: Some(backend.unbind()), ..made })
     }
 
     /// A file or folder: ``tokenizer.json``, ``tekken.json``, a SentencePiece model, a tiktoken file, or a list of pieces.
@@ -438,13 +460,20 @@ impl Vocabulary {
 
     /// The tokens of a text, as the vocabulary's own tokenizer cuts it within a text: no special tokens, no space before it.
     fn encode(&self, py: Python<'_>, text: &str) -> PyResult<Vec<u32>> {
-        let tokens = py.detach(|| self.inner.encode(text));
-        let tokens = tokens.map_err(|error| {
-            VocabularyError::new_err(format!(
-                "{error} (or cut the text by the tokenizer that the vocabulary was made of)"
-            ))
-        })?;
         let num_tokens = self.inner.num_tokens();
+        let tokens = match (py.detach(|| self.inner.encode(text)), &self.backend) {
+            (Ok(tokens), _) => tokens,
+            (Err(error), Some(backend)) if error.is_left_out() => {
+                self.encode_by(backend.bind(py), text)?
+            }
+            (Err(error), None) if error.is_left_out() => {
+                return Err(VocabularyError::new_err(
+                    "the package does not cut text as a tokenizer.json says; make the vocabulary of the tokenizer itself \
+                     (Vocabulary.from_tokenizer), or cut the text by it: tokenizer.encode(text, add_special_tokens=False)",
+                ));
+            }
+            (Err(error), _) => return Err(VocabularyError::new_err(error.to_string())),
+        };
         match tokens.iter().find(|token| token.index() >= num_tokens) {
             Some(token) => Err(errors::unknown_token(token.0.into(), num_tokens)),
             None => Ok(tokens.into_iter().map(|token| token.0).collect()),
