@@ -160,8 +160,7 @@ impl Vocabulary {
         options.set_item("add_special_tokens", false)?;
         let cut = backend.call_method("encode", (text,), Some(&options))?;
         let cut = cut.getattr_opt("ids")?.unwrap_or(cut);
-        let tokens: Vec<TokenId> =
-            cut.extract::<Vec<u32>>()?.into_iter().map(TokenId).collect();
+        let tokens: Vec<TokenId> = cut.extract::<Vec<u32>>()?.into_iter().map(TokenId).collect();
         if self.inner.decode(&tokens) == text.as_bytes() {
             return Ok(tokens);
         }
