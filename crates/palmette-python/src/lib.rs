@@ -4,10 +4,21 @@
 //! Classes are frozen or hold a lock, long calls release the interpreter, and arrays are read and written in place
 //! through buffers.
 
+mod catalog;
+mod errors;
+
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _palmette {
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("Error", module.py().get_type::<errors::Error>())?;
+        catalog::add(module)
+    }
+
     #[cfg(feature = "command")]
     #[pymodule_export]
     use super::command::run_command;
