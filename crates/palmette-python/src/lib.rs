@@ -3,9 +3,14 @@
 //! The package's face is `python/palmette`, whose modules add nothing but names, framework tensors and engines' interfaces.
 //! Classes are frozen or hold a lock, long calls release the interpreter, and arrays are read and written in place
 //! through buffers.
+#![deny(unsafe_code)]
 
+#[allow(unsafe_code, reason = "arrays of other libraries; the file says what is checked")]
+mod buffers;
 mod catalog;
 mod errors;
+mod grammar;
+mod interrupt;
 
 use pyo3::prelude::*;
 
@@ -13,15 +18,35 @@ use pyo3::prelude::*;
 mod _palmette {
     use super::*;
 
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("Error", module.py().get_type::<errors::Error>())?;
-        catalog::add(module)
-    }
-
+    #[pymodule_export]
+    use super::buffers::MaskBuffer;
     #[cfg(feature = "command")]
     #[pymodule_export]
     use super::command::run_command;
+    #[pymodule_export]
+    use super::errors::{
+        Error, GrammarError, LimitExceeded, NotAllowed, SchemaUnsupported, VocabularyError,
+    };
+    #[pymodule_export]
+    use super::grammar::apply::apply_bitmask;
+    #[pymodule_export]
+    use super::grammar::batch::{fill_masks, fill_masks_with_drafts};
+    #[pymodule_export]
+    use super::grammar::compiled::{CompiledGrammar, Compiler, load};
+    #[pymodule_export]
+    use super::grammar::follower::Follower;
+    #[pymodule_export]
+    use super::grammar::matcher::Matcher;
+    #[pymodule_export]
+    use super::grammar::source::Grammar;
+    #[pymodule_export]
+    use super::grammar::vocabulary::Vocabulary;
+
+    #[pymodule_init]
+    fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::errors::prepare(module)?;
+        super::catalog::add(module)
+    }
 }
 
 #[cfg(feature = "command")]

@@ -101,6 +101,6 @@ mod tokenizer_json;
 pub use encodings::names as encoding_names;
 pub use ends::EndsFound;
 pub use error::VocabularyLoadError;
-pub use load::{Format, LoadedVocabulary, load, load_with};
+pub use load::{Format, LoadedVocabulary, load, load_bytes, load_with};
 pub use options::{AngleTokens, Assumption, LoadOptions};
 pub use tokenizer::{TokenizeError, Tokenizer};

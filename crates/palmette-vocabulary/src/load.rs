@@ -91,6 +91,22 @@ pub fn load_with(
     read(name_or_path, options).map_err(|kind| VocabularyLoadError::new(name_or_path, kind))
 }
 
+/// [`load_with`] of a file's content, as an object in another language or a connection may have it. No configuration file is
+/// beside it; `name` is for messages.
+///
+/// # Errors
+/// As [`load_with`].
+pub fn load_bytes(
+    name: &str,
+    bytes: &[u8],
+    options: &LoadOptions,
+) -> Result<LoadedVocabulary, VocabularyLoadError> {
+    let source = read_bytes(bytes, None, options);
+    source
+        .and_then(|source| finish(name, source, None, options))
+        .map_err(|kind| VocabularyLoadError::new(name, kind))
+}
+
 /// What the reader of a format makes.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -103,19 +119,28 @@ pub(crate) struct Source {
 }
 
 fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, Kind> {
-    let (mut source, folder) = match encodings::find(name_or_path) {
+    let (source, folder) = match encodings::find(name_or_path) {
         Some(encoding) => (encoding.source()?, None),
         None => {
             let path = file_of(Path::new(name_or_path))?;
             let bytes = std::fs::read(&path).map_err(Kind::Read)?;
             let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            (read_bytes(&bytes, &folder, options)?, Some(folder))
+            (read_bytes(&bytes, Some(&folder), options)?, Some(folder))
         }
     };
+    finish(name_or_path, source, folder.as_deref(), options)
+}
+
+fn finish(
+    name: &str,
+    mut source: Source,
+    folder: Option<&Path>,
+    options: &LoadOptions,
+) -> Result<LoadedVocabulary, Kind> {
     options.add_specials(&mut source.draft)?;
     let (ends, found) = match options.ends(&source.draft)? {
         Some(ends) => (ends, EndsFound::Options),
-        None => ends::find(&mut source, folder.as_deref())?,
+        None => ends::find(&mut source, folder)?,
     };
     for &end in &ends {
         let text = source.draft.texts[end.index()].take();
@@ -129,7 +154,7 @@ fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, K
     Ok(LoadedVocabulary {
         tokenizer: source.method.map(|method| Tokenizer::new(method, vocabulary.clone())),
         vocabulary,
-        name: name_or_path.to_owned(),
+        name: name.to_owned(),
         format: source.format,
         ends: found,
         specials,
@@ -160,7 +185,11 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
 }
 
 /// Tells the format by the content.
-fn read_bytes(bytes: &[u8], folder: &Path, options: &LoadOptions) -> Result<Source, Kind> {
+fn read_bytes(
+    bytes: &[u8],
+    folder: Option<&Path>,
+    options: &LoadOptions,
+) -> Result<Source, Kind> {
     if sentence_piece::is_model(bytes) {
         return sentence_piece::read(bytes, options);
     }

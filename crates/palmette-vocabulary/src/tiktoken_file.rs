@@ -21,7 +21,11 @@ pub(crate) fn is_tiktoken(text: &str) -> bool {
 
 /// Reads the file. Special tokens are not in it: they are those that the options give and a `tokenizer_config.json` beside it
 /// adds, else those of the encoding with these ranks, if the program carries one, else those of a known model with as many.
-pub(crate) fn read(text: &str, folder: &Path, options: &LoadOptions) -> Result<Source, Kind> {
+pub(crate) fn read(
+    text: &str,
+    folder: Option<&Path>,
+    options: &LoadOptions,
+) -> Result<Source, Kind> {
     let mut draft = Draft::default();
     for (line, number) in text.lines().zip(1..) {
         let (token, rank) = token(line).ok_or_else(|| {
@@ -31,7 +35,7 @@ pub(crate) fn read(text: &str, folder: &Path, options: &LoadOptions) -> Result<S
         })?;
         draft.unnamed(rank, token)?;
     }
-    let added = crate::ends::added_tokens(folder)?;
+    let added = folder.map(crate::ends::added_tokens).transpose()?.unwrap_or_default();
     let is_silent = added.is_empty() && options.special_tokens.is_empty();
     let source = match encodings::with_texts(&draft.texts) {
         Some(encoding) if is_silent => {

@@ -20,6 +20,11 @@ pub struct CompiledGrammar {
 pub struct GrammarError(#[from] CacheError);
 
 impl GrammarError {
+    /// The reason, for callers that tell its kinds apart.
+    pub fn cause(&self) -> &CacheError {
+        &self.0
+    }
+
     /// True when compiling was called off, so that the same question may be asked again.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.0, CacheError::Cancelled)

@@ -12,7 +12,7 @@ use palmette_grammar::frontends::structural_tag::{
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
 use palmette_vocabulary::{
-    Assumption, EndsFound, LoadOptions, TokenizeError, Tokenizer, VocabularyLoadError,
+    Assumption, EndsFound, LoadOptions, LoadedVocabulary, TokenizeError, Tokenizer, VocabularyLoadError,
 };
 
 use crate::grammar::{CompiledGrammar, GrammarError};
@@ -117,9 +117,7 @@ impl Vocabulary {
 
     fn load(name: &str, options: &LoadOptions) -> Result<Self, VocabularyError> {
         let loaded = palmette_vocabulary::load_with(name, options);
-        let loaded = loaded.map_err(|error| VocabularyError(error.into()))?;
-        let origin = Origin { ends: loaded.ends, assumptions: loaded.assumptions };
-        Ok(Self::of(loaded.vocabulary, loaded.tokenizer.map(Arc::new), Some(Arc::new(origin))))
+        Ok(loaded.map_err(|error| VocabularyError(error.into()))?.into())
     }
 
     fn of(
@@ -278,5 +276,13 @@ impl Vocabulary {
 
     fn tokens(&self) -> &palmette_core::Vocabulary {
         self.shared.slices.vocabulary()
+    }
+}
+
+/// A vocabulary that was loaded, and perhaps altered, by the crate below.
+impl From<LoadedVocabulary> for Vocabulary {
+    fn from(loaded: LoadedVocabulary) -> Self {
+        let origin = Origin { ends: loaded.ends, assumptions: loaded.assumptions };
+        Self::of(loaded.vocabulary, loaded.tokenizer.map(Arc::new), Some(Arc::new(origin)))
     }
 }

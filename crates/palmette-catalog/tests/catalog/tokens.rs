@@ -146,10 +146,13 @@ fn codes_in_use_need_a_token() {
     };
     let second = || table([-1, -1, 9, -1, -1, 8]);
     assert_eq!(join(vec![table([5, 3, -1, 1]), second()]), Ok(()));
-    let gap = |level, code, item: &str| TokensError::UnspelledCode { level, code, item: item.into() };
+    let gap =
+        |level, code, item: &str| TokensError::UnspelledCode { level, code, item: item.into() };
     assert_eq!(join(vec![table([5, -1, 4, -1]), second()]), Err(gap(0, 1, "1")));
-    assert_eq!(join(vec![table([5, 3, 4, 1]), table([-1, -1, -1, -1, -1, 8])]), Err(gap(1, 2, "1")));
-    let past =
-        TokensError::CodeWithoutToken { level: 1, code: 5, num_codes: 3, item: "0".into() };
+    assert_eq!(
+        join(vec![table([5, 3, 4, 1]), table([-1, -1, -1, -1, -1, 8])]),
+        Err(gap(1, 2, "1"))
+    );
+    let past = TokensError::CodeWithoutToken { level: 1, code: 5, num_codes: 3, item: "0".into() };
     assert_eq!(join(vec![table([5, 3, 4, 1]), table([3, 9, 2])]), Err(past));
 }

@@ -134,20 +134,32 @@ impl BatchFiller {
         work: &MaskWork<'_>,
     ) -> Vec<RowError> {
         assert_eq!(masks.len(), rows.len() * words, "{} rows of {words} words", rows.len());
+        self.fill_each(rows.iter().copied().zip(rows_of(masks, words, rows.len())), work)
+    }
+
+    /// [`fill`](Self::fill) for rows that lie anywhere, each with what is to be written into it; they need not be equally wide.
+    /// A row of an error is its place in the order given.
+    #[must_use = "a row that failed denies everything"]
+    pub fn fill_each<'a, 'm, R>(&mut self, rows: R, work: &MaskWork<'_>) -> Vec<RowError>
+    where
+        R: IntoIterator<Item = (BatchRow<'a>, &'m mut [u32]), IntoIter: ExactSizeIterator + Send>,
+    {
+        let rows = rows.into_iter();
+        let num_rows = rows.len();
         let failed = Mutex::new(Vec::new());
         // Rows are handed out one by one: some take a thousand times as long as others.
-        let left = Mutex::new(rows.iter().zip(rows_of(masks, words, rows.len())).enumerate());
+        let left = Mutex::new(rows.enumerate());
         let fill = |scratch: &mut GrammarScratch| {
             loop {
                 let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some((row, (&what, mask))) = next else { break };
+                let Some((row, (what, mask))) = next else { break };
                 if let Err(kind) = fill_row(what, mask, scratch, work) {
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
                     failed.push(RowError { row, kind });
                 }
             }
         };
-        let others = rows.len().saturating_sub(1).min(self.scratches.len() - 1);
+        let others = num_rows.saturating_sub(1).min(self.scratches.len() - 1);
         let (own, lent) = self.scratches.split_first_mut().expect("at least one thread");
         match &self.pool {
             Some(pool) if others > 0 => pool.in_place_scope(|scope| {
@@ -165,7 +177,11 @@ impl BatchFiller {
 }
 
 /// The rows of a batch, also where they have no words.
-fn rows_of(masks: &mut [u32], words: usize, num_rows: usize) -> impl Iterator<Item = &mut [u32]> {
+fn rows_of(
+    masks: &mut [u32],
+    words: usize,
+    num_rows: usize,
+) -> impl ExactSizeIterator<Item = &mut [u32]> + Send {
     let mut rest = masks;
     (0..num_rows).map(move |_| {
         let (row, after) = std::mem::take(&mut rest).split_at_mut(words);

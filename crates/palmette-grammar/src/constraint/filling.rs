@@ -91,7 +91,7 @@ impl GrammarConstraint {
         }
         self.deny_repeated_names(position, scratch, mask)?;
         match self.recognizer.is_accepting(position, &mut scratch.recognizer) {
-            Ok(true) => self.vocabulary().ends().iter().for_each(|&end| mask::insert(mask, end)),
+            Ok(true) => self.ends().iter().for_each(|&end| mask::insert(mask, end)),
             Ok(false) => {}
             Err(error) => {
                 mask.fill(0);

@@ -35,7 +35,7 @@ use crate::walk::WalkScratch;
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
 /// - A token with text is allowed where the text so far and its bytes begin a text of the language.
-/// - The [end tokens](Vocabulary::ends) are allowed where the text so far is in the language. After one, nothing is
+/// - The [end tokens](Self::ends) are allowed where the text so far is in the language. After one, nothing is
 ///   allowed, and the state is accepting. Elsewhere an end token is a special one.
 /// - Tokens that the grammar asks for by name or number are allowed where it does; other special tokens never. A token with text that is
 ///   asked for so may be read as either.
@@ -45,6 +45,8 @@ use crate::walk::WalkScratch;
 pub struct GrammarConstraint {
     recognizer: Arc<Recognizer>,
     vocabulary: Arc<VocabularySlices>,
+    /// Ascending.
+    ends: Arc<[TokenId]>,
     engine: Engine,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
@@ -113,7 +115,27 @@ impl GrammarConstraint {
     ) -> Self {
         let (dictionary, name_tokens) = Default::default();
         let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
-        Self { recognizer, vocabulary, engine, dictionary, asks_for_tokens, name_tokens }
+        let ends = vocabulary.vocabulary().ends().into();
+        Self { recognizer, vocabulary, ends, engine, dictionary, asks_for_tokens, name_tokens }
+    }
+
+    /// The same texts, ended by these tokens instead of the vocabulary's: for a request that stops at tokens of its own. What is
+    /// known of masks is shared.
+    ///
+    /// A token with text may be one of them. Where the text so far is in the language it ends there, even where the text could
+    /// go on with its bytes; elsewhere it is text. Tokens that are not in the vocabulary are left out.
+    #[must_use]
+    pub fn with_ends(&self, ends: impl IntoIterator<Item = TokenId>) -> Self {
+        let inside = |token: &TokenId| token.index() < self.num_tokens();
+        let mut ends: Vec<_> = ends.into_iter().filter(inside).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        Self { ends: ends.into(), dictionary: Arc::default(), ..self.clone() }
+    }
+
+    /// The tokens that end a text, ascending: the vocabulary's unless [others](Self::with_ends) were given.
+    pub fn ends(&self) -> &[TokenId] {
+        &self.ends
     }
 
     /// The same masks, looked up in `store`.
@@ -217,7 +239,7 @@ impl GrammarConstraint {
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<(Position, bool)>, RecognizerError> {
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
-        if self.vocabulary().ends().binary_search(&token).is_ok()
+        if self.ends.binary_search(&token).is_ok()
             && self.recognizer.is_accepting(position, scratch)?
         {
             return Ok(Some((position.clone(), true)));

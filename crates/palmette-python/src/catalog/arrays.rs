@@ -1,57 +1,20 @@
-//! Arrays of NumPy that own what was computed.
+//! Arrays of NumPy of truth values and of several dimensions.
 
-use bytemuck::NoUninit;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyByteArray;
+use pyo3::types::PyTuple;
 
-static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+pub(super) use crate::buffers::new_array as array;
 
-/// An element type of NumPy.
-pub(crate) trait Element: NoUninit {
-    /// NumPy's name of it.
-    const NAME: &'static str;
+/// An array of truth values.
+pub(super) fn bools<'py>(py: Python<'py>, values: &[bool]) -> PyResult<Bound<'py, PyAny>> {
+    let bytes: Vec<u8> = values.iter().copied().map(u8::from).collect();
+    array(py, &bytes)?.call_method1("view", ("bool",))
 }
 
-impl Element for i32 {
-    const NAME: &'static str = "int32";
-}
-
-impl Element for i64 {
-    const NAME: &'static str = "int64";
-}
-
-impl Element for f32 {
-    const NAME: &'static str = "float32";
-}
-
-/// A writable array of one dimension. Cost: one copy.
-pub(crate) fn array<'py, T: Element>(py: Python<'py>, values: &[T]) -> PyResult<Bound<'py, PyAny>> {
-    let bytes = PyByteArray::new(py, bytemuck::cast_slice(values));
-    from_buffer(py, bytes, T::NAME)
-}
-
-/// A writable array of truth values.
-pub(crate) fn bools<'py>(py: Python<'py>, values: &[bool]) -> PyResult<Bound<'py, PyAny>> {
-    from_buffer(py, PyByteArray::new(py, bytemuck::cast_slice(values)), "bool")
-}
-
-/// A writable array of several dimensions.
-pub(crate) fn shaped<'py>(
+/// An array of several dimensions of the numbers of one.
+pub(super) fn shaped<'py>(
     array: Bound<'py, PyAny>,
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
-    let shape = pyo3::types::PyTuple::new(array.py(), shape)?;
-    array.call_method1("reshape", (shape,))
-}
-
-fn from_buffer<'py>(
-    py: Python<'py>,
-    bytes: Bound<'py, PyByteArray>,
-    element: &str,
-) -> PyResult<Bound<'py, PyAny>> {
-    let from_buffer = FROM_BUFFER.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
-        Ok(py.import("numpy")?.getattr("frombuffer")?.unbind())
-    })?;
-    from_buffer.bind(py).call1((bytes, element))
+    array.call_method1("reshape", (PyTuple::new(array.py(), shape)?,))
 }

@@ -10,12 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::arrays;
-use super::bitmask::{Bitmask, rows_of};
+use super::bitmask::places_of;
 use super::catalog::Catalog;
 use super::codes::IntMatrix;
 use super::errors::{of_filter, of_tokens};
 use super::filter::{ItemSet, filter_of};
 use super::spelled::{Followers, Spelled};
+use crate::buffers::MaskRows;
 
 /// The semantic IDs of a catalog's items as sequences of a model's tokens. It keeps no state: every call names the tokens
 /// so far, so that beams may be reordered, dropped and copied in any way. Threads share it.
@@ -137,11 +138,10 @@ impl CatalogConstraint {
         rows: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let prefixes = IntMatrix::of_array(tokens, "tokens")?;
-        let mut bitmask = Bitmask::of(bitmask, self.spelled.tokens().num_tokens())?;
-        let into = rows_of(rows, prefixes.num_rows(), &bitmask)?;
-        let words_per_row = bitmask.words_per_row();
-        py.detach(|| self.spelled.fill_masks(&prefixes, &into, bitmask.words(), words_per_row));
-        Ok(())
+        let mut bitmask = MaskRows::of(bitmask)?;
+        bitmask.check_width(self.spelled.tokens().num_tokens())?;
+        let into = places_of(rows, prefixes.num_rows(), &bitmask)?;
+        py.detach(|| self.spelled.fill_masks(&prefixes, &into, &mut bitmask))
     }
 
     /// The ids of the items that may be returned and whose whole semantic ID is each row of tokens; none for a row that is

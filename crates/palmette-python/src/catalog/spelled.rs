@@ -6,8 +6,10 @@ use std::sync::Arc;
 use palmette_catalog::{CatalogState, CodeTokens, LevelSpelling, TokensError};
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_live::{CatalogView, SnapshotConstraint, ViewItems};
+use pyo3::PyResult;
 
 use super::codes::IntMatrix;
+use crate::buffers::MaskRows;
 
 /// The constraint of a view, by its kind.
 #[derive(Clone, Debug)]
@@ -102,28 +104,28 @@ impl Spelled {
         }
     }
 
-    /// Writes the masks of rows of tokens to rows of words, `into[i]` for row `i`; the words of a row past those of the
-    /// vocabulary become 0.
+    /// Writes the masks of rows of tokens to rows of a bitmask, `into[i]` for row `i`; words past those of the vocabulary
+    /// become 0.
+    ///
+    /// # Errors
+    /// For a row of the bitmask that comes twice.
     pub(crate) fn fill_masks(
         &self,
         prefixes: &IntMatrix,
         into: &[usize],
-        masks: &mut [u32],
-        words_per_row: usize,
-    ) {
+        bitmask: &mut MaskRows,
+    ) -> PyResult<()> {
         let rows: Vec<usize> = (0..prefixes.num_rows()).collect();
         match self {
             Self::Frozen(constraint) => {
                 let (alive, states) = walk_frozen(constraint, prefixes, &rows);
-                write_masks(constraint, &alive, &states, into, masks, words_per_row);
+                write_masks(constraint, &alive, &states, into, bitmask)
             }
             Self::Snapshot(constraint) => {
                 let scratch = &mut Default::default();
-                let walked = rows
-                    .iter()
-                    .filter_map(|&row| Some((row, walk(constraint, prefixes, row, scratch)?)));
-                let (alive, states): (Vec<usize>, Vec<_>) = walked.unzip();
-                write_masks(constraint, &alive, &states, into, masks, words_per_row);
+                let walk = |&row: &usize| Some((row, walk(constraint, prefixes, row, scratch)?));
+                let (alive, states): (Vec<usize>, Vec<_>) = rows.iter().filter_map(walk).unzip();
+                write_masks(constraint, &alive, &states, into, bitmask)
             }
         }
     }
@@ -202,30 +204,30 @@ fn walk<C: Constraint<Error = Infallible>>(
     Some(state)
 }
 
-fn write_masks<C: Constraint<Error = Infallible>>(
+/// Writes masks of states, those of the rows `alive`; other rows deny all.
+pub(crate) fn write_masks<C: Constraint<Error = Infallible>>(
     constraint: &C,
     alive: &[usize],
     states: &[C::State],
     into: &[usize],
-    masks: &mut [u32],
-    words_per_row: usize,
-) {
+    bitmask: &mut MaskRows,
+) -> PyResult<()> {
     let words = mask::num_words(constraint.num_tokens());
     let scratch = &mut C::Scratch::default();
-    // Rows that lie one after another are filled together.
-    let is_dense = words == words_per_row
-        && alive.len() == into.len()
+    // Rows that lie one after another are filled together, so that they wait for memory together.
+    let is_run = alive.len() == into.len()
+        && words == bitmask.num_words()
         && into.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    if let (true, Some(&first)) = (is_dense, into.first()) {
-        let masks = &mut masks[first * words..][..into.len() * words];
+    if let (true, Some(&first)) = (is_run, into.first())
+        && let Some(masks) = bitmask.block_mut(first..first + into.len())
+    {
         let Ok(()) = constraint.fill_masks(states, scratch, masks);
-        return;
+        return Ok(());
     }
-    for &row in into {
-        masks[row * words_per_row..][..words_per_row].fill(0);
-    }
+    let mut rows = bitmask.rows_mut(into)?;
+    rows.iter_mut().for_each(|row| row.fill(0));
     for (&row, state) in alive.iter().zip(states) {
-        let row = &mut masks[into[row] * words_per_row..][..words];
-        let Ok(()) = constraint.fill_mask(state, scratch, row);
+        let Ok(()) = constraint.fill_mask(state, scratch, &mut rows[row][..words]);
     }
+    Ok(())
 }

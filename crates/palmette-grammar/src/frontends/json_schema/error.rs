@@ -103,6 +103,14 @@ impl JsonSchemaError {
         matches!(self.0.kind, Kind::Limit { .. })
     }
 
+    /// The name of the limit that is exceeded.
+    pub fn limit(&self) -> Option<&'static str> {
+        match self.0.kind {
+            Kind::Limit { limit, .. } => Some(limit),
+            _ => None,
+        }
+    }
+
     /// Whether the schema is right and no value is valid for it.
     pub fn is_empty(&self) -> bool {
         matches!(self.0.kind, Kind::Empty)

@@ -1,0 +1,272 @@
+//! `palmette.fill_masks`: the masks of a batch, over threads and without the interpreter.
+
+use std::collections::HashMap;
+use std::mem;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use palmette_core::{CommitError, Constraint};
+use palmette_grammar::{BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskWork};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PySequence;
+
+use super::matcher::{Matcher, forbids, with_scratch};
+use super::vocabulary::tokens_of;
+use crate::buffers::MaskRows;
+use crate::errors;
+
+/// Threads with their memory, kept from call to call; each call that runs has one of its own.
+///
+/// Only taken and put back while attached to the interpreter, so that nobody holds the lock while a process forks.
+static FILLERS: Mutex<Option<Fillers>> = Mutex::new(None);
+
+struct Fillers {
+    /// The process they are of: threads do not survive a fork.
+    process: u32,
+    by_threads: HashMap<usize, Vec<BatchFiller>>,
+}
+
+/// More threads than this do not help and cost memory.
+const MAX_THREADS: usize = 64;
+
+/// How many threads a call uses: those that the caller says, or as many as the process may run at once.
+pub(crate) fn num_threads(given: Option<isize>, rows: usize) -> PyResult<NonZeroUsize> {
+    let threads = match given {
+        Some(given) => {
+            usize::try_from(given).ok().and_then(NonZeroUsize::new).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "threads is {given}; give 1 or more, or None for as many as the machine has"
+                ))
+            })?
+        }
+        None if rows < 2 => NonZeroUsize::MIN,
+        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    };
+    let most = NonZeroUsize::new(rows.min(MAX_THREADS)).unwrap_or(NonZeroUsize::MIN);
+    Ok(threads.min(most))
+}
+
+/// Fills rows on so many threads.
+///
+/// # Errors
+/// That of the first row whose limit is exceeded; the others are filled.
+pub(crate) fn fill(
+    py: Python<'_>,
+    rows: Vec<(BatchRow<'_>, &mut [u32])>,
+    threads: NonZeroUsize,
+    row_names: &[usize],
+) -> PyResult<()> {
+    let mut filler = taken(threads)?;
+    let (filler, failed) = py.detach(move || {
+        let failed = filler.fill_each(rows, &MaskWork::unlimited());
+        (filler, failed)
+    });
+    put_back(filler);
+    match failed.first() {
+        Some(error) => Err(errors::of_row(py, row_names[error.row], &error.kind)),
+        None => Ok(()),
+    }
+}
+
+fn taken(threads: NonZeroUsize) -> PyResult<BatchFiller> {
+    let process = std::process::id();
+    let mut kept = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.as_ref().is_some_and(|kept| kept.process != process) {
+        // Ending threads that are not there could wait for them.
+        mem::forget(kept.take());
+    }
+    let kept = kept.get_or_insert_with(|| Fillers { process, by_threads: HashMap::new() });
+    if let Some(filler) = kept.by_threads.get_mut(&threads.get()).and_then(Vec::pop) {
+        return Ok(filler);
+    }
+    BatchFiller::new(threads).map_err(|error| {
+        PyRuntimeError::new_err(format!("{threads} threads could not be started: {error}"))
+    })
+}
+
+fn put_back(filler: BatchFiller) {
+    let mut kept = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
+    match &mut *kept {
+        Some(kept) if kept.process == std::process::id() => {
+            kept.by_threads.entry(filler.num_threads()).or_default().push(filler);
+        }
+        _ => mem::forget(filler),
+    }
+}
+
+/// Numbers of rows, `count` of them from 0 on unless given.
+pub(crate) fn row_numbers(
+    mask: &MaskRows,
+    given: Option<&Bound<'_, PyAny>>,
+    count: usize,
+    what: &str,
+) -> PyResult<Vec<usize>> {
+    let Some(given) = given.filter(|given| !given.is_none()) else {
+        if count > mask.num_rows() {
+            return Err(PyValueError::new_err(format!(
+                "{count} {what} need as many rows, but the bitmask has {}; palmette.allocate_bitmask({count}, …) makes one",
+                mask.num_rows()
+            )));
+        }
+        return Ok((0..count).collect());
+    };
+    let rows = given.try_iter()?.map(|row| mask.row_index(row?.extract()?));
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    if rows.len() != count {
+        return Err(PyValueError::new_err(format!(
+            "there are {count} {what} and {} rows; give a row for each",
+            rows.len()
+        )));
+    }
+    Ok(rows)
+}
+
+/// Positions of sequences, each with its grammar.
+type States = Vec<Option<(Arc<GrammarConstraint>, GrammarState)>>;
+
+fn states_of(matchers: &Bound<'_, PyAny>) -> PyResult<States> {
+    let py = matchers.py();
+    let states = matchers.try_iter()?.map(|matcher| {
+        let matcher = matcher?;
+        if matcher.is_none() {
+            return Ok(None);
+        }
+        let matcher = matcher.cast::<Matcher>().map_err(|_| {
+            let given = matcher.get_type().qualname();
+            PyTypeError::new_err(format!(
+                "matchers are palmette.Matcher, or None for a row that stays as it is; one is {}",
+                given.map_or_else(|_| "something else".to_owned(), |name| name.to_string())
+            ))
+        })?;
+        let matcher = matcher.get();
+        Ok(Some((Arc::clone(matcher.constraint()), matcher.state(py))))
+    });
+    states.collect()
+}
+
+/// Fills a row for each of these, and says whether any of them forbids anything.
+fn fill_states(
+    py: Python<'_>,
+    mask: &mut MaskRows,
+    rows: &[usize],
+    states: &States,
+    threads: Option<isize>,
+) -> PyResult<bool> {
+    for (constraint, _) in states.iter().flatten() {
+        mask.check_width(constraint.num_tokens())?;
+    }
+    let threads = num_threads(threads, rows.len())?;
+    let what = states.iter().map(|state| match state {
+        Some((constraint, state)) => BatchRow::new(constraint, state),
+        None => BatchRow::Untouched,
+    });
+    let each = what.zip(mask.rows_mut(rows)?).collect();
+    fill(py, each, threads, rows)?;
+    let mut sizes = rows.iter().zip(states).filter_map(|(&row, state)| {
+        let (constraint, _) = state.as_ref()?;
+        Some((row, constraint.num_tokens()))
+    });
+    Ok(sizes.any(|(row, num_tokens)| forbids(mask.row(row), num_tokens)))
+}
+
+/// Writes the masks of many sequences, each into its row of a bitmask, on several threads and without the interpreter's lock.
+///
+/// Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is. ``rows[i]`` is the row of
+/// ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many as the process may run at once. ``False``: no row
+/// forbids anything.
+#[pyfunction]
+#[pyo3(signature = (matchers, bitmask, rows=None, threads=None))]
+pub(crate) fn fill_masks(
+    py: Python<'_>,
+    matchers: &Bound<'_, PyAny>,
+    bitmask: &Bound<'_, PyAny>,
+    rows: Option<&Bound<'_, PyAny>>,
+    threads: Option<isize>,
+) -> PyResult<bool> {
+    let states = states_of(matchers)?;
+    let mut mask = MaskRows::of(bitmask)?;
+    let rows = row_numbers(&mask, rows, states.len(), "matchers")?;
+    fill_states(py, &mut mask, &rows, &states, threads)
+}
+
+/// Writes the masks along drafts: of ``matchers[i]`` the mask before its draft, and after each token of ``drafts[i]``, into
+/// ``len(drafts[i]) + 1`` rows.
+///
+/// They begin at row ``rows[i]``; left out, each behind those of the one before. Gives how many tokens of each draft may be
+/// kept; rows behind a token that may not follow, or behind an end token, are all 0. Matchers stay where they are.
+#[pyfunction]
+#[pyo3(signature = (matchers, drafts, bitmask, rows=None, threads=None))]
+pub(crate) fn fill_masks_with_drafts(
+    py: Python<'_>,
+    matchers: &Bound<'_, PyAny>,
+    drafts: &Bound<'_, PyAny>,
+    bitmask: &Bound<'_, PyAny>,
+    rows: Option<&Bound<'_, PyAny>>,
+    threads: Option<isize>,
+) -> PyResult<Vec<usize>> {
+    let states = states_of(matchers)?;
+    let drafts = drafts.try_iter()?.map(|draft| tokens(&draft?));
+    let drafts = drafts.collect::<PyResult<Vec<_>>>()?;
+    if drafts.len() != states.len() {
+        return Err(PyValueError::new_err(format!(
+            "there are {} matchers and {} drafts; give a draft for each, an empty one where there is none",
+            states.len(),
+            drafts.len()
+        )));
+    }
+    let mut mask = MaskRows::of(bitmask)?;
+    let total: usize = drafts.iter().map(|draft| draft.len() + 1).sum();
+    let firsts = match rows.filter(|rows| !rows.is_none()) {
+        Some(given) => row_numbers(&mask, Some(given), states.len(), "matchers")?,
+        None => {
+            row_numbers(&mask, None, total, "masks (one a matcher and one a draft token)")?;
+            let before = drafts.iter().scan(0, |next, draft| {
+                let first = *next;
+                *next += draft.len() + 1;
+                Some(first)
+            });
+            before.collect()
+        }
+    };
+    let (mut all, mut numbers, mut kept) = (States::new(), Vec::new(), Vec::new());
+    let mut after = Vec::new();
+    for ((state, draft), first) in states.into_iter().zip(&drafts).zip(firsts) {
+        let last = first + draft.len();
+        mask.row_index(isize::try_from(last).unwrap_or(isize::MAX))?;
+        numbers.extend(first..=last);
+        let Some((constraint, mut state)) = state else {
+            all.extend((first..=last).map(|_| None));
+            kept.push(draft.len());
+            continue;
+        };
+        mask.check_width(constraint.num_tokens())?;
+        let draft = tokens_of(draft, constraint.num_tokens())?;
+        all.push(Some((Arc::clone(&constraint), state.clone())));
+        let mut count = 0;
+        for &token in &draft {
+            match with_scratch(|scratch| constraint.commit(&mut state, token, scratch)) {
+                Ok(()) => all.push(Some((Arc::clone(&constraint), state.clone()))),
+                Err(CommitError::NotAllowed { .. }) => break,
+                Err(error) => return Err(errors::of_commit(py, &error)),
+            }
+            count += 1;
+        }
+        all.extend((count..draft.len()).map(|_| None));
+        after.extend(first + count + 1..=last);
+        kept.push(count);
+    }
+    fill_states(py, &mut mask, &numbers, &all, threads)?;
+    for row in after {
+        mask.row_mut(row).fill(0);
+    }
+    Ok(kept)
+}
+
+/// The numbers of a sequence, or of a row of an array.
+fn tokens(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if let Ok(sequence) = given.cast::<PySequence>() {
+        return sequence.extract();
+    }
+    given.try_iter()?.map(|token| token?.extract()).collect()
+}

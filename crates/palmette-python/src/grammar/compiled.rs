@@ -1,0 +1,367 @@
+//! `palmette.CompiledGrammar`: a grammar over a vocabulary; and `palmette.Compiler`, a cache of them with limits.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use palmette_grammar::{
+    BackgroundCompletion, Budget, CacheError, CacheLimits, CompletionLimits, GrammarCache,
+    GrammarConstraint, ReopenError, SavedGrammar,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict, PyType};
+
+use super::matcher::Matcher;
+use super::source::Grammar;
+use super::vocabulary::{Vocabulary, tokens_of};
+use crate::errors;
+use crate::interrupt::interruptible;
+
+/// The work that one compilation may take, unless limits say otherwise: minutes.
+pub(crate) const STEPS: u64 = 20_000_000_000;
+
+/// A grammar made ready to mask the tokens of a vocabulary. Frozen; threads share it.
+#[pyclass(module = "palmette", frozen)]
+pub(crate) struct CompiledGrammar {
+    pub(crate) constraint: Arc<GrammarConstraint>,
+    notes: Vec<String>,
+    vocabulary: Py<Vocabulary>,
+    grammar: Option<Py<Grammar>>,
+    ahead: Mutex<Option<BackgroundCompletion>>,
+}
+
+/// Masks found out before they are asked for: not, on a thread of its own, or waited for as many seconds.
+#[derive(Clone, Copy, FromPyObject)]
+pub(crate) enum Ahead {
+    Whether(bool),
+    Seconds(f64),
+}
+
+/// Limits of compiling, by their names in messages.
+pub(crate) struct Limits(CacheLimits);
+
+impl<'py> FromPyObject<'_, 'py> for Limits {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let mut limits = CacheLimits::default();
+        let given = given
+            .cast::<PyDict>()
+            .map_err(|_| PyTypeError::new_err("limits are a dict, such as {\"steps\": 10**9}"))?;
+        for (name, value) in given.iter() {
+            let name: String = name.extract()?;
+            let number: u64 = value.extract().map_err(|_| {
+                PyTypeError::new_err(format!("limit {name} is a whole number from 0, not {value}"))
+            })?;
+            let size = usize::try_from(number).unwrap_or(usize::MAX);
+            let (lexer, parser) = (&mut limits.recognizer.lexer, &mut limits.recognizer.parser);
+            match &*name {
+                "steps" => limits.steps = number,
+                "max_states" => (lexer.max_states, parser.tables.max_states) = (size, size),
+                "max_expressions" => lexer.max_expressions = size,
+                "max_nesting" => lexer.max_nesting = u32::try_from(number).unwrap_or(u32::MAX),
+                "max_visited" => lexer.max_visited = size,
+                "max_step_work" => lexer.max_step_work = number,
+                "max_items" => parser.tables.max_items = size,
+                "max_links" => parser.max_links = size,
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "there is no limit {name:?}; there are steps, max_states, max_expressions, max_nesting, max_visited, \
+                         max_step_work, max_items and max_links"
+                    )));
+                }
+            }
+        }
+        Ok(Self(limits))
+    }
+}
+
+/// Compiles in the vocabulary's own cache, in another, or, under limits of its own, in none.
+pub(crate) fn compile(
+    grammar: &Bound<'_, Grammar>,
+    vocabulary: &Bound<'_, Vocabulary>,
+    cache: Option<&GrammarCache>,
+    ahead: Option<Ahead>,
+    limits: Option<Limits>,
+) -> PyResult<CompiledGrammar> {
+    let (py, source) = (grammar.py(), &grammar.get().source);
+    let seconds = seconds_of(ahead)?;
+    let shared = &vocabulary.get().inner;
+    let compiled = interruptible(py, |cancelled| {
+        if cache.is_none() && limits.is_none() {
+            return match shared.compile_unless(source, cancelled) {
+                Ok(compiled) => Ok((compiled.constraint().clone(), compiled.warnings().collect())),
+                Err(error) => Err(error.cause().clone()),
+            };
+        }
+        let own = limits.map(|limits| GrammarCache::new(limits.0));
+        let cache = own.as_ref().or(cache);
+        let found = cache.map(|cache| cache.get(source, shared.slices(), cancelled));
+        let found = found.ok_or(CacheError::Cancelled)??.grammar;
+        let notes: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();
+        Ok((found.constraint.clone(), notes))
+    })?;
+    let (constraint, notes) =
+        compiled.map_err(|error| errors::of_compilation(py, &error, source.text()))?;
+    let compiled = CompiledGrammar {
+        constraint: Arc::new(constraint),
+        notes,
+        vocabulary: vocabulary.clone().unbind(),
+        grammar: Some(grammar.clone().unbind()),
+        ahead: Mutex::default(),
+    };
+    if let Some(seconds) = seconds {
+        compiled.begin_ahead(py, seconds)?;
+    }
+    Ok(compiled)
+}
+
+/// The time that work ahead is waited for; `None` where there is none.
+fn seconds_of(ahead: Option<Ahead>) -> PyResult<Option<Duration>> {
+    match ahead {
+        None | Some(Ahead::Whether(false)) => Ok(None),
+        Some(Ahead::Whether(true)) => Ok(Some(Duration::ZERO)),
+        Some(Ahead::Seconds(seconds)) => {
+            Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| {
+                PyValueError::new_err(format!(
+                    "ahead is {seconds}; give True, False, or a number of seconds from 0"
+                ))
+            })
+        }
+    }
+}
+
+impl CompiledGrammar {
+    /// Finds out masks on a thread of its own, which is waited for at most so long.
+    fn begin_ahead(&self, py: Python<'_>, seconds: Duration) -> PyResult<()> {
+        let begun = self.constraint.complete_in_background(CompletionLimits::default());
+        let begun = begun.map_err(|error| errors::of_io(py, &error, None))?;
+        *self.ahead.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        if !seconds.is_zero() {
+            self.wait_until(py, Instant::now().checked_add(seconds))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the work ahead is at its end by then; `None` waits for it.
+    fn wait_until(&self, py: Python<'_>, until: Option<Instant>) -> PyResult<bool> {
+        const AT_ONCE: Duration = Duration::from_millis(10);
+        interruptible(py, |cancelled| {
+            loop {
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(ahead) = &*ahead else { return true };
+                if ahead.wait(left.map_or(AT_ONCE, |left| left.min(AT_ONCE))) {
+                    return true;
+                }
+                if left.is_some_and(|left| left.is_zero()) || cancelled.load(Ordering::Relaxed) {
+                    return false;
+                }
+            }
+        })
+    }
+
+    fn reopened(
+        vocabulary: &Bound<'_, Vocabulary>,
+        what: &str,
+        open: impl FnOnce() -> Result<SavedGrammar, ReopenError> + Send,
+    ) -> PyResult<GrammarConstraint> {
+        let (py, slices) = (vocabulary.py(), vocabulary.get().inner.slices());
+        let reopened = interruptible(py, |cancelled: &AtomicBool| {
+            let mut budget = Budget::cancellable(STEPS, cancelled);
+            open()?.compile(slices, &Default::default(), &mut budget)
+        })?;
+        match reopened {
+            Ok(reopened) => Ok(reopened.constraint),
+            Err(error) => Err(errors::of_reopen(py, &error, what)),
+        }
+    }
+}
+
+#[pymethods]
+impl CompiledGrammar {
+    /// Follows one sequence from its beginning. ``ends`` are the tokens that end this one instead of the vocabulary's: ids of
+    /// special or ordinary tokens.
+    #[pyo3(signature = (ends=None))]
+    pub(crate) fn matcher(slf: &Bound<'_, Self>, ends: Option<Vec<i64>>) -> PyResult<Matcher> {
+        let this = slf.get();
+        let num_tokens = this.constraint.vocabulary().num_tokens();
+        let ends = ends.map(|ends| tokens_of(&ends, num_tokens)).transpose()?;
+        let constraint = match ends {
+            Some(ends) => Arc::new(this.constraint.with_ends(ends)),
+            None => Arc::clone(&this.constraint),
+        };
+        Ok(Matcher::new(slf.clone().unbind(), constraint))
+    }
+
+    /// Parts of the grammar that have no effect, or are enforced in part only: a sentence each, with its place.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// The vocabulary.
+    #[getter]
+    pub(crate) fn vocabulary(&self, py: Python<'_>) -> Py<Vocabulary> {
+        self.vocabulary.clone_ref(py)
+    }
+
+    /// The grammar; ``None`` where it was loaded from a file, which holds what was compiled and not the text.
+    #[getter]
+    fn grammar(&self, py: Python<'_>) -> Option<Py<Grammar>> {
+        self.grammar.as_ref().map(|grammar| grammar.clone_ref(py))
+    }
+
+    /// Size of the vocabulary: masks have this many bits.
+    #[getter]
+    fn num_tokens(&self) -> usize {
+        self.constraint.vocabulary().num_tokens()
+    }
+
+    /// About how much memory it takes by now, without the vocabulary: masks that were asked for are kept.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.constraint.bytes())
+    }
+
+    /// Waits until the masks that ``ahead`` asked for are found out; tells whether they are. ``None`` waits for as long as it takes.
+    #[pyo3(signature = (seconds=None))]
+    fn wait(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<bool> {
+        let until = match seconds {
+            Some(seconds) => {
+                let wait = seconds_of(Some(Ahead::Seconds(seconds)))?.unwrap_or_default();
+                Instant::now().checked_add(wait)
+            }
+            None => None,
+        };
+        self.wait_until(py, until)
+    }
+
+    /// Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and so does the command line.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let saved = py.detach(|| self.constraint.save(&path));
+        saved.map_err(|error| errors::of_save(py, &error, Some(&path)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let grammar = self.grammar.as_ref().map(|grammar| grammar.bind(py).repr());
+        let of = match grammar {
+            Some(Ok(grammar)) => grammar.to_string(),
+            _ => "a grammar from a file".to_owned(),
+        };
+        format!("<palmette.CompiledGrammar of {of} over {} tokens>", self.num_tokens())
+    }
+
+    #[allow(clippy::type_complexity, reason = "a pickle's parts")]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(
+        Bound<'py, PyAny>,
+        (Py<Vocabulary>, Option<Py<Grammar>>, Vec<String>, Bound<'py, PyBytes>),
+    )> {
+        let (py, this) = (slf.py(), slf.get());
+        let bytes = py.detach(|| this.constraint.to_bytes());
+        let bytes = bytes.map_err(|error| errors::of_save(py, &error, None))?;
+        let parts = (this.vocabulary(py), this.grammar(py), this.notes(), PyBytes::new(py, &bytes));
+        Ok((slf.get_type().getattr("_restore")?, parts))
+    }
+
+    #[classmethod]
+    fn _restore(
+        _cls: &Bound<'_, PyType>,
+        vocabulary: &Bound<'_, Vocabulary>,
+        grammar: Option<Py<Grammar>>,
+        notes: Vec<String>,
+        bytes: Vec<u8>,
+    ) -> PyResult<Self> {
+        let open = || SavedGrammar::from_bytes(bytes.into());
+        let constraint = Self::reopened(vocabulary, "this pickle of a grammar", open)?;
+        let (constraint, ahead) = (Arc::new(constraint), Mutex::default());
+        let vocabulary = vocabulary.clone().unbind();
+        Ok(Self { constraint, notes, vocabulary, grammar, ahead })
+    }
+}
+
+/// Opens a compiled grammar that ``CompiledGrammar.save`` or ``palmette grammar compile`` wrote, over the vocabulary that it was
+/// compiled for.
+#[pyfunction]
+pub(crate) fn load(path: PathBuf, vocabulary: &Bound<'_, Vocabulary>) -> PyResult<CompiledGrammar> {
+    let py = vocabulary.py();
+    if let Err(error) = std::fs::metadata(&path) {
+        return Err(errors::of_io(py, &error, Some(&path)));
+    }
+    let what = path.display().to_string();
+    let at: &Path = &path;
+    let constraint = CompiledGrammar::reopened(vocabulary, &what, || SavedGrammar::open(at))?;
+    Ok(CompiledGrammar {
+        constraint: Arc::new(constraint),
+        notes: Vec::new(),
+        vocabulary: vocabulary.clone().unbind(),
+        grammar: None,
+        ahead: Mutex::default(),
+    })
+}
+
+/// Compiles grammars over one vocabulary and keeps them, within so much memory and under limits of its own.
+///
+/// Grammars that were not asked for longest are let go of first; who still has one keeps it.
+#[pyclass(module = "palmette", frozen)]
+pub(crate) struct Compiler {
+    cache: GrammarCache,
+    vocabulary: Py<Vocabulary>,
+}
+
+#[pymethods]
+impl Compiler {
+    #[new]
+    #[pyo3(signature = (vocabulary, *, cache_bytes=None, limits=None))]
+    fn new(vocabulary: Py<Vocabulary>, cache_bytes: Option<usize>, limits: Option<Limits>) -> Self {
+        let mut limits = limits.map_or_else(CacheLimits::default, |limits| limits.0);
+        limits.max_bytes = cache_bytes.unwrap_or(limits.max_bytes);
+        Self { cache: GrammarCache::new(limits), vocabulary }
+    }
+
+    /// The grammar over the vocabulary; compiled once as long as it is kept.
+    #[pyo3(signature = (grammar, *, ahead=None))]
+    fn compile(
+        &self,
+        grammar: &Bound<'_, Grammar>,
+        ahead: Option<Ahead>,
+    ) -> PyResult<CompiledGrammar> {
+        let vocabulary = self.vocabulary.bind(grammar.py());
+        compile(grammar, vocabulary, Some(&self.cache), ahead, None)
+    }
+
+    /// The vocabulary.
+    #[getter]
+    fn vocabulary(&self, py: Python<'_>) -> Py<Vocabulary> {
+        self.vocabulary.clone_ref(py)
+    }
+
+    /// Counters: ``grammars`` and ``bytes`` held, and by now ``hits``, ``waited`` (for another thread's compilation), ``built``,
+    /// ``failed``, ``evicted`` and ``too_large``.
+    #[getter]
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counted = py.detach(|| {
+            self.cache.trim();
+            self.cache.statistics()
+        });
+        let shown = PyDict::new(py);
+        shown.set_item("grammars", counted.grammars)?;
+        shown.set_item("bytes", counted.bytes)?;
+        shown.set_item("hits", counted.hits)?;
+        shown.set_item("waited", counted.waited)?;
+        shown.set_item("built", counted.built)?;
+        shown.set_item("failed", counted.failed)?;
+        shown.set_item("evicted", counted.evicted)?;
+        shown.set_item("too_large", counted.too_large)?;
+        Ok(shown)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<palmette.Compiler with {} grammars>", self.cache.statistics().grammars)
+    }
+}

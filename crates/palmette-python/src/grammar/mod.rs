@@ -1,0 +1,10 @@
+//! Grammars: vocabularies, sources, compiled grammars, positions in texts, and batches of them.
+
+pub(crate) mod apply;
+pub(crate) mod batch;
+pub(crate) mod compiled;
+pub(crate) mod follower;
+pub(crate) mod matcher;
+pub(crate) mod source;
+pub(crate) mod steps;
+pub(crate) mod vocabulary;
