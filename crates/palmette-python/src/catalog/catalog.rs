@@ -3,19 +3,20 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use palmette_catalog::readers::SourceOptions;
 use palmette_catalog::{CatalogState, Check};
 use palmette_live::CatalogView;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::arrays;
-use super::build::build;
+use super::build::{build, id_of};
 use super::codes::IntMatrix;
 use super::constraint::{CatalogConstraint, code_tokens_of};
 use super::errors::{of_file, of_filter};
 use super::filter::{ItemSet, filter_of};
-use super::values::object_to_python;
+use super::values::{object_to_python, to_json};
+use super::{arrays, arrow, files};
 
 /// Items, each with a semantic ID and attributes. It never changes; threads share it.
 #[pyclass(frozen, weakref, module = "palmette")]
@@ -34,7 +35,7 @@ impl Catalog {
     }
 
     /// The items as one frozen catalog: of a live one's moment, built anew.
-    fn frozen(&self) -> PyResult<Arc<palmette_catalog::Catalog>> {
+    pub(crate) fn frozen(&self) -> PyResult<Arc<palmette_catalog::Catalog>> {
         match &self.view {
             CatalogView::Frozen(filters) => Ok(Arc::clone(filters.catalog())),
             CatalogView::Snapshot(snapshot) => {
@@ -55,10 +56,48 @@ impl Catalog {
     fn build_of(
         codes: &Bound<'_, PyAny>,
         ids: Option<&Bound<'_, PyAny>>,
-        attributes: Option<&Bound<'_, PyDict>>,
+        attributes: Option<&Bound<'_, PyAny>>,
         offsets: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         build(codes, ids, attributes, offsets).map(Self::of)
+    }
+
+    /// Builds a catalog of a table's rows: any object with `__arrow_c_stream__`.
+    #[staticmethod]
+    #[pyo3(signature = (table, id=None, codes=None, leave_out=Vec::new()))]
+    fn from_arrow(
+        table: &Bound<'_, PyAny>,
+        id: Option<String>,
+        codes: Option<&Bound<'_, PyAny>>,
+        leave_out: Vec<String>,
+    ) -> PyResult<Self> {
+        arrow::catalog(table, &columns(id, codes, leave_out)?).map(Self::of)
+    }
+
+    /// Builds a catalog of the rows of a Parquet file, or of an Arrow file (`.arrow`, `.feather`).
+    #[staticmethod]
+    #[pyo3(signature = (path, id=None, codes=None, leave_out=Vec::new()))]
+    fn from_parquet(
+        py: Python<'_>,
+        path: PathBuf,
+        id: Option<String>,
+        codes: Option<&Bound<'_, PyAny>>,
+        leave_out: Vec<String>,
+    ) -> PyResult<Self> {
+        files::of_table(py, &path, &columns(id, codes, leave_out)?).map(Self::of)
+    }
+
+    /// Builds a catalog of an index, a dict or a file of JSON: `{"0": ["<a_12>", "<b_3>"], …}`.
+    #[staticmethod]
+    fn from_index_json(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let catalog = match index.cast::<PyDict>() {
+            Ok(index) => {
+                let index = index.iter().map(|(id, codes)| Ok((id_of(&id)?, to_json(&codes)?)));
+                files::of_index(py, index.collect::<PyResult<_>>()?)
+            }
+            Err(_) => files::of_index_json(py, &index.extract::<PathBuf>()?),
+        };
+        catalog.map(Self::of)
     }
 
     /// Opens a catalog's file. Everything in it is checked.
@@ -158,7 +197,7 @@ impl Catalog {
 
     /// An item by its id: `{"id": …, "codes": […], "attributes": {…}}`.
     fn item<'py>(&self, py: Python<'py>, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-        let id = super::build::id_of(id)?;
+        let id = id_of(id)?;
         let Some(number) = self.view.find(&id) else {
             return Err(PyKeyError::new_err(format!("no item has the id {id:?}")));
         };
@@ -196,7 +235,7 @@ impl Catalog {
     /// The items with these ids.
     fn items_with_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
         let number = |id: PyResult<Bound<'_, PyAny>>| {
-            let id = super::build::id_of(&id?)?;
+            let id = id_of(&id?)?;
             let unknown = || PyKeyError::new_err(format!("no item has the id {id:?}"));
             self.view.find(&id).ok_or_else(unknown)
         };
@@ -312,4 +351,20 @@ impl Catalog {
 fn codes_of(codes: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     let column = IntMatrix::of_column(codes, "codes")?;
     Ok((0..column.num_rows()).map(|row| u32::try_from(column.get(row, 0)).ok()).collect())
+}
+
+/// Names of a table's columns; the usual ones where none are given.
+fn columns(
+    id_column: Option<String>,
+    codes: Option<&Bound<'_, PyAny>>,
+    left_out: Vec<String>,
+) -> PyResult<SourceOptions> {
+    let codes_columns = match codes {
+        None => Vec::new(),
+        Some(codes) => match codes.extract::<String>() {
+            Ok(name) => vec![name],
+            Err(_) => codes.extract::<Vec<String>>()?,
+        },
+    };
+    Ok(SourceOptions { id_column, codes_columns, packed: Vec::new(), left_out })
 }
