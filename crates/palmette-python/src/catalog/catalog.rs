@@ -8,13 +8,14 @@ use palmette_catalog::{CatalogState, Check};
 use palmette_live::CatalogView;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::build::{build, id_of};
 use super::codes::IntMatrix;
 use super::constraint::{CatalogConstraint, code_tokens_of};
-use super::errors::{of_file, of_filter};
+use super::errors::{CatalogError, of_file, of_filter};
 use super::filter::{ItemSet, filter_of};
+use super::static_tables::{StaticTables, catalog_of};
 use super::values::{object_to_python, to_json};
 use super::{arrays, arrow, files};
 
@@ -40,9 +41,7 @@ impl Catalog {
             CatalogView::Frozen(filters) => Ok(Arc::clone(filters.catalog())),
             CatalogView::Snapshot(snapshot) => {
                 let catalog = snapshot.to_catalog(|| {});
-                catalog
-                    .map(Arc::new)
-                    .map_err(|error| super::errors::CatalogError::new_err(error.to_string()))
+                catalog.map(Arc::new).map_err(|error| CatalogError::new_err(error.to_string()))
             }
         }
     }
@@ -258,6 +257,57 @@ impl Catalog {
             Some(items) => constraint.filtered(py, items),
             None => Ok(constraint),
         }
+    }
+
+    /// The tables of STATIC for this catalog, whose code `c` is token `c`: `(packed_csr, indptr, layer_max_branches,
+    /// start_mask, dense_mask, dense_states)`.
+    #[pyo3(signature = (vocab_size=None, dense_lookup_layers=2, num_levels=None))]
+    fn to_static<'py>(
+        &self,
+        py: Python<'py>,
+        vocab_size: Option<usize>,
+        dense_lookup_layers: usize,
+        num_levels: Option<usize>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let num_tokens = vocab_size
+            .unwrap_or_else(|| self.codes_per_level().into_iter().max().unwrap_or(0) as usize);
+        let num_levels = num_levels.unwrap_or(self.view.num_levels());
+        let tables = py.detach(|| {
+            let catalog = self.frozen()?;
+            StaticTables::of(&catalog, num_tokens, num_levels, dense_lookup_layers)
+                .map_err(CatalogError::new_err)
+        })?;
+        let dense = vec![num_tokens; dense_lookup_layers];
+        let packed = arrays::array(py, &tables.packed_csr)?;
+        let branches = PyTuple::new(py, &tables.layer_max_branches)?;
+        PyTuple::new(
+            py,
+            [
+                arrays::shaped(packed, &[tables.packed_csr.len() / 2, 2])?,
+                arrays::array(py, &tables.indptr)?,
+                branches.into_any(),
+                arrays::bools(py, &tables.start_mask)?,
+                arrays::shaped(arrays::bools(py, &tables.dense_mask)?, &dense)?,
+                arrays::shaped(arrays::array(py, &tables.dense_states)?, &dense)?,
+            ],
+        )
+    }
+
+    /// The catalog of an index of STATIC; its items are named `0`, `1`, … in the order of their semantic IDs.
+    #[staticmethod]
+    fn from_static(
+        packed_csr: &Bound<'_, PyAny>,
+        indptr: &Bound<'_, PyAny>,
+        start_mask: &Bound<'_, PyAny>,
+        num_levels: usize,
+    ) -> PyResult<Self> {
+        let py = packed_csr.py();
+        let starts = py.import("numpy")?.call_method1("flatnonzero", (start_mask,))?;
+        let starts = IntMatrix::of_column(&starts, "start_mask")?;
+        let packed_csr = IntMatrix::of_array(packed_csr, "packed_csr")?;
+        let indptr = IntMatrix::of_column(indptr, "indptr")?;
+        let catalog = py.detach(|| catalog_of(&packed_csr, &indptr, &starts, num_levels));
+        catalog.map(Self::of).map_err(CatalogError::new_err)
     }
 
     /// The bytes of the file that `save` writes.

@@ -14,6 +14,7 @@ pub(crate) mod filter;
 pub(crate) mod live;
 pub(crate) mod recommender;
 mod spelled;
+mod static_tables;
 mod values;
 
 use pyo3::prelude::*;
