@@ -2,25 +2,16 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, final
+from typing import Any, Literal, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
 
+from palmette.types import Bitmask, IntArray, Limits, SchemaOptions
+
 # ------------------------------------------------------------------------------------------------------------------------
 # Shared
 # ------------------------------------------------------------------------------------------------------------------------
-
-class DLPackTensor(Protocol):
-    """A tensor in host memory, such as ``torch.Tensor``."""
-
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = ...) -> Any: ...
-
-#: int32 (or uint32) ``[rows, words]`` in C order, or one row; bit ``t % 32`` of word ``t // 32`` is token ``t``, 1 = allowed.
-Bitmask: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.uint32] | DLPackTensor | MaskBuffer
-
-#: Integers of any type and layout.
-IntArray: TypeAlias = npt.NDArray[np.integer[Any]] | DLPackTensor
 
 class Error(ValueError):
     """Every error of the package that is not a wrong type or a refusal of the system."""
@@ -57,63 +48,6 @@ def run_command(args: Sequence[str | os.PathLike[str]]) -> int:
 # ------------------------------------------------------------------------------------------------------------------------
 # Grammars
 # ------------------------------------------------------------------------------------------------------------------------
-
-class SchemaOptions(TypedDict, total=False):
-    """Options of JSON Schema, also of the schemas within structural tags and tools."""
-
-    #: Order of the members of an object: ``any`` (default; optional ones may come again where an object declares more than
-    #: ``max_tracked``) or as in the ``schema``.
-    order: Literal["any", "schema"]
-    #: Between the tokens of the JSON text: ``bounded`` (default: up to 2 blanks, or a line break and up to 40, so that a model cannot
-    #: go on writing blanks), ``flexible``, ``compact`` (none), ``spaced`` (one after each comma and colon).
-    whitespace: Literal["bounded", "flexible", "compact", "spaced"]
-    #: Escapes in strings: in strings of any text all, in others where ``needed`` (default), or ``any`` in all.
-    escapes: Literal["needed", "any"]
-    #: What a grammar cannot express in full: ``accept`` (default) enforces what it can and says so in ``notes``, and refuses what would
-    #: not be enforced at all; ``strict`` refuses all of it; ``relax`` leaves it out, with a note.
-    on_partial: Literal["accept", "strict", "relax"]
-    #: Draft of schemas that name none in ``$schema``; default ``"2020-12"``.
-    draft: Literal["4", "6", "7", "2019-09", "2020-12", 4, 6, 7]
-    #: Whether ``format`` is enforced; default ``True``.
-    formats: bool
-    #: Whether ``1.0`` spells an integer; default ``True``.
-    integer_fractions: bool
-    #: Schemas that may be referred to, by URI: nothing is downloaded.
-    resources: Mapping[str, Any] | None
-    #: Properties of an object that are tracked whatever their order; the cost doubles with each; default 4.
-    max_tracked: int
-    #: Greatest nesting of the source.
-    max_depth: int
-    #: Schemas nested in one another on one value.
-    max_nesting: int
-    #: Alternatives of one combination of schemas.
-    max_cases: int
-    #: States of one automaton or counter.
-    max_states: int
-    #: Rules of the grammar.
-    max_rules: int
-    #: Steps of combining schemas.
-    max_work: int
-
-class Limits(TypedDict, total=False):
-    """Limits of compiling one grammar."""
-
-    #: Work, in steps of nanoseconds; default 2e10.
-    steps: int
-    #: States of the lexer, and of the parser.
-    max_states: int
-    #: Expressions of the lexer.
-    max_expressions: int
-    #: Nesting of expressions.
-    max_nesting: int
-    #: Expressions that one search visits.
-    max_visited: int
-    #: Work of one step of the lexer.
-    max_step_work: int
-    #: Items of the parser's states.
-    max_items: int
-    #: Links between stacks that one question looks at: a measure of ambiguity.
-    max_links: int
 
 @final
 class Vocabulary:
@@ -183,7 +117,7 @@ class Vocabulary:
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, as the vocabulary's own tokenizer cuts it within a text: no special tokens, no space before it."""
     def __len__(self) -> int: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -252,7 +186,7 @@ class Grammar:
         its own, a number for at most so many seconds here and then on its own. ``limits`` are those of this grammar alone,
         which then is not kept for others.
         """
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -364,6 +298,8 @@ class Matcher:
         """The tokens that must follow, each the only one allowed after those before it; at most ``limit``."""
     def forced_bytes(self, limit: int = 4096) -> bytes:
         """The bytes that must follow, whatever the text becomes; at most ``limit``."""
+    def _seconds_of_masks(self, bitmask: Bitmask, times: int) -> float:
+        """Seconds that filling the mask so many times takes without Python: what a call costs above that is the call's."""
     def fork(self) -> Matcher:
         """Another sequence that goes on from here."""
     def __copy__(self) -> Matcher: ...

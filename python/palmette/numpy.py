@@ -12,7 +12,7 @@ from palmette._palmette import apply_bitmask
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from palmette._palmette import Bitmask
+    from palmette.types import Bitmask
 
 __all__ = ["apply_bitmask_"]
 

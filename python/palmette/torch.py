@@ -11,7 +11,7 @@ from palmette._arrays import allocate_bitmask as _allocate
 from palmette._palmette import apply_bitmask
 
 if TYPE_CHECKING:
-    from palmette._palmette import Bitmask
+    from palmette.types import Bitmask
 
 __all__ = ["allocate_bitmask", "apply_bitmask_"]
 

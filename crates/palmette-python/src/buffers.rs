@@ -54,9 +54,6 @@ enum Owner {
     Object { _object: Py<PyAny> },
     /// A tensor that was handed over; its capsule's destructor would release it, and is told not to.
     Managed { _tensor: Managed },
-    /// No elements at all, or memory that the object itself owns.
-    #[allow(dead_code, reason = "kept for arrays without elements")]
-    Nobody,
 }
 
 // SAFETY: the memory is reached by the methods of this file alone, which take `&self` or `&mut self`; its owners may be dropped
@@ -97,7 +94,10 @@ impl Array {
         strides[..num_dims].copy_from_slice(buffer.strides());
         let format = buffer.format();
         let item = buffer.item_size();
+        let swapped =
+            matches!(format.to_bytes(), [b'>' | b'!', ..]) && cfg!(target_endian = "little");
         let element = match ElementType::from_format(format) {
+            _ if swapped => Element::Other,
             ElementType::SignedInteger { bytes } if bytes == item => Element::Signed(bytes),
             ElementType::UnsignedInteger { bytes } if bytes == item => Element::Unsigned(bytes),
             ElementType::Float { bytes } if bytes == item => Element::Float(bytes),
@@ -116,11 +116,6 @@ impl Array {
     /// The lengths of its dimensions.
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape[..self.num_dims]
-    }
-
-    /// The type of its elements.
-    pub(crate) fn element(&self) -> Element {
-        self.element
     }
 
     /// Two dimensions: an array of one is a single row.
@@ -641,10 +636,7 @@ fn type_name(object: &Bound<'_, PyAny>) -> String {
 fn dtype_name(object: &Bound<'_, PyAny>) -> String {
     match object.getattr("dtype").and_then(|dtype| dtype.str()) {
         Ok(name) => name.to_string(),
-        Err(_) => match object.getattr("format").and_then(|format| format.str()) {
-            Ok(format) => format.to_string(),
-            Err(_) => format!("that {} has", type_name(object)),
-        },
+        Err(_) => format!("those of {}", type_name(object)),
     }
 }
 

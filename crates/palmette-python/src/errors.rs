@@ -309,11 +309,16 @@ pub(crate) fn of_reopen(py: Python<'_>, error: &ReopenError, what: &str) -> PyEr
 /// A refusal of the system as the `OSError` of its number, such as `FileNotFoundError`.
 pub(crate) fn of_io(py: Python<'_>, error: &io::Error, path: Option<&std::path::Path>) -> PyErr {
     let Some(number) = error.raw_os_error() else {
-        return PyOSError::new_err(error.to_string());
+        // Wrapped by a message that names the file.
+        return io::Error::new(error.kind(), error.to_string()).into();
     };
     let text = py.import("os").and_then(|os| os.call_method1("strerror", (number,)));
     match text {
-        Ok(text) => PyOSError::new_err((number, text.unbind(), path.map(|p| p.to_path_buf()))),
+        Ok(text) => PyOSError::new_err((
+            number,
+            text.unbind(),
+            path.map(|path| path.as_os_str().to_owned()),
+        )),
         Err(other) => other,
     }
 }

@@ -185,11 +185,7 @@ fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
 }
 
 /// Tells the format by the content.
-fn read_bytes(
-    bytes: &[u8],
-    folder: Option<&Path>,
-    options: &LoadOptions,
-) -> Result<Source, Kind> {
+fn read_bytes(bytes: &[u8], folder: Option<&Path>, options: &LoadOptions) -> Result<Source, Kind> {
     if sentence_piece::is_model(bytes) {
         return sentence_piece::read(bytes, options);
     }

@@ -12,7 +12,8 @@ use palmette_grammar::frontends::structural_tag::{
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
 use palmette_vocabulary::{
-    Assumption, EndsFound, LoadOptions, LoadedVocabulary, TokenizeError, Tokenizer, VocabularyLoadError,
+    Assumption, EndsFound, LoadOptions, LoadedVocabulary, TokenizeError, Tokenizer,
+    VocabularyLoadError,
 };
 
 use crate::grammar::{CompiledGrammar, GrammarError};

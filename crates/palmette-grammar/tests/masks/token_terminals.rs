@@ -108,6 +108,34 @@ fn the_end_token_may_be_asked_for() {
     assert!(allowed(&ends, &[0, 9]).is_empty());
 }
 
+/// Ends of a request: special tokens and texts. The vocabulary's own is a special token like others then.
+#[test]
+fn other_tokens_may_end_a_text() {
+    let texts = lark("start: \"{\" \"a\" \"{\"? <eos>?");
+    assert_eq!(allowed(&texts, &[4, 0]), [4, 9]);
+    let ended = texts.with_ends([8, 5, 8, 99].map(TokenId));
+    assert_eq!(ended.ends(), [5, 8].map(TokenId));
+    assert_eq!(allowed(&ended, &[]), [4]);
+    assert_eq!(allowed(&ended, &[4, 0]), [4, 5, 8, 9], "asked for, the old end is no end");
+    assert_eq!(allowed(&ended, &[4, 0, 9]), [5, 8]);
+    assert!(allowed(&ended, &[4, 0, 9, 5]).is_empty());
+    assert_eq!(allowed(&texts, &[4, 0]), [4, 9], "the original is as it was");
+
+    let text = texts.with_ends([TokenId(4)]);
+    assert_eq!(allowed(&text, &[]), [4], "elsewhere it is text");
+    assert_eq!(allowed(&text, &[4, 0]), [4, 9]);
+    assert!(allowed(&text, &[4, 0, 4]).is_empty(), "it ends, though the text could go on");
+    let (mut scratch, start) = (GrammarScratch::default(), text.start());
+    let mask_of = |ends: &GrammarConstraint| {
+        ends.mask(&start, &mut GrammarScratch::default()).unwrap().words().to_vec()
+    };
+    assert_eq!(mask_of(&text), mask_of(&texts));
+    assert!(!text.is_accepting(&start, &mut scratch).unwrap());
+    for constraint in [&ended, &text, &texts.with_ends([])] {
+        laws::check(constraint, 3, 5, 8);
+    }
+}
+
 #[test]
 fn bytes_spell_no_number() {
     let call = lark("start: <call> | \"a\"");

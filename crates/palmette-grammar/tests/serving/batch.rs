@@ -48,6 +48,26 @@ fn a_batch_is_its_rows_whatever_the_number_of_threads() {
     }
 }
 
+/// Rows of different widths, in any order.
+#[test]
+fn rows_may_lie_anywhere() {
+    let vocabulary = vocabulary();
+    let constraints = constraints(&vocabulary);
+    let words = mask::num_words(vocabulary.vocabulary().num_tokens());
+    let states: Vec<_> = constraints.iter().map(Constraint::start).collect();
+    let mut masks: Vec<_> = (0..states.len()).map(|row| vec![7; words + row % 3]).collect();
+    let each = constraints.iter().zip(&states).zip(masks.iter_mut().rev());
+    let each: Vec<_> =
+        each.map(|((it, state), row)| (BatchRow::new(it, state), &mut row[..])).collect();
+    let failed = filler(2).fill_each(each, &MaskWork::unlimited());
+    assert!(failed.is_empty(), "{failed:?}");
+    for ((constraint, state), mask) in constraints.iter().zip(&states).zip(masks.iter().rev()) {
+        let (mask, past) = mask.split_at(words);
+        assert_eq!(mask, filled(constraint, state));
+        assert!(past.iter().all(|&word| word == 0));
+    }
+}
+
 #[test]
 fn a_row_that_fails_is_reported_and_the_others_are_filled() {
     let vocabulary = vocabulary();

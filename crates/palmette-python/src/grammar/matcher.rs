@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use palmette_core::{CommitError, Constraint, TokenId, mask};
 use palmette_grammar::{
@@ -310,6 +311,23 @@ impl Matcher {
         });
         let forced = forced.map_err(|error| errors::of_recognizer(py, &error))?;
         Ok(PyBytes::new(py, &forced))
+    }
+
+    /// Seconds that filling the mask so many times takes without Python: what a call costs above that is the call's.
+    fn _seconds_of_masks(
+        &self,
+        py: Python<'_>,
+        bitmask: &Bound<'_, PyAny>,
+        times: usize,
+    ) -> PyResult<f64> {
+        let mut rows = MaskRows::of(bitmask)?;
+        rows.check_width(self.num_tokens())?;
+        let words = rows.row_mut(rows.row_index(0)?);
+        let (state, begun) = (self.state(py), Instant::now());
+        let filled =
+            py.detach(|| (0..times).try_for_each(|_| fill_row(&self.constraint, &state, words)));
+        filled.map_err(|error| errors::of_recognizer(py, &error))?;
+        Ok(begun.elapsed().as_secs_f64())
     }
 
     /// Another sequence that goes on from here.

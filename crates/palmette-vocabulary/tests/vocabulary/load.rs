@@ -2,7 +2,8 @@
 
 use palmette_core::TokenId;
 use palmette_vocabulary::{
-    AngleTokens, Assumption, EndsFound, Format, LoadOptions, LoadedVocabulary, load, load_with,
+    AngleTokens, Assumption, EndsFound, Format, LoadOptions, LoadedVocabulary, load, load_bytes,
+    load_with,
 };
 use serde_json::{Value, json};
 
@@ -53,6 +54,31 @@ fn check_error(content: &str, expected: &[&str]) {
     let error = load_content(content).unwrap_err();
     for part in expected {
         assert!(error.contains(part), "{error:?} lacks {part:?}");
+    }
+}
+
+/// What is not in a file is read as a file that has nothing beside it.
+#[test]
+fn content_is_read_as_a_file_is() {
+    let options = naming(&[("<x>", 9)], &["b"]);
+    for content in [r#"["a", "b", "</s>"]"#, "a\nb\n", "YQ== 0\nYg== 1\n", "", "PK\u{3}\u{4}"] {
+        for options in [&options, &LoadOptions::default()] {
+            let file = load_among_with(&[("vocabulary", content)], options);
+            let bytes = load_bytes("bytes", content.as_bytes(), options);
+            match (file, bytes) {
+                (Ok(file), Ok(bytes)) => {
+                    assert_eq!(bytes.name, "bytes");
+                    assert_eq!((&file.vocabulary, &file.ends), (&bytes.vocabulary, &bytes.ends));
+                    assert_eq!((file.format, file.specials), (bytes.format, bytes.specials));
+                }
+                (Err(file), Err(bytes)) => {
+                    let bytes = bytes.to_string();
+                    let (_, reason) = bytes.split_once("bytes: ").unwrap();
+                    assert!(file.ends_with(reason), "{file}, {reason}");
+                }
+                (file, bytes) => panic!("{content}: {file:?}, {bytes:?}"),
+            }
+        }
     }
 }
 
