@@ -561,8 +561,9 @@ class Catalog:
         Raises ``CatalogError`` for a code in use without a token, a token past the vocabulary, and one that two codes of a level
         have.
         """
-    def _item_set(self, numbers: Integers) -> ItemSet: ...
     def __reduce__(self) -> tuple[Any, tuple[bytes]]: ...
+    @classmethod
+    def _restore(cls, bytes: bytes) -> Catalog: ...
 
 @final
 class ItemSet:
@@ -588,6 +589,8 @@ class ItemSet:
     def catalog(self) -> Catalog:
         """The catalog that these items are of."""
     def __reduce__(self) -> tuple[Any, tuple[Catalog, npt.NDArray[np.int64]]]: ...
+    @classmethod
+    def _restore(cls, catalog: Catalog, numbers: Integers) -> ItemSet: ...
 
 #: ``(rows, tokens, offsets)``, int32: row ``r`` may be followed by ``tokens[offsets[r]:offsets[r + 1]]``, ascending; ``rows`` repeats ``r``.
 Successors: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]
@@ -636,6 +639,11 @@ class CatalogConstraint:
     def decode(self, tokens: Integers) -> list[list[str]]:
         """The ids of the items that may be returned and whose whole semantic ID is each row of tokens ``[rows, L]``; none for a
         row that is no item's."""
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
+    @classmethod
+    def _restore(
+        cls, catalog: Catalog, code_tokens: Any, num_tokens: int, numbers: Integers | None
+    ) -> CatalogConstraint: ...
 
 @final
 class Beams:

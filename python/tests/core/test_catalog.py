@@ -166,6 +166,13 @@ def test_files_and_pickles(tmp_path) -> None:
     assert pickle.loads(pickle.dumps(opened)).to_bytes() == path.read_bytes()
     items = stock.catalog.filter({"must": {"match": {"brand": "ash"}}})
     assert pickle.loads(pickle.dumps(items)).ids() == items.ids()
+    catalog, items = pickle.loads(pickle.dumps((opened, opened.filter({"must": {"match": {"brand": "ash"}}}))))
+    con = catalog.constraint(stock.tokens, stock.num_tokens, items)
+    assert con.catalog is catalog and con.items == items
+    again = pickle.loads(pickle.dumps(con))
+    first = np.zeros((1, 0), dtype=np.int32)
+    assert again.successors(first)[1].tolist() == con.successors(first)[1].tolist()
+    assert again.items.ids() == items.ids() and again.num_tokens == con.num_tokens
     kept = palmette.Filter({"must": {"match": {"brand": "ash"}}})
     assert pickle.loads(pickle.dumps(kept)) == kept and kept.to_dict()["must"]
     with pytest.raises(FileNotFoundError, match="nothing.palm"):

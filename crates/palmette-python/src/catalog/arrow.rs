@@ -65,7 +65,10 @@ pub(crate) fn catalog(table: &Bound<'_, PyAny>, options: &SourceOptions) -> PyRe
 }
 
 /// The rows of a table as objects, and the names of its columns that are points in time.
-pub(crate) fn rows(table: &Bound<'_, PyAny>) -> PyResult<(Vec<Map<String, Value>>, Vec<String>)> {
+type Rows = (Vec<Map<String, Value>>, Vec<String>);
+
+/// All rows of a table.
+pub(crate) fn rows(table: &Bound<'_, PyAny>) -> PyResult<Rows> {
     let py = table.py();
     let reader = stream(table)?;
     let read = py.detach(|| {

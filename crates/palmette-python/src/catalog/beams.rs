@@ -21,7 +21,7 @@ use crate::errors::not_allowed;
 /// What may follow is exact, and a search with fewer items than beams has fewer rows, never an invalid one.
 #[pyclass(weakref, module = "palmette")]
 pub(crate) struct Beams {
-    constraint: CatalogConstraint,
+    constraint: Py<CatalogConstraint>,
     width: usize,
     live: Live,
     /// Tokens of all rows, one after another, `level` each.
@@ -155,18 +155,18 @@ impl Beams {
         if width == 0 {
             return Err(PyValueError::new_err("width is 0; a search has at least one beam"));
         }
-        let constraint = constraint.get().clone();
-        let live = match &constraint.spelled {
+        let live = match &constraint.get().spelled {
             Spelled::Frozen(frozen) => Live::Frozen(Rows::new(frozen.clone())),
             Spelled::Snapshot(snapshot) => Live::Snapshot(Rows::new(snapshot.clone())),
         };
+        let constraint = constraint.clone().unbind();
         Ok(Self { constraint, width, live, tokens: Vec::new(), level: 0, scores: vec![0.0] })
     }
 
     /// The constraint.
     #[getter]
-    fn constraint(&self) -> CatalogConstraint {
-        self.constraint.clone()
+    fn constraint(&self, py: Python<'_>) -> Py<CatalogConstraint> {
+        self.constraint.clone_ref(py)
     }
 
     /// Beams that `select` keeps at most.
@@ -220,7 +220,7 @@ impl Beams {
         rows: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut bitmask = MaskRows::of(bitmask)?;
-        bitmask.check_width(self.constraint.spelled.tokens().num_tokens())?;
+        bitmask.check_width(self.constraint.get().spelled.tokens().num_tokens())?;
         let into = places_of(rows, self.scores.len(), &bitmask)?;
         let all: Vec<usize> = (0..into.len()).collect();
         py.detach(|| {
@@ -239,7 +239,7 @@ impl Beams {
     ) -> PyResult<Successors<'py>> {
         let log_probs = FloatRows::of(log_probs, "log_probs")?;
         let (num_rows, num_tokens) =
-            (self.scores.len(), self.constraint.spelled.tokens().num_tokens());
+            (self.scores.len(), self.constraint.get().spelled.tokens().num_tokens());
         let (rows, columns) = log_probs.shape();
         if rows != num_rows || columns < num_tokens {
             return Err(PyValueError::new_err(format!(
@@ -321,7 +321,7 @@ impl Beams {
 
     /// The ids of the items whose whole semantic ID each row is: several that share one, none of a row that must go on.
     fn items(&self) -> Vec<Vec<String>> {
-        let view = &self.constraint.view;
+        let view = &self.constraint.get().view;
         match &self.live {
             Live::Frozen(rows) => {
                 let ids =

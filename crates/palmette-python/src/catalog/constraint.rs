@@ -7,22 +7,23 @@ use palmette_catalog::{CodeTokens, LevelSpelling, LevelTokens, TokenTable};
 use palmette_live::{CatalogView, ViewItems};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple, PyType};
 
 use super::arrays;
 use super::bitmask::places_of;
-use super::catalog::Catalog;
 use super::codes::IntMatrix;
 use super::errors::{of_filter, of_tokens};
-use super::filter::{ItemSet, filter_of};
+use super::filter::{ItemSet, filter_of, numbers_in};
+use super::frozen::Catalog;
 use super::spelled::{Followers, Spelled};
 use crate::buffers::MaskRows;
 
 /// The semantic IDs of a catalog's items as sequences of a model's tokens. It keeps no state: every call names the tokens
 /// so far, so that beams may be reordered, dropped and copied in any way. Threads share it.
 #[pyclass(frozen, weakref, module = "palmette")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct CatalogConstraint {
+    catalog: Py<Catalog>,
     pub(crate) view: CatalogView,
     pub(crate) spelled: Spelled,
     items: Option<ViewItems>,
@@ -31,21 +32,28 @@ pub(crate) struct CatalogConstraint {
 /// Arrays of numbers of a CSR matrix: rows, tokens, offsets.
 pub(crate) type Successors<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
+/// What a pickled constraint is made of.
+type Pickled<'py> = (Py<Catalog>, Bound<'py, PyList>, usize, Option<Bound<'py, PyAny>>);
+
 impl CatalogConstraint {
-    pub(crate) fn new(py: Python<'_>, view: CatalogView, tokens: CodeTokens) -> PyResult<Self> {
+    pub(crate) fn new(catalog: &Bound<'_, Catalog>, tokens: CodeTokens) -> PyResult<Self> {
+        let (py, view) = (catalog.py(), catalog.get().view.clone());
         let spelled = py.detach(|| Spelled::new(&view, Arc::new(tokens)));
         let spelled = spelled.map_err(|error| of_tokens(py, &error))?;
-        Ok(Self { view, spelled, items: None })
+        Ok(Self { catalog: catalog.clone().unbind(), view, spelled, items: None })
     }
 
     /// The constraint of which only `items` may be returned, and of its own only those.
-    fn with(&self, items: ViewItems) -> Self {
-        let items = match &self.items {
-            Some(own) => self.view.intersection(own, &items),
-            None => items,
-        };
-        let spelled = self.spelled.with_items(items.clone());
-        Self { view: self.view.clone(), spelled, items: Some(items) }
+    fn with(&self, py: Python<'_>, items: ViewItems) -> Self {
+        let (spelled, items) = py.detach(|| {
+            let items = match &self.items {
+                Some(own) => self.view.intersection(own, &items),
+                None => items,
+            };
+            (self.spelled.with_items(items.clone()), items)
+        });
+        let (catalog, view) = (self.catalog.clone_ref(py), self.view.clone());
+        Self { catalog, view, spelled, items: Some(items) }
     }
 }
 
@@ -65,15 +73,15 @@ impl CatalogConstraint {
 
     /// The catalog.
     #[getter]
-    fn catalog(&self) -> Catalog {
-        Catalog::of_view(self.view.clone())
+    fn catalog(&self, py: Python<'_>) -> Py<Catalog> {
+        self.catalog.clone_ref(py)
     }
 
     /// The items that may be returned; None for all.
     #[getter]
-    fn items(&self) -> Option<ItemSet> {
+    fn items(&self, py: Python<'_>) -> Option<ItemSet> {
         let items = self.items.clone()?;
-        Some(ItemSet { view: self.view.clone(), items })
+        Some(ItemSet { catalog: self.catalog.clone_ref(py), view: self.view.clone(), items })
     }
 
     /// The token of each code of each level; -1 for a code without one.
@@ -98,7 +106,7 @@ impl CatalogConstraint {
                 py.detach(|| self.view.filter(&filter)).map_err(|error| of_filter(&error))?
             }
         };
-        Ok(py.detach(|| self.with(items)))
+        Ok(self.with(py, items))
     }
 
     /// What may follow rows of tokens `[rows, l]`: `(rows, tokens, offsets)`, where row `r` may be followed by
@@ -152,6 +160,31 @@ impl CatalogConstraint {
             let found = self.spelled.decode(&self.view, &spelled).into_iter();
             found.map(|ids| ids.into_iter().map(str::to_owned).collect()).collect()
         }))
+    }
+
+    /// By its catalog, the tokens of codes, and its items' numbers.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let (py, this) = (slf.py(), slf.get());
+        let numbers = this.items.as_ref().map(|items| numbers_in(&this.view, items));
+        let numbers = numbers.map(|numbers| arrays::array(py, &numbers)).transpose()?;
+        let (catalog, tokens) = (this.catalog.clone_ref(py), this.code_tokens(py)?);
+        let parts = (catalog, tokens, this.num_tokens(), numbers);
+        Ok((slf.get_type().getattr("_restore")?, parts))
+    }
+
+    #[classmethod]
+    fn _restore(
+        class: &Bound<'_, PyType>,
+        catalog: &Bound<'_, Catalog>,
+        code_tokens: &Bound<'_, PyAny>,
+        num_tokens: usize,
+        numbers: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let constraint = Self::new(catalog, code_tokens_of(code_tokens, Some(num_tokens))?)?;
+        match numbers {
+            Some(numbers) => Ok(constraint.with(class.py(), catalog.get().chosen(numbers)?)),
+            None => Ok(constraint),
+        }
     }
 
     fn __repr__(&self) -> String {

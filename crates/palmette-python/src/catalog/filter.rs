@@ -5,11 +5,12 @@ use std::sync::Arc;
 use palmette_live::{CatalogView, ViewItems};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyType};
 use serde_json::Value;
 
-use super::catalog::Catalog;
+use super::arrays::array;
 use super::errors::of_filter;
+use super::frozen::Catalog;
 use super::values::{dict_to_json, to_python};
 
 /// A condition on the attributes of items, read and checked once.
@@ -79,8 +80,9 @@ pub(crate) fn filter_of(filter: &Bound<'_, PyAny>) -> PyResult<palmette_catalog:
 
 /// Some items of a catalog, as a filter found them or combined from others.
 #[pyclass(frozen, weakref, module = "palmette")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ItemSet {
+    pub(crate) catalog: Py<Catalog>,
     pub(crate) view: CatalogView,
     pub(crate) items: ViewItems,
 }
@@ -104,7 +106,7 @@ impl ItemSet {
     ) -> PyResult<Self> {
         let others = other.items_of(&self.view)?;
         let items = py.detach(|| op(&self.view, &self.items, &others));
-        Ok(Self { view: self.view.clone(), items })
+        Ok(Self { catalog: self.catalog.clone_ref(py), view: self.view.clone(), items })
     }
 }
 
@@ -163,8 +165,8 @@ impl ItemSet {
 
     /// The catalog that these items are of.
     #[getter]
-    fn catalog(&self) -> Catalog {
-        Catalog::of_view(self.view.clone())
+    fn catalog(&self, py: Python<'_>) -> Py<Catalog> {
+        self.catalog.clone_ref(py)
     }
 
     fn __repr__(&self) -> String {
@@ -172,12 +174,35 @@ impl ItemSet {
     }
 
     /// By its catalog and its items' numbers.
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Catalog, Bound<'py, PyAny>))> {
-        let numbers: Vec<i64> = self.view.numbers_in(&self.items).map(|n| n as i64).collect();
-        let make = py.get_type::<Catalog>().getattr("_item_set")?;
-        Ok((make, (self.catalog(), super::arrays::array(py, &numbers)?)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let (py, this) = (slf.py(), slf.get());
+        let numbers = array(py, &this.numbers())?;
+        Ok((slf.get_type().getattr("_restore")?, (this.catalog.clone_ref(py), numbers)))
     }
+
+    #[classmethod]
+    fn _restore(
+        _class: &Bound<'_, PyType>,
+        catalog: &Bound<'_, Catalog>,
+        numbers: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let view = catalog.get().view.clone();
+        let items = catalog.get().chosen(numbers)?;
+        Ok(Self { catalog: catalog.clone().unbind(), view, items })
+    }
+}
+
+/// What a pickled set is made of.
+type Pickled<'py> = (Py<Catalog>, Bound<'py, PyAny>);
+
+impl ItemSet {
+    /// The numbers of its items.
+    fn numbers(&self) -> Vec<i64> {
+        numbers_in(&self.view, &self.items)
+    }
+}
+
+/// The numbers of some items of a view.
+pub(crate) fn numbers_in(view: &CatalogView, items: &ViewItems) -> Vec<i64> {
+    view.numbers_in(items).map(|number| number as i64).collect()
 }

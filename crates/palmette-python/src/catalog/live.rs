@@ -10,8 +10,8 @@ use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value};
 
 use super::arrow;
-use super::catalog::Catalog;
 use super::errors::CatalogError;
+use super::frozen::Catalog;
 use super::values::dict_to_json;
 use crate::errors::with;
 

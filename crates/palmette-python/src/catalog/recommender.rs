@@ -13,9 +13,9 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
 use super::build::id_of;
-use super::catalog::Catalog;
 use super::errors::RecommendError;
 use super::filter::filter_of;
+use super::frozen::Catalog;
 use super::live::{LiveCatalog, LiveReader};
 use super::values::{dict_to_json, object_to_python};
 use crate::interrupt::interruptible;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use palmette_catalog::readers::SourceOptions;
 use palmette_catalog::{CatalogState, Check};
-use palmette_live::CatalogView;
+use palmette_live::{CatalogView, ViewItems};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use super::build::{build, id_of};
 use super::codes::IntMatrix;
@@ -220,41 +220,41 @@ impl Catalog {
     }
 
     /// The items that match a filter: a dict, JSON text or a Filter.
-    fn filter(&self, py: Python<'_>, filter: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
-        let filter = filter_of(filter)?;
-        let items = py.detach(|| self.view.filter(&filter)).map_err(|error| of_filter(&error))?;
-        Ok(ItemSet { view: self.view.clone(), items })
+    fn filter(slf: &Bound<'_, Self>, filter: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
+        let (filter, view) = (filter_of(filter)?, &slf.get().view);
+        let items = slf.py().detach(|| view.filter(&filter));
+        Ok(Self::set(slf, items.map_err(|error| of_filter(&error))?))
     }
 
     /// All items, as a set to take some out of.
-    fn all_items(&self) -> ItemSet {
-        ItemSet { view: self.view.clone(), items: self.view.all_items() }
+    fn all_items(slf: &Bound<'_, Self>) -> ItemSet {
+        Self::set(slf, slf.get().view.all_items())
     }
 
     /// The items with these ids.
-    fn items_with_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
+    fn items_with_ids(slf: &Bound<'_, Self>, ids: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
+        let view = &slf.get().view;
         let number = |id: PyResult<Bound<'_, PyAny>>| {
             let id = id_of(&id?)?;
             let unknown = || PyKeyError::new_err(format!("no item has the id {id:?}"));
-            self.view.find(&id).ok_or_else(unknown)
+            view.find(&id).ok_or_else(unknown)
         };
         let numbers = ids.try_iter()?.map(number).collect::<PyResult<Vec<_>>>()?;
-        Ok(ItemSet { view: self.view.clone(), items: self.view.choose(numbers) })
+        Ok(Self::set(slf, view.choose(numbers)))
     }
 
     /// Joins the catalog with the tokens by which a model spells its codes.
     #[pyo3(signature = (code_tokens, num_tokens=None, items=None))]
     fn constraint(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         code_tokens: &Bound<'_, PyAny>,
         num_tokens: Option<usize>,
         items: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<CatalogConstraint> {
         let tokens = code_tokens_of(code_tokens, num_tokens)?;
-        let constraint = CatalogConstraint::new(py, self.view.clone(), tokens)?;
+        let constraint = CatalogConstraint::new(slf, tokens)?;
         match items {
-            Some(items) => constraint.filtered(py, items),
+            Some(items) => constraint.filtered(slf.py(), items),
             None => Ok(constraint),
         }
     }
@@ -325,15 +325,6 @@ impl Catalog {
         read.map(Self::of).map_err(|error| of_file(&error))
     }
 
-    /// The items with these numbers: what a pickled set is made of.
-    fn _item_set(slf: &Bound<'_, Self>, numbers: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
-        let catalog = slf.get();
-        let numbers = IntMatrix::of_column(numbers, "numbers")?;
-        let number = |row| catalog.number(numbers.get(row, 0));
-        let numbers = (0..numbers.num_rows()).map(number).collect::<PyResult<Vec<_>>>()?;
-        Ok(ItemSet { view: catalog.view.clone(), items: catalog.view.choose(numbers) })
-    }
-
     fn __repr__(&self) -> String {
         let (items, levels) = (self.view.num_items(), self.view.num_levels());
         match self.view.generation() {
@@ -349,12 +340,29 @@ impl Catalog {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let make = py.get_type::<Self>().getattr("from_bytes")?;
-        Ok((make, (self.to_bytes(py)?,)))
+        Ok((py.get_type::<Self>().getattr("_restore")?, (self.to_bytes(py)?,)))
+    }
+
+    #[classmethod]
+    fn _restore(class: &Bound<'_, PyType>, bytes: &[u8]) -> PyResult<Self> {
+        Self::from_bytes(class.py(), bytes)
     }
 }
 
 impl Catalog {
+    /// A set of its items.
+    fn set(slf: &Bound<'_, Self>, items: ViewItems) -> ItemSet {
+        ItemSet { catalog: slf.clone().unbind(), view: slf.get().view.clone(), items }
+    }
+
+    /// The items with these numbers.
+    pub(crate) fn chosen(&self, numbers: &Bound<'_, PyAny>) -> PyResult<ViewItems> {
+        let numbers = IntMatrix::of_column(numbers, "numbers")?;
+        let number = |row| self.number(numbers.get(row, 0));
+        let numbers = (0..numbers.num_rows()).map(number).collect::<PyResult<Vec<_>>>()?;
+        Ok(self.view.choose(numbers))
+    }
+
     /// The number of an item, if there is one of this number.
     fn number(&self, number: i64) -> PyResult<u64> {
         let num_numbers = self.view.num_numbers();
