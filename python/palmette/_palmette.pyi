@@ -7,7 +7,18 @@ from typing import Any, Literal, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
-from palmette.types import Bitmask, IntArray, Limits, SchemaOptions
+from palmette.types import (
+    ArrowTable,
+    Bitmask,
+    DLPackTensor,
+    FilterLike,
+    IntArray,
+    Integers,
+    Limits,
+    SchemaOptions,
+    Successors,
+    Update,
+)
 
 # ------------------------------------------------------------------------------------------------------------------------
 # Shared
@@ -407,17 +418,6 @@ def apply_bitmask(
 # Catalogs
 # ------------------------------------------------------------------------------------------------------------------------
 
-class ArrowTable(Protocol):
-    """A table that hands over a stream of Arrow batches: of pyarrow, polars, pandas 2.2 or later, DuckDB."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-#: A filter: a dict, JSON text, or a `Filter` that was read before.
-FilterLike: TypeAlias = Mapping[str, Any] | str | Filter
-
-#: What is made an array of integers by ``numpy.asarray``: also lists, Series, columns of Arrow.
-Integers: TypeAlias = IntArray | Sequence[int] | Any
-
 class CatalogError(Error):
     """Items that make no catalog, or a catalog that does not fit: `line` (or row) from 1 and `item`, where one is at fault,
     `column` of a table, and `level` of a code."""
@@ -592,9 +592,6 @@ class ItemSet:
     @classmethod
     def _restore(cls, catalog: Catalog, numbers: Integers) -> ItemSet: ...
 
-#: ``(rows, tokens, offsets)``, int32: row ``r`` may be followed by ``tokens[offsets[r]:offsets[r + 1]]``, ascending; ``rows`` repeats ``r``.
-Successors: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]
-
 @final
 class CatalogConstraint:
     """The semantic IDs of a catalog's items as sequences of a model's tokens.
@@ -698,9 +695,6 @@ class Beams:
     def items(self) -> list[list[str]]:
         """The ids of the items whose whole semantic ID each row is: several that share one, none of a row that must go on."""
 
-#: ``{"id": …, "codes": […], …attributes}`` to insert or replace, without codes to change attributes, or ``{"delete": id}``.
-Update: TypeAlias = Mapping[str, Any]
-
 @final
 class LiveCatalog:
     """A catalog in a directory, whose items come, change and go while it is read.
@@ -728,6 +722,8 @@ class LiveCatalog:
         """The number of the present state: one more with each batch."""
     def keep(self, name: str | None = None) -> int:
         """Keeps the present generation, to go back to; returns its number."""
+    def widen(self, codes_per_level: Sequence[int]) -> int:
+        """Makes codebooks larger: codes of updates are then below these sizes. Returns the generation."""
     def forget(self, generation: int) -> None:
         """Lets go of a kept generation."""
     def rollback(self, generation: int) -> int:

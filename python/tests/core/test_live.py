@@ -93,6 +93,8 @@ def test_snapshots_generations_and_batches(tmp_path) -> None:
     with pytest.raises(palmette.CatalogError, match="another process"):
         LiveCatalog.open(tmp_path / "live")
     live.close()
+    with pytest.raises(palmette.CatalogError, match="was closed"):
+        live.snapshot()
     with pytest.raises(palmette.CatalogError, match="no live catalog"):
         LiveCatalog.open(tmp_path / "nothing")
 
@@ -109,7 +111,7 @@ def test_sets_belong_to_their_generation(tmp_path) -> None:
 
 def test_a_table_of_updates(tmp_path) -> None:
     arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: its tables are not applied")
-    live = LiveCatalog.create(tmp_path / "live", Catalog.build([[1, 2]], ["a"]))
+    live = LiveCatalog.create(tmp_path / "live", Catalog.build([[3, 3]], ["a"]))
     table = {"id": ["a", "b", "c"], "codes": [None, [0, 1], [3, 3]], "_delete": [True, False, None]}
     live.apply(arrow.table(table))
     check(live.snapshot(), {"b": [0, 1], "c": [3, 3]})
@@ -130,7 +132,7 @@ def test_readers_follow_a_writer(tmp_path) -> None:
 
 
 def test_readers_in_threads_while_it_changes(tmp_path) -> None:
-    live = LiveCatalog.create(tmp_path / "live", Catalog.build([[0, 0]], ["base"]))
+    live = LiveCatalog.create(tmp_path / "live", Catalog.build([[3, 3]], ["base"]))
     ended, wrong = threading.Event(), []
 
     def read() -> None:

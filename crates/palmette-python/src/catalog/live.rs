@@ -1,7 +1,7 @@
 //! Classes `LiveCatalog` and `LiveReader`: catalogs in a directory, which change while they are read.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_live::{LiveError, LiveOptions, ReaderOptions, Update};
 use pyo3::exceptions::PyTypeError;
@@ -29,13 +29,20 @@ fn of_live(py: Python<'_>, error: &LiveError) -> PyErr {
 #[pyclass(frozen, weakref, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct LiveCatalog {
-    pub(crate) live: Arc<palmette_live::LiveCatalog>,
+    /// `None` once it was closed: the directory is unlocked when nothing holds it any more.
+    live: Mutex<Option<Arc<palmette_live::LiveCatalog>>>,
 }
 
 impl LiveCatalog {
     fn of(py: Python<'_>, opened: Result<palmette_live::LiveCatalog, LiveError>) -> PyResult<Self> {
         let live = opened.map_err(|error| of_live(py, &error))?;
-        Ok(Self { live: Arc::new(live) })
+        Ok(Self { live: Mutex::new(Some(Arc::new(live))) })
+    }
+
+    /// The catalog, as long as it was not closed.
+    pub(crate) fn live(&self) -> PyResult<Arc<palmette_live::LiveCatalog>> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        live.ok_or_else(|| CatalogError::new_err("the live catalog was closed; open it again"))
     }
 }
 
@@ -70,44 +77,59 @@ impl LiveCatalog {
     /// (None takes one away), or `{"delete": id}`. A table has these as columns, and `_delete` where rows are deletions.
     fn apply(&self, py: Python<'_>, updates: &Bound<'_, PyAny>) -> PyResult<u64> {
         let updates = updates_of(updates)?;
-        let applied = py.detach(|| self.live.apply(&updates));
+        let live = self.live()?;
+        let applied = py.detach(|| live.apply(&updates));
         applied.map(|applied| applied.generation).map_err(|error| of_live(py, &error))
     }
 
     /// The items as they are now, whatever comes after.
-    fn snapshot(&self) -> Catalog {
-        Catalog::of_view(self.live.snapshot().into())
+    fn snapshot(&self) -> PyResult<Catalog> {
+        Ok(Catalog::of_view(self.live()?.snapshot().into()))
     }
 
     /// The number of the present state: one more with each batch.
     #[getter]
-    fn generation(&self) -> u64 {
-        self.live.snapshot().generation()
+    fn generation(&self) -> PyResult<u64> {
+        Ok(self.live()?.snapshot().generation())
     }
 
-    fn __len__(&self) -> usize {
-        self.live.snapshot().num_items() as usize
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.live()?.snapshot().num_items() as usize)
+    }
+
+    /// Makes codebooks larger: codes of updates are then below these sizes. Returns the generation.
+    fn widen(&self, py: Python<'_>, codes_per_level: Vec<u32>) -> PyResult<u64> {
+        let live = self.live()?;
+        py.detach(|| live.widen(&codes_per_level)).map_err(|error| of_live(py, &error))
     }
 
     /// Keeps the present generation, to go back to; returns its number.
     #[pyo3(signature = (name=None))]
     fn keep(&self, py: Python<'_>, name: Option<&str>) -> PyResult<u64> {
-        py.detach(|| self.live.keep(name)).map_err(|error| of_live(py, &error))
+        let live = self.live()?;
+        py.detach(|| live.keep(name)).map_err(|error| of_live(py, &error))
     }
 
     /// Lets go of a kept generation.
     fn forget(&self, py: Python<'_>, generation: u64) -> PyResult<()> {
-        py.detach(|| self.live.forget(generation)).map_err(|error| of_live(py, &error))
+        let live = self.live()?;
+        py.detach(|| live.forget(generation)).map_err(|error| of_live(py, &error))
     }
 
     /// Makes the items those of a kept generation again, as a new one; returns its number.
     fn rollback(&self, py: Python<'_>, generation: u64) -> PyResult<u64> {
-        py.detach(|| self.live.rollback(generation)).map_err(|error| of_live(py, &error))
+        let live = self.live()?;
+        py.detach(|| live.rollback(generation)).map_err(|error| of_live(py, &error))
     }
 
     /// Ends what runs in the background and unlocks the directory; readers of snapshots go on.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.live.close());
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| {
+            if let Some(live) = live {
+                live.close();
+            }
+        });
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -120,7 +142,8 @@ impl LiveCatalog {
     }
 
     fn __repr__(&self) -> String {
-        let snapshot = self.live.snapshot();
+        let Ok(live) = self.live() else { return "<LiveCatalog, closed>".into() };
+        let snapshot = live.snapshot();
         let (items, generation) = (snapshot.num_items(), snapshot.generation());
         format!("<LiveCatalog of {items} items, generation {generation}>")
     }

@@ -131,7 +131,7 @@ impl Recommender {
                 CatalogView::Snapshot(snapshot) => CatalogSource::Snapshot(snapshot.clone()),
             }
         } else if let Ok(live) = catalog.cast::<LiveCatalog>() {
-            CatalogSource::Live(live.get().live.clone())
+            CatalogSource::Live(live.get().live()?)
         } else if let Ok(reader) = catalog.cast::<LiveReader>() {
             CatalogSource::Reader(reader.get().reader.clone())
         } else {
