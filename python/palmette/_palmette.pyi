@@ -7,7 +7,18 @@ from typing import Any, Literal, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
-from palmette.types import Bitmask, IntArray, Limits, SchemaOptions
+from palmette.types import (
+    ArrowTable,
+    Bitmask,
+    DLPackTensor,
+    FilterLike,
+    IntArray,
+    Integers,
+    Limits,
+    SchemaOptions,
+    Successors,
+    Update,
+)
 
 # ------------------------------------------------------------------------------------------------------------------------
 # Shared
@@ -402,3 +413,413 @@ def apply_bitmask(
     ``rows`` are the rows of both to be done; left out, all, of which both then have as many. ``bfloat16``: logits are given as
     the bits of such, uint16 or int16.
     """
+
+# ------------------------------------------------------------------------------------------------------------------------
+# Catalogs
+# ------------------------------------------------------------------------------------------------------------------------
+
+class CatalogError(Error):
+    """Items that make no catalog, or a catalog that does not fit: `line` (or row) from 1 and `item`, where one is at fault,
+    `column` of a table, and `level` of a code."""
+
+    line: int | None
+    column: str | None
+    item: str | None
+    level: int | None
+
+class FilterError(Error):
+    """A filter that is none, or that asks for what the catalog does not have."""
+
+class RecommendError(Error):
+    """A request that cannot be answered."""
+
+@final
+class Filter:
+    """A condition on the attributes of items, read and checked once."""
+
+    def __new__(cls, filter: Mapping[str, Any] | str) -> Filter: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The filter as a `dict`."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __reduce__(self) -> tuple[Any, tuple[str]]: ...
+
+@final
+class Catalog:
+    """Items, each with a semantic ID and attributes. It never changes; threads share it.
+
+    Items are numbered in the order of their semantic IDs; those that share one keep the order in which they were given. A
+    snapshot of a live catalog is one, too, whose numbers go segment by segment.
+    """
+
+    @staticmethod
+    def build(
+        codes: Integers | Sequence[Integers],
+        ids: Iterable[str | int] | None = None,
+        attributes: Mapping[str, Iterable[Any]] | ArrowTable | None = None,
+        offsets: Integers | None = None,
+    ) -> Catalog:
+        """Builds a catalog of semantic IDs, ids and attributes.
+
+        ``codes``: an array ``[n, L]`` of any integer type and layout, read in place; a list of L arrays, a column each; a list of
+        n lists, of any lengths; or with ``offsets`` ``[n + 1]`` all rows one after another. ``ids``: text or whole numbers,
+        the row's number where they are left out. ``attributes``: a column a name, None where an item has none; dates and times
+        become points in time.
+
+        Raises ``CatalogError`` for a code below 0 or above 2**31 - 1, and an id that comes twice, naming row and item.
+        """
+    @staticmethod
+    def from_arrow(
+        table: ArrowTable,
+        id: str | None = None,
+        codes: str | Sequence[str] | None = None,
+        leave_out: Sequence[str] = ...,
+    ) -> Catalog:
+        """Builds a catalog of a table's rows: the column ``id`` (``item_id`` or ``id``), ``codes`` (``codes``, ``semantic_id`` or
+        ``sid``, a list of integers or text such as ``<a_1><b_2>``; or a list of columns, one a level), the rest attributes."""
+    @staticmethod
+    def from_parquet(
+        path: str | os.PathLike[str],
+        id: str | None = None,
+        codes: str | Sequence[str] | None = None,
+        leave_out: Sequence[str] = ...,
+    ) -> Catalog:
+        """Builds a catalog of the rows of a Parquet file, or of an Arrow file (``.arrow``, ``.feather``), as `from_arrow`."""
+    @staticmethod
+    def from_index_json(index: Mapping[str, Sequence[str]] | str | os.PathLike[str]) -> Catalog:
+        """Builds a catalog of an index, a dict or a file of JSON: ``{"0": ["<a_12>", "<b_3>"], …}``."""
+    @staticmethod
+    def from_static(packed_csr: IntArray, indptr: IntArray, start_mask: Any, num_levels: int) -> Catalog:
+        """The catalog of an index of STATIC; its items are named ``0``, ``1``, … in the order of their semantic IDs."""
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> Catalog:
+        """Opens a catalog's file. Everything in it is checked."""
+    @staticmethod
+    def from_bytes(bytes: bytes) -> Catalog:
+        """The catalog in the bytes of a file. Everything in them is checked."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the catalog to a file; one of that name is replaced, and kept if writing fails."""
+    def to_bytes(self) -> bytes:
+        """The bytes of the file that `save` writes."""
+    def to_static(
+        self, vocab_size: int | None = None, dense_lookup_layers: int = 2, num_levels: int | None = None
+    ) -> tuple[
+        npt.NDArray[np.int32],
+        npt.NDArray[np.int32],
+        tuple[int, ...],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.int32],
+    ]:
+        """The tables of STATIC for this catalog, whose code ``c`` is token ``c``: ``packed_csr`` ``[E + V, 2]``, ``indptr`` ``[S + 2]``,
+        ``layer_max_branches``, ``start_mask`` ``[V]``, ``dense_mask`` and ``dense_states`` ``[V, …, V]``."""
+    def __len__(self, /) -> int: ...
+    def __contains__(self, codes: Integers, /) -> bool: ...
+    @property
+    def num_levels(self) -> int:
+        """Codes of the longest semantic ID."""
+    @property
+    def codes_per_level(self) -> list[int]:
+        """One more than the largest code of each level, or the size of its codebook where that was given."""
+    @property
+    def level_prefixes(self) -> list[str] | None:
+        """The letters of each level where codes were spelled ``<a_12>``; else None."""
+    @property
+    def generation(self) -> int | None:
+        """The number of a live catalog's moment; None for a frozen catalog."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the catalog, ids and attributes included."""
+    def find(self, codes: Integers) -> list[str]:
+        """The ids of the items with exactly this semantic ID: several on a collision."""
+    def ids(self, numbers: Integers | None = None) -> list[str]:
+        """The ids of items by number, or of all: numbers follow the order of semantic IDs."""
+    def codes(self) -> npt.NDArray[np.int32]:
+        """All semantic IDs ``[n, L]``, in the order of ``ids()``; shorter ones end in -1."""
+    def item(self, id: str | int) -> dict[str, Any]:
+        """An item by its id: ``{"id": …, "codes": […], "attributes": {…}}``. ``KeyError`` where there is none."""
+    def contains_prefix(self, prefixes: Integers) -> npt.NDArray[np.bool_]:
+        """Whether any item's semantic ID begins with each row of codes ``[n, l]``."""
+    def filter(self, filter: FilterLike) -> ItemSet:
+        """The items that match a filter; compiled sets are kept for the next time."""
+    def all_items(self) -> ItemSet:
+        """All items, as a set to take some out of."""
+    def items_with_ids(self, ids: Iterable[str | int]) -> ItemSet:
+        """The items with these ids. ``KeyError`` for one that is not there."""
+    def constraint(
+        self,
+        code_tokens: Iterable[tuple[int, int] | Integers],
+        num_tokens: int | None = None,
+        items: ItemSet | FilterLike | None = None,
+    ) -> CatalogConstraint:
+        """Joins the catalog with the tokens by which a model spells its codes.
+
+        ``code_tokens``, for each level: a tuple ``(first token, number of codes)``, or the token of each code in any order, -1 for a code
+        without one. ``num_tokens``: the size of the vocabulary, one more than the largest token where it is left out.
+
+        Raises ``CatalogError`` for a code in use without a token, a token past the vocabulary, and one that two codes of a level
+        have.
+        """
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]: ...
+    @classmethod
+    def _restore(cls, bytes: bytes) -> Catalog: ...
+
+@final
+class ItemSet:
+    """Some items of a catalog, as a filter found them or combined from others."""
+
+    def __len__(self, /) -> int: ...
+    def __contains__(self, id: str, /) -> bool: ...
+    def __and__(self, other: ItemSet, /) -> ItemSet: ...
+    def __rand__(self, other: ItemSet, /) -> ItemSet: ...
+    def __or__(self, other: ItemSet, /) -> ItemSet: ...
+    def __ror__(self, other: ItemSet, /) -> ItemSet: ...
+    def __sub__(self, other: ItemSet, /) -> ItemSet: ...
+    def __rsub__(self, other: ItemSet, /) -> ItemSet: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def ids(self) -> list[str]:
+        """The ids, in the order of semantic IDs (of a live catalog: segment by segment)."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the set."""
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that these items are of."""
+    def __reduce__(self) -> tuple[Any, tuple[Catalog, npt.NDArray[np.int64]]]: ...
+    @classmethod
+    def _restore(cls, catalog: Catalog, numbers: Integers) -> ItemSet: ...
+
+@final
+class CatalogConstraint:
+    """The semantic IDs of a catalog's items as sequences of a model's tokens.
+
+    It keeps no state: every call names the tokens so far, so that beams may be reordered, dropped and copied in any way.
+    Threads share it.
+    """
+
+    @property
+    def num_tokens(self) -> int:
+        """Size of the vocabulary: masks have this many bits."""
+    @property
+    def num_levels(self) -> int:
+        """Codes of the longest semantic ID."""
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog."""
+    @property
+    def items(self) -> ItemSet | None:
+        """The items that may be returned; None for all."""
+    @property
+    def code_tokens(self) -> list[npt.NDArray[np.int32]]:
+        """The token of each code of each level; -1 for a code without one."""
+    def filtered(self, items: ItemSet | FilterLike) -> CatalogConstraint:
+        """The same catalog, of which only what matches a filter or is in a set may be returned; of the items that may be
+        returned now, where there is a set already."""
+    def successors(
+        self,
+        tokens: Integers,
+        items: Iterable[ItemSet | None] | None = None,
+        item_of_row: Integers | None = None,
+    ) -> Successors:
+        """What may follow rows of tokens ``[rows, l]``; nothing follows tokens that no item begins with.
+
+        ``items``: sets of items, one a row, or as ``item_of_row`` ``[rows]`` says which row has which; None for all.
+        """
+    def fill_masks(self, tokens: Integers, bitmask: Bitmask, rows: Integers | None = None) -> None:
+        """Writes the masks of rows of tokens ``[rows, l]`` to the first rows of a bitmask, or to those that ``rows`` names.
+
+        A row of tokens that no item begins with denies all.
+        """
+    def decode(self, tokens: Integers) -> list[list[str]]:
+        """The ids of the items that may be returned and whose whole semantic ID is each row of tokens ``[rows, L]``; none for a
+        row that is no item's."""
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
+    @classmethod
+    def _restore(
+        cls, catalog: Catalog, code_tokens: Any, num_tokens: int, numbers: Integers | None
+    ) -> CatalogConstraint: ...
+
+@final
+class Beams:
+    """The hypotheses of a search over a catalog: at first one without tokens, then those that `advance` makes of them.
+
+    What may follow is exact, and a search with fewer items than beams has fewer rows, never an invalid one.
+    """
+
+    def __new__(cls, constraint: CatalogConstraint, width: int) -> Beams: ...
+    def __len__(self, /) -> int: ...
+    @property
+    def constraint(self) -> CatalogConstraint:
+        """The constraint."""
+    @property
+    def width(self) -> int:
+        """Beams that `select` keeps at most."""
+    @property
+    def level(self) -> int:
+        """Tokens of a row."""
+    @property
+    def num_rows(self) -> int:
+        """Hypotheses now."""
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """The tokens of all rows, ``[rows, level]``."""
+    @property
+    def scores(self) -> npt.NDArray[np.float32]:
+        """The sum of log-probabilities of each row, as given to `advance`."""
+    def successors(self) -> Successors:
+        """What may follow each row, as of `CatalogConstraint.successors`."""
+    def fill_masks(self, bitmask: Bitmask, rows: Integers | None = None) -> None:
+        """Writes the masks of the rows to the first rows of a bitmask, or to those that ``rows`` names."""
+    def select(
+        self, log_probs: npt.NDArray[np.float32] | DLPackTensor, width: int | None = None
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """The best extensions of all rows: ``(parents, tokens, scores)``, best first; equal scores by row, then by token.
+
+        Fewer than ``width`` where fewer may follow. ``log_probs`` are float32 ``[rows, num_tokens or more]``: the log-softmax over
+        the whole vocabulary. Nothing is changed: `advance` takes all three.
+        """
+    def advance(
+        self,
+        parents: Integers,
+        tokens: Integers,
+        scores: npt.NDArray[np.float32] | DLPackTensor | None = None,
+    ) -> None:
+        """Goes on: row ``i`` becomes row ``parents[i]`` and ``tokens[i]``. A row may be taken several times, or not at all.
+
+        Where ``scores`` are left out, those of the parents stay. Raises ``NotAllowed`` for a token that may not follow; nothing is
+        changed then.
+        """
+    def items(self) -> list[list[str]]:
+        """The ids of the items whose whole semantic ID each row is: several that share one, none of a row that must go on."""
+
+@final
+class LiveCatalog:
+    """A catalog in a directory, whose items come, change and go while it is read.
+
+    What `apply` returned from outlives a crash. One process at a time writes to a directory; others read it with
+    `LiveReader`. Threads share it.
+    """
+
+    @staticmethod
+    def create(dir: str | os.PathLike[str], catalog: Catalog | None = None) -> LiveCatalog:
+        """Makes one in a directory, with the items of a catalog, or none."""
+    @staticmethod
+    def open(dir: str | os.PathLike[str]) -> LiveCatalog:
+        """Opens a directory that `create` or ``palmette catalog live init`` made."""
+    def apply(self, updates: Iterable[Update] | ArrowTable) -> int:
+        """Applies updates, all or none; they are on disk when this returns, and readers see them from then on. Returns the
+        generation.
+
+        A table has the fields of updates as columns, and ``_delete`` where rows are deletions.
+        """
+    def snapshot(self) -> Catalog:
+        """The items as they are now, whatever comes after."""
+    @property
+    def generation(self) -> int:
+        """The number of the present state: one more with each batch."""
+    def keep(self, name: str | None = None) -> int:
+        """Keeps the present generation, to go back to; returns its number."""
+    def widen(self, codes_per_level: Sequence[int]) -> int:
+        """Makes codebooks larger: codes of updates are then below these sizes. Returns the generation."""
+    def forget(self, generation: int) -> None:
+        """Lets go of a kept generation."""
+    def rollback(self, generation: int) -> int:
+        """Makes the items those of a kept generation again, as a new one; returns its number."""
+    def close(self) -> None:
+        """Ends what runs in the background and unlocks the directory; readers of snapshots go on."""
+    def __len__(self, /) -> int: ...
+    def __enter__(self) -> LiveCatalog: ...
+    def __exit__(self, *_raised: object) -> None: ...
+
+@final
+class LiveReader:
+    """A catalog in a directory that another process changes.
+
+    It locks nothing and writes nothing, and sees a new generation some 20 ms after it was published. Threads share it.
+    """
+
+    @staticmethod
+    def open(dir: str | os.PathLike[str]) -> LiveReader:
+        """Opens a directory that a `LiveCatalog` or ``palmette catalog live`` writes."""
+    def snapshot(self) -> Catalog:
+        """The items as they are now, whatever comes after."""
+    def refresh(self) -> int:
+        """Looks for a newer generation at once; returns the newest."""
+    @property
+    def generation(self) -> int:
+        """The number of the newest generation that was seen."""
+    def __len__(self, /) -> int: ...
+
+@final
+class Recommender:
+    """A model joined with the catalog it recommends from. Threads share it, and none waits for another.
+
+    Over a live catalog each request sees the newest generation, from its beginning to its end.
+    """
+
+    def __new__(
+        cls, model_dir: str | os.PathLike[str], catalog: Catalog | LiveCatalog | LiveReader
+    ) -> Recommender: ...
+    def recommend(
+        self,
+        history: Iterable[str | int],
+        k: int = 10,
+        beam_width: int = 128,
+        filter: FilterLike | None = None,
+        exclude: Iterable[str | int] | None = None,
+        rules: Mapping[str, Any] | str | None = None,
+        mode: Literal["beam", "draft"] = "beam",
+        probe_width: int | None = None,
+        include_seen: bool = False,
+    ) -> list[Recommendation]:
+        """The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out.
+
+        ``rules``: business rules as one document, as over HTTP. ``mode``: by the decoder, or by a draft head. ``probe_width``: a
+        narrow search goes first, and spares most of the work where it finds what is wanted; the answer is the same.
+        """
+    def recommend_batch(
+        self,
+        histories: Iterable[Iterable[str | int]],
+        k: int = 10,
+        beam_width: int = 128,
+        filter: FilterLike | None = None,
+        exclude: Iterable[str | int] | None = None,
+        rules: Mapping[str, Any] | str | None = None,
+        mode: Literal["beam", "draft"] = "beam",
+        probe_width: int | None = None,
+        include_seen: bool = False,
+        threads: int | None = None,
+    ) -> list[list[Recommendation]]:
+        """`recommend` for many histories, side by side on so many threads; by default as many as there are processors."""
+    @property
+    def catalog(self) -> Catalog:
+        """The items as a request sees them now."""
+
+@final
+class Recommendation:
+    """An item of an answer."""
+
+    @property
+    def id(self) -> str:
+        """Id of the item."""
+    @property
+    def score(self) -> float:
+        """Sum of the log-probabilities of its codes, plus its boost."""
+    @property
+    def boost(self) -> float:
+        """The part of the score that boosts added."""
+    @property
+    def pinned(self) -> bool:
+        """True for an item that was to be included."""
+    @property
+    def codes(self) -> list[int]:
+        """Semantic ID of the item."""
+    @property
+    def title(self) -> str | None:
+        """The attribute ``title``, where it has one that is text."""
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Its attributes."""

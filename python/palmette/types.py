@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from palmette._palmette import MaskBuffer
+    from palmette._palmette import Filter, MaskBuffer
 
-__all__ = ["Bitmask", "DLPackTensor", "IntArray", "Limits", "SchemaOptions"]
+__all__ = [
+    "ArrowTable",
+    "Bitmask",
+    "DLPackTensor",
+    "FilterLike",
+    "IntArray",
+    "Integers",
+    "Limits",
+    "SchemaOptions",
+    "Successors",
+    "Update",
+]
 
 
 class DLPackTensor(Protocol):
@@ -25,6 +36,24 @@ Bitmask: TypeAlias = "npt.NDArray[np.int32] | npt.NDArray[np.uint32] | DLPackTen
 
 #: Integers of any type and layout.
 IntArray: TypeAlias = "npt.NDArray[np.integer[Any]] | DLPackTensor"
+
+#: What is made an array of integers by ``numpy.asarray``: also lists, Series, columns of Arrow.
+Integers: TypeAlias = "IntArray | Sequence[int] | Any"
+
+#: ``(rows, tokens, offsets)``: row ``r`` may be followed by ``tokens[offsets[r]:offsets[r + 1]]``, ascending; ``rows`` repeats ``r``.
+Successors: TypeAlias = "tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]"
+
+#: A filter: a dict, JSON text, or a ``Filter`` that was read before.
+FilterLike: TypeAlias = "Mapping[str, Any] | str | Filter"
+
+#: ``{"id": …, "codes": […], …attributes}`` to insert or replace, without codes to change attributes, or ``{"delete": id}``.
+Update: TypeAlias = "Mapping[str, Any]"
+
+
+class ArrowTable(Protocol):
+    """A table that hands over a stream of Arrow batches: of pyarrow, polars, pandas 2.2 or later, DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class SchemaOptions(TypedDict, total=False):

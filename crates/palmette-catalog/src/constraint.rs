@@ -7,109 +7,7 @@ use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, Toke
 
 use crate::catalog::Catalog;
 use crate::index::{CatalogState, ItemSet, MaskRows};
-
-/// Which tokens spell the codes of one level: code `c` is token `first_token + c`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelTokens {
-    /// The token of code 0.
-    pub first_token: u32,
-    /// Size of the level's codebook.
-    pub num_codes: u32,
-}
-
-/// How a model spells semantic IDs: a run of tokens for each level.
-///
-/// Within a level tokens ascend with codes, so that the order of ranks is the order of tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CodeTokens {
-    levels: Vec<LevelTokens>,
-    num_tokens: usize,
-}
-
-/// Tokens and catalog that do not fit together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokensError {
-    /// A level's tokens reach past the vocabulary.
-    #[error(
-        "level {level} needs tokens {first_token} to {last_token}, but the vocabulary has {num_tokens}"
-    )]
-    PastVocabulary {
-        /// The level.
-        level: usize,
-        /// Token of its code 0.
-        first_token: u32,
-        /// Token of its last code.
-        last_token: u64,
-        /// Size of the vocabulary.
-        num_tokens: usize,
-    },
-    /// The catalog's IDs are longer than the model spells.
-    #[error("the catalog has semantic IDs of {catalog} codes, the model spells {model} levels")]
-    TooManyLevels {
-        /// Codes of the longest semantic ID.
-        catalog: usize,
-        /// Levels with tokens.
-        model: usize,
-    },
-    /// The catalog uses a code that has no token.
-    #[error(
-        "the catalog has code {code} at level {level} (item {item:?}), the model has tokens for codes below {num_codes}"
-    )]
-    CodeWithoutToken {
-        /// The level.
-        level: usize,
-        /// The largest code there.
-        code: u32,
-        /// Codes that have a token.
-        num_codes: u32,
-        /// An item with that code.
-        item: String,
-    },
-}
-
-impl CodeTokens {
-    /// Levels over a vocabulary of `num_tokens`.
-    ///
-    /// # Errors
-    /// When a level's tokens reach past the vocabulary.
-    pub fn new(levels: Vec<LevelTokens>, num_tokens: usize) -> Result<Self, TokensError> {
-        for (level, &LevelTokens { first_token, num_codes }) in levels.iter().enumerate() {
-            let end = u64::from(first_token) + u64::from(num_codes);
-            if end > num_tokens as u64 {
-                let last_token = end - 1;
-                return Err(TokensError::PastVocabulary {
-                    level,
-                    first_token,
-                    last_token,
-                    num_tokens,
-                });
-            }
-        }
-        Ok(Self { levels, num_tokens })
-    }
-
-    /// The levels' runs of tokens.
-    pub fn levels(&self) -> &[LevelTokens] {
-        &self.levels
-    }
-
-    /// Size of the vocabulary.
-    pub fn num_tokens(&self) -> usize {
-        self.num_tokens
-    }
-
-    /// The token that spells `code` at `level`, if there is one.
-    pub fn token(&self, level: usize, code: u32) -> Option<TokenId> {
-        let at = self.levels.get(level)?;
-        (code < at.num_codes).then(|| TokenId(at.first_token + code))
-    }
-
-    /// The code that `token` spells at `level`, if it is one of that level's.
-    pub fn code(&self, level: usize, token: TokenId) -> Option<u32> {
-        let at = self.levels.get(level)?;
-        token.0.checked_sub(at.first_token).filter(|&code| code < at.num_codes)
-    }
-}
+use crate::tokens::{CodeTokens, LevelSpelling, TokensError};
 
 /// The semantic IDs of a catalog's items, or of some of them, as sequences of a model's tokens.
 ///
@@ -119,8 +17,6 @@ impl CodeTokens {
 pub struct CatalogConstraint {
     catalog: Arc<Catalog>,
     tokens: Arc<CodeTokens>,
-    /// First token of each level.
-    first_tokens: Arc<[u32]>,
     items: Option<Arc<ItemSet>>,
 }
 
@@ -137,30 +33,14 @@ impl CatalogConstraint {
         tokens: impl Into<Arc<CodeTokens>>,
     ) -> Result<Self, TokensError> {
         let tokens = tokens.into();
-        let (longest, model) = (catalog.num_levels(), tokens.levels.len());
+        let (longest, model) = (catalog.num_levels(), tokens.levels().len());
         if longest > model {
             return Err(TokensError::TooManyLevels { catalog: longest, model });
         }
         for level in 0..longest {
-            let num_codes = tokens.levels[level].num_codes;
-            // Codes in use are looked at only where the codebook is larger than the model's.
-            if catalog.index().code_bounds()[level] <= num_codes {
-                continue;
-            }
-            let largest = catalog.index().largest_code(level).unwrap_or(0);
-            if largest >= num_codes {
-                let has = |&rank: &u64| catalog.codes(rank).get(level) == Some(&largest);
-                let item = (0..catalog.num_items()).find(has);
-                return Err(TokensError::CodeWithoutToken {
-                    level,
-                    code: largest,
-                    num_codes,
-                    item: item.map(|rank| catalog.id(rank).to_owned()).unwrap_or_default(),
-                });
-            }
+            check_level(&catalog, level, &tokens.levels()[level])?;
         }
-        let first_tokens = tokens.levels.iter().map(|level| level.first_token).collect();
-        Ok(Self { catalog, tokens, first_tokens, items: None })
+        Ok(Self { catalog, tokens, items: None })
     }
 
     /// The same catalog, of which only `items` may be returned. They are a set of this catalog. Positions are
@@ -199,8 +79,33 @@ impl CatalogConstraint {
     pub fn fill_mask_rows(&self, states: &[CatalogState], rows: &mut MaskRows) {
         let words = mask::num_words(self.num_tokens());
         assert_eq!(rows.words_per_row(), words, "words of a row for {} tokens", self.num_tokens());
-        let (items, first_bits) = (self.items.as_deref(), &self.first_tokens);
+        if self.tokens.has_tables() {
+            return rows.rewrite(states.len(), |masks| self.write_masks(states, masks));
+        }
+        let (items, first_bits) = (self.items.as_deref(), self.tokens.first_tokens());
         self.catalog.index().fill_mask_rows(states, items, first_bits, rows);
+    }
+
+    /// Writes all words of the mask rows of states, level by level as each is spelled.
+    fn write_masks(&self, states: &[CatalogState], mut masks: &mut [u32]) {
+        let (index, items) = (self.catalog.index(), self.items.as_deref());
+        let words = mask::num_words(self.num_tokens());
+        for run in states.chunk_by(|a, b| a.level() == b.level()) {
+            let (rows, after) = masks.split_at_mut(run.len() * words);
+            masks = after;
+            let Some(table @ LevelSpelling::Table(_)) = self.tokens.levels().get(run[0].level())
+            else {
+                index.fill_masks(run, items, self.tokens.first_tokens(), words, rows);
+                continue;
+            };
+            rows.fill(0);
+            index.successors(run, items, |place, code, _| {
+                // Only a damaged catalog has codes without a token.
+                if let Some(token) = table.token(code) {
+                    mask::insert(&mut rows[place * words..][..words], token);
+                }
+            });
+        }
     }
 
     fn any_allowed(&self, ranks: std::ops::Range<u64>) -> bool {
@@ -217,7 +122,7 @@ impl Constraint for CatalogConstraint {
     type Error = Infallible;
 
     fn num_tokens(&self) -> usize {
-        self.tokens.num_tokens
+        self.tokens.num_tokens()
     }
 
     fn start(&self) -> CatalogState {
@@ -240,7 +145,12 @@ impl Constraint for CatalogConstraint {
         masks: &mut [u32],
     ) -> Result<(), Infallible> {
         let words = mask::num_words(self.num_tokens());
-        let (items, first_bits) = (self.items.as_deref(), &self.first_tokens);
+        if self.tokens.has_tables() {
+            assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
+            self.write_masks(states, masks);
+            return Ok(());
+        }
+        let (items, first_bits) = (self.items.as_deref(), self.tokens.first_tokens());
         self.catalog.index().fill_masks(states, items, first_bits, words, masks);
         Ok(())
     }
@@ -251,14 +161,21 @@ impl Constraint for CatalogConstraint {
         (): &mut (),
         mut visit: impl FnMut(TokenId, CatalogState),
     ) -> Result<(), Infallible> {
-        let Some(&level) = self.tokens.levels.get(state.level()) else { return Ok(()) };
-        let items = self.items.as_deref();
-        self.catalog.index().successors(std::slice::from_ref(state), items, |_, code, next| {
-            // Only a damaged catalog has codes without a token.
-            if code < level.num_codes {
-                visit(TokenId(level.first_token + code), next);
-            }
-        });
+        let Some(level) = self.tokens.levels().get(state.level()) else { return Ok(()) };
+        let states = std::slice::from_ref(state);
+        let (index, items) = (self.catalog.index(), self.items.as_deref());
+        match level {
+            LevelSpelling::Run(run) => index.successors(states, items, |_, code, next| {
+                // Only a damaged catalog has codes without a token.
+                if code < run.num_codes {
+                    visit(TokenId(run.first_token + code), next);
+                }
+            }),
+            table @ LevelSpelling::Table(_) => table.in_order(
+                |child| index.successors(states, items, |_, code, next| child(code, next)),
+                visit,
+            ),
+        }
         Ok(())
     }
 
@@ -302,5 +219,31 @@ impl Constraint for CatalogConstraint {
 
     fn is_accepting(&self, state: &CatalogState, (): &mut ()) -> Result<bool, Infallible> {
         Ok(self.any_allowed(self.catalog.items_at(state)))
+    }
+}
+
+/// Whether every code that the catalog uses at a level has a token.
+fn check_level(
+    catalog: &Catalog,
+    level: usize,
+    spelling: &LevelSpelling,
+) -> Result<(), TokensError> {
+    let (index, num_codes) = (catalog.index(), spelling.num_codes());
+    let item_with = |code: u32| {
+        let has = |&rank: &u64| catalog.codes(rank).get(level) == Some(&code);
+        let item = (0..catalog.num_items()).find(has);
+        item.map(|rank| catalog.id(rank).to_owned()).unwrap_or_default()
+    };
+    // Codes in use are looked at only where the codebook is larger than the model's, or has gaps.
+    if index.code_bounds()[level] > num_codes {
+        let code = index.largest_code(level).unwrap_or(0);
+        if code >= num_codes {
+            let item = item_with(code);
+            return Err(TokensError::CodeWithoutToken { level, code, num_codes, item });
+        }
+    }
+    match spelling.unspelled(|visit| index.for_each_code(level, visit)) {
+        Some(code) => Err(TokensError::UnspelledCode { level, code, item: item_with(code) }),
+        None => Ok(()),
     }
 }

@@ -41,10 +41,11 @@ mod keys;
 mod plan;
 pub mod readers;
 mod stats;
+mod tokens;
 
 pub use build::{BuildError, BuildOptions, BuildStage, CatalogBuilder, KindConflict};
 pub use catalog::Catalog;
-pub use constraint::{CatalogConstraint, CodeTokens, LevelTokens, TokensError};
+pub use constraint::CatalogConstraint;
 pub use file::FileError;
 pub use filter_cache::{FilterCache, FilterLookUps};
 pub use index::CatalogState;
@@ -56,3 +57,4 @@ pub use palmette_attributes::{
 pub use palmette_storage::Check;
 pub use plan::{CatalogPlan, PlanError, PlanOptions};
 pub use stats::{CatalogStats, ColumnStats, LevelStats};
+pub use tokens::{CodeTokens, LevelSpelling, LevelTokens, TokenTable, TokensError};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use palmette_attributes::{Filter, FilterError};
 use palmette_catalog::index::{ItemSet, MaskTarget, PartScratch};
-use palmette_catalog::{CatalogState, CodeTokens, TokensError};
+use palmette_catalog::{CatalogState, CodeTokens, LevelSpelling, TokensError};
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
 use crate::gathered::{Gathered, GatheredParts};
@@ -20,8 +20,6 @@ use crate::snapshot::{ItemRef, MAX_SEGMENTS, Snapshot, SnapshotItems};
 pub struct SnapshotConstraint {
     snapshot: Arc<Snapshot>,
     tokens: Arc<CodeTokens>,
-    /// First token of each level.
-    first_tokens: Arc<[u32]>,
     items: Option<Arc<SnapshotItems>>,
 }
 
@@ -94,8 +92,7 @@ impl SnapshotConstraint {
         for view in snapshot.segments() {
             check_tokens(view, &tokens)?;
         }
-        let first_tokens = tokens.levels().iter().map(|level| level.first_token).collect();
-        Ok(Self { snapshot, tokens, first_tokens, items: None })
+        Ok(Self { snapshot, tokens, items: None })
     }
 
     /// The same snapshot, of which only `items` may be returned. They are a set of this snapshot. Positions are
@@ -225,8 +222,12 @@ impl Constraint for SnapshotConstraint {
             let (masks, after) = rest.split_at_mut(states.len() * words);
             rest = after;
             let level = states[0].level();
-            let first_bit = self.first_tokens.get(level).copied().unwrap_or(0);
+            let first_bit = self.tokens.first_tokens().get(level).copied().unwrap_or(0);
             let segments = self.snapshot.segments();
+            if let Some(table @ LevelSpelling::Table(_)) = self.tokens.levels().get(level) {
+                self.add_masks_by_table(states, table, words, masks);
+                continue;
+            }
             scratch.gathered.gather(states, segments.len());
             for (at, view) in segments.iter().enumerate() {
                 let (index, items) = (view.segment.catalog().index(), self.items_of(at));
@@ -244,7 +245,15 @@ impl Constraint for SnapshotConstraint {
         scratch: &mut SnapshotScratch,
         mut visit: impl FnMut(TokenId, SnapshotState),
     ) -> Result<(), Infallible> {
-        let first = self.first_tokens.get(state.level()).copied().unwrap_or(0);
+        let Some(level) = self.tokens.levels().get(state.level()) else { return Ok(()) };
+        let run = match level {
+            LevelSpelling::Run(run) => run,
+            table @ LevelSpelling::Table(_) => {
+                table.in_order(|child| self.merge_successors(state, scratch, child), visit);
+                return Ok(());
+            }
+        };
+        let first = run.first_token;
         let next = SnapshotState::dead(state.level() + 1);
         let segments = self.snapshot.segments();
         let mut alive = (0..segments.len()).filter(|&at| state.is_alive_in(at));
@@ -346,6 +355,28 @@ impl Constraint for SnapshotConstraint {
 }
 
 impl SnapshotConstraint {
+    /// Sets the bits of what may follow states of a level that is spelled by a table.
+    fn add_masks_by_table(
+        &self,
+        states: &[SnapshotState],
+        table: &LevelSpelling,
+        words: usize,
+        masks: &mut [u32],
+    ) {
+        for (at, view) in self.snapshot.segments().iter().enumerate() {
+            let (index, items) = (view.segment.catalog().index(), self.items_of(at));
+            for (row, state) in states.iter().enumerate().filter(|(_, state)| state.is_alive_in(at))
+            {
+                let row = &mut masks[row * words..][..words];
+                index.successors(&[state.parts[at]], items, |_, code, _| {
+                    if let Some(token) = table.token(code) {
+                        mask::insert(row, token);
+                    }
+                });
+            }
+        }
+    }
+
     /// Visits what may follow a state that lies in several segments, in order of the codes.
     fn merge_successors(
         &self,
@@ -388,8 +419,10 @@ fn check_tokens(view: &SegmentView, tokens: &CodeTokens) -> Result<(), TokensErr
     let catalog = segment.catalog();
     let fits = |level: usize| {
         let Some(tokens) = levels.get(level) else { return false };
-        catalog.index().code_bounds()[level] <= tokens.num_codes
-            || segment.largest_code(level).is_none_or(|code| code < tokens.num_codes)
+        let is_within = catalog.index().code_bounds()[level] <= tokens.num_codes()
+            || segment.largest_code(level).is_none_or(|code| code < tokens.num_codes());
+        let all_codes = |visit: &mut dyn FnMut(u32)| catalog.index().for_each_code(level, visit);
+        is_within && tokens.unspelled(all_codes).is_none()
     };
     if (0..catalog.num_levels()).all(fits) {
         return Ok(());
@@ -400,15 +433,14 @@ fn check_tokens(view: &SegmentView, tokens: &CodeTokens) -> Result<(), TokensErr
         if codes.len() > levels.len() {
             return Err(TokensError::TooManyLevels { catalog: codes.len(), model: levels.len() });
         }
-        let wrong = (0..codes.len()).find(|&level| codes[level] >= levels[level].num_codes);
-        if let Some(level) = wrong {
-            return Err(TokensError::CodeWithoutToken {
-                level,
-                code: codes[level],
-                num_codes: levels[level].num_codes,
-                item: catalog.id(rank).to_owned(),
-            });
-        }
+        let wrong = (0..codes.len()).find(|&level| levels[level].token(codes[level]).is_none());
+        let Some(level) = wrong else { continue };
+        let (code, num_codes) = (codes[level], levels[level].num_codes());
+        let item = catalog.id(rank).to_owned();
+        return Err(match code < num_codes {
+            true => TokensError::UnspelledCode { level, code, item },
+            false => TokensError::CodeWithoutToken { level, code, num_codes, item },
+        });
     }
     Ok(())
 }

@@ -352,9 +352,14 @@ impl CatalogView {
     /// The items in both sets.
     ///
     /// # Panics
-    /// When the items are of another kind of view; so does [`minus`](Self::minus).
+    /// When the items are of another kind of view; so do [`union`](Self::union) and [`minus`](Self::minus).
     pub fn intersection(&self, items: &ViewItems, others: &ViewItems) -> ViewItems {
         self.combined(items, others, RankSet::and)
+    }
+
+    /// The items that are in either set.
+    pub fn union(&self, items: &ViewItems, others: &ViewItems) -> ViewItems {
+        self.combined(items, others, RankSet::or)
     }
 
     /// The items of one set that are not in another.

@@ -300,6 +300,26 @@ impl MaskRows {
         Ok(rows.iter().map(|&row| unsafe { self.slice(row) }).collect())
     }
 
+    /// Neighbouring rows to be written, as one piece; `None` where something lies between them.
+    ///
+    /// # Panics
+    /// When there are none of such numbers.
+    pub(crate) fn block_mut(&mut self, rows: std::ops::Range<usize>) -> Option<&mut [u32]> {
+        let Matrix { rows: num_rows, cols, row_stride, .. } = self.matrix;
+        assert!(rows.start <= rows.end && rows.end <= num_rows, "rows {rows:?} of {num_rows}");
+        if rows.is_empty() || cols == 0 {
+            return Some(&mut []);
+        }
+        if rows.len() > 1 && row_stride != 4 * cols as isize {
+            return None;
+        }
+        // SAFETY: as in `slice`, and each of the rows begins where the one before it ends.
+        Some(unsafe {
+            let start = self.array.data.as_ptr().offset(rows.start as isize * row_stride);
+            std::slice::from_raw_parts_mut(start.cast::<u32>(), cols * rows.len())
+        })
+    }
+
     /// A row to be read.
     ///
     /// # Panics
@@ -407,27 +427,87 @@ impl IntMatrix {
     /// # Panics
     /// When there is no such row.
     pub(crate) fn read_row(&self, row: usize, into: &mut Vec<i64>) {
-        assert!(row < self.matrix.rows, "row {row} of {}", self.matrix.rows);
-        let Matrix { cols, row_stride, col_stride, .. } = self.matrix;
         into.clear();
-        into.extend((0..cols).map(|col| {
-            let offset = row as isize * row_stride + col as isize * col_stride;
-            // SAFETY: `row` and `col` are within the shape, so the element is within the array, which its owner keeps alive;
-            // reads are unaligned, and every bit pattern is an integer.
-            unsafe {
-                let at = self.array.data.as_ptr().offset(offset);
-                match self.array.element {
-                    Element::Signed(1) => at.cast::<i8>().read_unaligned().into(),
-                    Element::Signed(2) => at.cast::<i16>().read_unaligned().into(),
-                    Element::Signed(4) => at.cast::<i32>().read_unaligned().into(),
-                    Element::Signed(_) => at.cast::<i64>().read_unaligned(),
-                    Element::Unsigned(1) => at.read_unaligned().into(),
-                    Element::Unsigned(2) => at.cast::<u16>().read_unaligned().into(),
-                    Element::Unsigned(4) => at.cast::<u32>().read_unaligned().into(),
-                    _ => i64::try_from(at.cast::<u64>().read_unaligned()).unwrap_or(i64::MAX),
-                }
+        into.extend((0..self.matrix.cols).map(|col| self.get(row, col)));
+    }
+
+    /// A number; unsigned ones past the greatest i64 become that.
+    ///
+    /// # Panics
+    /// When there is no such row or column.
+    #[inline]
+    pub(crate) fn get(&self, row: usize, col: usize) -> i64 {
+        let Matrix { rows, cols, row_stride, col_stride } = self.matrix;
+        assert!(row < rows && col < cols, "row {row}, column {col} of {rows} by {cols}");
+        let offset = row as isize * row_stride + col as isize * col_stride;
+        // SAFETY: `row` and `col` are within the shape, so the element is within the array, which its owner keeps alive;
+        // reads are unaligned, and every bit pattern is an integer.
+        unsafe {
+            let at = self.array.data.as_ptr().offset(offset);
+            match self.array.element {
+                Element::Signed(1) => at.cast::<i8>().read_unaligned().into(),
+                Element::Signed(2) => at.cast::<i16>().read_unaligned().into(),
+                Element::Signed(4) => at.cast::<i32>().read_unaligned().into(),
+                Element::Signed(_) => at.cast::<i64>().read_unaligned(),
+                Element::Unsigned(1) => at.read_unaligned().into(),
+                Element::Unsigned(2) => at.cast::<u16>().read_unaligned().into(),
+                Element::Unsigned(4) => at.cast::<u32>().read_unaligned().into(),
+                _ => i64::try_from(at.cast::<u64>().read_unaligned()).unwrap_or(i64::MAX),
             }
-        }));
+        }
+    }
+
+    /// The lengths of the array's dimensions.
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.array.shape()
+    }
+}
+
+/// Numbers of f32 that are read: `[rows, columns]`, each row in one piece.
+pub(crate) struct FloatRows {
+    array: Array,
+    matrix: Matrix,
+}
+
+impl FloatRows {
+    /// Takes a matrix of float32, or one row.
+    ///
+    /// # Errors
+    /// `TypeError` for other elements, `ValueError` for another layout; `name` is what they call it.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let array = Array::of(object, name)?;
+        if array.element != Element::Float(4) {
+            return Err(PyTypeError::new_err(format!(
+                "{name} has elements of type {}; give float32",
+                dtype_name(object)
+            )));
+        }
+        let layout = "give rows that are contiguous, such as a copy in C order";
+        let matrix = array.matrix(name)?.with_rows_in_one_piece(&array, 4, name, layout)?;
+        Ok(Self { array, matrix })
+    }
+
+    /// Rows and columns.
+    pub(crate) fn shape(&self) -> (usize, usize) {
+        (self.matrix.rows, self.matrix.cols)
+    }
+
+    /// A row.
+    ///
+    /// # Panics
+    /// When there is none of this number.
+    pub(crate) fn row(&self, row: usize) -> &[f32] {
+        let Matrix { rows, cols, row_stride, .. } = self.matrix;
+        assert!(row < rows, "row {row} of {rows}");
+        if cols == 0 {
+            return &[];
+        }
+        // SAFETY: the row is within the array, in one piece and aligned (checked when it was taken), the array's owner keeps
+        // it alive, and every bit pattern is an f32.
+        unsafe {
+            let start = self.array.data.as_ptr().offset(row as isize * row_stride);
+            std::slice::from_raw_parts(start.cast::<f32>(), cols)
+        }
     }
 }
 
@@ -521,6 +601,10 @@ pub(crate) trait Number: pyo3::buffer::Element {
 
 impl Number for i32 {
     const DTYPE: &str = "int32";
+}
+
+impl Number for u8 {
+    const DTYPE: &str = "uint8";
 }
 
 impl Number for i64 {

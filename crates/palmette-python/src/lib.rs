@@ -7,6 +7,7 @@
 
 #[allow(unsafe_code, reason = "arrays of other libraries; the file says what is checked")]
 mod buffers;
+mod catalog;
 mod errors;
 mod grammar;
 mod interrupt;
@@ -43,7 +44,8 @@ mod _palmette {
 
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::errors::prepare(module)
+        super::errors::prepare(module)?;
+        super::catalog::add(module)
     }
 }
 

@@ -86,6 +86,14 @@ impl MaskRows {
         }
     }
 
+    /// Writes all words of so many rows anew; they may hold anything when `write` gets them.
+    pub(crate) fn rewrite(&mut self, num_rows: usize, write: impl FnOnce(&mut [u32])) {
+        self.set_num_rows(num_rows);
+        self.clear_set();
+        (0..num_rows).for_each(|row| self.set_whole(row));
+        write(&mut self.masks[..num_rows * self.words_per_row]);
+    }
+
     /// Clears the words that are remembered singly.
     fn clear_set(&mut self) {
         for &place in &self.set[..self.num_set] {

@@ -174,6 +174,17 @@ impl Index {
         }
     }
 
+    /// Visits every code that a level uses, some of them several times. Cost: a pass over the level's codes.
+    ///
+    /// # Panics
+    /// When `level` is not below `num_levels`.
+    pub fn for_each_code(&self, level: usize, mut visit: impl FnMut(u32)) {
+        match self.sparse_level(level) {
+            Some(sparse) => sparse.for_each_stored_code(|code| visit(code as u32)),
+            None => self.dense.for_each_mask_code(level, visit),
+        }
+    }
+
     /// What a level takes.
     ///
     /// # Panics

@@ -6,3 +6,4 @@ mod plan;
 mod readers;
 mod real_data;
 mod search;
+mod tokens;

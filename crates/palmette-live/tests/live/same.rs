@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use palmette_catalog::{
-    BuildOptions, Catalog, CatalogConstraint, CatalogState, CodeTokens, Filter, Item, LevelTokens,
+    BuildOptions, Catalog, CatalogConstraint, CatalogState, CodeTokens, Filter, Item,
+    LevelSpelling, LevelTokens, TokenTable,
 };
 use palmette_core::{Constraint, TokenId, TokenMask};
 use palmette_decode::{BeamOptions, BeamSearch, HostBackend};
@@ -77,6 +78,23 @@ pub(crate) fn tokens() -> Arc<CodeTokens> {
     Arc::new(CodeTokens::new(levels, NUM_TOKENS).expect("in range"))
 }
 
+/// Tokens in another order than codes, for every other level a table.
+fn tables() -> Arc<CodeTokens> {
+    let level = |level: u32| -> LevelSpelling {
+        let first_token = FIRST_TOKEN + level * NUM_CODES;
+        match level % 2 {
+            0 => {
+                let tokens =
+                    (0..NUM_CODES).map(|code| Some(first_token + (5 * code + 2) % NUM_CODES));
+                TokenTable::new(tokens).into()
+            }
+            _ => LevelTokens { first_token, num_codes: NUM_CODES }.into(),
+        }
+    };
+    let levels: Vec<LevelSpelling> = (0..MAX_LEVELS as u32).map(level).collect();
+    Arc::new(CodeTokens::new(levels, NUM_TOKENS).expect("in range"))
+}
+
 /// Whether a snapshot holds exactly the model's items: each one by its id, all masks, all orders, and the
 /// results of a search, with and without a filter.
 #[track_caller]
@@ -105,6 +123,11 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
     let expected = CatalogConstraint::new(rebuilt.clone(), (*tokens()).clone()).expect("they fit");
     let found = SnapshotConstraint::new(snapshot.clone(), tokens()).expect("they fit");
     check_constraint(&found, &expected, seed);
+    if seed.is_multiple_of(4) {
+        let expected = CatalogConstraint::new(rebuilt.clone(), tables()).expect("they fit");
+        let found = SnapshotConstraint::new(snapshot.clone(), tables()).expect("they fit");
+        check_constraint(&found, &expected, seed);
+    }
     if let Some(filter) = filter {
         match (found.with_filter(filter), rebuilt.item_set(filter)) {
             (Ok(found), Ok(items)) => {
