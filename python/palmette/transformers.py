@@ -29,6 +29,7 @@ from transformers import LogitsProcessor
 from palmette import Error, Follower, VocabularyError
 from palmette._tables import check_choices
 from palmette.torch import apply_bitmask_
+from palmette.torch_tables import DeviceTables, select
 
 __all__ = [
     "BeamResult",
@@ -415,6 +416,7 @@ def beam_search(
     filters: Sequence[Any] | None = None,
     scores: str = "vocabulary",
     share_prompt: bool | None = None,
+    tables: DeviceTables | None = None,
     **model_kwargs: Any,
 ) -> BeamResult:
     """Exact beam search over a catalog, as `custom_generate` of `model.generate`:
@@ -430,29 +432,35 @@ def beam_search(
     request attend to one copy of the prompt's keys and values, each to its own codes by the mask; otherwise the cache is
     repeated a beam and reordered a level. Default: shared for the models of `SHARED_PROMPT_MODELS`, with the same scores
     up to rounding. Encoder–decoder models run the encoder once and repeat its keys once.
+
+    `tables`: the constraint's `device_tables`, on the model's device. Beams are then chosen there, without waiting for the
+    device until the end: rows are as many as beams, those without an item scored -inf and left out of the result.
     """
     check_arguments(generation_config, logits_processor, stopping_criteria, constraint)
     widths = _widths(beam_width, num_results, constraint.num_levels)
     check_choices(filters, input_ids.shape[0])
     if scores not in ("vocabulary", "catalog"):
         raise ValueError(f'scores are "vocabulary" or "catalog", not {scores!r}')
-    selection = _Selection(constraint, _filtered(constraint, filters), widths, input_ids.shape[0])
+    if tables is not None and scores == "catalog":
+        raise ValueError('tables= choose beams by scores over the vocabulary: leave out scores="catalog", or tables')
+    allowed = _filtered(constraint, filters)
+    selection = _Selection(constraint, allowed, widths, input_ids.shape[0]) if tables is None else _DeviceSelection(constraint, allowed, widths, input_ids.shape[0], tables)
     with torch.inference_mode(), _decoding(model):
         heads = _CutHeads(model, constraint) if scores == "catalog" else None
         outputs, model_kwargs = _prefill(heads.model(0) if heads else model, input_ids, generation_config, model_kwargs)
         if heads is None:
             _check_width(outputs.logits.shape[-1], constraint.num_tokens)
-        parents, tokens = selection.step(outputs.logits[:, -1], heads)
+        chosen = selection.step(outputs.logits[:, -1], heads)
         if share_prompt is None:
             share_prompt = _can_share(model, outputs)
         beams = (_SharedPrompt if share_prompt else _RepeatedPrompt)(model, input_ids, outputs, model_kwargs)
         del outputs
         for level in range(1, constraint.num_levels):
-            if len(tokens) == 0:
+            if chosen.is_empty:
                 break
-            logits = beams.advance(heads.model(level) if heads else model, parents, tokens, selection.counts)
-            parents, tokens = selection.step(logits, heads, beams.places)
-    return selection.result(input_ids.device)
+            logits = beams.advance(heads.model(level) if heads else model, chosen)
+            chosen = selection.step(logits, heads, beams.places)
+        return selection.result(input_ids.device)
 
 
 def check_arguments(generation_config: Any, processors: Any, criteria: Any, constraint: Any) -> None:
@@ -468,6 +476,20 @@ def check_arguments(generation_config: Any, processors: Any, criteria: Any, cons
     wrong += [type(each).__name__ for each in criteria or () if type(each).__name__ not in HARMLESS_CRITERIA]
     if wrong:
         raise ValueError(f"beam_search does not apply {', '.join(wrong)}: it scores by the model alone; use generate with CatalogLogitsProcessor for that")
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The next beams, request after request: the beam of the level before that each continues, its token, and how many
+    beams each request has now. On the host (NumPy), or on the device with as many beams in every request."""
+
+    parents: Any
+    tokens: Any
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self.tokens) == 0
 
 
 class _Selection:
@@ -486,16 +508,8 @@ class _Selection:
         self.request = np.arange(num_requests)
         self.num_requests = num_requests
 
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """Beams of each request."""
-        return np.bincount(self.request, minlength=self.num_requests)
-
-    def step(self, logits: torch.Tensor, heads: _CutHeads | None, places: npt.NDArray[np.int64] | None = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Chooses the next beams from logits [rows, V]; returns the beam that each came from, and its token.
-
-        `places`: the row of `logits` of each beam, when there are more rows than beams.
-        """
+    def step(self, logits: torch.Tensor, heads: _CutHeads | None, places: npt.NDArray[np.int64] | None = None) -> _Chosen:
+        """Chooses the next beams from logits [rows, V]. `places`: the row of each beam, when there are more rows than beams."""
         rows, tokens, _ = _successors(self.constraint, self.codes, self.items, self.request if self.items is not None else None)
         rows, tokens = rows.astype(np.int64), tokens.astype(np.int64)
         log_probs = self._log_probs(logits, rows if places is None else places[rows], tokens, heads)
@@ -507,7 +521,7 @@ class _Selection:
         self.codes = np.column_stack((self.codes[parents], chosen))
         self.scores, self.request = total[best], self.request[parents]
         self.level += 1
-        return parents, chosen
+        return _Chosen(parents, chosen, np.bincount(self.request, minlength=self.num_requests))
 
     def _log_probs(self, logits: torch.Tensor, rows: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64], heads: _CutHeads | None) -> npt.NDArray[np.float32]:
         columns = tokens
@@ -518,18 +532,56 @@ class _Selection:
         row, column = _indices(rows, logits.device), _indices(columns, logits.device)
         values = (logits[row, column] - norms[row]).cpu().numpy()
         if np.isnan(values).any() or bool(torch.isnan(norms).any()):
-            raise Error(f"the model's logits at level {self.level} are not numbers (NaN): check its weights and its float type")
+            raise _not_numbers(self.level)
         return values
 
     def result(self, device: torch.device) -> BeamResult:
-        complete = self.codes.shape[1] == self.constraint.num_levels
-        codes = self.codes if complete else np.zeros((0, self.constraint.num_levels), np.int64)
-        scores = self.scores if complete else np.zeros(0, np.float32)
-        offsets = np.concatenate(([0], np.cumsum(self.counts if complete else np.zeros(self.num_requests, np.int64))))
-        # Items that share a semantic ID may differ in what the filter says.
-        constraints = self.allowed or [self.constraint] * self.num_requests
-        items = [ids for request, each in enumerate(constraints) for ids in each.decode(codes[offsets[request] : offsets[request + 1]])]
-        return BeamResult(torch.from_numpy(codes).to(device), torch.from_numpy(scores).to(device), items, offsets.tolist())
+        if self.codes.shape[1] < self.constraint.num_levels:  # No request had a beam any more.
+            self.codes, self.scores, self.request = np.zeros((0, self.constraint.num_levels), np.int64), np.zeros(0, np.float32), self.request[:0]
+        return _result(self.constraint, self.allowed, self.codes, self.scores, np.bincount(self.request, minlength=self.num_requests), device)
+
+
+class _DeviceSelection:
+    """The same on the device, by tables: [requests, beams], where beams without an item have the score -inf."""
+
+    def __init__(self, constraint: Any, allowed: list[Any] | None, widths: list[int], num_requests: int, tables: DeviceTables) -> None:
+        self.constraint, self.allowed, self.widths, self.tables = constraint, allowed, widths, tables
+        self.masks = None
+        if allowed is not None:
+            # One mask would be meant for all requests, and is where there is one request.
+            self.masks = tables.edge_masks(*allowed)
+        self.level = 0
+        self.nodes = torch.zeros((num_requests, 1), dtype=torch.int64, device=tables.device)
+        self.scores = torch.zeros((num_requests, 1), device=tables.device)
+        self.codes = torch.zeros((num_requests, 1, 0), dtype=torch.int64, device=tables.device)
+
+    def step(self, logits: torch.Tensor, heads: None, places: Any = None) -> _Chosen:
+        log_probs = torch.log_softmax(logits.float(), dim=-1)
+        width = self.widths[self.level]
+        parents, tokens, self.nodes, self.scores = select(self.tables, self.level, log_probs, self.nodes, self.scores, width, self.masks)
+        past = self.codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, self.level))
+        self.codes = torch.cat((past, tokens.unsqueeze(-1)), dim=2)
+        self.level += 1
+        return _Chosen(parents, tokens, np.full(len(tokens), width))
+
+    def result(self, device: torch.device) -> BeamResult:
+        scores, codes = self.scores.cpu().numpy(), self.codes.cpu().numpy()
+        if np.isnan(scores).any():
+            raise _not_numbers(self.level - 1)
+        valid = scores > -np.inf
+        return _result(self.constraint, self.allowed, codes[valid], scores[valid], valid.sum(axis=1), device)
+
+
+def _result(constraint: Any, allowed: list[Any] | None, codes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32], counts: npt.NDArray[np.int64], device: torch.device) -> BeamResult:
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    # Items that share a semantic ID may differ in what the filter says.
+    constraints = allowed or [constraint] * len(counts)
+    items = [ids for request, each in enumerate(constraints) for ids in each.decode(codes[offsets[request] : offsets[request + 1]])]
+    return BeamResult(torch.from_numpy(codes).to(device), torch.from_numpy(scores).to(device), items, offsets.tolist())
+
+
+def _not_numbers(level: int) -> Error:
+    return Error(f"the model's logits at level {level} are not numbers (NaN): check its weights and its float type")
 
 
 def _best(scores: npt.NDArray[np.float32], width: int) -> npt.NDArray[np.int64]:
@@ -552,14 +604,19 @@ class _RepeatedPrompt:
         self.kwargs = model_kwargs
         self.counts: npt.NDArray[np.int64] | None = None
 
-    def advance(self, model: Any, parents: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> torch.Tensor:
+    def advance(self, model: Any, chosen: _Chosen) -> torch.Tensor:
         device = self.ids.device
-        parent, token = _indices(parents, device), _indices(tokens, device)
-        moved = self.counts is None or not np.array_equal(counts, self.counts)
+        if isinstance(chosen.tokens, torch.Tensor):
+            num_requests, past = len(chosen.tokens), len(self.ids) // len(chosen.tokens)
+            parent = (chosen.parents + torch.arange(num_requests, device=chosen.parents.device).unsqueeze(1) * past).flatten().to(device)
+            token = chosen.tokens.flatten().to(device)
+        else:
+            parent, token = _indices(chosen.parents, device), _indices(chosen.tokens, device)
+        moved = self.counts is None or not np.array_equal(chosen.counts, self.counts)
         self._reorder_cache(model, parent, moved)
         if moved:  # Everything but the cache is the same for all beams of a request.
             self._reorder_arguments(parent, len(self.ids))
-        self.counts = counts
+        self.counts = chosen.counts
         self.ids = torch.cat((self.ids[parent], token[:, None]), dim=1)
         inputs = model.prepare_inputs_for_generation(self.ids, next_sequence_length=1 if _cache_key(self.kwargs) else None, **self.kwargs)
         outputs = model(**inputs, return_dict=True)
@@ -608,18 +665,25 @@ class _SharedPrompt:
         self.places = np.arange(num_requests)
         self.width = 1
 
-    def advance(self, model: Any, parents: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> torch.Tensor:
+    def advance(self, model: Any, chosen: _Chosen) -> torch.Tensor:
         device = self.prompt.device
+        if isinstance(chosen.tokens, torch.Tensor):
+            return self._forward(model, chosen.parents.to(device), chosen.tokens.to(device))
+        counts = chosen.counts
         num_requests, width = len(counts), int(counts.max())
         request = np.repeat(np.arange(num_requests), counts)
         slot = np.arange(len(request)) - (np.cumsum(counts) - counts)[request]
         places = request * width + slot
         # Slots without a beam repeat the request's first one; nobody reads them.
         parent, token = np.zeros(num_requests * width, np.int64), np.zeros(num_requests * width, np.int64)
-        parent[places], token[places] = self.places[parents] % self.width, tokens
-        ids = _indices(token, device).view(num_requests, width)
-        index = _indices(parent, device).view(num_requests, width, 1)
-        ancestors = self.seen.gather(1, index.expand(-1, -1, self.seen.shape[2]))
+        parent[places], token[places] = self.places[chosen.parents] % self.width, chosen.tokens
+        self.places, self.width = places, width
+        return self._forward(model, _indices(parent, device).view(num_requests, width), _indices(token, device).view(num_requests, width))
+
+    def _forward(self, model: Any, parents: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """Logits [requests * width, V] after tokens [requests, width] that continue the beams of those numbers."""
+        device, (num_requests, width) = self.prompt.device, ids.shape
+        ancestors = self.seen.gather(1, parents.unsqueeze(-1).expand(-1, -1, self.seen.shape[2]))
         own = torch.eye(width, dtype=torch.bool, device=device).expand(num_requests, -1, -1)
         self.seen = torch.cat((ancestors, own), dim=2)
         allowed = torch.cat((self.prompt[:, None].expand(-1, width, -1), self.seen), dim=2)
@@ -636,7 +700,6 @@ class _SharedPrompt:
         )
         self.kwargs[self.key] = outputs[self.key]
         self.position = self.position + 1
-        self.places, self.width = places, width
         return outputs.logits.flatten(0, 1)
 
 

@@ -19,6 +19,7 @@ from palmette.transformers import (  # noqa: E402
     code_tokens,
     exact_settings,
 )
+from palmette.torch_tables import device_tables  # noqa: E402
 from reference import DictConstraint, search  # noqa: E402
 
 TOLERANCE = 1e-5
@@ -135,6 +136,22 @@ def test_widths_may_differ_by_level() -> None:
     for share_prompt in (True, False):
         result = searched(model, padded([prompt]), constraint, [4, 9, 5], share_prompt=share_prompt)
         check(result, search(model_log_probs(model, prompt), plain, [4, 9, 5]), plain)
+
+
+@pytest.mark.parametrize(("kind", "share_prompt"), [("qwen3", True), ("qwen3", False), ("gpt2", None), ("t5", None)])
+def test_beams_chosen_on_the_device_are_the_same(kind: str, share_prompt: bool | None) -> None:
+    constraint, plain, catalog, num_tokens = catalog_pair(np.random.default_rng(23), 40, 6, 3)
+    model = tiny_model(kind, num_tokens)
+    tables = device_tables(constraint)
+    rows = prompts(24, 9, 4, 6)
+    names = [None, {f"item-{number}" for number in range(0, 40, 3)}, set()]
+    filters = [None if each is None else catalog.items_with_ids(sorted(each)) for each in names]
+    for width in ([9, 9, 9], [3, 50, 4]):
+        for each in (None, filters):
+            found = searched(model, padded(rows), constraint, width, filters=each, tables=tables, share_prompt=share_prompt)
+            for request, prompt, wanted in zip(found, rows, names):
+                few = plain if each is None or wanted is None else plain.filtered(wanted)
+                check(request, search(model_log_probs(model, prompt), few, width), few)
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gpt2", "t5"])
