@@ -16,6 +16,7 @@ True
 
 from palmette._arrays import allocate_bitmask, bitmask_words
 from palmette._palmette import (
+    Beams,
     Catalog,
     CatalogConstraint,
     CatalogError,
@@ -29,10 +30,14 @@ from palmette._palmette import (
     GrammarError,
     ItemSet,
     LimitExceeded,
+    LiveCatalog,
+    LiveReader,
     MaskBuffer,
     Matcher,
     NotAllowed,
     RecommendError,
+    Recommendation,
+    Recommender,
     SchemaUnsupported,
     Vocabulary,
     VocabularyError,
@@ -42,6 +47,7 @@ from palmette._palmette import (
 )
 
 __all__ = [
+    "Beams",
     "Catalog",
     "CatalogConstraint",
     "CatalogError",
@@ -55,10 +61,14 @@ __all__ = [
     "GrammarError",
     "ItemSet",
     "LimitExceeded",
+    "LiveCatalog",
+    "LiveReader",
     "MaskBuffer",
     "Matcher",
     "NotAllowed",
     "RecommendError",
+    "Recommendation",
+    "Recommender",
     "SchemaUnsupported",
     "Vocabulary",
     "VocabularyError",

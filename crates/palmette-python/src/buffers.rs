@@ -456,6 +456,54 @@ impl IntMatrix {
     }
 }
 
+/// Numbers of f32 that are read: `[rows, columns]`, each row in one piece.
+pub(crate) struct FloatRows {
+    array: Array,
+    matrix: Matrix,
+}
+
+impl FloatRows {
+    /// Takes a matrix of float32, or one row.
+    ///
+    /// # Errors
+    /// `TypeError` for other elements, `ValueError` for another layout; `name` is what they call it.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let array = Array::of(object, name)?;
+        if array.element != Element::Float(4) {
+            return Err(PyTypeError::new_err(format!(
+                "{name} has elements of type {}; give float32",
+                dtype_name(object)
+            )));
+        }
+        let layout = "give rows that are contiguous, such as a copy in C order";
+        let matrix = array.matrix(name)?.with_rows_in_one_piece(&array, 4, name, layout)?;
+        Ok(Self { array, matrix })
+    }
+
+    /// Rows and columns.
+    pub(crate) fn shape(&self) -> (usize, usize) {
+        (self.matrix.rows, self.matrix.cols)
+    }
+
+    /// A row.
+    ///
+    /// # Panics
+    /// When there is none of this number.
+    pub(crate) fn row(&self, row: usize) -> &[f32] {
+        let Matrix { rows, cols, row_stride, .. } = self.matrix;
+        assert!(row < rows, "row {row} of {rows}");
+        if cols == 0 {
+            return &[];
+        }
+        // SAFETY: the row is within the array, in one piece and aligned (checked when it was taken), the array's owner keeps
+        // it alive, and every bit pattern is an f32.
+        unsafe {
+            let start = self.array.data.as_ptr().offset(row as isize * row_stride);
+            std::slice::from_raw_parts(start.cast::<f32>(), cols)
+        }
+    }
+}
+
 /// Logits to be written in place: `[rows, tokens]`, each row in one piece.
 pub(crate) struct LogitRows {
     array: Array,

@@ -111,6 +111,11 @@ pub(crate) enum Kind {
     OtherFormat { expected: TableFormat, found: TableFormat },
     #[error("this is Feather version 1, which has no lists; write it anew as version 2")]
     FeatherV1,
+    #[cfg(not(feature = "parquet"))]
+    #[error(
+        "this is a Parquet file, which this build does not read; build with the feature `parquet`"
+    )]
+    NoParquet,
     #[error("this Parquet file is encrypted; write it without encryption")]
     Encrypted,
     #[error("damaged, or of a kind that is not understood: {0}")]

@@ -107,7 +107,7 @@ impl Layout {
     }
 }
 
-fn is_time(data_type: &DataType) -> bool {
+pub(crate) fn is_time(data_type: &DataType) -> bool {
     match data_type {
         DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => true,
         DataType::Dictionary(_, values) => is_time(values),

@@ -1,6 +1,6 @@
 //! Items, and vectors of items, from Parquet and Arrow files.
 //!
-//! [`read_into`] pushes the rows of one file, in order, into an
+//! [`read_into`] pushes the rows of one file (and [`read_batches_into`] those of batches in memory), in order, into an
 //! [`ItemSink`](palmette_catalog::readers::ItemSink), as the text readers of `palmette-catalog` do;
 //! [`TableFormat::detect`] tells by its first bytes what a file is.
 //!
@@ -40,7 +40,10 @@
 //! caught and returned as an error (its message still reaches the panic hook, by default stderr),
 //! so `panic = "abort"` would let a damaged file end the process.
 //!
+//! Without the feature `parquet` a Parquet file is an error that says so, and answers are not written.
+//!
 //! ```
+//! # #[cfg(feature = "parquet")] {
 //! use std::sync::Arc;
 //!
 //! use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt16Array};
@@ -66,12 +69,15 @@
 //! assert_eq!((format, summary.num_items), (TableFormat::Parquet, 2));
 //! assert_eq!(items.items[0].codes, [3, 1]);
 //! assert_eq!(items.items[1].codes, [0]);
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "parquet")]
 mod answers;
 mod arrow_file;
+mod batches;
 mod codes;
 mod error;
 mod format;
@@ -79,6 +85,7 @@ mod frames;
 mod guard;
 mod instants;
 mod layout;
+#[cfg(feature = "parquet")]
 mod parquet_file;
 mod read;
 mod row_objects;
@@ -88,7 +95,9 @@ mod table;
 mod values;
 mod vectors;
 
+#[cfg(feature = "parquet")]
 pub use answers::{Answer, AnswerWriter, WriteError};
+pub use batches::{read_batch_rows, read_batches_into, time_columns};
 pub use error::TableError;
 pub use format::{TableFormat, UnknownTableFormat};
 pub use frames::MAX_UNPACKED_BYTES;

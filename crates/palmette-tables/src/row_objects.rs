@@ -62,7 +62,7 @@ fn read(
     if ended { Ok(()) } else { read }
 }
 
-fn hand_on(
+pub(crate) fn hand_on(
     rows: &RecordBatch,
     names: &[&str],
     before: u64,

@@ -11,6 +11,7 @@ use crate::TableFormat;
 use crate::arrow_file::ArrowFile;
 use crate::error::{Fault, Kind};
 use crate::format::Content;
+#[cfg(feature = "parquet")]
 use crate::parquet_file::ParquetFile;
 
 /// Rows handed on at a time, and read of Parquet at a time.
@@ -18,6 +19,7 @@ pub(crate) const BATCH_ROWS: usize = 8192;
 
 /// A table whose columns and number of rows are known.
 pub(crate) enum Table {
+    #[cfg(feature = "parquet")]
     Parquet(ParquetFile),
     Arrow(ArrowFile),
 }
@@ -38,9 +40,12 @@ impl Table {
             return Ok(None);
         }
         Ok(Some(match (format, Content::of(&head)) {
+            #[cfg(feature = "parquet")]
             (TableFormat::Parquet, Some(Content::Parquet)) => {
                 Table::Parquet(ParquetFile::open(file)?)
             }
+            #[cfg(not(feature = "parquet"))]
+            (TableFormat::Parquet, Some(Content::Parquet)) => return Err(Kind::NoParquet.into()),
             (TableFormat::Arrow, Some(content @ (Content::ArrowFile | Content::ArrowStream))) => {
                 Table::Arrow(ArrowFile::open(file, content == Content::ArrowFile)?)
             }
@@ -60,6 +65,7 @@ impl Table {
 
     pub(crate) fn schema(&self) -> &Schema {
         match self {
+            #[cfg(feature = "parquet")]
             Table::Parquet(file) => file.schema(),
             Table::Arrow(file) => file.schema(),
         }
@@ -73,6 +79,7 @@ impl Table {
         show: &mut dyn FnMut(&RecordBatch, u64, u64) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         match self {
+            #[cfg(feature = "parquet")]
             Table::Parquet(file) => {
                 let num_rows = file.num_rows();
                 show_all(file.batches(columns)?, num_rows, show)

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use serde_json::{Map, Value};
 
+use super::arrow::{self, is_table};
 use super::codes::IntMatrix;
 use super::errors::CatalogError;
 use super::values::{is_instant, to_json};
@@ -42,39 +43,79 @@ struct Column {
 pub(crate) fn build(
     codes: &Bound<'_, PyAny>,
     ids: Option<&Bound<'_, PyAny>>,
-    attributes: Option<&Bound<'_, PyDict>>,
+    attributes: Option<&Bound<'_, PyAny>>,
     offsets: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Catalog> {
     let py = codes.py();
     let codes = Codes::of(codes, offsets)?;
     let num_items = codes.len();
     let ids = Ids::of(ids, num_items)?;
-    let columns = match attributes {
-        Some(attributes) => columns_of(attributes, num_items)?,
-        None => Vec::new(),
-    };
-    py.detach(|| build_of(&codes, &ids, columns)).map_err(|error| of_row(py, &error))
+    let attributes = Attributes::of(attributes, num_items)?;
+    py.detach(|| build_of(&codes, &ids, attributes)).map_err(|error| of_row(py, &error))
 }
 
-fn build_of(codes: &Codes, ids: &Ids, columns: Vec<Column>) -> Result<Catalog, BuildError> {
-    let instants = columns.iter().filter(|column| column.is_instant);
-    let kinds = instants.map(|column| (column.name.clone(), ColumnKind::Timestamp)).collect();
-    let options = BuildOptions { columns: kinds, ..BuildOptions::default() };
-    let mut builder = CatalogBuilder::new(options)?;
-    let mut columns: Vec<_> =
-        columns.into_iter().map(|column| (column.name, column.values.into_iter())).collect();
+/// Attributes of all items, and which of them are points in time.
+struct Attributes {
+    instants: Vec<String>,
+    values: Values,
+}
+
+enum Values {
+    Columns(Vec<Column>),
+    Rows(Vec<Map<String, Value>>),
+}
+
+impl Attributes {
+    fn of(attributes: Option<&Bound<'_, PyAny>>, num_items: usize) -> PyResult<Self> {
+        let Some(attributes) = attributes else {
+            return Ok(Self { instants: Vec::new(), values: Values::Columns(Vec::new()) });
+        };
+        if let Ok(columns) = attributes.cast::<PyDict>() {
+            let columns = columns_of(columns, num_items)?;
+            let instants = columns.iter().filter(|column| column.is_instant);
+            let instants = instants.map(|column| column.name.clone()).collect();
+            return Ok(Self { instants, values: Values::Columns(columns) });
+        }
+        if !is_table(attributes)? {
+            let kind = attributes.get_type().name()?;
+            let message = format!("attributes are a dict of columns or an Arrow table, not {kind}");
+            return Err(PyTypeError::new_err(message));
+        }
+        let (rows, instants) = arrow::rows(attributes)?;
+        if rows.len() != num_items {
+            let len = rows.len();
+            let message = format!("the attributes have {len} rows for {num_items} rows of codes");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(Self { instants, values: Values::Rows(rows) })
+    }
+}
+
+impl Values {
+    /// Takes the attributes of a row; those that are null are left out.
+    fn take(&mut self, row: usize) -> Map<String, Value> {
+        match self {
+            Self::Rows(rows) => std::mem::take(&mut rows[row]),
+            Self::Columns(columns) => {
+                let values = columns.iter_mut().map(|column| {
+                    let value = std::mem::take(&mut column.values[row]);
+                    (column.name.clone(), value)
+                });
+                values.filter(|(_, value)| !value.is_null()).collect()
+            }
+        }
+    }
+}
+
+fn build_of(codes: &Codes, ids: &Ids, attributes: Attributes) -> Result<Catalog, BuildError> {
+    let Attributes { instants, mut values } = attributes;
+    let columns = instants.into_iter().map(|name| (name, ColumnKind::Timestamp)).collect();
+    let mut builder = CatalogBuilder::new(BuildOptions { columns, ..BuildOptions::default() })?;
     let mut row_codes = Vec::new();
     for row in 0..codes.len() {
         let (line, id) = (row as u64 + 1, ids.get(row));
         codes.read(row, &mut row_codes).map_err(|rule| BuildError::of_item(line, &*id, rule))?;
-        let mut attributes = Map::new();
-        for (name, values) in &mut columns {
-            match values.next() {
-                None | Some(Value::Null) => {}
-                Some(value) => _ = attributes.insert(name.clone(), value),
-            }
-        }
-        builder.push(line, id, &row_codes, attributes)?;
+        builder.push(line, id, &row_codes, values.take(row))?;
     }
     builder.finish(None, |_| {})
 }

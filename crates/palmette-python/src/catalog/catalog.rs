@@ -3,19 +3,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use palmette_catalog::readers::SourceOptions;
 use palmette_catalog::{CatalogState, Check};
 use palmette_live::CatalogView;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use super::arrays;
-use super::build::build;
+use super::build::{build, id_of};
 use super::codes::IntMatrix;
 use super::constraint::{CatalogConstraint, code_tokens_of};
-use super::errors::{of_file, of_filter};
+use super::errors::{CatalogError, of_file, of_filter};
 use super::filter::{ItemSet, filter_of};
-use super::values::object_to_python;
+use super::static_tables::{StaticTables, catalog_of};
+use super::values::{object_to_python, to_json};
+use super::{arrays, arrow, files};
 
 /// Items, each with a semantic ID and attributes. It never changes; threads share it.
 #[pyclass(frozen, weakref, module = "palmette")]
@@ -34,14 +36,12 @@ impl Catalog {
     }
 
     /// The items as one frozen catalog: of a live one's moment, built anew.
-    fn frozen(&self) -> PyResult<Arc<palmette_catalog::Catalog>> {
+    pub(crate) fn frozen(&self) -> PyResult<Arc<palmette_catalog::Catalog>> {
         match &self.view {
             CatalogView::Frozen(filters) => Ok(Arc::clone(filters.catalog())),
             CatalogView::Snapshot(snapshot) => {
                 let catalog = snapshot.to_catalog(|| {});
-                catalog
-                    .map(Arc::new)
-                    .map_err(|error| super::errors::CatalogError::new_err(error.to_string()))
+                catalog.map(Arc::new).map_err(|error| CatalogError::new_err(error.to_string()))
             }
         }
     }
@@ -55,10 +55,48 @@ impl Catalog {
     fn build_of(
         codes: &Bound<'_, PyAny>,
         ids: Option<&Bound<'_, PyAny>>,
-        attributes: Option<&Bound<'_, PyDict>>,
+        attributes: Option<&Bound<'_, PyAny>>,
         offsets: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         build(codes, ids, attributes, offsets).map(Self::of)
+    }
+
+    /// Builds a catalog of a table's rows: any object with `__arrow_c_stream__`.
+    #[staticmethod]
+    #[pyo3(signature = (table, id=None, codes=None, leave_out=Vec::new()))]
+    fn from_arrow(
+        table: &Bound<'_, PyAny>,
+        id: Option<String>,
+        codes: Option<&Bound<'_, PyAny>>,
+        leave_out: Vec<String>,
+    ) -> PyResult<Self> {
+        arrow::catalog(table, &columns(id, codes, leave_out)?).map(Self::of)
+    }
+
+    /// Builds a catalog of the rows of a Parquet file, or of an Arrow file (`.arrow`, `.feather`).
+    #[staticmethod]
+    #[pyo3(signature = (path, id=None, codes=None, leave_out=Vec::new()))]
+    fn from_parquet(
+        py: Python<'_>,
+        path: PathBuf,
+        id: Option<String>,
+        codes: Option<&Bound<'_, PyAny>>,
+        leave_out: Vec<String>,
+    ) -> PyResult<Self> {
+        files::of_table(py, &path, &columns(id, codes, leave_out)?).map(Self::of)
+    }
+
+    /// Builds a catalog of an index, a dict or a file of JSON: `{"0": ["<a_12>", "<b_3>"], …}`.
+    #[staticmethod]
+    fn from_index_json(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let catalog = match index.cast::<PyDict>() {
+            Ok(index) => {
+                let index = index.iter().map(|(id, codes)| Ok((id_of(&id)?, to_json(&codes)?)));
+                files::of_index(py, index.collect::<PyResult<_>>()?)
+            }
+            Err(_) => files::of_index_json(py, &index.extract::<PathBuf>()?),
+        };
+        catalog.map(Self::of)
     }
 
     /// Opens a catalog's file. Everything in it is checked.
@@ -158,7 +196,7 @@ impl Catalog {
 
     /// An item by its id: `{"id": …, "codes": […], "attributes": {…}}`.
     fn item<'py>(&self, py: Python<'py>, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-        let id = super::build::id_of(id)?;
+        let id = id_of(id)?;
         let Some(number) = self.view.find(&id) else {
             return Err(PyKeyError::new_err(format!("no item has the id {id:?}")));
         };
@@ -196,7 +234,7 @@ impl Catalog {
     /// The items with these ids.
     fn items_with_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
         let number = |id: PyResult<Bound<'_, PyAny>>| {
-            let id = super::build::id_of(&id?)?;
+            let id = id_of(&id?)?;
             let unknown = || PyKeyError::new_err(format!("no item has the id {id:?}"));
             self.view.find(&id).ok_or_else(unknown)
         };
@@ -219,6 +257,57 @@ impl Catalog {
             Some(items) => constraint.filtered(py, items),
             None => Ok(constraint),
         }
+    }
+
+    /// The tables of STATIC for this catalog, whose code `c` is token `c`: `(packed_csr, indptr, layer_max_branches,
+    /// start_mask, dense_mask, dense_states)`.
+    #[pyo3(signature = (vocab_size=None, dense_lookup_layers=2, num_levels=None))]
+    fn to_static<'py>(
+        &self,
+        py: Python<'py>,
+        vocab_size: Option<usize>,
+        dense_lookup_layers: usize,
+        num_levels: Option<usize>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let num_tokens = vocab_size
+            .unwrap_or_else(|| self.codes_per_level().into_iter().max().unwrap_or(0) as usize);
+        let num_levels = num_levels.unwrap_or(self.view.num_levels());
+        let tables = py.detach(|| {
+            let catalog = self.frozen()?;
+            StaticTables::of(&catalog, num_tokens, num_levels, dense_lookup_layers)
+                .map_err(CatalogError::new_err)
+        })?;
+        let dense = vec![num_tokens; dense_lookup_layers];
+        let packed = arrays::array(py, &tables.packed_csr)?;
+        let branches = PyTuple::new(py, &tables.layer_max_branches)?;
+        PyTuple::new(
+            py,
+            [
+                arrays::shaped(packed, &[tables.packed_csr.len() / 2, 2])?,
+                arrays::array(py, &tables.indptr)?,
+                branches.into_any(),
+                arrays::bools(py, &tables.start_mask)?,
+                arrays::shaped(arrays::bools(py, &tables.dense_mask)?, &dense)?,
+                arrays::shaped(arrays::array(py, &tables.dense_states)?, &dense)?,
+            ],
+        )
+    }
+
+    /// The catalog of an index of STATIC; its items are named `0`, `1`, … in the order of their semantic IDs.
+    #[staticmethod]
+    fn from_static(
+        packed_csr: &Bound<'_, PyAny>,
+        indptr: &Bound<'_, PyAny>,
+        start_mask: &Bound<'_, PyAny>,
+        num_levels: usize,
+    ) -> PyResult<Self> {
+        let py = packed_csr.py();
+        let starts = py.import("numpy")?.call_method1("flatnonzero", (start_mask,))?;
+        let starts = IntMatrix::of_column(&starts, "start_mask")?;
+        let packed_csr = IntMatrix::of_array(packed_csr, "packed_csr")?;
+        let indptr = IntMatrix::of_column(indptr, "indptr")?;
+        let catalog = py.detach(|| catalog_of(&packed_csr, &indptr, &starts, num_levels));
+        catalog.map(Self::of).map_err(CatalogError::new_err)
     }
 
     /// The bytes of the file that `save` writes.
@@ -312,4 +401,20 @@ impl Catalog {
 fn codes_of(codes: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     let column = IntMatrix::of_column(codes, "codes")?;
     Ok((0..column.num_rows()).map(|row| u32::try_from(column.get(row, 0)).ok()).collect())
+}
+
+/// Names of a table's columns; the usual ones where none are given.
+fn columns(
+    id_column: Option<String>,
+    codes: Option<&Bound<'_, PyAny>>,
+    left_out: Vec<String>,
+) -> PyResult<SourceOptions> {
+    let codes_columns = match codes {
+        None => Vec::new(),
+        Some(codes) => match codes.extract::<String>() {
+            Ok(name) => vec![name],
+            Err(_) => codes.extract::<Vec<String>>()?,
+        },
+    };
+    Ok(SourceOptions { id_column, codes_columns, packed: Vec::new(), left_out })
 }

@@ -29,7 +29,7 @@ pub(crate) struct CatalogConstraint {
 }
 
 /// Arrays of numbers of a CSR matrix: rows, tokens, offsets.
-type Successors<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+pub(crate) type Successors<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 impl CatalogConstraint {
     pub(crate) fn new(py: Python<'_>, view: CatalogView, tokens: CodeTokens) -> PyResult<Self> {
@@ -245,7 +245,7 @@ impl Followers {
     }
 
     /// Where the tokens of each row begin, and where the last end.
-    fn offsets(&self, num_rows: usize) -> Vec<i32> {
+    pub(crate) fn offsets(&self, num_rows: usize) -> Vec<i32> {
         let mut offsets = vec![0; num_rows + 1];
         self.rows.iter().for_each(|&row| offsets[row as usize + 1] += 1);
         for row in 0..num_rows {

@@ -1,14 +1,20 @@
 //! Catalogs: items, the sets that filters make of them, and beams that spell nothing else.
 
 mod arrays;
+mod arrow;
+pub(crate) mod beams;
 mod bitmask;
 mod build;
 pub(crate) mod catalog;
 mod codes;
 pub(crate) mod constraint;
 mod errors;
+mod files;
 pub(crate) mod filter;
+pub(crate) mod live;
+pub(crate) mod recommender;
 mod spelled;
+mod static_tables;
 mod values;
 
 use pyo3::prelude::*;
@@ -16,8 +22,13 @@ use pyo3::prelude::*;
 /// Adds the classes and exceptions to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::add(module)?;
+    module.add_class::<beams::Beams>()?;
     module.add_class::<catalog::Catalog>()?;
     module.add_class::<constraint::CatalogConstraint>()?;
     module.add_class::<filter::Filter>()?;
-    module.add_class::<filter::ItemSet>()
+    module.add_class::<filter::ItemSet>()?;
+    module.add_class::<live::LiveCatalog>()?;
+    module.add_class::<live::LiveReader>()?;
+    module.add_class::<recommender::Recommender>()?;
+    module.add_class::<recommender::Recommendation>()
 }

@@ -29,7 +29,7 @@ pub(crate) struct Followers {
 const NO_CODE: u32 = u32::MAX;
 
 /// A token of a row, where it is one of the vocabulary.
-fn token(value: i64) -> Option<TokenId> {
+pub(crate) fn token(value: i64) -> Option<TokenId> {
     u32::try_from(value).ok().map(TokenId)
 }
 

@@ -1,0 +1,103 @@
+//! Tables of other libraries, as streams of Arrow batches: pyarrow, polars, pandas, DuckDB.
+//!
+//! All speak the [PyCapsule interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html): a method
+//! `__arrow_c_stream__` that hands over a C structure. Batches are read one by one, and nothing is copied before it is packed.
+
+use std::ops::ControlFlow;
+
+use arrow_array::RecordBatchReader;
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use palmette_catalog::readers::SourceOptions;
+use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder};
+use palmette_tables::{TableError, read_batch_rows, read_batches_into};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyCapsuleMethods};
+use serde_json::{Map, Value};
+
+use super::errors::{CatalogError, of_build};
+use crate::errors::with;
+
+/// What errors call a table.
+const TABLE: &str = "table";
+
+/// Whether an object hands over a stream.
+pub(crate) fn is_table(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.hasattr("__arrow_c_stream__")
+}
+
+/// The stream that an object hands over.
+///
+/// # Errors
+/// `TypeError` for what has none.
+#[allow(unsafe_code, reason = "a C structure changes hands")]
+pub(crate) fn stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    if !is_table(object)? {
+        let kind = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "{kind} is no table: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or anything else with \
+             __arrow_c_stream__ is"
+        )));
+    }
+    let capsule = object.call_method0("__arrow_c_stream__")?;
+    let capsule = capsule.cast_into::<PyCapsule>().map_err(PyErr::from)?;
+    let stream =
+        capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name holds a pointer to such a structure, by the interface, and keeps it until the capsule
+    // goes, which is held here. `from_raw` moves the structure out and leaves a released one, which the capsule's destructor
+    // then lets be; one that was released before it refuses.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    reader.map_err(|error| PyValueError::new_err(format!("the stream of the table: {error}")))
+}
+
+/// The catalog of a table's rows.
+pub(crate) fn catalog(table: &Bound<'_, PyAny>, options: &SourceOptions) -> PyResult<Catalog> {
+    let py = table.py();
+    let reader = stream(table)?;
+    py.detach(|| {
+        let mut builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
+        let schema = reader.schema();
+        let read = read_batches_into(TABLE, &schema, reader, options, &mut builder);
+        let summary = read.map_err(Refused::Table)?;
+        builder.finish(summary.level_prefixes, |_| {}).map_err(Refused::Build)
+    })
+    .map_err(|refused| refused.into_exception(py))
+}
+
+/// The rows of a table as objects, and the names of its columns that are points in time.
+pub(crate) fn rows(table: &Bound<'_, PyAny>) -> PyResult<(Vec<Map<String, Value>>, Vec<String>)> {
+    let py = table.py();
+    let reader = stream(table)?;
+    let read = py.detach(|| {
+        let schema = reader.schema();
+        let times = palmette_tables::time_columns(&schema);
+        let mut rows = Vec::new();
+        let each = &mut |row: palmette_tables::TableRow| {
+            rows.push(row.values);
+            ControlFlow::Continue(())
+        };
+        read_batch_rows(TABLE, &schema, reader, each).map(|()| (rows, times))
+    });
+    read.map_err(|error| of_table(py, &error))
+}
+
+/// Why there is no catalog of a table.
+pub(crate) enum Refused {
+    Table(TableError),
+    Build(palmette_catalog::BuildError),
+}
+
+impl Refused {
+    pub(crate) fn into_exception(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Table(error) => of_table(py, &error),
+            Self::Build(error) => of_build(py, &error),
+        }
+    }
+}
+
+/// The exception of a table.
+pub(crate) fn of_table(py: Python<'_>, error: &TableError) -> PyErr {
+    let raised = with(CatalogError::new_err(error.to_string()), py, "line", error.row());
+    with(raised, py, "column", error.column())
+}

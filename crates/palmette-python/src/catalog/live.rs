@@ -1,0 +1,208 @@
+//! Classes `LiveCatalog` and `LiveReader`: catalogs in a directory, which change while they are read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use palmette_live::{LiveError, LiveOptions, ReaderOptions, Update};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::{Map, Value};
+
+use super::arrow;
+use super::catalog::Catalog;
+use super::errors::CatalogError;
+use super::values::dict_to_json;
+use crate::errors::with;
+
+/// The exception of a live catalog.
+fn of_live(py: Python<'_>, error: &LiveError) -> PyErr {
+    let raised = CatalogError::new_err(error.to_string());
+    match error.update_index() {
+        Some(index) => with(raised, py, "line", index + 1),
+        None => raised,
+    }
+}
+
+/// A catalog in a directory, whose items come, change and go while it is read. What `apply` returned from outlives a crash.
+/// One process at a time writes to a directory; others read it with `LiveReader`. Threads share it.
+#[pyclass(frozen, weakref, module = "palmette")]
+#[derive(Debug)]
+pub(crate) struct LiveCatalog {
+    pub(crate) live: Arc<palmette_live::LiveCatalog>,
+}
+
+impl LiveCatalog {
+    fn of(py: Python<'_>, opened: Result<palmette_live::LiveCatalog, LiveError>) -> PyResult<Self> {
+        let live = opened.map_err(|error| of_live(py, &error))?;
+        Ok(Self { live: Arc::new(live) })
+    }
+}
+
+#[pymethods]
+impl LiveCatalog {
+    /// Makes one in a directory, with the items of a catalog, or none.
+    #[staticmethod]
+    #[pyo3(signature = (dir, catalog=None))]
+    fn create(
+        py: Python<'_>,
+        dir: PathBuf,
+        catalog: Option<&Bound<'_, Catalog>>,
+    ) -> PyResult<Self> {
+        let items = catalog.map(|catalog| catalog.get().frozen()).transpose()?;
+        let items = items.map(|items| (*items).clone());
+        let options = LiveOptions::default();
+        let created = py.detach(|| palmette_live::LiveCatalog::create(&dir, items, None, options));
+        Self::of(py, created)
+    }
+
+    /// Opens a directory that `create` or `palmette catalog live init` made.
+    #[staticmethod]
+    fn open(py: Python<'_>, dir: PathBuf) -> PyResult<Self> {
+        let opened = py.detach(|| palmette_live::LiveCatalog::open(&dir, LiveOptions::default()));
+        Self::of(py, opened)
+    }
+
+    /// Applies updates, all or none; they are on disk when this returns, and readers see them from then on. Returns the
+    /// generation.
+    ///
+    /// An update is `{"id": …, "codes": […], …attributes}` to insert or replace an item, without codes to change attributes
+    /// (None takes one away), or `{"delete": id}`. A table has these as columns, and `_delete` where rows are deletions.
+    fn apply(&self, py: Python<'_>, updates: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let updates = updates_of(updates)?;
+        let applied = py.detach(|| self.live.apply(&updates));
+        applied.map(|applied| applied.generation).map_err(|error| of_live(py, &error))
+    }
+
+    /// The items as they are now, whatever comes after.
+    fn snapshot(&self) -> Catalog {
+        Catalog::of_view(self.live.snapshot().into())
+    }
+
+    /// The number of the present state: one more with each batch.
+    #[getter]
+    fn generation(&self) -> u64 {
+        self.live.snapshot().generation()
+    }
+
+    fn __len__(&self) -> usize {
+        self.live.snapshot().num_items() as usize
+    }
+
+    /// Keeps the present generation, to go back to; returns its number.
+    #[pyo3(signature = (name=None))]
+    fn keep(&self, py: Python<'_>, name: Option<&str>) -> PyResult<u64> {
+        py.detach(|| self.live.keep(name)).map_err(|error| of_live(py, &error))
+    }
+
+    /// Lets go of a kept generation.
+    fn forget(&self, py: Python<'_>, generation: u64) -> PyResult<()> {
+        py.detach(|| self.live.forget(generation)).map_err(|error| of_live(py, &error))
+    }
+
+    /// Makes the items those of a kept generation again, as a new one; returns its number.
+    fn rollback(&self, py: Python<'_>, generation: u64) -> PyResult<u64> {
+        py.detach(|| self.live.rollback(generation)).map_err(|error| of_live(py, &error))
+    }
+
+    /// Ends what runs in the background and unlocks the directory; readers of snapshots go on.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.live.close());
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        let snapshot = self.live.snapshot();
+        let (items, generation) = (snapshot.num_items(), snapshot.generation());
+        format!("<LiveCatalog of {items} items, generation {generation}>")
+    }
+}
+
+/// A catalog in a directory that another process changes. It locks nothing and writes nothing, and sees a new generation some
+/// 20 ms after it was published. Threads share it.
+#[pyclass(frozen, weakref, module = "palmette")]
+#[derive(Debug)]
+pub(crate) struct LiveReader {
+    pub(crate) reader: Arc<palmette_live::LiveReader>,
+}
+
+#[pymethods]
+impl LiveReader {
+    /// Opens a directory that a `LiveCatalog` or `palmette catalog live` writes.
+    #[staticmethod]
+    fn open(py: Python<'_>, dir: PathBuf) -> PyResult<Self> {
+        let opened = py.detach(|| palmette_live::LiveReader::open(&dir, ReaderOptions::default()));
+        let reader = opened.map_err(|error| of_live(py, &error))?;
+        Ok(Self { reader: Arc::new(reader) })
+    }
+
+    /// The items as they are now, whatever comes after.
+    fn snapshot(&self) -> Catalog {
+        Catalog::of_view(self.reader.snapshot().into())
+    }
+
+    /// Looks for a newer generation at once; returns the newest.
+    fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.reader.refresh()).map_err(|error| of_live(py, &error))
+    }
+
+    /// The number of the newest generation that was seen.
+    #[getter]
+    fn generation(&self) -> u64 {
+        self.reader.snapshot().generation()
+    }
+
+    fn __len__(&self) -> usize {
+        self.reader.snapshot().num_items() as usize
+    }
+
+    fn __repr__(&self) -> String {
+        let snapshot = self.reader.snapshot();
+        let (items, generation) = (snapshot.num_items(), snapshot.generation());
+        format!("<LiveReader of {items} items, generation {generation}>")
+    }
+}
+
+/// Updates of dicts, or of the rows of a table.
+fn updates_of(updates: &Bound<'_, PyAny>) -> PyResult<Vec<Update>> {
+    if arrow::is_table(updates)? {
+        let (rows, _) = arrow::rows(updates)?;
+        let update = |(at, row)| update_of(updates.py(), at, without_mark(row));
+        return rows.into_iter().enumerate().map(update).collect();
+    }
+    if !updates.is_instance_of::<PyList>() && updates.is_instance_of::<PyDict>() {
+        return Err(PyTypeError::new_err("updates are a list of dicts; put this one in a list"));
+    }
+    let update = |(at, update): (usize, PyResult<Bound<'_, PyAny>>)| {
+        let update = update?;
+        let Ok(dict) = update.cast::<PyDict>() else {
+            let kind = update.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("update {at} is a {kind}, not a dict")));
+        };
+        update_of(update.py(), at, dict_to_json(dict)?)
+    };
+    updates.try_iter()?.enumerate().map(update).collect()
+}
+
+/// The row of a table as an update: `{"delete": id}` where it is marked so.
+fn without_mark(mut row: Map<String, Value>) -> Map<String, Value> {
+    if row.remove("_delete") != Some(Value::Bool(true)) {
+        return row;
+    }
+    let id = ["item_id", "id"].into_iter().find_map(|name| row.remove(name));
+    Map::from_iter([("delete".to_owned(), id.unwrap_or(Value::Null))])
+}
+
+fn update_of(py: Python<'_>, at: usize, update: Map<String, Value>) -> PyResult<Update> {
+    Update::from_json_line(&Value::Object(update).to_string()).map_err(|error| {
+        with(CatalogError::new_err(format!("update {at}: {error}")), py, "line", at + 1)
+    })
+}
