@@ -50,7 +50,11 @@ class LevelTables:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = [*self.edges, *self.tokens, *(bounds for bounds in self.first if bounds is not None)]
+        arrays = [
+            *self.edges,
+            *self.tokens,
+            *(bounds for bounds in self.first if bounds is not None),
+        ]
         return sum(array.nbytes for array in arrays)
 
     def semantic_ids(self) -> Ints:
@@ -68,7 +72,9 @@ class LevelTables:
         Raises `ValueError` when `allowed` has a prefix that this tree lacks.
         """
         if allowed.num_levels != self.num_levels:
-            raise ValueError(f"the filtered items have {allowed.num_levels} levels, these tables {self.num_levels}")
+            raise ValueError(
+                f"the filtered items have {allowed.num_levels} levels, these tables {self.num_levels}"
+            )
         masks = []
         node = np.zeros(1, np.int64)  # The node here of each node there.
         for level in range(self.num_levels):
@@ -83,7 +89,9 @@ class LevelTables:
             found = edge < len(keys)
             found[found] = keys[edge[found]] == wanted[found]
             if not found.all():
-                raise ValueError(f"level {level} of the filtered items has prefixes that these tables lack: they were built from other items")
+                raise ValueError(
+                    f"level {level} of the filtered items has prefixes that these tables lack: they were built from other items"
+                )
             mask = np.zeros(len(keys), np.bool_)
             mask[edge] = True
             masks.append(mask)
@@ -111,8 +119,16 @@ def tables_of(source: Any, num_levels: int | None = None) -> LevelTables:
         return _tables_of_catalog(source)
     if isinstance(source, tuple) and len(source) == 6:
         packed, pointers, branches, start = source[:4]
-        return _collect(_levels_of_static(np.asarray(packed), np.asarray(pointers), np.asarray(start), len(branches)), len(branches))
-    raise TypeError(f"tables are built from a catalog, its constraint, or the six arrays of build_static_index, not from {type(source).__name__}")
+        return _collect(
+            _levels_of_static(
+                np.asarray(packed), np.asarray(pointers), np.asarray(start), len(branches)
+            ),
+            len(branches),
+        )
+    raise TypeError(
+        "tables are built from a catalog, its constraint, or the six arrays of build_static_index, "
+        f"not from {type(source).__name__}"
+    )
 
 
 def tables_of_rows(rows: Ints) -> LevelTables:
@@ -142,16 +158,17 @@ def _levels_of_constraint(constraint: Any) -> Iterator[_Level]:
     for _ in range(constraint.num_levels):
         counts, tokens = [], []
         for start in range(0, max(len(prefixes), 1), CHUNK):
-            rows, found, offsets = constraint.successors(prefixes[start : start + CHUNK])
-            order = np.lexsort((found, rows))
+            _, found, offsets = constraint.successors(prefixes[start : start + CHUNK])
             counts.append(np.diff(np.asarray(offsets, np.int64)))
-            tokens.append(np.asarray(found, np.int64)[order])
+            tokens.append(np.asarray(found, np.int64))
         count, token = np.concatenate(counts), np.concatenate(tokens)
         yield count, token
         prefixes = np.column_stack((np.repeat(prefixes, count, axis=0), token))
 
 
-def _levels_of_static(packed: Ints, pointers: Ints, start: npt.NDArray[np.bool_], num_levels: int) -> Iterator[_Level]:
+def _levels_of_static(
+    packed: Ints, pointers: Ints, start: npt.NDArray[np.bool_], num_levels: int
+) -> Iterator[_Level]:
     # States of one token are that token + 1; longer prefixes are numbered from vocabulary + 1, level by level, in the
     # order of the edges that lead to them.
     nodes = np.flatnonzero(start)
@@ -171,7 +188,9 @@ def _levels_of_static(packed: Ints, pointers: Ints, start: npt.NDArray[np.bool_]
 
 def _tables_of_catalog(catalog: Any) -> LevelTables:
     if catalog.num_levels == 1:  # A STATIC index has at least one level below its dense ones.
-        return _collect(_levels_of_constraint(catalog.constraint([(0, catalog.codes_per_level[0])])), 1)
+        return _collect(
+            _levels_of_constraint(catalog.constraint([(0, catalog.codes_per_level[0])])), 1
+        )
     packed, pointers, branches, start, *_ = catalog.to_static(dense_lookup_layers=1)
     return _collect(_levels_of_static(packed, pointers, start, len(branches)), len(branches))
 
@@ -183,7 +202,9 @@ def _collect(levels: Iterator[_Level], num_levels: int) -> LevelTables:
     branches: list[int] = []
     for count, token in levels:
         if len(token) >= 1 << 31:
-            raise ValueError(f"a level of {len(token):,} edges does not fit tables of 32-bit numbers")
+            raise ValueError(
+                f"a level of {len(token):,} edges does not fit tables of 32-bit numbers"
+            )
         used, index = np.unique(token, return_inverse=True)
         edges.append(index.astype(np.int16 if len(used) < 1 << 15 else np.int32))
         tokens.append(used.astype(np.int64))
@@ -198,4 +219,6 @@ def _collect(levels: Iterator[_Level], num_levels: int) -> LevelTables:
 def check_choices(choices: Sequence[Any] | None, num_requests: int) -> None:
     """Refuses a list of per-request values of another length than the batch."""
     if choices is not None and len(choices) != num_requests:
-        raise ValueError(f"{len(choices)} filters for {num_requests} requests: give one a request, None where it has none")
+        raise ValueError(
+            f"{len(choices)} filters for {num_requests} requests: give one a request, None where it has none"
+        )

@@ -20,7 +20,15 @@ import numpy as np
 
 from palmette._tables import LevelTables, tables_of
 
-__all__ = ["DeviceBeams", "DeviceTables", "decode", "device_tables", "edge_masks", "select", "sparse_transition_jax"]
+__all__ = [
+    "DeviceBeams",
+    "DeviceTables",
+    "decode",
+    "device_tables",
+    "edge_masks",
+    "select",
+    "sparse_transition_jax",
+]
 
 Array = jax.Array
 # One bool array a level: [edges], or [B, edges] with a row a request.
@@ -31,8 +39,19 @@ EdgeMasks = tuple[Array, ...]
 class DeviceTables:
     """`LevelTables` as JAX arrays: see there for the layout. `branches[l]`, K of level `l`, is static."""
 
-    def __init__(self, edges: Sequence[Any], first: Sequence[Any], tokens: Sequence[Any], branches: Sequence[int]) -> None:
-        self.edges, self.first, self.tokens, self.branches = tuple(edges), tuple(first), tuple(tokens), tuple(branches)
+    def __init__(
+        self,
+        edges: Sequence[Any],
+        first: Sequence[Any],
+        tokens: Sequence[Any],
+        branches: Sequence[int],
+    ) -> None:
+        self.edges, self.first, self.tokens, self.branches = (
+            tuple(edges),
+            tuple(first),
+            tuple(tokens),
+            tuple(branches),
+        )
 
     @property
     def num_levels(self) -> int:
@@ -89,8 +108,13 @@ def edge_masks(source: Any, *filtered: Any, device: Any = None) -> EdgeMasks:
     Each is what tables are built from (`constraint.filtered(…)`), or None for all items.
     """
     host: LevelTables = tables_of(source)
-    masks = [tuple(np.ones(len(edges), np.bool_) for edges in host.edges) if each is None else host.edge_masks(tables_of(each)) for each in filtered]
-    levels = masks[0] if len(masks) == 1 else [np.stack(level) for level in zip(*masks)]
+    masks = [
+        tuple(np.ones(len(edges), np.bool_) for edges in host.edges)
+        if each is None
+        else host.edge_masks(tables_of(each))
+        for each in filtered
+    ]
+    levels = masks[0] if len(masks) == 1 else [np.stack(level) for level in zip(*masks, strict=True)]
     return tuple(jax.device_put(level, device) for level in levels)
 
 
@@ -111,11 +135,19 @@ def select(
     """
     num_requests, num_beams = nodes.shape
     edge, exists = _edges_of(tables, level, nodes)
-    token = tables.tokens[level][tables.edges[level][edge]] if tables.edges[level].size else jnp.zeros_like(edge)
+    token = (
+        tables.tokens[level][tables.edges[level][edge]]
+        if tables.edges[level].size
+        else jnp.zeros_like(edge)
+    )
     if edge_masks is not None:
         mask = edge_masks[level]
         flat = edge.reshape(num_requests, -1)
-        exists &= mask[edge] if mask.ndim == 1 else jnp.take_along_axis(mask, flat, axis=1).reshape(edge.shape)
+        exists &= (
+            mask[edge]
+            if mask.ndim == 1
+            else jnp.take_along_axis(mask, flat, axis=1).reshape(edge.shape)
+        )
     gathered = jnp.take_along_axis(log_probs.reshape(num_requests, num_beams, -1), token, axis=2)
     total = jnp.where(exists, scores[..., None] + gathered, -jnp.inf).reshape(num_requests, -1)
     taken = min(width, total.shape[1])
@@ -124,7 +156,12 @@ def select(
     token = jnp.take_along_axis(token.reshape(num_requests, -1), at, axis=1)
     node = jnp.take_along_axis(edge.reshape(num_requests, -1), at, axis=1)
     rest = ((0, 0), (0, width - taken))
-    return jnp.pad(beam, rest), jnp.pad(token, rest), jnp.pad(node, rest), jnp.pad(best, rest, constant_values=-jnp.inf)
+    return (
+        jnp.pad(beam, rest),
+        jnp.pad(token, rest),
+        jnp.pad(node, rest),
+        jnp.pad(best, rest, constant_values=-jnp.inf),
+    )
 
 
 def _edges_of(tables: DeviceTables, level: int, nodes: Array) -> tuple[Array, Array]:
@@ -153,22 +190,39 @@ def decode(
     levels = tables.num_levels
     widths = [widths] * levels if isinstance(widths, int) else list(widths)
     if len(widths) != levels or min(widths) < 1:
-        raise ValueError(f"beam widths {widths} for {levels} levels: give one number from 1, or one a level")
+        raise ValueError(
+            f"beam widths {widths} for {levels} levels: give one number from 1, or one a level"
+        )
     nodes = jnp.zeros((num_requests, 1), jnp.int32)
     scores = jnp.zeros((num_requests, 1), jnp.float32)
     codes = jnp.zeros((num_requests, 1, 0), jnp.int32)
     tokens = parents = None
     for level, width in enumerate(widths):
         log_probs = jax.nn.log_softmax(logits(level, tokens, parents).astype(jnp.float32), axis=-1)
-        parents, token, nodes, scores = select(tables, level, log_probs, nodes, scores, width, edge_masks)
-        codes = jnp.concatenate((jnp.take_along_axis(codes, parents[..., None], axis=1), token[..., None]), axis=2)
+        parents, token, nodes, scores = select(
+            tables, level, log_probs, nodes, scores, width, edge_masks
+        )
+        codes = jnp.concatenate(
+            (jnp.take_along_axis(codes, parents[..., None], axis=1), token[..., None]), axis=2
+        )
         tokens = token.reshape(-1, 1)
     return DeviceBeams(codes, scores, nodes)
 
 
 @partial(
     jax.jit,
-    static_argnames=("model", "batch_size", "beam_size", "tokens_per_beam", "start_token", "max_sample_len", "vocab_size", "max_branch_factors", "d_dense", "return_scores"),
+    static_argnames=(
+        "model",
+        "batch_size",
+        "beam_size",
+        "tokens_per_beam",
+        "start_token",
+        "max_sample_len",
+        "vocab_size",
+        "max_branch_factors",
+        "d_dense",
+        "return_scores",
+    ),
 )
 def sparse_transition_jax(
     model: Callable[[Array, Array], tuple[Array, Array]],
@@ -199,7 +253,8 @@ def sparse_transition_jax(
     del tokens_per_beam, dense_mask, dense_states, d_dense
     if start_mask.shape[0] != vocab_size or len(max_branch_factors) != max_sample_len:
         raise ValueError(
-            f"an index of {start_mask.shape[0]} tokens and {len(max_branch_factors)} levels does not fit vocab_size={vocab_size}, max_sample_len={max_sample_len}"
+            f"an index of {start_mask.shape[0]} tokens and {len(max_branch_factors)} levels "
+            f"does not fit vocab_size={vocab_size}, max_sample_len={max_sample_len}"
         )
     logits, key = model(jnp.full((batch_size, 1), start_token, jnp.int32), key)
     log_probs = jax.nn.log_softmax(logits[:, 0].astype(jnp.float32), axis=-1)
@@ -207,17 +262,23 @@ def sparse_transition_jax(
     codes, states = tokens[..., None], tokens + 1
     for level in range(1, max_sample_len):
         logits, key = model(tokens.reshape(-1, 1), key)
-        log_probs = jax.nn.log_softmax(logits[:, 0].astype(jnp.float32), axis=-1).reshape(batch_size, tokens.shape[1], -1)
+        log_probs = jax.nn.log_softmax(logits[:, 0].astype(jnp.float32), axis=-1).reshape(
+            batch_size, tokens.shape[1], -1
+        )
         edge = csr_indptr[states][..., None] + jnp.arange(max(int(max_branch_factors[level]), 1))
         exists = edge < csr_indptr[states + 1][..., None]
         pair = packed_csr[jnp.where(exists, edge, 0)]
         token, state = jnp.minimum(pair[..., 0], vocab_size - 1), pair[..., 1]
-        total = jnp.where(exists, scores[..., None] + jnp.take_along_axis(log_probs, token, axis=2), -jnp.inf)
+        total = jnp.where(
+            exists, scores[..., None] + jnp.take_along_axis(log_probs, token, axis=2), -jnp.inf
+        )
         scores, at = _top(total.reshape(batch_size, -1), beam_size)
         parents = at // edge.shape[2]
         tokens = jnp.take_along_axis(token.reshape(batch_size, -1), at, axis=1)
         states = jnp.take_along_axis(state.reshape(batch_size, -1), at, axis=1)
-        codes = jnp.concatenate((jnp.take_along_axis(codes, parents[..., None], axis=1), tokens[..., None]), axis=2)
+        codes = jnp.concatenate(
+            (jnp.take_along_axis(codes, parents[..., None], axis=1), tokens[..., None]), axis=2
+        )
     rest = ((0, 0), (0, beam_size - scores.shape[1]))
     codes, scores = jnp.pad(codes, (*rest, (0, 0))), jnp.pad(scores, rest, constant_values=-jnp.inf)
     codes = jnp.where((scores > -jnp.inf)[..., None], codes, -1)

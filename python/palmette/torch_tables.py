@@ -20,7 +20,15 @@ import torch
 
 from palmette._tables import LevelTables, tables_of
 
-__all__ = ["DeviceBeams", "DeviceTables", "EdgeMasks", "decode", "device_tables", "select", "sparse_transition_torch"]
+__all__ = [
+    "DeviceBeams",
+    "DeviceTables",
+    "EdgeMasks",
+    "decode",
+    "device_tables",
+    "select",
+    "sparse_transition_torch",
+]
 
 # One bool tensor a level: [edges], or [B, edges] with a row a request.
 EdgeMasks = tuple[torch.Tensor, ...]
@@ -61,10 +69,13 @@ class DeviceTables:
 
         Each is what tables are built from (`constraint.filtered(…)`), or None for all items.
         """
-        masks = [self._all_edges() if each is None else self.host.edge_masks(tables_of(each)) for each in filtered]
+        masks = [
+            self._all_edges() if each is None else self.host.edge_masks(tables_of(each))
+            for each in filtered
+        ]
         if len(masks) == 1:
             return tuple(torch.from_numpy(mask).to(self.device) for mask in masks[0])
-        return tuple(torch.from_numpy(np.stack(level)).to(self.device) for level in zip(*masks))
+        return tuple(torch.from_numpy(np.stack(level)).to(self.device) for level in zip(*masks, strict=True))
 
     def _all_edges(self) -> tuple[np.ndarray, ...]:
         return tuple(np.ones(len(edges), np.bool_) for edges in self.host.edges)
@@ -93,7 +104,9 @@ def device_tables(source: Any, device: torch.device | str = "cpu") -> DeviceTabl
     host = tables_of(source)
     return DeviceTables(
         edges=tuple(torch.from_numpy(each).to(device) for each in host.edges),
-        first=tuple(None if each is None else torch.from_numpy(each).to(device) for each in host.first),
+        first=tuple(
+            None if each is None else torch.from_numpy(each).to(device) for each in host.first
+        ),
         tokens=tuple(torch.from_numpy(each).to(device) for each in host.tokens),
         branches=host.branches,
         host=host,
@@ -116,7 +129,11 @@ def select(
     """
     num_requests, num_beams = nodes.shape
     edge, exists = _edges_of(tables, level, nodes)
-    token = tables.tokens[level][tables.edges[level][edge].long()] if tables.edges[level].numel() else torch.zeros_like(edge)
+    token = (
+        tables.tokens[level][tables.edges[level][edge].long()]
+        if tables.edges[level].numel()
+        else torch.zeros_like(edge)
+    )
     if edge_masks is not None:
         exists = exists & _masked(edge_masks[level], edge)
     gathered = log_probs.view(num_requests, num_beams, -1).gather(2, token)
@@ -132,7 +149,9 @@ def select(
     return beam, token, node, best
 
 
-def _edges_of(tables: DeviceTables, level: int, nodes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _edges_of(
+    tables: DeviceTables, level: int, nodes: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Edges of each node, int64 [B, m, K], and which of the K exist; edges that do not are 0."""
     first = tables.first[level]
     if first is None:  # Every node has one edge, of the node's number.
@@ -165,7 +184,9 @@ def decode(
     levels = tables.num_levels
     widths = [widths] * levels if isinstance(widths, int) else list(widths)
     if len(widths) != levels or min(widths) < 1:
-        raise ValueError(f"beam widths {widths} for {levels} levels: give one number from 1, or one a level")
+        raise ValueError(
+            f"beam widths {widths} for {levels} levels: give one number from 1, or one a level"
+        )
     device = tables.device
     nodes = torch.zeros((num_requests, 1), dtype=torch.int64, device=device)
     scores = torch.zeros((num_requests, 1), dtype=torch.float32, device=device)
@@ -174,8 +195,13 @@ def decode(
     parents: torch.Tensor | None = None
     for level, width in enumerate(widths):
         log_probs = torch.log_softmax(logits(level, tokens, parents).float(), dim=-1)
-        parents, token, nodes, scores = select(tables, level, log_probs, nodes, scores, width, edge_masks)
-        codes = torch.cat((codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level)), token.unsqueeze(-1)), dim=2)
+        parents, token, nodes, scores = select(
+            tables, level, log_probs, nodes, scores, width, edge_masks
+        )
+        codes = torch.cat(
+            (codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level)), token.unsqueeze(-1)),
+            dim=2,
+        )
         tokens = token.view(-1, 1)
     return DeviceBeams(codes, scores, nodes)
 
@@ -210,7 +236,8 @@ def sparse_transition_torch(
     del tokens_per_beam, dense_mask, dense_states, d_dense
     if start_mask.shape[0] != vocab_size or len(max_branch_factors) != max_sample_len:
         raise ValueError(
-            f"an index of {start_mask.shape[0]} tokens and {len(max_branch_factors)} levels does not fit vocab_size={vocab_size}, max_sample_len={max_sample_len}"
+            f"an index of {start_mask.shape[0]} tokens and {len(max_branch_factors)} levels "
+            f"does not fit vocab_size={vocab_size}, max_sample_len={max_sample_len}"
         )
     ids = torch.full((batch_size, 1), start_token, dtype=torch.int64, device=device)
     log_probs = torch.log_softmax(model(ids)[:, 0].float(), dim=-1)
@@ -218,7 +245,9 @@ def sparse_transition_torch(
     codes, states = tokens.unsqueeze(-1), tokens + 1
     for level in range(1, max_sample_len):
         branches = int(max_branch_factors[level])
-        log_probs = torch.log_softmax(model(tokens.view(-1, 1))[:, 0].float(), dim=-1).view(batch_size, tokens.shape[1], -1)
+        log_probs = torch.log_softmax(model(tokens.view(-1, 1))[:, 0].float(), dim=-1).view(
+            batch_size, tokens.shape[1], -1
+        )
         start, end = csr_indptr[states].long(), csr_indptr[states + 1].long()
         edge = start.unsqueeze(-1) + torch.arange(max(branches, 1), device=start.device)
         exists = edge < end.unsqueeze(-1)
@@ -228,7 +257,10 @@ def sparse_transition_torch(
         scores, at = _top(total.flatten(1), beam_size)
         parents = at // edge.shape[2]
         tokens, states = token.flatten(1).gather(1, at), state.flatten(1).gather(1, at)
-        codes = torch.cat((codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level)), tokens.unsqueeze(-1)), dim=2)
+        codes = torch.cat(
+            (codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level)), tokens.unsqueeze(-1)),
+            dim=2,
+        )
     # A semantic ID is an edge of the last level, so one count bounds the results of every request.
     found = int((scores > -torch.inf).sum(dim=1).max()) if scores.numel() else 0
     codes, scores = codes[:, :found], scores[:, :found]

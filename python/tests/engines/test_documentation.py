@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: these examples of the documentation do not run")
-pytest.importorskip("transformers", reason="transformers is not installed: these examples of the documentation do not run")
+pytest.importorskip(
+    "torch", reason="torch is not installed: these examples of the documentation do not run"
+)
+pytest.importorskip(
+    "transformers",
+    reason="transformers is not installed: these examples of the documentation do not run",
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "python.md"
 

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: catalogs in transformers are untested")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: catalogs in it are untested")
+torch = pytest.importorskip(
+    "torch", reason="torch is not installed: catalogs in transformers are untested"
+)
+transformers = pytest.importorskip(
+    "transformers", reason="transformers is not installed: catalogs in it are untested"
+)
 
 from models import PAD, catalog_pair, model_log_probs, tiny_model  # noqa: E402
 from palmette.transformers import (  # noqa: E402
@@ -38,37 +42,67 @@ def prompts(seed: int, *lengths: int) -> list[torch.Tensor]:
 def padded(rows: list[torch.Tensor]) -> dict[str, torch.Tensor]:
     """A batch padded on the left, with its mask."""
     width = max(len(row) for row in rows)
-    ids = torch.stack([torch.nn.functional.pad(row, (width - len(row), 0), value=PAD) for row in rows])
-    mask = torch.stack([torch.nn.functional.pad(torch.ones_like(row), (width - len(row), 0)) for row in rows])
+    ids = torch.stack(
+        [torch.nn.functional.pad(row, (width - len(row), 0), value=PAD) for row in rows]
+    )
+    mask = torch.stack(
+        [torch.nn.functional.pad(torch.ones_like(row), (width - len(row), 0)) for row in rows]
+    )
     return {"input_ids": ids, "attention_mask": mask}
 
 
-def searched(model: Any, batch: dict[str, torch.Tensor], constraint: Any, width: Any, **more: Any) -> BeamResult:
-    return model.generate(**batch, do_sample=False, max_new_tokens=constraint.num_levels, custom_generate=beam_search, constraint=constraint, beam_width=width, **more)
+def searched(
+    model: Any, batch: dict[str, torch.Tensor], constraint: Any, width: Any, **more: Any
+) -> BeamResult:
+    return model.generate(
+        **batch,
+        do_sample=False,
+        max_new_tokens=constraint.num_levels,
+        custom_generate=beam_search,
+        constraint=constraint,
+        beam_width=width,
+        **more,
+    )
 
 
-def generated(model: Any, batch: dict[str, torch.Tensor], constraint: Any, width: int, filters: Any = None) -> BeamResult:
+def generated(
+    model: Any, batch: dict[str, torch.Tensor], constraint: Any, width: int, filters: Any = None
+) -> BeamResult:
     processor = CatalogLogitsProcessor(constraint, filters=filters, num_beams=width)
-    output = model.generate(**batch, logits_processor=[processor], **exact_settings(constraint, width, generation_config=model.generation_config))
+    output = model.generate(
+        **batch,
+        logits_processor=[processor],
+        **exact_settings(constraint, width, generation_config=model.generation_config),
+    )
     return beam_result(output, constraint, num_requests=len(batch["input_ids"]), filters=filters)
 
 
-def check(result: BeamResult, expected: list[tuple[tuple[int, ...], float]], plain: DictConstraint) -> None:
+def check(
+    result: BeamResult, expected: list[tuple[tuple[int, ...], float]], plain: DictConstraint
+) -> None:
     """Same semantic IDs in the same order, scores within the tolerance, and the ids of all their items."""
     assert [tuple(row) for row in result.sequences.tolist()] == [row for row, _ in expected]
-    np.testing.assert_allclose(result.scores.tolist(), [score for _, score in expected], atol=TOLERANCE * max(1, len(expected[0][0]) if expected else 1))
-    assert [sorted(items) for items in result.items] == [sorted(plain.decode([row])[0]) for row, _ in expected]
+    np.testing.assert_allclose(
+        result.scores.tolist(),
+        [score for _, score in expected],
+        atol=TOLERANCE * max(1, len(expected[0][0]) if expected else 1),
+    )
+    assert [sorted(items) for items in result.items] == [
+        sorted(plain.decode([row])[0]) for row, _ in expected
+    ]
 
 
-@pytest.mark.parametrize("kind", ["qwen3", "llama", "gpt2", "gpt_neox", "t5"])
+@pytest.mark.parametrize("kind", ["qwen3", "qwen2", "llama", "mistral", "gpt2", "gpt_neox", "t5"])
 @pytest.mark.parametrize("share_prompt", [None, False])
-def test_beam_search_equals_the_definition_for_a_padded_batch(kind: str, share_prompt: bool | None) -> None:
+def test_beam_search_equals_the_definition_for_a_padded_batch(
+    kind: str, share_prompt: bool | None
+) -> None:
     constraint, plain, _, num_tokens = catalog_pair(np.random.default_rng(1), 60, 6, 3)
     model = tiny_model(kind, num_tokens)
     rows = prompts(2, 9, 5, 12)
     result = searched(model, padded(rows), constraint, 7, share_prompt=share_prompt)
     assert len(result) == 3
-    for request, prompt in zip(result, rows):
+    for request, prompt in zip(result, rows, strict=True):
         check(request, search(model_log_probs(model, prompt), plain, [7, 7, 7]), plain)
 
 
@@ -81,8 +115,20 @@ def test_three_ways_find_the_same_ten_items_in_one_run() -> None:
     def allowed(_: int, ids: torch.Tensor) -> list[int]:
         return plain.next_tokens(ids[20:].tolist())
 
-    by_function = beam_result(model.generate(**batch, prefix_allowed_tokens_fn=allowed, **exact_settings(constraint, 20, 10)), constraint)
-    by_processor = beam_result(model.generate(**batch, logits_processor=[CatalogLogitsProcessor(constraint)], **exact_settings(constraint, 20, 10)), constraint)
+    by_function = beam_result(
+        model.generate(
+            **batch, prefix_allowed_tokens_fn=allowed, **exact_settings(constraint, 20, 10)
+        ),
+        constraint,
+    )
+    by_processor = beam_result(
+        model.generate(
+            **batch,
+            logits_processor=[CatalogLogitsProcessor(constraint)],
+            **exact_settings(constraint, 20, 10),
+        ),
+        constraint,
+    )
     by_search = searched(model, batch, constraint, 20, num_results=10)
     expected = search(model_log_probs(model, prompt), plain, [20, 20, 20, 10])
     assert len(expected) == 10
@@ -94,14 +140,24 @@ def test_three_ways_find_the_same_ten_items_in_one_run() -> None:
 def test_random_catalogs_widths_and_requests(seed: int) -> None:
     rng = np.random.default_rng(seed)
     num_levels, num_codes = int(rng.integers(1, 5)), int(rng.integers(2, 9))
-    constraint, plain, catalog, num_tokens = catalog_pair(rng, int(rng.integers(1, 80)), num_codes, num_levels)
+    constraint, plain, catalog, num_tokens = catalog_pair(
+        rng, int(rng.integers(1, 80)), num_codes, num_levels
+    )
     model = tiny_model(("qwen3", "llama", "gpt2")[seed % 3], num_tokens, seed)
     rows = prompts(seed, *rng.integers(1, 10, size=int(rng.integers(1, 4))))
-    wanted = [None if rng.random() < 0.3 else {name for name in plain.rows if rng.random() < rng.choice([0.05, 0.5])} for _ in rows]
+    wanted = [
+        None
+        if rng.random() < 0.3
+        else {name for name in plain.rows if rng.random() < rng.choice([0.05, 0.5])}
+        for _ in rows
+    ]
     filters = [None if names is None else catalog.items_with_ids(sorted(names)) for names in wanted]
     width = int(rng.integers(2, 25))
-    for result in (searched(model, padded(rows), constraint, width, filters=filters), generated(model, padded(rows), constraint, width, filters)):
-        for request, prompt, names in zip(result, rows, wanted):
+    for result in (
+        searched(model, padded(rows), constraint, width, filters=filters),
+        generated(model, padded(rows), constraint, width, filters),
+    ):
+        for request, prompt, names in zip(result, rows, wanted, strict=True):
             few = plain if names is None else plain.filtered(names)
             check(request, search(model_log_probs(model, prompt), few, [width] * num_levels), few)
 
@@ -113,8 +169,14 @@ def test_fewer_valid_items_than_beams_are_all_that_is_returned() -> None:
     expected = search(model_log_probs(model, prompt), plain, [20] * 4)
     assert len(expected) == 5
     check(searched(model, padded([prompt]), constraint, 20), expected, plain)
-    raw = model.generate(**padded([prompt]), logits_processor=[CatalogLogitsProcessor(constraint)], **exact_settings(constraint, 20))
-    assert len(raw.sequences) == 20, "generate fills up with placeholders, which beam_result has to remove"
+    raw = model.generate(
+        **padded([prompt]),
+        logits_processor=[CatalogLogitsProcessor(constraint)],
+        **exact_settings(constraint, 20),
+    )
+    assert len(raw.sequences) == 20, (
+        "generate fills up with placeholders, which beam_result has to remove"
+    )
     check(beam_result(raw, constraint), expected, plain)
 
 
@@ -122,9 +184,15 @@ def test_a_filter_that_matches_nothing_gives_no_result_and_leaves_its_neighbours
     constraint, plain, catalog, num_tokens = catalog_pair(np.random.default_rng(7), 50, 8, 3)
     model = tiny_model("llama", num_tokens)
     rows = prompts(8, 6, 4)
-    filters = [catalog.items_with_ids([]), catalog.items_with_ids([f"item-{number}" for number in range(20)])]
+    filters = [
+        catalog.items_with_ids([]),
+        catalog.items_with_ids([f"item-{number}" for number in range(20)]),
+    ]
     few = plain.filtered({f"item-{number}" for number in range(20)})
-    for result in (searched(model, padded(rows), constraint, 6, filters=filters), generated(model, padded(rows), constraint, 6, filters)):
+    for result in (
+        searched(model, padded(rows), constraint, 6, filters=filters),
+        generated(model, padded(rows), constraint, 6, filters),
+    ):
         assert len(result[0].items) == 0
         check(result[1], search(model_log_probs(model, rows[1]), few, [6] * 3), few)
 
@@ -138,7 +206,9 @@ def test_widths_may_differ_by_level() -> None:
         check(result, search(model_log_probs(model, prompt), plain, [4, 9, 5]), plain)
 
 
-@pytest.mark.parametrize(("kind", "share_prompt"), [("qwen3", True), ("qwen3", False), ("gpt2", None), ("t5", None)])
+@pytest.mark.parametrize(
+    ("kind", "share_prompt"), [("qwen3", True), ("qwen3", False), ("gpt2", None), ("t5", None)]
+)
 def test_beams_chosen_on_the_device_are_the_same(kind: str, share_prompt: bool | None) -> None:
     constraint, plain, catalog, num_tokens = catalog_pair(np.random.default_rng(23), 40, 6, 3)
     model = tiny_model(kind, num_tokens)
@@ -148,8 +218,16 @@ def test_beams_chosen_on_the_device_are_the_same(kind: str, share_prompt: bool |
     filters = [None if each is None else catalog.items_with_ids(sorted(each)) for each in names]
     for width in ([9, 9, 9], [3, 50, 4]):
         for each in (None, filters):
-            found = searched(model, padded(rows), constraint, width, filters=each, tables=tables, share_prompt=share_prompt)
-            for request, prompt, wanted in zip(found, rows, names):
+            found = searched(
+                model,
+                padded(rows),
+                constraint,
+                width,
+                filters=each,
+                tables=tables,
+                share_prompt=share_prompt,
+            )
+            for request, prompt, wanted in zip(found, rows, names, strict=True):
                 few = plain if each is None or wanted is None else plain.filtered(wanted)
                 check(request, search(model_log_probs(model, prompt), few, width), few)
 
@@ -165,8 +243,14 @@ def test_catalog_scores_are_normalised_over_the_codes_of_a_level(kind: str) -> N
         row = full(prefix)
         return row - np.log(np.exp(row[plain.code_tokens[len(prefix)]]).sum())
 
-    check(searched(model, padded([prompt]), constraint, 8, scores="catalog"), search(over_codes, plain, [8] * 3), plain)
-    assert model.get_output_embeddings().weight.shape[0] == num_tokens, "the model is left as it was"
+    check(
+        searched(model, padded([prompt]), constraint, 8, scores="catalog"),
+        search(over_codes, plain, [8] * 3),
+        plain,
+    )
+    assert model.get_output_embeddings().weight.shape[0] == num_tokens, (
+        "the model is left as it was"
+    )
 
 
 def test_bfloat16_is_scored_in_float32() -> None:
@@ -174,7 +258,10 @@ def test_bfloat16_is_scored_in_float32() -> None:
     model = tiny_model("qwen3", num_tokens).to(torch.bfloat16)
     result = searched(model, padded(prompts(14, 6)), constraint, 10, share_prompt=False)
     assert result.scores.dtype == torch.float32
-    assert [tuple(row) for row in result.sequences.tolist()] == sorted({tuple(row) for row in result.sequences.tolist()}, key=[tuple(row) for row in result.sequences.tolist()].index)
+    assert [tuple(row) for row in result.sequences.tolist()] == sorted(
+        {tuple(row) for row in result.sequences.tolist()},
+        key=[tuple(row) for row in result.sequences.tolist()].index,
+    )
     assert all(plain.decode([row])[0] for row in result.sequences.tolist())
 
 
@@ -186,15 +273,23 @@ def test_a_processor_serves_one_generate_after_another() -> None:
     rows = prompts(16, 6, 6, 3, 11)
     rows.append(torch.cat((rows[-1], rows[0][:1])))
     for prompt in rows:
-        output = model.generate(**padded([prompt]), logits_processor=[processor], **exact_settings(constraint, 5))
-        check(beam_result(output, constraint), search(model_log_probs(model, prompt), plain, [5] * 3), plain)
+        output = model.generate(
+            **padded([prompt]), logits_processor=[processor], **exact_settings(constraint, 5)
+        )
+        check(
+            beam_result(output, constraint),
+            search(model_log_probs(model, prompt), plain, [5] * 3),
+            plain,
+        )
 
 
 def test_rows_that_begin_no_item_are_denied_everything() -> None:
     constraint, plain, _, num_tokens = catalog_pair(np.random.default_rng(17), 30, 8, 3)
     row = next(iter(plain.rows.values()))
     ids = torch.tensor([[2, row[0]], [2, 3], [2, num_tokens + 9]])
-    allowed = CatalogLogitsProcessor(constraint, prompt_length=1)(ids, torch.zeros((3, num_tokens + 2)))
+    allowed = CatalogLogitsProcessor(constraint, prompt_length=1)(
+        ids, torch.zeros((3, num_tokens + 2))
+    )
     assert torch.isfinite(allowed[0]).nonzero().flatten().tolist() == plain.next_tokens(row[:1])
     assert not torch.isfinite(allowed[1:]).any()
 
@@ -204,7 +299,11 @@ def test_generating_past_an_item_is_an_error_that_says_what_to_set() -> None:
     model = tiny_model("qwen3", num_tokens)
     settings = exact_settings(constraint, 4) | {"max_new_tokens": 5}
     with pytest.raises(ValueError, match="max_new_tokens=3"):
-        model.generate(**padded(prompts(1, 4)), logits_processor=[CatalogLogitsProcessor(constraint)], **settings)
+        model.generate(
+            **padded(prompts(1, 4)),
+            logits_processor=[CatalogLogitsProcessor(constraint)],
+            **settings,
+        )
 
 
 @pytest.mark.parametrize(
@@ -220,13 +319,23 @@ def test_generating_past_an_item_is_an_error_that_says_what_to_set() -> None:
         ({"beam_width": [3, 3]}, "2 beam widths for items of 3 levels"),
         ({"filters": [None, None]}, "2 filters for 1 requests"),
         ({"scores": "log"}, "'log'"),
-        ({"logits_processor": [transformers.TemperatureLogitsWarper(0.5)]}, "TemperatureLogitsWarper"),
+        (
+            {"logits_processor": [transformers.TemperatureLogitsWarper(0.5)]},
+            "TemperatureLogitsWarper",
+        ),
     ],
 )
-def test_settings_that_break_exactness_are_refused_by_name(setting: dict[str, Any], message: str) -> None:
+def test_settings_that_break_exactness_are_refused_by_name(
+    setting: dict[str, Any], message: str
+) -> None:
     constraint, _, _, num_tokens = catalog_pair(np.random.default_rng(19), 30, 8, 3)
     model = tiny_model("qwen3", num_tokens)
-    arguments: dict[str, Any] = {"do_sample": False, "constraint": constraint, "beam_width": 3, "custom_generate": beam_search} | setting
+    arguments: dict[str, Any] = {
+        "do_sample": False,
+        "constraint": constraint,
+        "beam_width": 3,
+        "custom_generate": beam_search,
+    } | setting
     with pytest.raises(ValueError, match=message):
         model.generate(**padded(prompts(1, 4)), **arguments)
 
@@ -234,13 +343,17 @@ def test_settings_that_break_exactness_are_refused_by_name(setting: dict[str, An
 def test_a_checkpoint_with_a_penalty_is_refused_before_generate() -> None:
     constraint, _, _, _ = catalog_pair(np.random.default_rng(20), 30, 8, 3)
     config = transformers.GenerationConfig(repetition_penalty=1.05, do_sample=True)
-    with pytest.raises(ValueError, match=r"repetition_penalty=1.05 \(pass repetition_penalty=1.0\)"):
+    with pytest.raises(
+        ValueError, match=r"repetition_penalty=1.05 \(pass repetition_penalty=1.0\)"
+    ):
         exact_settings(constraint, 4, generation_config=config)
 
 
 def test_a_model_smaller_than_the_constraint_is_refused() -> None:
     constraint, _, _, num_tokens = catalog_pair(np.random.default_rng(21), 30, 8, 3)
-    with pytest.raises(ValueError, match=f"over {num_tokens} tokens and the model scores {num_tokens - 3}"):
+    with pytest.raises(
+        ValueError, match=f"over {num_tokens} tokens and the model scores {num_tokens - 3}"
+    ):
         searched(tiny_model("qwen3", num_tokens - 3), padded(prompts(1, 4)), constraint, 3)
 
 
@@ -256,10 +369,21 @@ def test_a_model_that_computes_nan_is_an_error() -> None:
 def test_code_tokens_are_found_by_their_texts() -> None:
     class Tokenizer:
         def get_vocab(self) -> dict[str, int]:
-            return {"<a_0>": 7, "<a_1>": 5, "<a_2>": 9, "<b_0>": 4, "<b_2>": 3, "<b_02>": 8, "a": 0, "<a_x>": 1}
+            return {
+                "<a_0>": 7,
+                "<a_1>": 5,
+                "<a_2>": 9,
+                "<b_0>": 4,
+                "<b_2>": 3,
+                "<b_02>": 8,
+                "a": 0,
+                "<a_x>": 1,
+            }
 
     assert [tokens.tolist() for tokens in code_tokens(Tokenizer(), 2)] == [[7, 5, 9], [4, -1, 3]]
-    assert [tokens.tolist() for tokens in code_tokens(Tokenizer(), ["<a_{}>"], num_codes=2)] == [[7, 5]]
+    assert [tokens.tolist() for tokens in code_tokens(Tokenizer(), ["<a_{}>"], num_codes=2)] == [
+        [7, 5]
+    ]
     with pytest.raises(ValueError, match="'<b_1>', which is one of 3 codes"):
         code_tokens(Tokenizer(), 2, num_codes=3)
     with pytest.raises(ValueError, match="'<c_{}>'"):
