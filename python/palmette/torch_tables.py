@@ -127,6 +127,8 @@ def select(
     `log_probs`: float32 [B * m, V] of the m beams there are now (one at level 0); `nodes`: int64 [B, m] (0 at level 0);
     `scores`: float32 [B, m]. Returns, each [B, width]: the beam continued (0..m), its token, the new node, the new score.
     """
+    if level == 0 and tables.edges[0].numel():
+        return _select_first(tables, log_probs, scores, width, edge_masks)
     num_requests, num_beams = nodes.shape
     edge, exists = _edges_of(tables, level, nodes)
     token = (
@@ -142,11 +144,34 @@ def select(
     best, at = torch.topk(total, taken, dim=1)
     beam = at // edge.shape[2]
     token, node = token.flatten(1).gather(1, at), edge.flatten(1).gather(1, at)
-    if taken < width:
-        rest = (0, width - taken)
-        best = torch.nn.functional.pad(best, rest, value=-torch.inf)
-        beam, token, node = (torch.nn.functional.pad(each, rest) for each in (beam, token, node))
-    return beam, token, node, best
+    return _padded(width, beam, token, node, best)
+
+
+def _select_first(
+    tables: DeviceTables,
+    log_probs: torch.Tensor,
+    scores: torch.Tensor,
+    width: int,
+    edge_masks: EdgeMasks | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """`select` at the root, which has all edges of level 0, one a token: columns instead of a gather."""
+    tokens = tables.tokens[0]
+    total = scores + log_probs[:, tokens]
+    if edge_masks is not None:
+        total = torch.where(edge_masks[0], total, -torch.inf)
+    best, node = torch.topk(total, min(width, total.shape[1]), dim=1)
+    return _padded(width, torch.zeros_like(node), tokens[node], node, best)
+
+
+def _padded(
+    width: int, beam: torch.Tensor, token: torch.Tensor, node: torch.Tensor, best: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same, `width` wide: beams that there are not score -inf."""
+    if best.shape[1] == width:
+        return beam, token, node, best
+    rest = (0, width - best.shape[1])
+    beam, token, node = (torch.nn.functional.pad(each, rest) for each in (beam, token, node))
+    return beam, token, node, torch.nn.functional.pad(best, rest, value=-torch.inf)
 
 
 def _edges_of(
