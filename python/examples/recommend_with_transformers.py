@@ -101,7 +101,11 @@ def history(codes: np.ndarray, items: list[int]) -> str:
     return " ".join(
         [
             "<user>",
-            *(f"<{letter}_{code}>" for item in items for letter, code in zip("abc", codes[item], strict=True)),
+            *(
+                f"<{letter}_{code}>"
+                for item in items
+                for letter, code in zip("abc", codes[item], strict=True)
+            ),
         ]
     )
 

@@ -60,7 +60,7 @@ class LevelTables:
     def semantic_ids(self) -> Ints:
         """All rows of tokens, int64 [semantic IDs, levels], in the order of their numbers."""
         rows = np.zeros((self.num_semantic_ids, self.num_levels), np.int64)
-        node = np.arange(self.num_semantic_ids)
+        node: Ints = np.arange(self.num_semantic_ids)
         for level in reversed(range(self.num_levels)):
             rows[:, level] = self.tokens[level][self.edges[level][node]]
             node = self._parents(level)[node]
@@ -159,7 +159,7 @@ def _levels_of_constraint(constraint: Any) -> Iterator[_Level]:
         counts, tokens = [], []
         for start in range(0, max(len(prefixes), 1), CHUNK):
             _, found, offsets = constraint.successors(prefixes[start : start + CHUNK])
-            counts.append(np.diff(np.asarray(offsets, np.int64)))
+            counts.append(_lengths(offsets))
             tokens.append(np.asarray(found, np.int64))
         count, token = np.concatenate(counts), np.concatenate(tokens)
         yield count, token
@@ -176,14 +176,20 @@ def _levels_of_static(
     edge, state = 0, len(start) + 1
     for level in range(1, num_levels):
         if level == 1:
-            count = pointers[nodes + 2].astype(np.int64) - pointers[nodes + 1]
+            count: Ints = pointers[nodes + 2].astype(np.int64) - pointers[nodes + 1]
             num_nodes = len(nodes)
         else:
-            count = np.diff(pointers[state : state + num_nodes + 1].astype(np.int64))
+            count = _lengths(pointers[state : state + num_nodes + 1])
             state += num_nodes
         num_edges = int(count.sum())
         yield count, packed[edge : edge + num_edges, 0].astype(np.int64)
         edge, num_nodes = edge + num_edges, num_edges
+
+
+def _lengths(bounds: Ints) -> Ints:
+    """Lengths of the ranges between bounds."""
+    wide: Ints = np.asarray(bounds, np.int64)
+    return wide[1:] - wide[:-1]
 
 
 def _tables_of_catalog(catalog: Any) -> LevelTables:

@@ -114,7 +114,9 @@ def edge_masks(source: Any, *filtered: Any, device: Any = None) -> EdgeMasks:
         else host.edge_masks(tables_of(each))
         for each in filtered
     ]
-    levels = masks[0] if len(masks) == 1 else [np.stack(level) for level in zip(*masks, strict=True)]
+    levels = (
+        masks[0] if len(masks) == 1 else [np.stack(level) for level in zip(*masks, strict=True)]
+    )
     return tuple(jax.device_put(level, device) for level in levels)
 
 

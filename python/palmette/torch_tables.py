@@ -75,7 +75,9 @@ class DeviceTables:
         ]
         if len(masks) == 1:
             return tuple(torch.from_numpy(mask).to(self.device) for mask in masks[0])
-        return tuple(torch.from_numpy(np.stack(level)).to(self.device) for level in zip(*masks, strict=True))
+        return tuple(
+            torch.from_numpy(np.stack(level)).to(self.device) for level in zip(*masks, strict=True)
+        )
 
     def _all_edges(self) -> tuple[np.ndarray, ...]:
         return tuple(np.ones(len(edges), np.bool_) for edges in self.host.edges)

@@ -56,7 +56,8 @@ class RepeatedPrompt:
         self.kwargs = model._update_model_kwargs_for_generation(
             outputs, self.kwargs, is_encoder_decoder=self.encoder_decoder
         )
-        return outputs.logits[:, -1]
+        logits: torch.Tensor = outputs.logits[:, -1]
+        return logits
 
     def _reorder_cache(self, model: Any, parent: torch.Tensor, moved: bool) -> None:
         key = cache_key(self.kwargs)
@@ -91,11 +92,12 @@ class SharedPrompt:
         self, model: Any, input_ids: torch.Tensor, outputs: Any, model_kwargs: dict[str, Any]
     ) -> None:
         self.kwargs = model_kwargs
-        self.key = cache_key(model_kwargs)
-        if self.key is None:
+        key = cache_key(model_kwargs)
+        if key is None:
             raise ValueError(
                 "share_prompt=True needs a model with a cache: leave use_cache on, or share_prompt out"
             )
+        self.key = key
         num_requests, length = input_ids.shape
         mask = model_kwargs.get("attention_mask")
         # The mask was extended by the next token after the prompt.
@@ -104,7 +106,8 @@ class SharedPrompt:
             if mask is None
             else mask[:, :length].bool()
         )
-        self.dtype = outputs.logits.dtype
+        # Attention wants the mask in the type of the queries.
+        self.dtype: torch.dtype = model.dtype
         self.position = self.prompt.sum(dim=1, keepdim=True)
         self.seen = torch.zeros((num_requests, 1, 0), dtype=torch.bool, device=input_ids.device)
         self.places = np.arange(num_requests)
@@ -142,7 +145,7 @@ class SharedPrompt:
         mask = torch.zeros(allowed.shape, dtype=self.dtype, device=device).masked_fill_(
             ~allowed, torch.finfo(self.dtype).min
         )
-        keep = {"logits_to_keep": width} if "logits_to_keep" in self.kwargs else {}
+        keep: dict[str, Any] = {"logits_to_keep": width} if "logits_to_keep" in self.kwargs else {}
         outputs = model(
             input_ids=ids,
             attention_mask=mask[:, None],
@@ -154,7 +157,8 @@ class SharedPrompt:
         )
         self.kwargs[self.key] = outputs[self.key]
         self.position = self.position + 1
-        return outputs.logits.flatten(0, 1)
+        logits: torch.Tensor = outputs.logits.flatten(0, 1)
+        return logits
 
 
 def can_share_prompt(model: Any, outputs: Any) -> bool:

@@ -30,9 +30,13 @@ def successors(
     items: list[Any] | None,
     request: npt.NDArray[np.int64] | None,
 ) -> tuple[Any, Any, Any]:
-    if items is None:
-        return constraint.successors(tokens)
-    return constraint.successors(tokens, items=items, item_of_row=request)
+    """Rows, tokens and offsets of what may follow each row of tokens, under the items of its request."""
+    rows, followers, offsets = (
+        constraint.successors(tokens)
+        if items is None
+        else constraint.successors(tokens, items=items, item_of_row=request)
+    )
+    return rows, followers, offsets
 
 
 def indices(values: npt.NDArray[np.integer[Any]], device: torch.device) -> torch.Tensor:

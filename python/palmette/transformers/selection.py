@@ -139,7 +139,7 @@ class DeviceSelection:
         self.scores = torch.zeros((num_requests, 1), device=tables.device)
         self.codes = torch.zeros((num_requests, 1, 0), dtype=torch.int64, device=tables.device)
 
-    def step(self, logits: torch.Tensor, heads: None, places: Any = None) -> Chosen:
+    def step(self, logits: torch.Tensor, heads: CutHeads | None, places: Any = None) -> Chosen:
         log_probs = torch.log_softmax(logits.float(), dim=-1)
         width = self.widths[self.level]
         parents, tokens, self.nodes, self.scores = select(

@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: device tables are untested")
 
+import palmette  # noqa: E402
 from palmette.torch_tables import (
     DeviceTables,
     decode,
@@ -42,7 +43,11 @@ class PrefixModel:
         assert all(len(prefix) == level for each in self.prefixes for prefix in each)
         return torch.from_numpy(
             np.stack(
-                [row(prefix) for row, each in zip(self.rows, self.prefixes, strict=True) for prefix in each]
+                [
+                    row(prefix)
+                    for row, each in zip(self.rows, self.prefixes, strict=True)
+                    for prefix in each
+                ]
             )
         )
 
@@ -149,6 +154,25 @@ def test_static_arrays_give_the_same_tables(seed: int) -> None:
     assert np.array_equal(ours.semantic_ids(), np.unique(list(constraint.rows.values()), axis=0))
     assert np.array_equal(ours.semantic_ids(), theirs.semantic_ids())
     assert ours.branches == tuple(branches) == theirs.branches
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_catalog_its_constraint_and_its_index_give_the_same_tables(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_levels, num_codes = int(rng.integers(1, 5)), int(rng.integers(2, 12))
+    codes = rng.integers(0, num_codes, size=(int(rng.integers(1, 90)), num_levels))
+    catalog = palmette.Catalog.build(codes)
+    expected = np.unique(codes, axis=0)
+    first = 5 + num_codes * np.arange(num_levels)
+    constraint = catalog.constraint([(int(token), num_codes) for token in first])
+    assert np.array_equal(device_tables(catalog).host.semantic_ids(), expected)
+    assert np.array_equal(device_tables(constraint).host.semantic_ids(), expected + first)
+    if num_levels > 1:
+        arrays = catalog.to_static(num_codes, 1)
+        assert np.array_equal(device_tables(arrays).host.semantic_ids(), expected)
+    few = catalog.items_with_ids([catalog.find(codes[0].tolist())[0]])
+    masks = device_tables(constraint).edge_masks(constraint.filtered(few))
+    assert [int(mask.sum()) for mask in masks] == [1] * num_levels
 
 
 @pytest.mark.parametrize("seed", range(10))

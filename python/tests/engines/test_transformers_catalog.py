@@ -253,16 +253,29 @@ def test_catalog_scores_are_normalised_over_the_codes_of_a_level(kind: str) -> N
     )
 
 
-def test_bfloat16_is_scored_in_float32() -> None:
+@pytest.mark.parametrize("share_prompt", [True, False])
+def test_bfloat16_is_scored_in_float32(share_prompt: bool) -> None:
     constraint, plain, _, num_tokens = catalog_pair(np.random.default_rng(13), 60, 8, 3)
     model = tiny_model("qwen3", num_tokens).to(torch.bfloat16)
-    result = searched(model, padded(prompts(14, 6)), constraint, 10, share_prompt=False)
+    (prompt,) = prompts(14, 6)
+    result = searched(model, padded([prompt]), constraint, 10, share_prompt=share_prompt)
     assert result.scores.dtype == torch.float32
-    assert [tuple(row) for row in result.sequences.tolist()] == sorted(
-        {tuple(row) for row in result.sequences.tolist()},
-        key=[tuple(row) for row in result.sequences.tolist()].index,
-    )
-    assert all(plain.decode([row])[0] for row in result.sequences.tolist())
+    rows = [tuple(row) for row in result.sequences.tolist()]
+    assert len(set(rows)) == len(rows) == 10 and all(plain.decode([row])[0] for row in rows)
+    log_probs = model_log_probs(model, prompt)
+    exact = [sum(log_probs(row[:level])[row[level]] for level in range(3)) for row in rows]
+    # Logits of eight bits, computed in other shapes: near, not equal.
+    np.testing.assert_allclose(result.scores.tolist(), exact, atol=0.3)
+
+
+def test_eager_attention_shares_the_prompt_too() -> None:
+    constraint, plain, _, num_tokens = catalog_pair(np.random.default_rng(25), 60, 8, 3)
+    model = tiny_model("llama", num_tokens)
+    model.set_attn_implementation("eager")
+    rows = prompts(26, 6, 3)
+    result = searched(model, padded(rows), constraint, 10, share_prompt=True)
+    for request, prompt in zip(result, rows, strict=True):
+        check(request, search(model_log_probs(model, prompt), plain, [10] * 3), plain)
 
 
 def test_a_processor_serves_one_generate_after_another() -> None:

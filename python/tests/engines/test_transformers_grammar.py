@@ -92,7 +92,9 @@ def test_beams_find_the_best_texts_of_all(name: str, seed: int) -> None:
     model = tiny_model("qwen3", len(TEXTS) + 1, seed)
     prompts = [torch.tensor([1, 2, 1, 5]), torch.tensor([2, 2, 4, 1])]
     output = generate(model, torch.stack(prompts), compiled, longest, 120)
-    for prompt, found in zip(prompts, text_results(output, compiled, 4, num_requests=2), strict=True):
+    for prompt, found in zip(
+        prompts, text_results(output, compiled, 4, num_requests=2), strict=True
+    ):
         expected = all_rows(model_log_probs(model, prompt), texts, longest)
         assert len(expected) <= 120, "beams have to hold all, or the search is not exhaustive"
         assert [(each.tokens, each.is_complete) for each in found] == [
