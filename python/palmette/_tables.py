@@ -154,6 +154,11 @@ def _levels_of_rows(rows: Ints) -> Iterator[_Level]:
 
 
 def _levels_of_constraint(constraint: Any) -> Iterator[_Level]:
+    catalog = getattr(constraint, "catalog", None)
+    if catalog is not None and (catalog.codes()[:, -1:] < 0).any():
+        raise ValueError(
+            f"some items have fewer than {constraint.num_levels} codes: tables are of items of one length"
+        )
     prefixes = np.zeros((1, 0), np.int64)
     for _ in range(constraint.num_levels):
         counts, tokens = [], []

@@ -85,7 +85,7 @@ def beam_search(
                 break
             logits = beams.advance(heads.model(level) if heads else model, chosen)
             chosen = selection.step(logits, heads, beams.places)
-        return selection.result(input_ids.device)
+    return selection.result(input_ids.device)
 
 
 def _widths(beam_width: int | Sequence[int], num_results: int | None, num_levels: int) -> list[int]:

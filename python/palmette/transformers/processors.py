@@ -12,7 +12,13 @@ from transformers import LogitsProcessor
 
 from palmette import Follower
 from palmette.torch import apply_bitmask_
-from palmette.transformers.requests import constraints_of, indices, item_sets, successors
+from palmette.transformers.requests import (
+    constraints_of,
+    indices,
+    item_sets,
+    refuse_short_items,
+    successors,
+)
 from palmette.transformers.settings import check_width
 
 
@@ -55,6 +61,7 @@ class CatalogLogitsProcessor(LogitsProcessor):
                 " (a new processor, or prompt_length=, when an earlier result is the prompt)"
             )
         check_width(scores.shape[-1], self.constraint.num_tokens)
+        refuse_short_items(self.constraint, suffixes)
         rows, tokens, _ = successors(
             self.constraint, suffixes, self._items, self._requests(len(suffixes))
         )

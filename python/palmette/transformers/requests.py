@@ -39,5 +39,20 @@ def successors(
     return rows, followers, offsets
 
 
+def refuse_short_items(constraint: Any, tokens: npt.NDArray[np.int64]) -> None:
+    """Raises `ValueError` when a row of tokens is an item already: steps here are of items of one length.
+
+    Rows that may go on and rows that are complete would have to be compared; nothing is left out without a word.
+    """
+    if not 0 < tokens.shape[1] < constraint.num_levels:
+        return
+    short = next((ids for ids in constraint.decode(tokens) if ids), None)
+    if short is not None:
+        raise ValueError(
+            f"item {short[0]!r} has {tokens.shape[1]} codes where others have {constraint.num_levels}: "
+            "give all items as many codes, for example one more code that tells them apart"
+        )
+
+
 def indices(values: npt.NDArray[np.integer[Any]], device: torch.device) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(device, non_blocking=True)

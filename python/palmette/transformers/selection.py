@@ -12,7 +12,7 @@ import torch
 from palmette import Error
 from palmette.torch_tables import DeviceTables, select
 from palmette.transformers.heads import CutHeads
-from palmette.transformers.requests import indices, item_sets, successors
+from palmette.transformers.requests import indices, item_sets, refuse_short_items, successors
 from palmette.transformers.results import BeamResult
 
 
@@ -74,6 +74,7 @@ class Selection:
         )
         parents, chosen = rows[best], tokens[best]
         self.codes = np.column_stack((self.codes[parents], chosen))
+        refuse_short_items(self.constraint, self.codes)
         self.scores, self.request = total[best], self.request[parents]
         self.level += 1
         return Chosen(parents, chosen, np.bincount(self.request, minlength=self.num_requests))

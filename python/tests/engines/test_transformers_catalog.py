@@ -14,6 +14,7 @@ transformers = pytest.importorskip(
     "transformers", reason="transformers is not installed: catalogs in it are untested"
 )
 
+import palmette  # noqa: E402
 from models import PAD, catalog_pair, model_log_probs, tiny_model  # noqa: E402
 from palmette.transformers import (  # noqa: E402
     BeamResult,
@@ -132,6 +133,7 @@ def test_three_ways_find_the_same_ten_items_in_one_run() -> None:
     by_search = searched(model, batch, constraint, 20, num_results=10)
     expected = search(model_log_probs(model, prompt), plain, [20, 20, 20, 10])
     assert len(expected) == 10
+    assert not by_search.scores.is_inference(), "results are ordinary tensors"
     for result in (by_function, by_processor, by_search):
         check(result, expected, plain)
 
@@ -368,6 +370,17 @@ def test_a_model_smaller_than_the_constraint_is_refused() -> None:
         ValueError, match=f"over {num_tokens} tokens and the model scores {num_tokens - 3}"
     ):
         searched(tiny_model("qwen3", num_tokens - 3), padded(prompts(1, 4)), constraint, 3)
+
+
+def test_items_of_several_lengths_are_refused() -> None:
+    constraint = palmette.Catalog.build([[1, 2, 3], [1, 2], [4]]).constraint([(8, 8)] * 3)
+    model = tiny_model("qwen3", 16)
+    with pytest.raises(ValueError, match="item '2' has 1 codes where others have 3"):
+        searched(model, padded(prompts(1, 4)), constraint, 3)
+    with pytest.raises(ValueError, match="item '2' has 1 codes where others have 3"):
+        generated(model, padded(prompts(1, 4)), constraint, 3)
+    with pytest.raises(ValueError, match="fewer than 3 codes"):
+        device_tables(constraint)
 
 
 def test_a_model_that_computes_nan_is_an_error() -> None:
