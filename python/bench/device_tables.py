@@ -1,0 +1,203 @@
+"""Device tables: bytes, building, and a beam step on the CPU or a GPU, beside STATIC's own code when its path is given.
+
+Random items of `--levels` codes of `--codes`; `--requests` x `--beams` rows of random log-probabilities at each level. Prints the
+milliseconds of one step a level (median; of CPU time on the CPU), eager and, with `--compile`, compiled whole; then `beam_search`
+of a random Qwen3-shaped model on the same device. The peer's step is its mask followed by its top-k, as in its decoder.
+Run: `python bench/device_tables.py [--device cuda] [--static ../static-constraint-decoding] [--compile]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import palmette
+import torch
+import transformers
+from palmette.torch_tables import DeviceTables, device_tables, select
+from palmette.transformers import beam_search
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--levels", type=int, default=8)
+    parser.add_argument("--codes", type=int, default=2048)
+    parser.add_argument("--requests", type=int, default=2)
+    parser.add_argument("--beams", type=int, default=70)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="also compile the step by torch.compile(fullgraph=True)",
+    )
+    parser.add_argument("--static", help="a checkout of STATIC, to run its code beside ours")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(
+        f"{options.items:,} items, {options.levels} levels of {options.codes}, "
+        f"{options.requests} x {options.beams} beams, {device_name(options.device)}, {options.threads} thread(s)"
+    )
+    codes = np.random.default_rng(0).integers(
+        0, options.codes, size=(options.items, options.levels), dtype=np.int32
+    )
+    start = time.process_time()
+    catalog = palmette.Catalog.build(codes)
+    tables = device_tables(catalog, options.device)
+    print(
+        f"palmette: {time.process_time() - start:.1f} CPU s to build, "
+        f"{tables.nbytes / tables.num_semantic_ids:.1f} bytes an item on the device"
+    )
+    walks = walk(tables, options)
+    rows = {
+        "palmette select": [
+            median(lambda step=step: select(tables, *step, options.beams), options)
+            for step in walks
+        ]
+    }
+    if options.compile:
+        compiled = torch.compile(select, fullgraph=True)
+        rows["palmette select, compiled"] = [
+            median(lambda step=step: compiled(tables, *step, options.beams), options)
+            for step in walks
+        ]
+    if options.static:
+        rows["STATIC mask + top-k"] = peer(codes, options)
+    print(f"{'ms a step, by level':28}" + "".join(f"{level:>9}" for level in range(options.levels)))
+    for name, times in rows.items():
+        print(f"{name:28}" + "".join(f"{each * 1e3:9.3f}" for each in times))
+    whole_search(catalog, options)
+
+
+def walk(tables: DeviceTables, options: argparse.Namespace) -> list[tuple[Any, ...]]:
+    """The arguments of `select` at each level of one search."""
+    steps = []
+    nodes = torch.zeros((options.requests, 1), dtype=torch.int64, device=options.device)
+    scores = torch.zeros((options.requests, 1), device=options.device)
+    for level in range(options.levels):
+        steps.append((level, log_probs(nodes.numel(), options, level), nodes, scores))
+        _, _, nodes, scores = select(tables, *steps[-1], options.beams)
+    return steps
+
+
+def log_probs(rows: int, options: argparse.Namespace, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.log_softmax(torch.randn((rows, options.codes), generator=generator), dim=-1).to(
+        options.device
+    )
+
+
+def peer(codes: np.ndarray, options: argparse.Namespace) -> list[float]:
+    """STATIC's step at each level. Its builder wants sorted rows; sorting is counted, and its top-k asks for existing beams."""
+    sys.path.insert(0, options.static)
+    build = importlib.import_module("static_decoding.csr_utils").build_static_index
+    masked = importlib.import_module("static_decoding.decoding_pt").generate_and_apply_logprobs_mask
+    start = time.process_time()
+    ordered = codes[np.lexsort(codes.T[::-1])]
+    packed, pointers, branches, mask, dense, states = build(ordered, options.codes)
+    nbytes = sum(each.nbytes for each in (packed, pointers, mask, dense, states))
+    print(
+        f"STATIC: {time.process_time() - start:.1f} CPU s to sort and build, {nbytes / len(codes):.1f} bytes an item on the device"
+    )
+    packed, pointers, mask, dense, states = (
+        torch.from_numpy(each).to(options.device)
+        for each in (packed, pointers, mask, dense, states)
+    )
+    times = []
+    low = torch.tensor(-torch.inf, device=options.device)
+    beams = torch.zeros((options.requests, 1), device=options.device)
+    state = torch.zeros((options.requests, 1), dtype=torch.int64, device=options.device)
+    for level in range(options.levels):
+        rows = log_probs(state.numel(), options, level)
+        limit = options.beams if level == 1 else int(branches[level])
+
+        def step() -> tuple[torch.Tensor, torch.Tensor]:
+            if level == 0:
+                best, token = torch.topk(torch.where(mask, rows, low), options.beams)
+                return best, token + 1
+            flat = state.reshape(-1)
+            if level == 1:
+                best, token = torch.topk(torch.where(dense[flat - 1], rows, low), limit)
+                following = states[(flat - 1)[:, None], token]
+            else:
+                best, _, following = masked(
+                    rows, flat, packed, pointers, limit, options.codes, options.device
+                )
+            total = (beams.unsqueeze(-1) + best.view(options.requests, -1, limit)).flatten(1)
+            best, at = torch.topk(total, options.beams)
+            return best, following.reshape(options.requests, -1).gather(1, at).long()
+
+        with torch.inference_mode():
+            times.append(median(step, options))
+            beams, state = step()
+    return times
+
+
+def whole_search(catalog: Any, options: argparse.Namespace) -> None:
+    """`beam_search` with a Qwen3-shaped model of 4 layers whose vocabulary is the codes, a prompt of 200 tokens a request."""
+    num_tokens = 16 + options.codes * options.levels
+    torch.manual_seed(0)
+    config = transformers.Qwen3Config(
+        vocab_size=num_tokens, hidden_size=256, intermediate_size=768, num_hidden_layers=4,
+        num_attention_heads=8, num_key_value_heads=4, head_dim=32,
+        pad_token_id=0, bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    model = transformers.Qwen3ForCausalLM(config).eval().to(options.device)
+    constraint = catalog.constraint(
+        [(16 + options.codes * level, options.codes) for level in range(options.levels)],
+        num_tokens=num_tokens,
+    )
+    ids = torch.randint(
+        0, 16, (options.requests, 200), generator=torch.Generator().manual_seed(1)
+    ).to(options.device)
+    settings = {
+        "do_sample": False,
+        "max_new_tokens": options.levels,
+        "custom_generate": beam_search,
+        "constraint": constraint,
+        "beam_width": options.beams,
+    }
+    for share_prompt in (True, False):
+        took = median(
+            lambda share=share_prompt: model.generate(
+                ids, attention_mask=torch.ones_like(ids), share_prompt=share, **settings
+            ),
+            options,
+            rounds=5,
+        )
+        print(
+            f"beam_search of {options.requests} requests, {'shared' if share_prompt else 'repeated'} prompt: {took * 1e3:.1f} ms"
+        )
+
+
+def median(run: Callable[[], Any], options: argparse.Namespace, rounds: int | None = None) -> float:
+    """Median seconds of a call, the device's work included; on the CPU, CPU seconds, which other programs do not change."""
+    clock = time.process_time if options.device == "cpu" else time.perf_counter
+    times = []
+    with torch.inference_mode():
+        for number in range((rounds or options.rounds) + 2):
+            start = clock()
+            run()
+            if options.device != "cpu":
+                torch.cuda.synchronize()
+            if number >= 2:
+                times.append(clock() - start)
+    return statistics.median(times)
+
+
+def device_name(device: str) -> str:
+    return device if device == "cpu" else torch.cuda.get_device_name(device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Level tables: the tree of a catalog's semantic IDs as a few integer arrays a level, for decoders with static shapes.
+
+A node is numbered by the edge that leads to it: edge `e` of level `l` ends in node `e` of level `l + 1`, so no array of
+next states is kept, and a node without siblings on its level needs no row bounds either. The root is node 0 of level 0;
+a node of level `num_levels` is a semantic ID, numbered in the order of its tokens.
+
+Built here in NumPy, read by `palmette.torch_tables` and `palmette.jax`. Bytes: 2 an edge where a level has at most
+32,767 different tokens (else 4), and 4 a node on levels where some node has more than one edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.integer[Any]]
+
+# Prefixes handed to the constraint in one call while its tree is read.
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class LevelTables:
+    """A tree of semantic IDs, level by level.
+
+    `edges[l]`: int16 or int32 [edges of level l], each edge's index into `tokens[l]`, increasing within a node.
+    `first[l]`: int32 [nodes of level l + 1], node `n` owns edges `first[l][n]..first[l][n + 1]`; None where every node
+    of the level has exactly one edge, which then has the node's number.
+    `tokens[l]`: int64, the model's tokens that level `l` uses, increasing.
+    `branches[l]`: most edges that a node of level `l` has: the static width of the level's gather.
+    """
+
+    edges: tuple[Ints, ...]
+    first: tuple[Ints | None, ...]
+    tokens: tuple[Ints, ...]
+    branches: tuple[int, ...]
+
+    @property
+    def num_levels(self) -> int:
+        return len(self.edges)
+
+    @property
+    def num_semantic_ids(self) -> int:
+        return len(self.edges[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [
+            *self.edges,
+            *self.tokens,
+            *(bounds for bounds in self.first if bounds is not None),
+        ]
+        return sum(array.nbytes for array in arrays)
+
+    def semantic_ids(self) -> Ints:
+        """All rows of tokens, int64 [semantic IDs, levels], in the order of their numbers."""
+        rows = np.zeros((self.num_semantic_ids, self.num_levels), np.int64)
+        node: Ints = np.arange(self.num_semantic_ids)
+        for level in reversed(range(self.num_levels)):
+            rows[:, level] = self.tokens[level][self.edges[level][node]]
+            node = self._parents(level)[node]
+        return rows
+
+    def edge_masks(self, allowed: LevelTables) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Edges of this tree that `allowed`, a tree of some of its semantic IDs, has too: bool [edges] a level.
+
+        Raises `ValueError` when `allowed` has a prefix that this tree lacks.
+        """
+        if allowed.num_levels != self.num_levels:
+            raise ValueError(
+                f"the filtered items have {allowed.num_levels} levels, these tables {self.num_levels}"
+            )
+        masks = []
+        node = np.zeros(1, np.int64)  # The node here of each node there.
+        for level in range(self.num_levels):
+            span = len(self.tokens[level]) + 1
+            keys = self._parents(level) * span + self.edges[level]
+            token = allowed.tokens[level][allowed.edges[level]]
+            code = np.searchsorted(self.tokens[level], token)
+            known = code < len(self.tokens[level])
+            known[known] = self.tokens[level][code[known]] == token[known]
+            wanted = node[allowed._parents(level)] * span + np.where(known, code, span - 1)
+            edge = np.searchsorted(keys, wanted)
+            found = edge < len(keys)
+            found[found] = keys[edge[found]] == wanted[found]
+            if not found.all():
+                raise ValueError(
+                    f"level {level} of the filtered items has prefixes that these tables lack: they were built from other items"
+                )
+            mask = np.zeros(len(keys), np.bool_)
+            mask[edge] = True
+            masks.append(mask)
+            node = edge
+        return tuple(masks)
+
+    def _parents(self, level: int) -> Ints:
+        """The node that each edge of the level leaves, int64 [edges]."""
+        first = self.first[level]
+        if first is None:
+            return np.arange(len(self.edges[level]))
+        return np.repeat(np.arange(len(first) - 1), np.diff(first))
+
+
+def tables_of(source: Any, num_levels: int | None = None) -> LevelTables:
+    """Level tables of a catalog constraint (its tokens), a catalog (its codes), or the arrays of a STATIC index.
+
+    The last is a tuple whose first, second and fourth arrays are the packed edges, the row pointers and the start mask.
+    """
+    if isinstance(source, LevelTables):
+        return source
+    if hasattr(source, "successors"):
+        return _collect(_levels_of_constraint(source), source.num_levels)
+    if hasattr(source, "to_static"):
+        return _tables_of_catalog(source)
+    if isinstance(source, tuple) and len(source) == 6:
+        packed, pointers, branches, start = source[:4]
+        return _collect(
+            _levels_of_static(
+                np.asarray(packed), np.asarray(pointers), np.asarray(start), len(branches)
+            ),
+            len(branches),
+        )
+    raise TypeError(
+        "tables are built from a catalog, its constraint, or the six arrays of build_static_index, "
+        f"not from {type(source).__name__}"
+    )
+
+
+def tables_of_rows(rows: Ints) -> LevelTables:
+    """Level tables of rows of tokens [semantic IDs, levels] in any order, repetitions counted once."""
+    rows = np.unique(np.asarray(rows, np.int64), axis=0)
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise ValueError(f"rows of tokens have the shape [semantic IDs, levels], not {rows.shape}")
+    return _collect(_levels_of_rows(rows), rows.shape[1])
+
+
+# One level: (edges that each node has, the edges' tokens).
+_Level = tuple[Ints, Ints]
+
+
+def _levels_of_rows(rows: Ints) -> Iterator[_Level]:
+    begins = np.zeros(len(rows), np.bool_)
+    begins[:1] = True
+    for level in range(rows.shape[1]):
+        node = np.cumsum(begins) - 1
+        num_nodes = int(begins.sum()) if level else 1
+        begins[1:] |= rows[1:, level] != rows[:-1, level]
+        yield np.bincount(node[begins], minlength=num_nodes), rows[begins, level]
+
+
+def _levels_of_constraint(constraint: Any) -> Iterator[_Level]:
+    catalog = getattr(constraint, "catalog", None)
+    if catalog is not None and (catalog.codes()[:, -1:] < 0).any():
+        raise ValueError(
+            f"some items have fewer than {constraint.num_levels} codes: tables are of items of one length"
+        )
+    prefixes = np.zeros((1, 0), np.int64)
+    for _ in range(constraint.num_levels):
+        counts, tokens = [], []
+        for start in range(0, max(len(prefixes), 1), CHUNK):
+            _, found, offsets = constraint.successors(prefixes[start : start + CHUNK])
+            counts.append(_lengths(offsets))
+            tokens.append(np.asarray(found, np.int64))
+        count, token = np.concatenate(counts), np.concatenate(tokens)
+        yield count, token
+        prefixes = np.column_stack((np.repeat(prefixes, count, axis=0), token))
+
+
+def _levels_of_static(
+    packed: Ints, pointers: Ints, start: npt.NDArray[np.bool_], num_levels: int
+) -> Iterator[_Level]:
+    # States of one token are that token + 1; longer prefixes are numbered from vocabulary + 1, level by level, in the
+    # order of the edges that lead to them.
+    nodes = np.flatnonzero(start)
+    yield np.array([len(nodes)]), nodes
+    edge, state = 0, len(start) + 1
+    for level in range(1, num_levels):
+        if level == 1:
+            count: Ints = pointers[nodes + 2].astype(np.int64) - pointers[nodes + 1]
+            num_nodes = len(nodes)
+        else:
+            count = _lengths(pointers[state : state + num_nodes + 1])
+            state += num_nodes
+        num_edges = int(count.sum())
+        yield count, packed[edge : edge + num_edges, 0].astype(np.int64)
+        edge, num_nodes = edge + num_edges, num_edges
+
+
+def _lengths(bounds: Ints) -> Ints:
+    """Lengths of the ranges between bounds."""
+    wide: Ints = np.asarray(bounds, np.int64)
+    return wide[1:] - wide[:-1]
+
+
+def _tables_of_catalog(catalog: Any) -> LevelTables:
+    if catalog.num_levels == 1:  # A STATIC index has at least one level below its dense ones.
+        return _collect(
+            _levels_of_constraint(catalog.constraint([(0, catalog.codes_per_level[0])])), 1
+        )
+    packed, pointers, branches, start, *_ = catalog.to_static(dense_lookup_layers=1)
+    return _collect(_levels_of_static(packed, pointers, start, len(branches)), len(branches))
+
+
+def _collect(levels: Iterator[_Level], num_levels: int) -> LevelTables:
+    edges: list[Ints] = []
+    first: list[Ints | None] = []
+    tokens: list[Ints] = []
+    branches: list[int] = []
+    for count, token in levels:
+        if len(token) >= 1 << 31:
+            raise ValueError(
+                f"a level of {len(token):,} edges does not fit tables of 32-bit numbers"
+            )
+        used, index = np.unique(token, return_inverse=True)
+        edges.append(index.astype(np.int16 if len(used) < 1 << 15 else np.int32))
+        tokens.append(used.astype(np.int64))
+        branches.append(int(count.max(initial=0)))
+        single = len(count) == len(token) and bool((count == 1).all()) and len(edges) > 1
+        first.append(None if single else np.concatenate(([0], np.cumsum(count))).astype(np.int32))
+    if len(edges) != num_levels:
+        raise ValueError(f"{len(edges)} levels where {num_levels} were announced")
+    return LevelTables(tuple(edges), tuple(first), tuple(tokens), tuple(branches))
+
+
+def check_choices(choices: Sequence[Any] | None, num_requests: int) -> None:
+    """Refuses a list of per-request values of another length than the batch."""
+    if choices is not None and len(choices) != num_requests:
+        raise ValueError(
+            f"{len(choices)} filters for {num_requests} requests: give one a request, None where it has none"
+        )

@@ -1,0 +1,300 @@
+"""A catalog on the device: level tables as torch tensors, and an exact beam step made of gathers with static shapes.
+
+`device_tables(constraint_or_catalog, device)` copies the tree once; `select` is one level of beam search without a word
+to the host, so it can be compiled whole (`torch.compile(select, fullgraph=True)`) and captured in a CUDA graph. `decode`
+runs all levels around a model. `sparse_transition_torch` takes the arrays of a STATIC index and its decoder's arguments.
+
+Letters: B requests, M beams a request, V the model's vocabulary, K most successors of a prefix of one level.
+Shapes are static: with fewer valid items than beams the rest has the score -inf (`DeviceBeams.valid` is False there),
+never an invalid row with a score. Nothing is cut before the top-M, so the search is exact. Equal scores may come in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from palmette._tables import LevelTables, tables_of
+
+__all__ = [
+    "DeviceBeams",
+    "DeviceTables",
+    "EdgeMasks",
+    "decode",
+    "device_tables",
+    "select",
+    "sparse_transition_torch",
+]
+
+# One bool tensor a level: [edges], or [B, edges] with a row a request.
+EdgeMasks = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class DeviceTables:
+    """`LevelTables` as tensors of one device: see there for the layout.
+
+    `edges[l]` int16 or int32, `first[l]` int32 or None, `tokens[l]` int64; `branches[l]` is K of level `l`.
+    """
+
+    edges: tuple[torch.Tensor, ...]
+    first: tuple[torch.Tensor | None, ...]
+    tokens: tuple[torch.Tensor, ...]
+    branches: tuple[int, ...]
+    host: LevelTables
+
+    @property
+    def num_levels(self) -> int:
+        return len(self.edges)
+
+    @property
+    def num_semantic_ids(self) -> int:
+        return self.host.num_semantic_ids
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return self.host.nbytes
+
+    @property
+    def device(self) -> torch.device:
+        return self.edges[0].device
+
+    def edge_masks(self, *filtered: Any) -> EdgeMasks:
+        """Edge masks of filters: one for all requests, or several, a request each.
+
+        Each is what tables are built from (`constraint.filtered(…)`), or None for all items.
+        """
+        masks = [
+            self._all_edges() if each is None else self.host.edge_masks(tables_of(each))
+            for each in filtered
+        ]
+        if len(masks) == 1:
+            return tuple(torch.from_numpy(mask).to(self.device) for mask in masks[0])
+        return tuple(
+            torch.from_numpy(np.stack(level)).to(self.device) for level in zip(*masks, strict=True)
+        )
+
+    def _all_edges(self) -> tuple[np.ndarray, ...]:
+        return tuple(np.ones(len(edges), np.bool_) for edges in self.host.edges)
+
+
+@dataclass(frozen=True)
+class DeviceBeams:
+    """Beams of a static shape, best first in each request.
+
+    `tokens`: int64 [B, M, levels]; `scores`: float32 [B, M], -inf where there is no beam; `semantic_ids`: int64 [B, M],
+    the number of each semantic ID in the order of its tokens, 0 where there is no beam.
+    """
+
+    tokens: torch.Tensor
+    scores: torch.Tensor
+    semantic_ids: torch.Tensor
+
+    @property
+    def valid(self) -> torch.Tensor:
+        """bool [B, M]: False in the rows to leave out."""
+        return self.scores > -torch.inf
+
+
+def device_tables(source: Any, device: torch.device | str = "cpu") -> DeviceTables:
+    """Tables of a catalog constraint (the model's tokens), a catalog (its codes), or the six arrays of a STATIC index."""
+    host = tables_of(source)
+    return DeviceTables(
+        edges=tuple(torch.from_numpy(each).to(device) for each in host.edges),
+        first=tuple(
+            None if each is None else torch.from_numpy(each).to(device) for each in host.first
+        ),
+        tokens=tuple(torch.from_numpy(each).to(device) for each in host.tokens),
+        branches=host.branches,
+        host=host,
+    )
+
+
+def select(
+    tables: DeviceTables,
+    level: int,
+    log_probs: torch.Tensor,
+    nodes: torch.Tensor,
+    scores: torch.Tensor,
+    width: int,
+    edge_masks: EdgeMasks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The best `width` continuations of the beams of each request at one level.
+
+    `log_probs`: float32 [B * m, V] of the m beams there are now (one at level 0); `nodes`: int64 [B, m] (0 at level 0);
+    `scores`: float32 [B, m]. Returns, each [B, width]: the beam continued (0..m), its token, the new node, the new score.
+    """
+    if level == 0 and tables.edges[0].numel():
+        return _select_first(tables, log_probs, scores, width, edge_masks)
+    num_requests, num_beams = nodes.shape
+    edge, exists = _edges_of(tables, level, nodes)
+    token = (
+        tables.tokens[level][tables.edges[level][edge].long()]
+        if tables.edges[level].numel()
+        else torch.zeros_like(edge)
+    )
+    if edge_masks is not None:
+        exists = exists & _masked(edge_masks[level], edge)
+    gathered = log_probs.view(num_requests, num_beams, -1).gather(2, token)
+    total = torch.where(exists, scores.unsqueeze(-1) + gathered, -torch.inf).flatten(1)
+    taken = min(width, total.shape[1])
+    best, at = torch.topk(total, taken, dim=1)
+    beam = at // edge.shape[2]
+    token, node = token.flatten(1).gather(1, at), edge.flatten(1).gather(1, at)
+    return _padded(width, beam, token, node, best)
+
+
+def _select_first(
+    tables: DeviceTables,
+    log_probs: torch.Tensor,
+    scores: torch.Tensor,
+    width: int,
+    edge_masks: EdgeMasks | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """`select` at the root, which has all edges of level 0, one a token: columns instead of a gather."""
+    tokens = tables.tokens[0]
+    total = scores + log_probs[:, tokens]
+    if edge_masks is not None:
+        total = torch.where(edge_masks[0], total, -torch.inf)
+    best, node = torch.topk(total, min(width, total.shape[1]), dim=1)
+    return _padded(width, torch.zeros_like(node), tokens[node], node, best)
+
+
+def _padded(
+    width: int, beam: torch.Tensor, token: torch.Tensor, node: torch.Tensor, best: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same, `width` wide: beams that there are not score -inf."""
+    if best.shape[1] == width:
+        return beam, token, node, best
+    rest = (0, width - best.shape[1])
+    beam, token, node = (torch.nn.functional.pad(each, rest) for each in (beam, token, node))
+    return beam, token, node, torch.nn.functional.pad(best, rest, value=-torch.inf)
+
+
+def _edges_of(
+    tables: DeviceTables, level: int, nodes: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Edges of each node, int64 [B, m, K], and which of the K exist; edges that do not are 0."""
+    first = tables.first[level]
+    if first is None:  # Every node has one edge, of the node's number.
+        return nodes.unsqueeze(-1), torch.ones_like(nodes, dtype=torch.bool).unsqueeze(-1)
+    start, end = first[nodes].long(), first[nodes + 1].long()
+    edge = start.unsqueeze(-1) + torch.arange(max(tables.branches[level], 1), device=nodes.device)
+    exists = edge < end.unsqueeze(-1)
+    return torch.where(exists, edge, 0), exists
+
+
+def _masked(mask: torch.Tensor, edge: torch.Tensor) -> torch.Tensor:
+    if mask.dim() == 1:
+        return mask[edge]
+    return mask.gather(1, edge.flatten(1)).view(edge.shape)
+
+
+def decode(
+    logits: Callable[[int, torch.Tensor | None, torch.Tensor | None], torch.Tensor],
+    tables: DeviceTables,
+    num_requests: int,
+    widths: int | Sequence[int],
+    edge_masks: EdgeMasks | None = None,
+) -> DeviceBeams:
+    """Beam search over all levels with static shapes; the host is asked for nothing.
+
+    `logits(level, tokens, parents)` returns the model's logits [B * m, V] for the next token: at level 0 both are None
+    and m is 1; later `tokens` [B * m, 1] are the beams' last tokens and `parents` [B, m] the beams of the level before
+    that they continue, by which a model reorders its cache.
+    """
+    levels = tables.num_levels
+    widths = [widths] * levels if isinstance(widths, int) else list(widths)
+    if len(widths) != levels or min(widths) < 1:
+        raise ValueError(
+            f"beam widths {widths} for {levels} levels: give one number from 1, or one a level"
+        )
+    device = tables.device
+    nodes = torch.zeros((num_requests, 1), dtype=torch.int64, device=device)
+    scores = torch.zeros((num_requests, 1), dtype=torch.float32, device=device)
+    codes = torch.zeros((num_requests, 1, 0), dtype=torch.int64, device=device)
+    tokens: torch.Tensor | None = None
+    parents: torch.Tensor | None = None
+    for level, width in enumerate(widths):
+        log_probs = torch.log_softmax(logits(level, tokens, parents).float(), dim=-1)
+        parents, token, nodes, scores = select(
+            tables, level, log_probs, nodes, scores, width, edge_masks
+        )
+        codes = torch.cat(
+            (codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level)), token.unsqueeze(-1)),
+            dim=2,
+        )
+        tokens = token.view(-1, 1)
+    return DeviceBeams(codes, scores, nodes)
+
+
+@torch.inference_mode()
+def sparse_transition_torch(
+    model: Callable[[torch.Tensor], torch.Tensor],
+    batch_size: int,
+    beam_size: int,
+    tokens_per_beam: int,
+    start_token: int,
+    max_sample_len: int,
+    vocab_size: int,
+    max_branch_factors: Sequence[int],
+    packed_csr: torch.Tensor,
+    csr_indptr: torch.Tensor,
+    start_mask: torch.Tensor,
+    dense_mask: torch.Tensor | None,
+    dense_states: torch.Tensor | None,
+    device: torch.device | str,
+    d_dense: int = 2,
+    *,
+    return_scores: bool = False,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """Beam search over the arrays of a STATIC index, with the arguments of STATIC's decoder of this name.
+
+    `model(ids [rows, 1])` returns logits [rows, 1, V]. Returns tokens [B, m, levels], with scores [B, m] when
+    `return_scores`, best first. Differences: the search is exact (`tokens_per_beam` cuts nothing), m is `beam_size` or
+    the number of semantic IDs if there are fewer, a beam wider than the vocabulary is fine, and rows that the model gives
+    no probability hold -1 and score -inf. `dense_mask` and `dense_states` are not read: the rows say the same at any `d_dense`.
+    """
+    del tokens_per_beam, dense_mask, dense_states, d_dense
+    if start_mask.shape[0] != vocab_size or len(max_branch_factors) != max_sample_len:
+        raise ValueError(
+            f"an index of {start_mask.shape[0]} tokens and {len(max_branch_factors)} levels "
+            f"does not fit vocab_size={vocab_size}, max_sample_len={max_sample_len}"
+        )
+    ids = torch.full((batch_size, 1), start_token, dtype=torch.int64, device=device)
+    log_probs = torch.log_softmax(model(ids)[:, 0].float(), dim=-1)
+    scores, tokens = _top(torch.where(start_mask, log_probs, -torch.inf), beam_size)
+    codes, states = tokens.unsqueeze(-1), tokens + 1
+    for level in range(1, max_sample_len):
+        branches = int(max_branch_factors[level])
+        log_probs = torch.log_softmax(model(tokens.view(-1, 1))[:, 0].float(), dim=-1).view(
+            batch_size, tokens.shape[1], -1
+        )
+        start, end = csr_indptr[states].long(), csr_indptr[states + 1].long()
+        edge = start.unsqueeze(-1) + torch.arange(max(branches, 1), device=start.device)
+        exists = edge < end.unsqueeze(-1)
+        pair = packed_csr[torch.where(exists, edge, 0)].long()
+        token, state = pair[..., 0].clamp(max=vocab_size - 1), pair[..., 1]
+        total = torch.where(exists, scores.unsqueeze(-1) + log_probs.gather(2, token), -torch.inf)
+        scores, at = _top(total.flatten(1), beam_size)
+        parents = at // edge.shape[2]
+        tokens, states = token.flatten(1).gather(1, at), state.flatten(1).gather(1, at)
+        codes = torch.cat(
+            (codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level)), tokens.unsqueeze(-1)),
+            dim=2,
+        )
+    # A semantic ID is an edge of the last level, so one count bounds the results of every request.
+    found = int((scores > -torch.inf).sum(dim=1).max()) if scores.numel() else 0
+    codes, scores = codes[:, :found], scores[:, :found]
+    codes = torch.where((scores > -torch.inf).unsqueeze(-1), codes, -1)
+    return (codes, scores) if return_scores else codes
+
+
+def _top(scores: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    best, at = torch.topk(scores, min(width, scores.shape[1]), dim=1)
+    return best, at
