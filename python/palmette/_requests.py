@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from palmette import Grammar
 
@@ -48,11 +49,31 @@ def expression_grammar(expression: str) -> Grammar:
 
 
 def tag_grammar(tag: str | dict) -> Grammar:
-    """Grammar of a structural tag, in its present form (`format`) or the older one (`structures` and `triggers`).
+    """Grammar of a structural tag, in its present form (`format`) or the older one (`structures` and `triggers`)."""
+    return Grammar.from_structural_tag(plain_tag(tag))
 
-    Engines leave the type of the older form out.
+
+def plain_tag(tag: str | dict) -> str | dict:
+    """A structural tag as the grammars read it.
+
+    Engines leave the type of the older form out, and write null for what a request did not set.
     """
     found = json.loads(tag) if isinstance(tag, str) else tag
-    if isinstance(found, dict) and "structures" in found and "type" not in found:
-        tag = {"type": "structural_tag"} | found
-    return Grammar.from_structural_tag(tag)
+    if not isinstance(found, dict):
+        return tag
+    if "structures" in found and "type" not in found:
+        found = {"type": "structural_tag"} | found
+    return _without_nulls(found)
+
+
+def _without_nulls(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_nulls(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    # In a schema null is a value like any other.
+    return {
+        key: value if key in ("json_schema", "schema") else _without_nulls(value)
+        for key, value in node.items()
+        if value is not None or key in ("json_schema", "schema")
+    }

@@ -132,6 +132,9 @@ def test_structural_tags():
     tag = xgr.StructuralTagItem(begin="<f>", schema={"type": "boolean"}, end="</f>")
     grammar = xgr.Grammar.from_structural_tag([tag], ["<f"])
     assert accepts(grammar, "hello <f>true</f> bye") and not accepts(grammar, "<f>1</f>")
+    part = {"type": "json_schema", "json_schema": {"enum": [None, 1]}, "max_whitespace_cnt": None}
+    nulls = xgr.Grammar.from_structural_tag({"type": "structural_tag", "format": part})
+    assert accepts(nulls, "null") and not accepts(nulls, "2"), "null is what is not set, but in a schema a value"
     with pytest.raises(xgr.InvalidJSONError):
         xgr.Grammar.from_structural_tag("{")
     with pytest.raises(xgr.InvalidStructuralTagError):

@@ -61,12 +61,9 @@ class GrammarCompiler:
                 f"give a TokenizerInfo, TokenizerInfo.from_huggingface(tokenizer), not {type(tokenizer_info).__name__}"
             )
         self._tokenizer_info = tokenizer_info
-        limit = 0 if not cache_enabled else cache_limit_bytes
-        self._compiler = (
-            palmette.Compiler(tokenizer_info.palmette)
-            if limit < 0
-            else palmette.Compiler(tokenizer_info.palmette, cache_bytes=limit)
-        )
+        self.cache_limit_bytes = cache_limit_bytes
+        self._limit = cache_limit_bytes if cache_enabled else 0
+        self.clear_cache()
 
     def _compile(self, grammar: Grammar) -> CompiledGrammar:
         with refusals():
@@ -93,11 +90,8 @@ class GrammarCompiler:
         return self._compile(grammar)
 
     def clear_cache(self) -> None:
-        self._compiler = palmette.Compiler(self._tokenizer_info.palmette)
-
-    @property
-    def cache_limit_bytes(self) -> int:
-        raise NotImplementedError("cache_limit_bytes is not kept; palmette.Compiler(vocabulary, cache_bytes=…) sets it")
+        limit = {} if self._limit < 0 else {"cache_bytes": self._limit}
+        self._compiler = palmette.Compiler(self._tokenizer_info.palmette, **limit)
 
     def get_cache_size_bytes(self) -> int:
-        raise NotImplementedError("the cache's size is not told; CompiledGrammar.memory_size_bytes is a grammar's")
+        return self._compiler.statistics()["bytes"]

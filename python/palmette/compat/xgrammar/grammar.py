@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import palmette
+from palmette import _requests
 from palmette.compat.xgrammar.exception import (
     DeserializeFormatError,
     DeserializeVersionError,
@@ -130,12 +131,12 @@ class Grammar:
         with refusals(InvalidStructuralTagError):
             made = palmette.Grammar.from_structural_tag(tag)
             made.check()
-        return Grammar(made, json.loads(tag).get("format", {"type": "older_tag", "tag": tag}))
+        return Grammar(made, tag["format"])
 
     @staticmethod
     def builtin_json_grammar() -> Grammar:
-        """Grammar of JSON."""
-        return Grammar.from_json_schema(True, strict_mode=False)
+        """Grammar of JSON objects and arrays."""
+        return Grammar.from_json_schema({"type": ["object", "array"]}, strict_mode=False)
 
     @staticmethod
     def concat(*grammars: Grammar) -> Grammar:
@@ -181,8 +182,6 @@ def deserialised(text: str) -> tuple[Grammar, dict]:
                 return Grammar.from_regex(pattern), found
             case {"type": "lark", "lark": str(lark)}:
                 return Grammar.from_lark(lark), found
-            case {"type": "older_tag", "tag": str(tag)}:
-                return Grammar.from_structural_tag(tag), found
             case {"type": str()}:
                 return Grammar.from_structural_tag({"type": "structural_tag", "format": source}), found
     except ValueError as error:
@@ -190,36 +189,41 @@ def deserialised(text: str) -> tuple[Grammar, dict]:
     raise DeserializeFormatError("this is no serialised grammar: its source has no known type")
 
 
-def tag_of(*args: Any, **kwargs: Any) -> str:
-    """JSON of a structural tag, however it was given."""
+def tag_of(*args: Any, **kwargs: Any) -> dict:
+    """A structural tag in its present form, however it was given."""
     if len(args) == 2 or "tags" in kwargs:
         tags, triggers = args if len(args) == 2 else (kwargs["tags"], kwargs["triggers"])
-        structures = [
-            {
-                "begin": tag.begin,
-                "schema": json.loads(schema_text(getattr(tag, "schema_", None) or tag.schema)),
-                "end": tag.end,
-            }
-            for tag in tags
-        ]
-        return json.dumps({"type": "structural_tag", "structures": structures, "triggers": triggers})
+        schemas = [json.loads(schema_text(getattr(tag, "schema_", None) or tag.schema)) for tag in tags]
+        structures = [{"begin": tag.begin, "schema": one, "end": tag.end} for tag, one in zip(tags, schemas)]
+        return _of_structures(structures, triggers)
     (tag,) = args or (kwargs.get("structural_tag"),)
+    if hasattr(tag, "model_dump_json"):
+        tag = tag.model_dump_json()
     if isinstance(tag, str):
         try:
-            json.loads(tag)
+            tag = json.loads(tag)
         except ValueError as error:
             raise InvalidJSONError(f"the structural tag is not JSON: {error}") from None
-        return tag
-    if isinstance(tag, dict):
-        return json.dumps(tag)
-    if hasattr(tag, "model_dump_json"):
-        return tag.model_dump_json()
-    raise TypeError(f"a structural tag is a text, a dictionary or a model, not {type(tag).__name__}")
+    elif not isinstance(tag, dict):
+        raise TypeError(f"a structural tag is a text, a dictionary or a model, not {type(tag).__name__}")
+    if isinstance(tag, dict) and isinstance(tag.get("structures"), list):
+        return _of_structures(tag["structures"], tag.get("triggers"))
+    if not isinstance(tag, dict) or not isinstance(tag.get("format"), dict):
+        raise InvalidStructuralTagError("a structural tag has a 'format', or 'structures' and 'triggers'")
+    return _requests.plain_tag(tag)
+
+
+def _of_structures(structures: list[dict], triggers: Any) -> dict:
+    tags = [
+        {"begin": one["begin"], "content": {"type": "json_schema", "json_schema": one["schema"]}, "end": one["end"]}
+        for one in structures
+    ]
+    return {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": triggers, "tags": tags}}
 
 
 def _joined(kind: str, grammars: tuple[Grammar, ...]) -> dict:
     for one in grammars:
-        if one.source["type"] in ("lark", "older_tag") or one.source.get("root", "root") != "root":
+        if one.source["type"] == "lark" or one.source.get("root", "root") != "root":
             raise NotImplementedError(
                 f"a grammar of the type {one.source['type']!r} is not joined with others: write one Lark text, or EBNF from `root`"
             )
