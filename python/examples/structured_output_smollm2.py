@@ -7,6 +7,7 @@
 """
 
 import json
+import re
 import sys
 import time
 
@@ -51,7 +52,7 @@ def main() -> None:
     def answer(messages: list[dict], compiled: palmette.CompiledGrammar | None) -> str:
         prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
         processors = [palmette.mlx.GrammarLogitsProcessor(compiled)] if compiled else None
-        parts = list(stream_generate(model, tokenizer, prompt, max_tokens=60, logits_processors=processors))
+        parts = list(stream_generate(model, tokenizer, prompt, max_tokens=80, logits_processors=processors))
         return "".join(part.text for part in parts)
 
     def compare(title: str, messages: list[dict], grammar: palmette.Grammar, check) -> None:
@@ -76,16 +77,16 @@ def check_person(text: str) -> str:
 
 
 def check_call(text: str) -> str:
-    begin, end = "<tool_call>", "</tool_call>"
-    inner = text.strip()
-    if not (inner.startswith(begin) and inner.endswith(end)):
+    # Models of this format may think before they call.
+    found = re.fullmatch(r"(?:<think>.*</think>)?\s*<tool_call>(.*)</tool_call>\s*", text, re.DOTALL)
+    if not found:
         return "no tool call"
     call = {
         "type": "object",
         "properties": {"name": {"const": "get_weather"}, "arguments": WEATHER["function"]["parameters"]},
         "required": ["name", "arguments"],
     }
-    return check(inner.removeprefix(begin).removesuffix(end), call)
+    return check(found[1], call)
 
 
 def check(text: str, schema: dict) -> str:

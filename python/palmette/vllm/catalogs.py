@@ -290,7 +290,7 @@ class Entry:
         self._name = name
         self._spelling = settings["code_tokens"]
         if "live" in settings:
-            self._newest = palmette.LiveReader(settings["live"]).snapshot
+            self._newest = palmette.LiveReader.open(settings["live"]).snapshot
         else:
             catalog = palmette.Catalog.open(settings["path"])
             self._newest = lambda: catalog

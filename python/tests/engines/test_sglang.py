@@ -156,6 +156,14 @@ def test_registration_adds_one_choice():
     assert base.GRAMMAR_BACKEND_REGISTRY["palmette"] is create_backend
 
 
+def test_the_installed_package_is_found_by_sglang(monkeypatch):
+    from sglang.srt import plugins
+
+    monkeypatch.setenv("SGLANG_PLUGINS", "palmette")
+    found = plugins.load_plugins_by_group(plugins.GENERAL_PLUGINS_GROUP)
+    assert {name: function for name, (function, _) in found.items()} == {"palmette": register}
+
+
 class Thinker:
     """What the wrapper asks of a parser of reasoning: its end is the token `<|tool|>`."""
 

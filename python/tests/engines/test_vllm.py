@@ -234,10 +234,22 @@ def test_nothing_changes_unless_asked(monkeypatch):
     before = structured_output.GuidanceBackend, structured_output.XgrammarBackend
     monkeypatch.delenv(backend.ENVIRONMENT, raising=False)
     register()
-    assert (structured_output.GuidanceBackend, structured_output.XgrammarBackend) == before
+    assert before == (structured_output.GuidanceBackend, structured_output.XgrammarBackend)
     monkeypatch.setenv(backend.ENVIRONMENT, "outlines")
     with pytest.raises(ValueError, match="outlines.*'guidance' and 'xgrammar'"):
         register()
+
+
+def test_the_installed_package_is_asked_by_vllm(registered, monkeypatch):
+    import vllm.plugins as plugins
+    from vllm.v1.structured_output import backend_guidance
+
+    monkeypatch.setattr(plugins, "plugins_loaded", False)
+    monkeypatch.setenv("VLLM_PLUGINS", "palmette")
+    monkeypatch.setenv(backend.ENVIRONMENT, "guidance")
+    monkeypatch.setattr(backend_guidance, "GuidanceBackend", object)
+    plugins.load_general_plugins()
+    assert backend_guidance.GuidanceBackend is PalmetteBackend
 
 
 def test_the_check_in_front_accepts_what_the_engine_does(registered):
@@ -433,6 +445,24 @@ def test_codes_may_begin_within_the_prompt(shop):
     second.add_request(0, wish(start=2))
     layout = context([0], [prompt], [[]])
     assert finite(second.apply(torch.zeros(1, NUM_TOKENS), layout)[0]) == expected(IDS, spelled("white")[:1])
+
+
+def test_requests_see_the_newest_generation_of_a_live_catalog(shop, tmp_path):
+    import time
+
+    with palmette.LiveCatalog.create(tmp_path / "live", shop) as live:
+        settings = {"live": str(tmp_path / "live"), "code_tokens": ["<a_{}>", "<b_{}>"]}
+        entry = catalogs_module.Entry("shop", settings)
+        before = entry.constraint(None, lambda: TOKENIZER)
+        assert entry.constraint(None, lambda: TOKENIZER) is before, "kept while nothing changes"
+        live.apply([{"delete": "green"}])
+        deadline = time.monotonic() + 20
+        while entry.constraint(None, lambda: TOKENIZER) is before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        start = np.zeros((1, 0), np.int32)
+        green = spelled("green")[0]
+        assert green in before.successors(start)[1], "a request keeps what it began with"
+        assert green not in entry.constraint(None, lambda: TOKENIZER).successors(start)[1]
 
 
 def test_both_loaders_take_the_class():
