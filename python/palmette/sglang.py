@@ -83,17 +83,27 @@ class PalmetteGrammar(BaseGrammarObject):
         return _allocate(batch_size, vocab_size)
 
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-        self.matcher.fill_mask(vocab_mask, idx)
+        try:
+            self.matcher.fill_mask(vocab_mask, idx)
+        except palmette.LimitExceeded as error:
+            # An exception here would stop the server with all its requests: end this one instead.
+            logger.error("a mask exceeded its limits, and its request must end: %s", error)
+            vocab_mask[idx].fill_(0)
+            words = vocab_mask[idx].numpy().view("uint32")
+            for token in self.matcher.ends:
+                words[token >> 5] |= 1 << (token & 31)
 
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
         """Fills the rows of a batch in one call, on several threads; other rows stay as they are."""
         if all(isinstance(entry.grammar, PalmetteGrammar) for entry in entries):
-            palmette.fill_masks(
-                [entry.grammar.matcher for entry in entries], vocab_mask, rows=[entry.row for entry in entries]
-            )
-        else:
-            BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)
+            matchers, rows = [entry.grammar.matcher for entry in entries], [entry.row for entry in entries]
+            try:
+                palmette.fill_masks(matchers, vocab_mask, rows=rows)
+                return
+            except palmette.LimitExceeded:
+                pass  # of some row, which the rows one by one will tell
+        BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)
 
     @staticmethod
     def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:

@@ -47,15 +47,22 @@ class PalmetteGrammar(StructuredOutputGrammar):
         for token in tokens:
             if self._matcher.is_ended:
                 self._past_end += 1
-            elif not self._matcher.try_commit(token):
-                logger.error("request %s: token %d is not allowed by its grammar", request_id, token)
+                continue
+            try:
+                self._matcher.commit(token)
+            except palmette.Error as error:  # not allowed, or a limit: either way this request fails, and no other
+                logger.error("request %s: %s", request_id, error)
                 return False
         return True
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         # Speculation pads with -1, and nothing behind a pad counts.
         drafted = next((i for i, token in enumerate(tokens) if token < 0), len(tokens))
-        return tokens[: self._matcher.validate(tokens[:drafted])]
+        try:
+            return tokens[: self._matcher.validate(tokens[:drafted])]
+        except palmette.LimitExceeded as error:
+            logger.error("drafts are not looked at: %s", error)
+            return []
 
     def rollback(self, num_tokens: int) -> None:
         past_end = min(num_tokens, self._past_end)

@@ -14,6 +14,7 @@ import torch
 from sglang.srt.constrained import base_grammar_backend as base
 from sglang.srt.constrained.base_grammar_backend import GrammarRow, InvalidGrammarObject
 
+import palmette
 from palmette.sglang import ANY_JSON, PalmetteBackend, PalmetteGrammar, create_backend, register
 
 TOKENIZER = small_tokenizer()
@@ -127,6 +128,24 @@ def test_masks_are_applied_and_reset(backend):
     assert set(torch.nonzero(torch.isfinite(logits[1])).flatten().tolist()) == {ids(digit)[0] for digit in "0123456789"}
     one.reset_vocab_mask(mask)
     assert (mask == -1).all()
+
+
+def test_a_limit_ends_one_request_and_not_the_server(backend, monkeypatch):
+    class Limited:
+        ends = [STOP]
+
+        def fill_mask(self, *_):
+            raise palmette.LimitExceeded("too many ways to read the text")
+
+    def limited(*_, **__):
+        raise palmette.LimitExceeded("row 1: too many ways to read the text")
+
+    monkeypatch.setattr(palmette, "fill_masks", limited)
+    sound, wrong = grammar(backend, "regex", "[0-9]"), PalmetteGrammar(Limited())
+    mask = sound.allocate_vocab_mask(NUM_TOKENS, 3, "cpu")
+    PalmetteGrammar.fill_vocab_mask_batched([GrammarRow(2, sound), GrammarRow(1, wrong)], mask)
+    assert allowed(mask[1].tolist()) == {STOP}
+    assert allowed(mask[2].tolist()) == mask_of(sound)
 
 
 @pytest.mark.parametrize(

@@ -221,11 +221,17 @@ def test_options_of_the_server_hold(registered, monkeypatch):
 
 def test_a_limit_ends_one_request_and_not_the_engine():
     class Limited:
-        def fill_mask(self, bitmask, row):
+        is_ended = False
+
+        def fill_mask(self, *_):
             raise palmette.LimitExceeded("too many ways to read the text")
 
+        commit = validate = fill_mask
+
     bitmask = torch.full((2, 11), -1, dtype=torch.int32)
-    backend.PalmetteGrammar(Limited(), (END,)).fill_bitmask(bitmask, 1)
+    grammar = backend.PalmetteGrammar(Limited(), (END,))
+    assert not grammar.accept_tokens("one", [1]) and grammar.validate_tokens([1]) == []
+    grammar.fill_bitmask(bitmask, 1)
     assert allowed(bitmask[1].tolist()) == {END}
     assert (bitmask[0] == -1).all()
 
