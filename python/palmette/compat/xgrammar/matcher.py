@@ -5,7 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import palmette
+from palmette.compat.xgrammar.bitmask import (
+    allocate_token_bitmask,
+    apply_token_bitmask_inplace,
+    get_bitmask_shape,
+    reset_token_bitmask,
+)
 from palmette.compat.xgrammar.compiler import CompiledGrammar
+
+__all__ = [
+    "BatchGrammarMatcher",
+    "GrammarMatcher",
+    "allocate_token_bitmask",
+    "apply_token_bitmask_inplace",
+    "get_bitmask_shape",
+    "reset_token_bitmask",
+]
 
 
 class GrammarMatcher:
@@ -45,7 +60,7 @@ class GrammarMatcher:
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
         """Commits a token; False if it is not allowed."""
-        if self.is_terminated():
+        if self.palmette.is_ended:
             return False
         before = self.palmette.position
         try:
@@ -71,7 +86,7 @@ class GrammarMatcher:
 
         Raises RuntimeError after the end.
         """
-        if self.is_terminated():
+        if self.palmette.is_ended:
             raise RuntimeError("the text has ended, and no token follows: ask is_terminated() before")
         return self.palmette.fill_mask(bitmask, index)
 
@@ -86,8 +101,8 @@ class GrammarMatcher:
     ) -> bool:
         """Fills a row for each node of a tree of drafts that can be reached; False if the time was over.
 
-        Node 0 is where the matcher is. Children of a node are `next_token[node]` and its siblings. Rows of nodes that the
-        grammar refuses stay as they are.
+        Node 0 is where the matcher is. Children of a node are `next_token[node]` and its siblings. The row of a node that the
+        grammar refuses denies all; those behind it stay as they are.
         """
         import time
 
@@ -109,6 +124,7 @@ class GrammarMatcher:
             else:
                 position = parent.fork()
                 if not 0 <= drafts[node] < len(self._vocabulary()) or not position.try_commit(drafts[node]):
+                    token_bitmask[node] = 0
                     continue
             if not position.is_ended:
                 position.fill_mask(token_bitmask, node)
