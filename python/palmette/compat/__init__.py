@@ -1,0 +1,9 @@
+"""Names of other packages over Palmette's classes, so that a program changes by one import.
+
+| instead of | import |
+|---|---|
+| `import xgrammar` | `from palmette.compat import xgrammar` |
+| `import llguidance` | `from palmette.compat import llguidance` |
+
+What these packages do and Palmette does not raises `NotImplementedError` with the reason; nothing is left out in silence.
+"""

@@ -1,0 +1,111 @@
+"""mlx-lm: logits processors for grammars and catalogs.
+
+    from mlx_lm import load, stream_generate
+    from palmette.mlx import GrammarLogitsProcessor, vocabulary
+
+    model, tokenizer = load("…")
+    compiled = palmette.Grammar.from_json_schema(schema).compile(vocabulary(tokenizer))
+    for part in stream_generate(model, tokenizer, prompt, logits_processors=[GrammarLogitsProcessor(compiled)]):
+        …
+
+A processor belongs to one generation and is told the prompt by its first call: pass it with a prompt that is not empty,
+and make another for the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+import palmette
+
+__all__ = ["CatalogLogitsProcessor", "GrammarLogitsProcessor", "apply_bitmask", "vocabulary"]
+
+
+def vocabulary(tokenizer: Any, num_tokens: int | None = None) -> palmette.Vocabulary:
+    """Vocabulary of a tokenizer that mlx-lm loaded.
+
+    Its end tokens are those at which mlx-lm stops, which may be more than the tokenizer's own.
+    """
+    from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+    ends = None
+    if isinstance(tokenizer, TokenizerWrapper):
+        tokenizer, ends = tokenizer._tokenizer, sorted(tokenizer.eos_token_ids)
+    return palmette.Vocabulary.from_tokenizer(tokenizer, num_tokens=num_tokens, ends=ends or None)
+
+
+def apply_bitmask(logits: mx.array, bitmask: np.ndarray) -> mx.array:
+    """Logits with minus infinity where the bitmask has no bit, and past its end.
+
+    `logits` is `[rows, V]` of any float type, `bitmask` `[rows, words]` int32.
+    """
+    allowed = np.unpackbits(bitmask.view(np.uint8), axis=-1, bitorder="little")[:, : logits.shape[-1]]
+    missing = logits.shape[-1] - allowed.shape[-1]
+    if missing > 0:
+        allowed = np.pad(allowed, ((0, 0), (0, missing)))
+    return mx.where(mx.array(allowed.astype(bool)), logits, mx.array(-mx.inf, dtype=logits.dtype))
+
+
+class GrammarLogitsProcessor:
+    """Restricts one sequence to the texts of a grammar.
+
+    `matcher` is the position; a program may read it, `matcher.is_ended` among others. Raises NotAllowed if a token comes that
+    was not allowed, which a sampler that ignores minus infinity causes.
+    """
+
+    def __init__(self, compiled: palmette.CompiledGrammar) -> None:
+        self.matcher = compiled.matcher()
+        self._bitmask = palmette.allocate_bitmask(1, compiled.vocabulary.num_tokens)
+        self._seen: int | None = None
+
+    def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
+        if self._seen is not None:
+            for token in tokens[self._seen :].tolist():
+                self.matcher.commit(token)
+        self._seen = tokens.size
+        if self.matcher.is_ended:
+            return logits
+        if not self.matcher.fill_mask(self._bitmask) and logits.shape[-1] <= 32 * self._bitmask.shape[1]:
+            return logits
+        return apply_bitmask(logits, self._bitmask)
+
+
+class CatalogLogitsProcessor:
+    """Restricts one sequence to an item's codes, and then to the end tokens.
+
+    `ends` are the tokens allowed after the last code. Without them the logits then stay as they are, for a generation that
+    `max_tokens` ends.
+    """
+
+    def __init__(self, constraint: palmette.CatalogConstraint, ends: list[int] | None = None) -> None:
+        self._constraint = constraint
+        self._ends = list(ends or ())
+        self._start: int | None = None
+        self._written: list[int] = []
+
+    @property
+    def items(self) -> list[str]:
+        """Ids of the items that the tokens so far name: none before the last code, and several where they share codes."""
+        if len(self._written) < self._constraint.num_levels:
+            return []
+        return self._constraint.decode(np.array([self._written[: self._constraint.num_levels]], np.int32))[0]
+
+    def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
+        if self._start is None:
+            self._start = tokens.size
+        self._written = tokens[self._start :].tolist()
+        if len(self._written) < self._constraint.num_levels:
+            _, allowed, _ = self._constraint.successors(np.array([self._written], np.int32).reshape(1, -1))
+            if not len(allowed):
+                raise palmette.NotAllowed(f"no item of the set begins with the tokens {self._written}")
+        elif self._ends:
+            allowed = np.array(self._ends, np.int32)
+        else:
+            return logits
+        kept = mx.array(allowed)
+        masked = mx.full(logits.shape, -mx.inf, dtype=logits.dtype)
+        masked[:, kept] = logits[:, kept]
+        return masked

@@ -1,0 +1,240 @@
+"""SGLang: grammar backend `palmette`.
+
+Installed beside SGLang, the package registers the backend by SGLang's own plugin group, which adds a choice and changes
+nothing else. Ask for it when the server is started:
+
+    python -m sglang.launch_server --model-path MODEL --grammar-backend palmette
+
+Requests with `json_schema`, `regex`, `ebnf` and `structural_tag` work as before. With `--reasoning-parser`, the grammar
+begins after the reasoning, as with SGLang's own backends.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from sglang.srt.constrained.base_grammar_backend import (
+    BaseGrammarBackend,
+    BaseGrammarObject,
+    GrammarRow,
+    GrammarStats,
+    InvalidGrammarObject,
+    register_grammar_backend,
+    register_vocab_mask_buffer,
+)
+
+import palmette
+import palmette.torch
+from palmette import _requests
+
+__all__ = ["PalmetteBackend", "PalmetteGrammar", "create_backend", "register"]
+
+logger = logging.getLogger(__name__)
+
+NAME = "palmette"
+"""Name of the backend in `--grammar-backend`."""
+
+ANY_JSON = "$$ANY$$"
+"""Text that SGLang sends in place of a schema for `{"type": "json_object"}` and the like."""
+
+
+class PalmetteGrammar(BaseGrammarObject):
+    """Position of one request in its grammar; a position at the start is the template that the cache keeps.
+
+    An accepted end token counts as a token for `rollback`.
+    """
+
+    def __init__(self, matcher: palmette.Matcher, stats: GrammarStats | None = None) -> None:
+        super().__init__()
+        self.matcher = matcher
+        self.grammar_stats = stats
+
+    def accept_token(self, token: int) -> None:
+        """Commits a token; without effect after the end.
+
+        Raises ValueError if the grammar does not allow it.
+        """
+        if not self.finished:
+            self.matcher.commit(token)
+
+    # SGLang reads `finished` and sets it where a request ends for reasons of its own.
+    @property
+    def finished(self) -> bool:
+        return self._finished or self.matcher.is_ended
+
+    @finished.setter
+    def finished(self, finished: bool) -> None:
+        self._finished = finished
+
+    def is_terminated(self) -> bool:
+        return self.matcher.is_ended
+
+    def rollback(self, k: int) -> None:
+        if k > 0:
+            self._finished = False
+            self.matcher.rollback(k)
+
+    def copy(self) -> PalmetteGrammar:
+        return PalmetteGrammar(self.matcher.fork(), self.grammar_stats and GrammarStats(is_cache_hit=True))
+
+    def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+        return _allocate(batch_size, vocab_size)
+
+    def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
+        try:
+            self.matcher.fill_mask(vocab_mask, idx)
+        except palmette.LimitExceeded as error:
+            # An exception here would stop the server with all its requests: end this one instead.
+            logger.error("a mask exceeded its limits, and its request must end: %s", error)
+            vocab_mask[idx].fill_(0)
+            words = vocab_mask[idx].numpy().view("uint32")
+            for token in self.matcher.ends:
+                words[token >> 5] |= 1 << (token & 31)
+
+    @staticmethod
+    def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
+        """Fills the rows of a batch in one call, on several threads; other rows stay as they are."""
+        if all(isinstance(entry.grammar, PalmetteGrammar) for entry in entries):
+            matchers, rows = [entry.grammar.matcher for entry in entries], [entry.row for entry in entries]
+            try:
+                palmette.fill_masks(matchers, vocab_mask, rows=rows)
+                return
+            except palmette.LimitExceeded:
+                pass  # of some row, which the rows one by one will tell
+        BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)
+
+    @staticmethod
+    def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
+        vocab_mask.fill_(-1)
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
+        return vocab_mask.to(device, non_blocking=True)
+
+    @staticmethod
+    def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
+        palmette.torch.apply_bitmask_(logits, vocab_mask)
+
+    def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
+        forced = self.matcher.forced_tokens()
+        return (list(forced), "") if len(forced) else None
+
+    def jump_forward_str_state(self, helper: tuple[list[int], str]) -> tuple[str, int]:
+        return "", -1
+
+    def jump_and_retokenize(self, old_output_ids: list[int], new_output_ids: list[int], next_state: int) -> None:
+        pass
+
+
+def _allocate(rows: int, num_tokens: int) -> torch.Tensor:
+    mask = palmette.allocate_bitmask(rows, num_tokens, like="torch")
+    mask.fill_(-1)
+    return mask
+
+
+class PalmetteBackend(BaseGrammarBackend):
+    """Compiler of one server's grammars.
+
+    A text that is refused becomes an `InvalidGrammarObject` with the message, which SGLang sends to the client.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        num_tokens: int | None = None,
+        ends: set[int] | list[int] | int | None = None,
+        *,
+        compact: bool = False,
+    ) -> None:
+        super().__init__()
+        if isinstance(ends, int):
+            ends = [ends]
+        self._vocabulary = palmette.Vocabulary.from_tokenizer(
+            tokenizer, num_tokens=num_tokens, ends=sorted(ends) if ends else None
+        )
+        self._compact = compact
+
+    def initialize_vocab_mask_buffer(self, name: str, vocab_size: int, max_rows: int, device: Any) -> torch.Tensor:
+        return register_vocab_mask_buffer(name, _allocate(max_rows, vocab_size), max_rows)
+
+    def dispatch_json(self, key_string: str) -> BaseGrammarObject:
+        schema = True if key_string == ANY_JSON else key_string
+        return self._compile("json", lambda: _requests.schema_grammar(schema, compact=self._compact))
+
+    def dispatch_regex(self, key_string: str) -> BaseGrammarObject:
+        return self._compile("regex", lambda: _requests.expression_grammar(key_string))
+
+    def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
+        return self._compile("ebnf", lambda: _requests.written_grammar(key_string))
+
+    def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
+        return self._compile("structural_tag", lambda: _requests.tag_grammar(key_string))
+
+    def _compile(self, kind: str, grammar: Any) -> BaseGrammarObject:
+        try:
+            compiled = grammar().compile(self._vocabulary)
+        except ValueError as error:  # palmette.Error is one
+            return InvalidGrammarObject(f"{kind}: {error}")
+        for note in compiled.notes:
+            logger.warning("not fully enforced: %s", note)
+        return PalmetteGrammar(compiled.matcher(), GrammarStats(dispatch_type=kind))
+
+    # The wrapper for reasoning asks the backend, which may have no grammar at hand yet.
+
+    @staticmethod
+    def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+        return _allocate(batch_size, vocab_size)
+
+    move_vocab_mask = staticmethod(PalmetteGrammar.move_vocab_mask)
+    apply_vocab_mask = staticmethod(PalmetteGrammar.apply_vocab_mask)
+
+    @property
+    def is_support_token_filter(self) -> bool:
+        return True
+
+    def set_token_filter(
+        self,
+        vocab_mask: torch.Tensor,
+        token_ids: list[int],
+        batch_idx: int,
+        is_allowed: bool = True,
+        reset_vocab_mask: bool = True,
+    ) -> None:
+        from sglang.srt.constrained.torch_ops.token_filter_torch_ops import set_token_filter_torch
+
+        set_token_filter_torch(vocab_mask, token_ids, batch_idx, is_allowed, reset_vocab_mask)
+
+
+def create_backend(
+    server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: set[int] | None = None
+) -> BaseGrammarBackend:
+    """Backend of a server, in the wrapper that defers grammars while a model reasons.
+
+    SGLang wraps its own backends itself, and returns a registered one as it comes.
+    """
+    from sglang.srt.runtime_context import get_serving
+
+    serving = get_serving()
+    backend: BaseGrammarBackend = PalmetteBackend(
+        tokenizer, vocab_size, eos_token_ids, compact=bool(serving.constrained_json_disable_any_whitespace)
+    )
+    if serving.reasoning_parser:
+        from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
+        from sglang.srt.parser.reasoning_parser import ReasoningParser
+
+        parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
+        backend = ReasonerGrammarBackend(
+            backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
+        )
+    return backend
+
+
+def register() -> None:
+    """Entry point of the group `sglang.srt.plugins`: adds the choice `palmette` of `--grammar-backend`."""
+    from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES, add_grammar_backend_choices
+
+    if NAME not in GRAMMAR_BACKEND_CHOICES:
+        add_grammar_backend_choices([NAME])
+    register_grammar_backend(NAME, create_backend)

@@ -1,0 +1,398 @@
+"""Logits processor of vLLM that lets a model name items of a catalog, and no others.
+
+Start the server with the processor and a file that says which catalogs there are:
+
+    PALMETTE_CATALOGS=catalogs.json vllm serve MODEL --logits-processors palmette.vllm:CatalogLogitsProcessor
+
+    {"shop": {"path": "shop.palm", "code_tokens": ["<a_{}>", "<b_{}>", "<c_{}>", "<d_{}>"]}}
+
+`code_tokens` says how the model spells codes: a list with an entry a level, which is the name of a code's token with `{}` for
+the code, or `[first, num]` for `num` tokens in a row, or the list of the codes' tokens. `"live"` in place of `"path"` is the directory of a
+live catalog: each request sees the newest generation of its beginning.
+
+A request asks by `extra_args`, which are `vllm_xargs` over HTTP and hold a text there:
+
+    {"vllm_xargs": {"palmette": "{\\"catalog\\": \\"shop\\", \\"filter\\": {\\"must\\": {\\"match\\": {\\"brand\\": \\"Fernhollow\\"}}}}"}}
+
+| key | means |
+|---|---|
+| `catalog` | name of the catalog; may be left out where there is one |
+| `filter` | condition that items have to meet |
+| `exclude` | ids of items that are not wanted |
+| `start` | position of the first code in the sequence, prompt included; default: the end of the prompt |
+
+After the last code the request's end tokens are allowed. Set `max_tokens` to the number of levels, or to one more.
+
+The class serves both of vLLM's runners. The first one's requests come and go by batch updates, with their tokens on the host.
+The second one keeps slots and has the tokens on the device: one row of codes a request, a few bytes, is copied to the host
+each step, and the allowed tokens back.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from vllm.v1.sample.logits_processor import BatchUpdate, MoveDirectionality
+from vllm.v1.sample.logits_processor import LogitsProcessor as FirstRunnerProcessor
+
+import palmette
+
+try:
+    from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SecondRunnerProcessor
+except ImportError:  # vLLM before 0.33 has the first runner only
+
+    class SecondRunnerProcessor:  # type: ignore[no-redef]
+        pass
+
+
+if TYPE_CHECKING:
+    from vllm.sampling_params import SamplingParams
+    from vllm.v1.worker.gpu.sample.logits_processor import LogitsContext
+
+ENVIRONMENT = "PALMETTE_CATALOGS"
+"""Environment variable with the path of the file that says which catalogs there are."""
+
+ARGUMENT = "palmette"
+"""Name of the request's argument."""
+
+_KEYS = ("catalog", "filter", "exclude", "start")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A request's argument, read but not yet resolved."""
+
+    catalog: str
+    filter: str | None
+    start: int | None
+
+
+@dataclass
+class Request:
+    """A request in the batch: what it may name, and where its codes begin."""
+
+    constraint: palmette.CatalogConstraint
+    ends: np.ndarray
+    start: int | None
+    prompt: list[int] | None = None
+    output: list[int] | None = None
+
+    def written(self) -> list[int]:
+        """Codes' tokens so far, where the host has the sequence."""
+        prompt, output = self.prompt or [], self.output or []
+        start = len(prompt) if self.start is None else self.start
+        return prompt[start:] + output[max(0, start - len(prompt)) :]
+
+
+class CatalogLogitsProcessor(FirstRunnerProcessor, SecondRunnerProcessor):
+    """Restricts requests that ask for it to the items of a catalog.
+
+    Logits of tokens that do not continue an item become minus infinity; other rows and other requests stay as they are.
+    """
+
+    @classmethod
+    def validate_params(cls, params: SamplingParams) -> None:
+        """Check in front of the engine, against the catalogs themselves.
+
+        Raises ValueError, which a client sees as status 400.
+        """
+        wish = read_wish(params)
+        if wish is not None and wish.filter is not None:
+            catalogs().entry(wish.catalog).items(wish.filter)
+
+    def __init__(self, vllm_config: Any, *runner: Any) -> None:
+        # The first runner hands the device and whether memory is pinned over, the second its requests' state.
+        (self._state,) = runner if len(runner) == 1 else (None,)
+        self._vllm_config = vllm_config
+        self._requests: dict[int, Request] = {}
+
+    def _tokenizer(self) -> Any:
+        from vllm.tokenizers import cached_tokenizer_from_config
+
+        return cached_tokenizer_from_config(self._vllm_config.model_config)
+
+    def _request(self, params: SamplingParams) -> Request | None:
+        wish = read_wish(params)
+        if wish is None:
+            return None
+        constraint = catalogs().entry(wish.catalog).constraint(wish.filter, self._tokenizer)
+        ends = np.array(sorted(params.all_stop_token_ids), np.int32)
+        return Request(constraint, ends, wish.start)
+
+    def is_argmax_invariant(self) -> bool:
+        return False
+
+    # First runner.
+
+    def update_state(self, batch_update: BatchUpdate | None) -> None:
+        if batch_update is None:
+            return
+        for row in batch_update.removed:
+            self._requests.pop(row, None)
+        for row, params, prompt, output in batch_update.added:
+            self._requests.pop(row, None)
+            request = self._request(params)
+            if request is not None:
+                request.prompt, request.output = prompt, output
+                self._requests[row] = request
+        for one, other, direction in batch_update.moved:
+            moved, replaced = self._requests.pop(one, None), self._requests.pop(other, None)
+            if moved is not None:
+                self._requests[other] = moved
+            if replaced is not None and direction == MoveDirectionality.SWAP:
+                self._requests[one] = replaced
+
+    # Second runner.
+
+    def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:
+        self._requests.pop(req_idx, None)
+        request = self._request(sampling_params)
+        if request is None:
+            return False
+        self._requests[req_idx] = request
+        return True
+
+    def apply(self, logits: torch.Tensor, ctx: LogitsContext | None = None) -> torch.Tensor:
+        if ctx is None:
+            rows = [(row, request, request.written()) for row, request in self._requests.items()]
+        else:
+            rows = self._rows_on_device(ctx)
+        _mask(logits, rows)
+        return logits
+
+    def _rows_on_device(self, ctx: LogitsContext) -> list[tuple[int, Request, list[int]]]:
+        """Rows of our requests with the tokens written so far, copied from the device at once."""
+        slots = ctx.idx_mapping_np
+        if not any(int(slot) in self._requests for slot in slots):
+            return []
+        num_rows = len(ctx.expanded_idx_mapping)
+        if num_rows == len(slots):  # a row a request: which ones are ours is known without asking the device
+            ours = np.array([row for row, slot in enumerate(slots) if int(slot) in self._requests])
+        else:
+            ours = np.arange(num_rows)
+        levels = max(request.constraint.num_levels for request in self._requests.values())
+        device = ctx.expanded_idx_mapping.device
+        row = torch.from_numpy(ours).to(device, non_blocking=True)
+        slot = ctx.expanded_idx_mapping[row].long()
+        start = self._starts().to(device)[slot]
+        pos = ctx.pos[row].long()
+        position = start[:, None] + torch.arange(levels, device=device)
+        # Behind the committed tokens come this step's drafts, which are the inputs of the rows before this one.
+        back = pos[:, None] - position
+        drafted = (back >= 0) & (back <= ctx.expanded_local_pos[row].long()[:, None])
+        history = self._state.all_token_ids.gpu
+        committed = history[slot[:, None], position.clamp(0, history.shape[1] - 1)].long()
+        drafts = ctx.input_ids[(row[:, None] - back).clamp(0, num_rows - 1)].long()
+        tokens = torch.where(drafted, drafts, committed)
+        host = torch.cat([slot[:, None], (pos + 1 - start)[:, None], tokens], dim=1).cpu().numpy()
+        found = []
+        for index, (slot_, written, *codes) in zip(ours.tolist(), host.tolist()):
+            request = self._requests.get(slot_)
+            if request is not None and written >= 0:  # below zero: the prompt is still being read
+                # Only whether there are more than the levels matters, not which.
+                beyond = [-1] if written > levels else []
+                found.append((index, request, codes[:written] + beyond))
+        return found
+
+    def _starts(self) -> torch.Tensor:
+        starts = torch.from_numpy(self._state.prompt_len.np.astype(np.int64))
+        for slot, request in self._requests.items():
+            if request.start is not None:
+                starts[slot] = request.start
+        return starts
+
+
+def _mask(logits: torch.Tensor, rows: list[tuple[int, Request, list[int]]]) -> None:
+    """Leaves of each row the tokens that its request may write next."""
+    masked: list[int] = []
+    row_of: list[np.ndarray] = []
+    tokens: list[np.ndarray] = []
+
+    def keep(row: int, allowed: np.ndarray) -> None:
+        masked.append(row)
+        row_of.append(np.full(len(allowed), row, np.int64))
+        tokens.append(np.asarray(allowed, np.int64))
+
+    # Rows of one set and one length are asked for in one call.
+    groups: dict[tuple[int, int], list[tuple[int, Request, list[int]]]] = {}
+    for entry in rows:
+        row, request, written = entry
+        if len(written) < request.constraint.num_levels:
+            groups.setdefault((id(request.constraint), len(written)), []).append(entry)
+        elif len(request.ends):
+            keep(row, request.ends)
+    for group in groups.values():
+        prefixes = np.array([written for _, _, written in group], np.int32).reshape(len(group), -1)
+        _, allowed, offsets = group[0][1].constraint.successors(prefixes)
+        for index, (row, _, _) in enumerate(group):
+            keep(row, allowed[offsets[index] : offsets[index + 1]])
+    if not masked:
+        return
+    at = torch.from_numpy(np.stack([np.concatenate(row_of), np.concatenate(tokens)])).to(logits.device)
+    kept = logits[at[0], at[1]]
+    logits[torch.tensor(masked, device=logits.device)] = -torch.inf
+    logits[at[0], at[1]] = kept
+
+
+def read_wish(params: SamplingParams) -> Wish | None:
+    """Argument of a request, or None if it has none.
+
+    Raises ValueError that says what is wrong with it.
+    """
+    argument = (params.extra_args or {}).get(ARGUMENT)
+    if argument is None:
+        return None
+    if isinstance(argument, str):
+        try:
+            argument = json.loads(argument)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"the argument {ARGUMENT!r} is not JSON: {error}") from None
+    if not isinstance(argument, dict):
+        raise ValueError(f"the argument {ARGUMENT!r} is an object with {', '.join(_KEYS)}, not {argument!r:.100}")
+    for key in argument:
+        if key not in _KEYS:
+            raise ValueError(f"the argument {ARGUMENT!r} has {key!r}; it may have {', '.join(_KEYS)}")
+    start = argument.get("start")
+    if start is not None and (not isinstance(start, int) or isinstance(start, bool) or start < 0):
+        raise ValueError(f"'start' is the position of the first code, a number from 0 on, not {start!r:.100}")
+    return Wish(catalogs().name(argument.get("catalog")), _condition(argument), start)
+
+
+def _condition(argument: dict) -> str | None:
+    """Filter of a request with what it excludes, as one text, which is what sets are cached by."""
+    condition, exclude = argument.get("filter"), argument.get("exclude") or []
+    if isinstance(condition, str):
+        try:
+            condition = json.loads(condition)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"'filter' is not JSON: {error}") from None
+    if not isinstance(exclude, list) or not all(isinstance(one, str) for one in exclude):
+        raise ValueError(f"'exclude' is a list of ids, not {exclude!r:.100}")
+    if exclude:
+        condition = {"must": [] if condition is None else [condition], "exclude": exclude}
+    return None if condition is None else json.dumps(condition, sort_keys=True)
+
+
+class Entry:
+    """A catalog with the tokens that spell its codes, and the sets that requests lately asked for."""
+
+    MAX_SETS = 256
+
+    def __init__(self, name: str, settings: dict) -> None:
+        self._name = name
+        self._spelling = settings["code_tokens"]
+        if "live" in settings:
+            self._newest = palmette.LiveReader.open(settings["live"]).snapshot
+        else:
+            catalog = palmette.Catalog.open(settings["path"])
+            self._newest = lambda: catalog
+        self._catalog: Any = None
+        self._tokens: list | None = None
+        self._sets: OrderedDict[str, Any] = OrderedDict()
+        self._constraints: OrderedDict[str | None, palmette.CatalogConstraint] = OrderedDict()
+
+    def _refresh(self) -> None:
+        newest = self._newest()
+        if self._catalog is None or newest.generation != self._catalog.generation:
+            self._catalog = newest
+            self._sets.clear()
+            self._constraints.clear()
+
+    def items(self, condition: str) -> palmette.ItemSet:
+        """Items that meet a condition.
+
+        Raises ValueError if the condition is wrong, or if none does.
+        """
+        self._refresh()
+        found = _kept(self._sets, condition, self.MAX_SETS, lambda: self._catalog.filter(json.loads(condition)))
+        if not len(found):
+            raise ValueError(f"no item of the catalog {self._name!r} meets {condition:.200}")
+        return found
+
+    def constraint(self, condition: str | None, tokenizer: Callable[[], Any]) -> palmette.CatalogConstraint:
+        """Constraint of the items that meet a condition; `tokenizer` is called only where tokens are named."""
+        self._refresh()
+        if condition is None:
+            return _kept(self._constraints, None, self.MAX_SETS, lambda: self._spelled(tokenizer))
+        items = self.items(condition)
+        whole = self.constraint(None, tokenizer)
+        return _kept(self._constraints, condition, self.MAX_SETS, lambda: whole.filtered(items))
+
+    def _spelled(self, tokenizer: Callable[[], Any]) -> palmette.CatalogConstraint:
+        if self._tokens is None:
+            sizes = self._catalog.codes_per_level
+            if len(self._spelling) != len(sizes):
+                raise ValueError(
+                    f"catalog {self._name!r} has {len(sizes)} levels, and 'code_tokens' {len(self._spelling)}: give an entry a level"
+                )
+            self._tokens = [_level_tokens(one, num, tokenizer) for one, num in zip(self._spelling, sizes)]
+        return self._catalog.constraint(self._tokens)
+
+
+def _kept(kept: OrderedDict, key: Any, limit: int, make: Callable[[], Any]) -> Any:
+    """Value of a key, made where it is not kept; the least lately used goes."""
+    if key not in kept:
+        kept[key] = make()
+        if len(kept) > limit:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    return kept[key]
+
+
+def _level_tokens(spelled: Any, num_codes: int, tokenizer: Callable[[], Any]) -> Any:
+    """Tokens of a level's codes: `(first, num)`, or one a code, -1 for a code that has none."""
+    if isinstance(spelled, str):
+        words = tokenizer().get_vocab()
+        return np.array([words.get(spelled.format(code), -1) for code in range(num_codes)], np.int32)
+    return tuple(spelled) if len(spelled) == 2 and num_codes != 2 else np.array(spelled, np.int32)
+
+
+class Catalogs:
+    """Catalogs of this process, by name; each is opened when a request first asks for it."""
+
+    def __init__(self, settings: dict[str, dict]) -> None:
+        for name, one in settings.items():
+            if not isinstance(one, dict) or ("path" in one) == ("live" in one) or "code_tokens" not in one:
+                raise ValueError(f"catalog {name!r} needs 'path' or 'live', and 'code_tokens'; it has {one!r:.200}")
+        self._settings = settings
+        self._entries: dict[str, Entry] = {}
+
+    def name(self, asked: Any) -> str:
+        """Name of the catalog that a request means.
+
+        Raises ValueError if there is none of that name.
+        """
+        known = ", ".join(sorted(self._settings))
+        if asked is None:
+            if len(self._settings) != 1:
+                raise ValueError(f"'catalog' says which catalog is meant: one of {known}")
+            return next(iter(self._settings))
+        if not isinstance(asked, str) or asked not in self._settings:
+            raise ValueError(f"there is no catalog {asked!r:.100}; there are {known}")
+        return asked
+
+    def entry(self, name: str) -> Entry:
+        if name not in self._entries:
+            self._entries[name] = Entry(name, self._settings[name])
+        return self._entries[name]
+
+
+@functools.cache
+def catalogs() -> Catalogs:
+    """Catalogs that the environment names.
+
+    Raises ValueError if it names none.
+    """
+    path = os.environ.get(ENVIRONMENT)
+    if not path:
+        raise ValueError(f"this server has no catalogs: set {ENVIRONMENT} to a file that names them")
+    with open(path, encoding="utf-8") as file:
+        return Catalogs(json.load(file))
