@@ -34,7 +34,10 @@ TEST_SECONDS = 60
 
 # Classes of failures by what their messages say, the first that fits; the last takes the rest.
 REASONS = [
-    ("inner form of XGrammar: EBNF texts, passes, automata, kernels", r"PeerInternals|No module named 'xgrammar.kernels'|Palmette does not go by way of EBNF|has no text in EBNF"),
+    (
+        "inner form of XGrammar: EBNF texts, passes, automata, kernels",
+        r"PeerInternals|No module named 'xgrammar.kernels'|Palmette does not go by way of EBNF|has no text in EBNF",
+    ),
     ("styles of arguments that are not JSON", r"the style .* of arguments is not known"),
     ("macros of XGrammar's EBNF", r"unexpected '[,=]'; here may stand a rule's name|this construct of XGrammar is not known"),
     ("attributes of rules that are not there", r"there is no attribute"),

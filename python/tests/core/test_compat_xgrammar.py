@@ -202,6 +202,8 @@ def test_a_tree_of_drafts_fills_what_can_be_reached(compiler, info):
         walked.fill_next_token_bitmask(expected)
         assert (mask[node] == expected[0]).all()
     assert (mask[2] == 0).all(), "refused"
+    with pytest.raises(RuntimeError, match="6, 6, 6 and 1"):
+        matcher.traverse_draft_tree(*(np.array(tree[key]) for key in ("child", "sibling", "tokens")), mask[:1])
     assert (mask[5] == -1).all() and matcher.palmette.position == 0
 
 

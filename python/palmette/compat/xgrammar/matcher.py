@@ -110,6 +110,11 @@ class GrammarMatcher:
             raise NotImplementedError("temperatures: they are the sampler's, not the grammar's")
         children, siblings = retrieve_next_token.tolist(), retrieve_next_sibling.tolist()
         drafts = draft_tokens.tolist()
+        if not len(children) == len(siblings) == len(drafts) <= len(token_bitmask):
+            raise RuntimeError(
+                f"a tree has a child, a sibling and a token for each node, and the bitmask a row: there are {len(children)}, "
+                f"{len(siblings)}, {len(drafts)} and {len(token_bitmask)}"
+            )
         deadline = time.monotonic() + time_threshold if time_threshold > 0 else float("inf")
         # A stack, since drafts may be longer than Python's calls nest: (node, position of its parent).
         stack = [(0, None)]
