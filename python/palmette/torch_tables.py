@@ -142,8 +142,7 @@ def select(
         exists = exists & _masked(edge_masks[level], edge)
     gathered = log_probs.view(num_requests, num_beams, -1).gather(2, token)
     total = torch.where(exists, scores.unsqueeze(-1) + gathered, -torch.inf).flatten(1)
-    taken = min(width, total.shape[1])
-    best, at = torch.topk(total, taken, dim=1)
+    best, at = _top(total, width)
     beam = at // edge.shape[2]
     token, node = token.flatten(1).gather(1, at), edge.flatten(1).gather(1, at)
     return _padded(width, beam, token, node, best)
@@ -161,7 +160,7 @@ def _select_first(
     total = scores + log_probs[:, tokens]
     if edge_masks is not None:
         total = torch.where(edge_masks[0], total, -torch.inf)
-    best, node = torch.topk(total, min(width, total.shape[1]), dim=1)
+    best, node = _top(total, width)
     return _padded(width, torch.zeros_like(node), tokens[node], node, best)
 
 
@@ -296,5 +295,15 @@ def sparse_transition_torch(
 
 
 def _top(scores: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    best, at = torch.topk(scores, min(width, scores.shape[1]), dim=1)
-    return best, at
+    """The best of each row of float32 scores, best first, the first of equals first; and their places.
+
+    `topk` of scores gives equal ones in an order of its own, which differs between devices. Each score is made an integer of
+    the same order, with its place behind it, so that no two are equal.
+    """
+    # -0.0 becomes 0.0, which it equals.
+    bits = (scores + 0.0).view(torch.int32).long()
+    ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    places = torch.arange(scores.shape[1], device=scores.device)
+    keys = (ordered << 32) | (0xFFFFFFFF - places)
+    at = torch.topk(keys, min(width, scores.shape[1]), dim=1).indices
+    return scores.gather(1, at), at

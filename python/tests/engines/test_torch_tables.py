@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: device tables are untested")
 
 import palmette  # noqa: E402
+from palmette import torch_tables  # noqa: E402
 from palmette.torch_tables import (
     DeviceTables,
     decode,
@@ -81,6 +82,30 @@ def check(
     if tables is not None:
         named = tables.host.semantic_ids()[found.semantic_ids[request, :count].numpy()]
         assert [tuple(row) for row in named.tolist()] == [row for row, _ in expected]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_equal_scores_come_in_the_order_of_beams_then_tokens(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    constraint = random_constraint(rng, 60, 7, 3)
+    tables = device_tables(constraint)
+    found = decode(
+        lambda level, tokens, parents: torch.zeros(
+            1 if tokens is None else len(tokens), constraint.num_tokens
+        ),
+        tables,
+        1,
+        11,
+    )
+    first = sorted({tuple(row) for row in tables.host.semantic_ids().tolist()})[:11]
+    assert [tuple(row) for row in found.tokens[0].tolist()] == first
+
+
+def test_equal_scores_of_both_signs_of_zero_and_of_none() -> None:
+    zero = torch.tensor([[-torch.inf, -0.0, 1.0, 0.0, -2.0, -2.0, -torch.inf]])
+    best, places = torch_tables._top(zero, 7)
+    assert places.tolist() == [[2, 1, 3, 4, 5, 0, 6]]
+    assert best.tolist() == [[1.0, 0.0, 0.0, -2.0, -2.0, -torch.inf, -torch.inf]]
 
 
 @pytest.mark.parametrize("seed", range(25))
