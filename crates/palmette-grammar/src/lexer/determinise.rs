@@ -433,6 +433,30 @@ impl Determiniser {
         Ok(making.and([expr, longest, unranked])?)
     }
 
+    /// All terminals that are longer than some lexeme of one, or take one by their rank.
+    pub(super) fn rivals(
+        &mut self,
+        terminal: TerminalId,
+        budget: &mut Budget<'_>,
+    ) -> Result<TerminalSet, LexerError> {
+        let mut found = TerminalSet::new(self.ranks.len());
+        let Some(expr) = find(&self.whole, terminal).filter(|_| !self.free.contains(terminal))
+        else {
+            return Ok(found);
+        };
+        let rank = self.losing_rank(terminal);
+        let (one, whole) = ((terminal, expr), self.whole.clone());
+        for &rival in rivals(&whole, &self.free) {
+            let is_higher = self.ranks[rival.0.index()] > rank;
+            if self.rivalry.outgrows(&mut self.expressions, rival, one, budget)?
+                || is_higher && self.rivalry.meets(&mut self.expressions, rival, one, budget)?
+            {
+                found.insert(rival.0);
+            }
+        }
+        Ok(found)
+    }
+
     /// Those of some terminals that decide what a lexeme of one of them is.
     pub(super) fn deciding(
         &mut self,

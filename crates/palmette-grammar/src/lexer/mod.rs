@@ -305,6 +305,14 @@ impl Lexer {
         Ok(Guards(states.into_iter().map(guard).collect::<Result<_, LexerError>>()?))
     }
 
+    /// All terminals that decide what a lexeme of one of them is, among whatever others: see [`deciding`](Self::deciding).
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn rivals(&self, terminal: TerminalId) -> Result<TerminalSet, LexerError> {
+        self.step(|determiniser, budget| determiniser.rivals(terminal, budget))
+    }
+
     /// Those of some terminals that decide what a lexeme of one of them is: others take none of its lexemes, nor are longer than some.
     ///
     /// # Errors

@@ -94,7 +94,7 @@ impl Places {
             let terminals = contexts.terminals(context);
             let mut ends = Vec::new();
             for terminal in terminals.iter() {
-                let of = (terminal, context, terminals);
+                let of = (terminal, terminals);
                 let asked = spelling.ends(lexer, next, of, &mut found.conditions, budget)?;
                 ends.extend(asked.iter().map(|&condition| (terminal, condition)));
             }
@@ -239,7 +239,13 @@ impl Conditions {
 /// How lexemes of a terminal may end.
 #[derive(Debug, Default)]
 struct Spelling {
-    deciding: HashMap<(ContextId, TerminalId), Rc<Deciding>>,
+    /// By terminal, all that could decide about its lexemes.
+    rivals: HashMap<TerminalId, TerminalSet>,
+    /// By terminal and those of its rivals that a context has: a number for those that decide.
+    numbers: HashMap<(TerminalId, Vec<TerminalId>), usize>,
+    deciding: Vec<Deciding>,
+    /// By a state for all terminals, the terminal, and the number of those that decide.
+    known: HashMap<(LexerState, TerminalId, usize), Rc<BTreeSet<ConditionId>>>,
     /// By a state in which no byte was read, for those that decide.
     begun: HashMap<(LexerState, TerminalId), Conditionals>,
     /// By the state after the first byte.
@@ -264,28 +270,51 @@ impl Spelling {
         &mut self,
         lexer: &Lexer,
         next: LexerState,
-        (terminal, context, terminals): (TerminalId, ContextId, &TerminalSet),
+        (terminal, terminals): (TerminalId, &TerminalSet),
         conditions: &mut Conditions,
         budget: &mut Budget<'_>,
     ) -> Result<Rc<BTreeSet<ConditionId>>, Failed> {
-        let deciding = match self.deciding.get(&(context, terminal)) {
-            Some(known) => Rc::clone(known),
-            None => {
-                let found = Rc::new(lexer.deciding(terminal, terminals)?);
-                self.deciding.insert((context, terminal), Rc::clone(&found));
-                found
-            }
-        };
         budget.spend(1)?;
-        let begin = lexer.among(next, &deciding.infinite)?;
-        let found = self.from(lexer, begin, terminal, conditions, budget)?;
-        if deciding.finite.is_empty() || found.all == found.infinitely {
-            return Ok(found.all);
+        let number = self.number(lexer, terminal, terminals)?;
+        let key = (next, terminal, number);
+        if let Some(known) = self.known.get(&key) {
+            return Ok(Rc::clone(known));
         }
-        let mut all = deciding.infinite.clone();
-        all.union_with(&deciding.finite);
-        let begin = lexer.among(next, &all)?;
-        Ok(self.from(lexer, begin, terminal, conditions, budget)?.all)
+        let Deciding { mut infinite, finite } = self.deciding[number].clone();
+        let begin = lexer.among(next, &infinite)?;
+        let mut found = self.from(lexer, begin, terminal, conditions, budget)?;
+        if !finite.is_empty() && found.all != found.infinitely {
+            infinite.union_with(&finite);
+            let begin = lexer.among(next, &infinite)?;
+            found = self.from(lexer, begin, terminal, conditions, budget)?;
+        }
+        self.known.insert(key, Rc::clone(&found.all));
+        Ok(found.all)
+    }
+
+    /// The number of those of some terminals that decide about lexemes of one.
+    fn number(
+        &mut self,
+        lexer: &Lexer,
+        terminal: TerminalId,
+        terminals: &TerminalSet,
+    ) -> Result<usize, Failed> {
+        if !self.rivals.contains_key(&terminal) {
+            self.rivals.insert(terminal, lexer.rivals(terminal)?);
+        }
+        let rivals = self.rivals[&terminal].iter().filter(|&rival| terminals.contains(rival));
+        let key = (terminal, rivals.collect::<Vec<_>>());
+        if let Some(&known) = self.numbers.get(&key) {
+            return Ok(known);
+        }
+        let mut present = TerminalSet::new(terminals.num_terminals());
+        key.1.iter().for_each(|&rival| {
+            present.insert(rival);
+        });
+        let number = self.deciding.len();
+        self.deciding.push(lexer.deciding(terminal, &present)?);
+        self.numbers.insert(key, number);
+        Ok(number)
     }
 
     /// What the ends ask of lexemes of a terminal from a state in which no byte was read.
