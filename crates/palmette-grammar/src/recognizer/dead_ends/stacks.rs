@@ -150,15 +150,14 @@ impl Nodes {
             }
         };
         let mut num_classes = 0;
-        while !is_usual {
-            let finer = numbered(self.0.iter().zip(&class_of).map(|(node, &class)| {
-                (class, node.edges.iter().map(|&(_, to)| class_of[to]).collect::<Vec<_>>())
-            }));
-            class_of = finer;
+        loop {
             let now = class_of.iter().max().map_or(0, |&last| last + 1);
-            if std::mem::replace(&mut num_classes, now) == now {
+            if is_usual || std::mem::replace(&mut num_classes, now) == now {
                 break;
             }
+            class_of = numbered(self.0.iter().zip(&class_of).map(|(node, &class)| {
+                (class, node.edges.iter().map(|&(_, to)| class_of[to]).collect::<Vec<_>>())
+            }));
         }
         let class_of = numbered(class_of.into_iter());
         let mut split = Split { of: Vec::new(), targets: Vec::new(), forbidden: Vec::new() };
