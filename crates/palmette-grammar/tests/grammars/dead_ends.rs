@@ -26,6 +26,8 @@ struct Near {
 }
 
 impl Near {
+    // Only whether a position is accepting is found out later, which is no part of its hash.
+    #[allow(clippy::mutable_key_type)]
     fn new(recognizer: &Recognizer, from: &Position, max: usize) -> Self {
         let scratch = &mut RecognizerScratch::default();
         let mut near =
