@@ -9,6 +9,9 @@ default, with lark's LALR parser and contextual lexer. There lark takes the firs
 parser state takes match different lengths the two may differ, which is counted apart: a text is *cut otherwise* if lark's tokens are not
 the longest at their places among those that it accepted there. A grammar that LALR(1) cannot read is left out of the second comparison.
 
+With `--walks N`, masks write N texts for each grammar that both read, one character after another: at each place the text may end or
+something may follow, and lark reads what is written. A text that did not come to an end is counted as *open*.
+
 Prints each disagreement that is not explained so, and the counts. The exit status is 1 if there is one.
 """
 
@@ -115,6 +118,40 @@ def ours(palmette, source, inputs, *options):
     return [text["accepted"] for text in json.loads(done.stdout)["texts"]]
 
 
+def pieces(folder):
+    """A vocabulary of single characters, as a SentencePiece list; gives its file and the characters by token."""
+    shown = {"\n": "<0x0A>", " ": "\u2581"}
+    characters = sorted(set("".join(LETTERS) + "".join("".join(texts) for _, texts in TERMINALS.values()) + "".join(MARKS)))
+    path = pathlib.Path(folder, "pieces.json")
+    path.write_text(json.dumps(["<unk>", "<s>", "</s>"] + [shown.get(one, one) for one in characters]))
+    return path, {number: one for number, one in enumerate(characters, 3)}
+
+
+def written(palmette, source, rng):
+    """A text that masks write, and whether it came to an end; the text and None where it is stuck. None where no text is allowed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "grammar.lark")
+        path.write_text(source)
+        vocabulary, characters = pieces(folder)
+        text, prefix = "", pathlib.Path(folder, "prefix")
+        for step in range(40):
+            prefix.write_text(text, newline="")
+            command = [palmette, "grammar", "mask", str(path), "--vocab", str(vocabulary), "--prefix-file", str(prefix), "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            if done.returncode != 0:
+                raise RuntimeError(f"{text!r} was allowed and then refused: {done.stderr}\n{source}")
+            mask = json.loads(done.stdout)
+            followers = [characters[token] for token in mask["tokens"] if token in characters]
+            if mask["accepting"] and (not followers or rng.random() < 0.3):
+                return text, True
+            if not followers:
+                return (text, None) if text else None
+            # What ends sentences is rarely a letter.
+            marks = [one for one in followers if not one.isalnum()]
+            text += rng.choice(marks if marks and rng.random() < 0.5 else followers)
+        return text, False
+
+
 def accepts(parser, text):
     """Lark's verdict; None where it fails."""
     try:
@@ -154,9 +191,10 @@ def main():
     parser.add_argument("palmette", help="the command")
     parser.add_argument("--grammars", type=int, default=300)
     parser.add_argument("--texts", type=int, default=60, help="texts of each grammar")
+    parser.add_argument("--walks", type=int, default=0, help="texts of each grammar that masks write")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    counts = dict.fromkeys(["refused", "any", "accepted", "contextual", "cut otherwise", "not LALR(1)", "lark failed", "wrong"], 0)
+    counts = dict.fromkeys(["refused", "any", "accepted", "contextual", "cut otherwise", "not LALR(1)", "lark failed", "written", "open", "wrong"], 0)
     rng = random.Random(arguments.seed)
     for _ in range(arguments.grammars):
         made = Grammar(rng)
@@ -191,6 +229,22 @@ def main():
                 continue
             counts["wrong"] += 1
             print(f"contextual: {found} here, {expected} by lark: {text!r} of\n{source}")
+        for _ in range(arguments.walks):
+            found = written(arguments.palmette, source, rng)
+            if found is None:
+                break
+            text, ended = found
+            counts["written"] += 1
+            counts["open"] += ended is False
+            if ended is None:
+                counts["wrong"] += 1
+                print(f"written: stuck after {text!r} of\n{source}")
+            elif ended and not accepts(lalr, text):
+                explained = is_cut_otherwise(lalr, text)
+                counts["cut otherwise"] += explained
+                counts["wrong"] += not explained
+                if not explained:
+                    print(f"written: {text!r} is refused by lark, of\n{source}")
     print(", ".join(f"{count} {name}" for name, count in counts.items()))
     sys.exit(counts["wrong"] > 0)
 

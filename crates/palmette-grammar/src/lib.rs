@@ -106,8 +106,8 @@ pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};
 pub use masks::{AutomatonStatistics, VocabularySlices};
 pub use recognizer::{
-    CompileError, DeadEnd, Expected, Position, Recognizer, RecognizerError, RecognizerLimits,
-    RecognizerScratch,
+    CompileError, DeadEnd, DeadEnds, Expected, Position, Recognizer, RecognizerError,
+    RecognizerLimits, RecognizerScratch,
 };
 pub use regex::{CharClass, Multiple, Regex, TokenError, TokenPart, TokenPattern};
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 
 use super::{
-    AppendOnly, Ends, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders, State, UNKNOWN,
-    error::Kind, rivalry::Rivalry,
+    AppendOnly, Deciding, Demand, Ends, Guards, LexemeEnd, LexerError, LexerLimits, LexerState,
+    Remainders, State, UNKNOWN, error::Kind, rivalry::Rivalry,
 };
 use crate::byte_set::ByteSet;
 use crate::{
@@ -69,6 +69,8 @@ struct Meaning {
     pending: ExprId,
     /// What is left of the terminals that can still match, by terminal.
     live: Box<[Live]>,
+    /// What else is asked of the text after the lexemes of some of these, by terminal.
+    guards: Box<[Live]>,
 }
 
 type Live = (TerminalId, ExprId);
@@ -164,7 +166,7 @@ impl Determiniser {
         &mut self,
         states: &AppendOnly<State>,
         state: LexerState,
-        terminals: &TerminalSet,
+        (terminals, guards): (&TerminalSet, &Guards),
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
         if self.lexing == Lexing::Longest {
@@ -173,8 +175,39 @@ impl Determiniser {
         let Meaning { live, .. } = &self.meanings[state.0 as usize];
         let place = |terminal| live.binary_search_by_key(&terminal, |&(known, _)| known);
         let live = terminals.iter().filter_map(|one| Some(live[place(one).ok()?])).collect();
-        let meaning = Meaning { live, ..self.meanings[state.0 as usize].clone() };
+        let guards = guards.0.clone();
+        let meaning = Meaning { live, guards, ..self.meanings[state.0 as usize].clone() };
         self.find(states, meaning, budget)
+    }
+
+    /// The guard that no text passes which meets the condition of one of these states.
+    pub(super) fn guard_against(
+        &mut self,
+        states: &[LexerState],
+        budget: &mut Budget<'_>,
+    ) -> Result<ExprId, LexerError> {
+        let conditions: Vec<_> =
+            states.iter().map(|state| self.meanings[state.0 as usize].pending).collect();
+        let mut making = self.expressions.making(budget);
+        let any = making.or(conditions)?;
+        Ok(making.not(any)?)
+    }
+
+    /// What the condition of a state says of the next byte and what follows it.
+    pub(super) fn demand(
+        &mut self,
+        state: LexerState,
+        budget: &mut Budget<'_>,
+    ) -> Result<Demand, LexerError> {
+        let pending = self.meanings[state.0 as usize].pending;
+        let may_end = self.expressions.holds_at_end(pending);
+        let classes = self.expressions.classes([pending]);
+        let mut after = Vec::with_capacity(classes.representatives().len());
+        for &byte in classes.representatives() {
+            after.push(self.expressions.making(budget).derive(pending, byte)?);
+        }
+        let after = (0..=u8::MAX).map(|byte| after[classes.class(byte)]).collect();
+        Ok(Demand { may_end, after })
     }
 
     /// A state in which no byte was read, without competition.
@@ -196,7 +229,8 @@ impl Determiniser {
         byte: u8,
         budget: &mut Budget<'_>,
     ) -> Result<Found, LexerError> {
-        let Meaning { competes, pending, live, .. } = self.meanings[from.0 as usize].clone();
+        let Meaning { competes, pending, live, guards, .. } =
+            self.meanings[from.0 as usize].clone();
         let pending = match pending {
             ExprId::ALL => pending,
             _ => self.expressions.making(budget).derive(pending, byte)?,
@@ -211,7 +245,11 @@ impl Determiniser {
                 left.push((terminal, expr));
             }
         }
-        let to = Meaning { fresh: false, competes, pending, live: left.into() };
+        let guards = match guards.is_empty() {
+            true => guards,
+            false => guards.iter().copied().filter(|&(of, _)| find(&left, of).is_some()).collect(),
+        };
+        let to = Meaning { fresh: false, competes, pending, live: left.into(), guards };
         if let Some(&known) = self.ids.get(&to) {
             return Ok(Found::State(known));
         }
@@ -229,7 +267,8 @@ impl Determiniser {
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<Ends, LexerError> {
-        let Meaning { competes, pending, live, .. } = self.meanings[state.0 as usize].clone();
+        let Meaning { competes, pending, live, guards, .. } =
+            self.meanings[state.0 as usize].clone();
         let num_terminals = self.ranks.len();
         let mut found = Ends { matched: TerminalSet::new(num_terminals), ends: [].into() };
         let nulls: Vec<Live> =
@@ -247,6 +286,10 @@ impl Determiniser {
                     self.expressions.making(budget).and([pending, longest, null, lost])?
                 }
                 false => self.expressions.making(budget).and([pending, null])?,
+            };
+            let condition = match find(&guards, terminal) {
+                Some(guard) => self.expressions.making(budget).and([condition, guard])?,
+                None => condition,
             };
             if self.expressions.making(budget).can_hold(condition)? {
                 let group = by_condition.entry(condition);
@@ -271,9 +314,11 @@ impl Determiniser {
         num_bytes: u32,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
-        let Meaning { fresh, competes, pending, live } = self.meanings[state.0 as usize].clone();
+        let Meaning { fresh, competes, pending, live, guards } =
+            self.meanings[state.0 as usize].clone();
         // What else competes, or is asked of what follows, could tell counts apart however far they are.
-        if fresh || pending != ExprId::ALL || competes && live.len() > 1 {
+        let is_alone = pending == ExprId::ALL && guards.is_empty() && (!competes || live.len() < 2);
+        if fresh || !is_alone {
             return Ok(state);
         }
         let mut alike = Vec::with_capacity(live.len());
@@ -290,19 +335,33 @@ impl Determiniser {
             }
             alike.push((terminal, within));
         }
-        self.find(states, Meaning { fresh, competes, pending, live: alike.into() }, budget)
+        self.find(states, Meaning { fresh, competes, pending, live: alike.into(), guards }, budget)
     }
 
     /// Other states in which no byte was read, under the same condition, with their terminals.
     pub(super) fn known_among(&self, state: LexerState) -> Vec<(LexerState, Vec<TerminalId>)> {
         let Meaning { competes, pending, .. } = self.meanings[state.0 as usize];
         let alike = |meaning: &Meaning| {
-            meaning.fresh && (meaning.competes, meaning.pending) == (competes, pending)
+            meaning.fresh
+                && meaning.guards.is_empty()
+                && (meaning.competes, meaning.pending) == (competes, pending)
         };
         let terminals = |of: &Meaning| of.live.iter().map(|&(terminal, _)| terminal).collect();
         let states = (0..).map(LexerState).zip(&self.meanings);
         let others = states.filter(|&(other, meaning)| other != state && alike(meaning));
         others.map(|(other, meaning)| (other, terminals(meaning))).collect()
+    }
+
+    /// What [`among`](Self::among) gives with guards, if that was made before.
+    pub(super) fn known_guarded(
+        &self,
+        state: LexerState,
+        terminals: &TerminalSet,
+        guards: &Guards,
+    ) -> Option<LexerState> {
+        let of = &self.meanings[state.0 as usize];
+        let live = terminals.iter().filter_map(|one| Some((one, find(&of.live, one)?))).collect();
+        self.ids.get(&Meaning { live, guards: guards.0.clone(), ..of.clone() }).copied()
     }
 
     /// What is left of a state's terminals.
@@ -323,12 +382,17 @@ impl Determiniser {
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<Vec<Live>, LexerError> {
-        let Meaning { competes, pending, live, .. } = self.meanings[state.0 as usize].clone();
+        let Meaning { competes, pending, live, guards, .. } =
+            self.meanings[state.0 as usize].clone();
         let mut guarded = Vec::with_capacity(live.len());
         for &(terminal, expr) in &live {
             let stands = match competes && !self.free.contains(terminal) {
                 true => self.unless_rivalled((terminal, expr), &live, budget)?,
                 false => expr,
+            };
+            let stands = match find(&guards, terminal) {
+                Some(guard) => self.before(stands, guard, budget)?,
+                None => stands,
             };
             match self.expressions.making(budget).given(pending, stands)? {
                 ExprId::NEVER => {}
@@ -367,6 +431,74 @@ impl Determiniser {
         let longer = making.longer(longer)?;
         let (longest, unranked) = (making.not(longer)?, making.not(higher)?);
         Ok(making.and([expr, longest, unranked])?)
+    }
+
+    /// All terminals that are longer than some lexeme of one, or take one by their rank.
+    pub(super) fn rivals(
+        &mut self,
+        terminal: TerminalId,
+        budget: &mut Budget<'_>,
+    ) -> Result<TerminalSet, LexerError> {
+        let mut found = TerminalSet::new(self.ranks.len());
+        let Some(expr) = find(&self.whole, terminal).filter(|_| !self.free.contains(terminal))
+        else {
+            return Ok(found);
+        };
+        let rank = self.losing_rank(terminal);
+        let (one, whole) = ((terminal, expr), self.whole.clone());
+        for &rival in rivals(&whole, &self.free) {
+            let is_higher = self.ranks[rival.0.index()] > rank;
+            if self.rivalry.outgrows(&mut self.expressions, rival, one, budget)?
+                || is_higher && self.rivalry.meets(&mut self.expressions, rival, one, budget)?
+            {
+                found.insert(rival.0);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Those of some terminals that decide what a lexeme of one of them is.
+    pub(super) fn deciding(
+        &mut self,
+        terminal: TerminalId,
+        among: &TerminalSet,
+        budget: &mut Budget<'_>,
+    ) -> Result<Deciding, LexerError> {
+        let none = || TerminalSet::new(self.ranks.len());
+        let mut found = Deciding { infinite: none(), finite: none() };
+        found.infinite.insert(terminal);
+        let Some(whole) = find(&self.whole, terminal) else { return Ok(found) };
+        if self.free.contains(terminal) {
+            return Ok(found);
+        }
+        let (mut longer, mut higher) = (Vec::new(), Vec::new());
+        let rank = self.losing_rank(terminal);
+        let loses = !self.shadowed.contains(terminal);
+        for rival in among.iter().filter(|&rival| !self.free.contains(rival)) {
+            let Some(of_rival) = find(&self.whole, rival) else { continue };
+            let (one, other) = ((rival, of_rival), (terminal, whole));
+            if self.rivalry.outgrows(&mut self.expressions, one, other, budget)? {
+                longer.push((one, of_rival));
+            }
+            if loses
+                && self.ranks[rival.index()] > rank
+                && self.rivalry.meets(&mut self.expressions, one, other, budget)?
+            {
+                higher.push((rival, self.expressions.is_finite(of_rival)));
+            }
+        }
+        let rivals: Vec<_> = longer.iter().map(|&(rival, _)| rival).collect();
+        let widest = self.widest(longer, budget)?;
+        for (rival, _) in rivals.into_iter().filter(|(_, expr)| widest.contains(expr)) {
+            found.infinite.insert(rival);
+        }
+        for (rival, is_finite) in higher {
+            match is_finite && !found.infinite.contains(rival) {
+                true => found.finite.insert(rival),
+                false => found.infinite.insert(rival),
+            };
+        }
+        Ok(found)
     }
 
     /// What is left of some terminals, without those whose lexemes others have as well.
@@ -411,7 +543,7 @@ impl Determiniser {
             return Ok(known);
         }
         let (competes, live) = (self.lexing.competes(), self.whole.clone());
-        let meaning = Meaning { fresh: true, competes, pending, live };
+        let meaning = Meaning { fresh: true, competes, pending, live, guards: [].into() };
         let possible = match (pending, self.lexing) {
             (ExprId::ALL, _) => self.possible(&meaning, budget)?,
             // Lexemes begin in states for fewer terminals, made of this one.
@@ -471,8 +603,14 @@ impl Determiniser {
         let mut losses = Losses::new();
         for &(terminal, expr) in &meaning.live {
             let left = match meaning.competes && !self.free.contains(terminal) {
-                true => self.winning((terminal, expr), &meaning.live, &mut losses, budget)?,
-                false => expr,
+                true => {
+                    let guard = find(&meaning.guards, terminal);
+                    self.winning((terminal, expr), guard, &meaning.live, &mut losses, budget)?
+                }
+                false => match find(&meaning.guards, terminal) {
+                    Some(guard) => self.before(expr, guard, budget)?,
+                    None => expr,
+                },
             };
             if self.is_something_under(meaning.pending, left, budget)? {
                 possible.insert(terminal);
@@ -495,7 +633,7 @@ impl Determiniser {
             let (mut losses, mut beginnings) = (Losses::new(), Vec::new());
             for &live in &whole {
                 let left = match self.lexing.competes() && !self.free.contains(live.0) {
-                    true => self.winning(live, &whole, &mut losses, budget)?,
+                    true => self.winning(live, None, &whole, &mut losses, budget)?,
                     false => live.1,
                 };
                 let (known, leads) = (ByteSet::default(), ByteSet::default());
@@ -565,22 +703,38 @@ impl Determiniser {
         all
     }
 
-    /// The lexemes that a live terminal wins.
+    /// The lexemes of an expression before a text that passes a guard.
+    fn before(
+        &mut self,
+        expr: ExprId,
+        guard: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<ExprId, LexerError> {
+        let mut making = self.expressions.making(budget);
+        let passed = making.given(guard, ExprId::EMPTY)?;
+        Ok(making.concat(expr, passed)?)
+    }
+
+    /// The lexemes that a live terminal wins, and with which what follows passes its guard.
     fn winning(
         &mut self,
         (terminal, expr): Live,
+        guard: Option<ExprId>,
         live: &[Live],
         losses: &mut Losses,
         budget: &mut Budget<'_>,
     ) -> Result<ExprId, LexerError> {
         let lost = self.lost(terminal, live, losses, budget)?;
         let mut left = self.expressions.making(budget).and([expr, lost])?;
-        if self.expressions.looks_ahead(expr) {
+        if guard.is_some() || self.expressions.looks_ahead(expr) {
             let all = rivals(live, &self.free).map(|&(_, expr)| expr);
             let all = self.expressions.making(budget).or(all)?;
             let longer = self.expressions.making(budget).longer(all)?;
             let longest = self.expressions.making(budget).not(longer)?;
             left = self.expressions.making(budget).and([left, longest])?;
+        }
+        if let Some(guard) = guard {
+            left = self.before(left, guard, budget)?;
         }
         Ok(left)
     }
@@ -691,6 +845,11 @@ impl Determiniser {
         }
         Ok(())
     }
+}
+
+/// What is known of a terminal, in a list by terminal.
+fn find(list: &[Live], terminal: TerminalId) -> Option<ExprId> {
+    list.binary_search_by_key(&terminal, |&(known, _)| known).ok().map(|at| list[at].1)
 }
 
 /// The live terminals that compete.

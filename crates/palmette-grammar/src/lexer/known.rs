@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{DEAD, FIRST_STATE, LexemeEnd, Lexer, LexerState, UNKNOWN};
-use crate::TerminalId;
+use super::{DEAD, FIRST_STATE, Guards, LexemeEnd, Lexer, LexerState, UNKNOWN};
+use crate::{TerminalId, TerminalSet};
 
 impl Lexer {
     /// The steps from a state that were taken before and led on, each with its first byte, in ascending order.
@@ -19,9 +19,19 @@ impl Lexer {
         })
     }
 
-    /// States that [`among`](Self::among) made of one in which no byte was read, or could have made, with their terminals.
+    /// States that [`among`](Self::among) made of one in which no byte was read, or could have made, without guards, with their terminals.
     pub(crate) fn known_among(&self, state: LexerState) -> Vec<(LexerState, Vec<TerminalId>)> {
         self.determiniser().known_among(state)
+    }
+
+    /// What [`among_guarded`](Self::among_guarded) makes of a state in which no byte was read, if it was asked for before.
+    pub(crate) fn known_guarded(
+        &self,
+        state: LexerState,
+        terminals: &TerminalSet,
+        guards: &Guards,
+    ) -> Option<LexerState> {
+        self.determiniser().known_guarded(state, terminals, guards)
     }
 
     /// [`ends`](Self::ends), if they were asked for before.

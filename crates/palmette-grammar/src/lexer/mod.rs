@@ -106,6 +106,44 @@ pub struct LexerLimits {
     pub max_step_work: u64,
 }
 
+/// What is asked of the text after lexemes of some terminals, beside what competition asks: by terminal, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Guards(Box<[(TerminalId, ExprId)]>);
+
+impl Guards {
+    /// Whether nothing is asked.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The terminals after which something is asked, ascending.
+    pub(crate) fn terminals(&self) -> impl Iterator<Item = TerminalId> + '_ {
+        self.0.iter().map(|&(terminal, _)| terminal)
+    }
+
+    /// The memory that they take elsewhere.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+}
+
+/// Terminals that decide what a lexeme of one of them is, with that one itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Deciding {
+    /// All but those in `finite`.
+    pub(crate) infinite: TerminalSet,
+    /// Those that only take some few of its lexemes by their rank, such as keywords of a name.
+    pub(crate) finite: TerminalSet,
+}
+
+/// What earlier lexemes ask of the text from a state. States with equal ones ask the same; those with others may.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Demand {
+    may_end: bool,
+    /// By the next byte, the condition on what follows it.
+    after: Box<[ExprId]>,
+}
+
 /// What is left of some terminals of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Left {
@@ -227,8 +265,72 @@ impl Lexer {
         state: LexerState,
         terminals: &TerminalSet,
     ) -> Result<LexerState, LexerError> {
+        self.among_guarded(state, terminals, &Guards::default())
+    }
+
+    /// [`among`](Self::among), where lexemes of some terminals end only before a text that passes their guards. A terminal competes with
+    /// others whether its guard would be passed or not.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    ///
+    /// # Panics
+    /// When a byte of the lexeme was read.
+    pub(crate) fn among_guarded(
+        &self,
+        state: LexerState,
+        terminals: &TerminalSet,
+        guards: &Guards,
+    ) -> Result<LexerState, LexerError> {
         assert!(self.is_fresh(state), "a byte of the lexeme was read");
-        self.step(|determiniser, budget| determiniser.among(&self.states, state, terminals, budget))
+        self.step(|determiniser, budget| {
+            determiniser.among(&self.states, state, (terminals, guards), budget)
+        })
+    }
+
+    /// Guards that keep lexemes of each of these terminals, ascending, from ending where the next one would begin in a state with the condition
+    /// of one of those that it is listed with.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn guards_against(
+        &self,
+        states: impl IntoIterator<Item = (TerminalId, Vec<LexerState>)>,
+    ) -> Result<Guards, LexerError> {
+        let guard = |(terminal, states): (TerminalId, Vec<LexerState>)| {
+            let guard =
+                self.step(|determiniser, budget| determiniser.guard_against(&states, budget))?;
+            Ok((terminal, guard))
+        };
+        Ok(Guards(states.into_iter().map(guard).collect::<Result<_, LexerError>>()?))
+    }
+
+    /// All terminals that decide what a lexeme of one of them is, among whatever others: see [`deciding`](Self::deciding).
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn rivals(&self, terminal: TerminalId) -> Result<TerminalSet, LexerError> {
+        self.step(|determiniser, budget| determiniser.rivals(terminal, budget))
+    }
+
+    /// Those of some terminals that decide what a lexeme of one of them is: others take none of its lexemes, nor are longer than some.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn deciding(
+        &self,
+        terminal: TerminalId,
+        among: &TerminalSet,
+    ) -> Result<Deciding, LexerError> {
+        self.step(|determiniser, budget| determiniser.deciding(terminal, among, budget))
+    }
+
+    /// What earlier lexemes ask of the text from a state, in which no byte was read.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub(crate) fn demand(&self, state: LexerState) -> Result<Demand, LexerError> {
+        self.step(|determiniser, budget| determiniser.demand(state, budget))
     }
 
     /// `state`, in which no byte of a lexeme was read, for lexemes of all terminals that do not compete: an upper bound of what

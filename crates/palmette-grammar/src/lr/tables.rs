@@ -5,7 +5,7 @@ use super::lookaheads::{LookaheadId, Lookaheads};
 use super::rule_table::{RuleId, RuleTable};
 use super::{TableError, TableLimits};
 use crate::budget::Budget;
-use crate::{Grammar, NonterminalId, TerminalId, TerminalSet};
+use crate::{Grammar, NonterminalId, Symbol, TerminalId, TerminalSet};
 
 /// LALR(1) tables with all conflicts kept.
 ///
@@ -79,10 +79,45 @@ impl Tables {
         let accepting = automaton.gotos.row(StateId::START.index());
         let start = rules.body(RuleId::START).next();
         let accepting =
-            accepting.iter().find(|(head, _)| start == Some(crate::Symbol::Nonterminal(*head)));
+            accepting.iter().find(|(head, _)| start == Some(Symbol::Nonterminal(*head)));
         let accepting = accepting.map_or(StateId::START, |&(_, target)| target);
         let Automaton { shifts, gotos, .. } = automaton;
         Ok(Self { rules, shifts, gotos, reductions, lookaheads: lookaheads.sets, sole, accepting })
+    }
+
+    /// The tables with states that are split: `of` is the old state of each new one, and `target` where a new one goes with a symbol. On
+    /// every stack they do the same.
+    ///
+    /// New states must go where the old ones do: `of[target(state, symbol)]` is where `of[state]` goes. The first is that of
+    /// [`StateId::START`], and the state in which the text may end is split into no more than one.
+    pub(crate) fn split(
+        &self,
+        of: &[StateId],
+        target: impl Fn(StateId, Symbol) -> StateId,
+    ) -> Self {
+        let (mut shifts, mut gotos, mut reductions) = (Rows::new(), Rows::new(), Rows::new());
+        for (&old, state) in of.iter().zip((0..).map(StateId)) {
+            for &(terminal, _) in self.shifts(old) {
+                shifts.push((terminal, target(state, Symbol::Terminal(terminal))));
+            }
+            for &(head, _) in self.gotos(old) {
+                gotos.push((head, target(state, Symbol::Nonterminal(head))));
+            }
+            self.reductions.row(old.index()).iter().for_each(|&reduced| reductions.push(reduced));
+            shifts.end_row();
+            gotos.end_row();
+            reductions.end_row();
+        }
+        let accepting = of.iter().position(|&old| old == self.accepting);
+        Self {
+            rules: self.rules.clone(),
+            shifts,
+            gotos,
+            reductions,
+            lookaheads: self.lookaheads.clone(),
+            sole: of.iter().map(|old| self.sole[old.index()]).collect(),
+            accepting: accepting.map_or(StateId::START, |at| StateId(at as u32)),
+        }
     }
 
     /// About how much memory the tables take.

@@ -1,4 +1,4 @@
-//! Lexing contexts: the terminals for which a parser state has an action, equal sets once.
+//! Lexing contexts: the terminals for which a parser state has an action, with their guards, equal ones once.
 //!
 //! With [`Lexing::Contextual`](crate::Lexing::Contextual) a lexeme begins with the terminals of its stack's topmost state, as in lark's
 //! contextual lexer. The tables' lookaheads are LALR(1), so a set may hold terminals that cannot follow on the stack at
@@ -10,10 +10,10 @@ use hashbrown::HashMap;
 
 use crate::LexerError;
 use crate::TerminalSet;
-use crate::lexer::{Lexer, LexerState};
+use crate::lexer::{Guards, Lexer, LexerState};
 use crate::lr::{StateId, Tables};
 
-/// A set of terminals in [`Contexts`].
+/// A set of terminals with guards in [`Contexts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ContextId(u32);
 
@@ -21,18 +21,19 @@ pub(crate) struct ContextId(u32);
 #[derive(Debug)]
 pub(crate) struct Contexts {
     of_state: Vec<ContextId>,
-    sets: Vec<TerminalSet>,
+    sets: Vec<(TerminalSet, Guards)>,
 }
 
 impl Contexts {
-    /// The contexts of all states; every set holds `always`.
-    pub(super) fn new(tables: &Tables, always: &TerminalSet) -> Self {
+    /// The contexts of all states; every set holds `always`. `guards` are those of each state, or none at all.
+    pub(super) fn new(tables: &Tables, always: &TerminalSet, guards: &[Guards]) -> Self {
         let mut numbers = HashMap::new();
         let mut made = Self { of_state: Vec::with_capacity(tables.num_states()), sets: Vec::new() };
         for state in tables.states() {
-            let set = actions(tables, state, always);
+            let guards = guards.get(state.index()).cloned().unwrap_or_default();
+            let set = (actions(tables, state, always), guards);
             let next = ContextId(made.sets.len() as u32);
-            let id = *numbers.entry(set).or_insert_with_key(|set: &TerminalSet| {
+            let id = *numbers.entry(set).or_insert_with_key(|set: &(TerminalSet, Guards)| {
                 made.sets.push(set.clone());
                 next
             });
@@ -53,12 +54,45 @@ impl Contexts {
 
     /// Its terminals.
     pub(crate) fn terminals(&self, context: ContextId) -> &TerminalSet {
-        &self.sets[context.0 as usize]
+        &self.sets[context.0 as usize].0
+    }
+
+    /// The state `next`, in which no byte of a lexeme was read, for the terminals of a context less some.
+    pub(crate) fn begin(
+        &self,
+        lexer: &Lexer,
+        next: LexerState,
+        context: ContextId,
+        leave_out: impl FnOnce(&mut TerminalSet),
+    ) -> Result<LexerState, LexerError> {
+        let (terminals, guards) = &self.sets[context.0 as usize];
+        let mut terminals = terminals.clone();
+        leave_out(&mut terminals);
+        lexer.among_guarded(next, &terminals, guards)
+    }
+
+    /// The contexts with guards, each with a number, by which [`guarded_begin`](Self::guarded_begin) knows it again.
+    pub(crate) fn guarded(&self) -> impl Iterator<Item = (u32, &TerminalSet, &Guards)> + '_ {
+        let sets = (0..).zip(&self.sets).map(|(number, (set, guards))| (number, set, guards));
+        sets.filter(|(.., guards)| !guards.is_empty())
+    }
+
+    /// [`begin`](Self::begin) for the context with guards of a number; `None` where there is no such context.
+    pub(crate) fn guarded_begin(
+        &self,
+        lexer: &Lexer,
+        next: LexerState,
+        number: u32,
+    ) -> Option<Result<LexerState, LexerError>> {
+        let (terminals, guards) = self.sets.get(number as usize)?;
+        (!guards.is_empty()).then(|| lexer.among_guarded(next, terminals, guards))
     }
 
     /// About how much memory they take.
     pub(super) fn bytes(&self) -> usize {
-        let set = |set: &TerminalSet| size_of::<TerminalSet>() + set.num_terminals() / 8;
+        let set = |(set, guards): &(TerminalSet, Guards)| {
+            size_of::<(TerminalSet, Guards)>() + set.num_terminals() / 8 + guards.bytes()
+        };
         size_of_val(&*self.of_state) + self.sets.iter().map(set).sum::<usize>()
     }
 }
@@ -86,7 +120,7 @@ impl ContextualStates {
         if let Some(&known) = self.known.get(&(next, context)) {
             return Ok(known);
         }
-        let found = lexer.among(next, contexts.terminals(context))?;
+        let found = contexts.begin(lexer, next, context, |_| {})?;
         self.known.insert((next, context), found);
         Ok(found)
     }

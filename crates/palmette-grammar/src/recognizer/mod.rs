@@ -16,7 +16,8 @@ mod vacuous;
 use std::sync::Arc;
 
 pub(crate) use contexts::{ContextId, Contexts, ContextualStates};
-pub use dead_ends::DeadEnd;
+use dead_ends::exclusion;
+pub use dead_ends::{DeadEnd, DeadEnds};
 pub use error::{CompileError, RecognizerError};
 pub use expected::Expected;
 pub(crate) use expected::Lexeme;
@@ -46,6 +47,7 @@ pub struct Recognizer {
     layer: Layer,
     names: NameLayer,
     beginnings: Beginnings,
+    dead_ends: DeadEnds,
     start: Option<Position>,
     /// Tells it from other recognizers.
     mark: Arc<()>,
@@ -65,7 +67,7 @@ enum Beginnings {
 impl Beginnings {
     fn new(grammar: &Grammar, parser: &Parser, ignored: &TerminalSet) -> Self {
         match grammar.lexing() {
-            Lexing::Contextual => Self::Contextual(Contexts::new(parser.tables(), ignored)),
+            Lexing::Contextual => Self::Contextual(Contexts::new(parser.tables(), ignored, &[])),
             Lexing::Any if grammar.indentation().is_none() => Self::Viable,
             Lexing::Any | Lexing::Longest => Self::All,
         }
@@ -94,21 +96,44 @@ impl Recognizer {
         let mut lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
         let source = Arc::clone(&grammar);
         let mut grammar = spelled(grammar, lexer.possible(lexer.start()));
-        let parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
+        let mut parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
         let names = NameLayer::new(&grammar);
         let mark = Arc::default();
         let mut beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
+        let mut dead_ends = DeadEnds::NONE;
         if let Beginnings::Contextual(contexts) = &beginnings {
             let uncut = grammar.with_lexing(Lexing::Any);
             let free = Lexer::with_budget(&uncut, &limits.lexer, budget)?;
             let both = (&lexer, &free);
             if is_vacuous(both, parser.tables(), contexts, &layer.ignored, budget)? {
                 (grammar, lexer, beginnings) = (Arc::new(uncut), free, Beginnings::Viable);
+            } else {
+                let stacks = parser.start();
+                let (tables, ignored) = (parser.tables(), &layer.ignored);
+                let excluded =
+                    exclusion(&lexer, tables, contexts, ignored, stacks.states(), budget)?;
+                dead_ends = excluded.dead_ends;
+                if let Some(tables) = excluded.tables {
+                    let contexts = Contexts::new(&tables, ignored, &excluded.guards);
+                    beginnings = Beginnings::Contextual(contexts);
+                    parser = parser.with_tables(tables);
+                }
             }
         }
-        let mut recognizer =
-            Self { source, grammar, lexer, parser, layer, names, beginnings, start: None, mark };
+        let start = None;
+        let mut recognizer = Self {
+            source,
+            grammar,
+            lexer,
+            parser,
+            layer,
+            names,
+            beginnings,
+            dead_ends,
+            start,
+            mark,
+        };
         recognizer.start = recognizer.find_start()?;
         Ok(recognizer)
     }
@@ -245,7 +270,13 @@ impl Recognizer {
             names: Names::default(),
         };
         let begun = self.begin(self.lexer.start(), stacks, &Names::default(), scratch)?;
-        Ok(Some(Position::new(&mut begun.map(branch).collect())))
+        let mut branches: Vec<Branch> = begun.map(branch).collect();
+        first.union_with(&self.layer.ignored);
+        let is_live = |branch: &Branch| self.lexer.possible(branch.lexer).intersects(&first);
+        if !empty && self.contexts().is_some() && !branches.iter().any(is_live) {
+            return Ok(None);
+        }
+        Ok(Some(Position::new(&mut branches)))
     }
 
     /// Moves the branches in `scratch.now` over `bytes`.
@@ -331,7 +362,7 @@ impl Recognizer {
                 let parts = stacks.by_top(|state| contexts.of(state));
                 let mut begin = |(context, stacks)| {
                     let state = match names.is_any_seen() {
-                        true => self.among_unseen(contexts.terminals(context), next, names)?,
+                        true => self.among_unseen((contexts, context), next, names)?,
                         false => {
                             let known = scratch.contextual(self);
                             known.begin(&self.lexer, contexts, next, context)?
@@ -350,16 +381,15 @@ impl Recognizer {
         Ok(std::iter::once(first).chain(others))
     }
 
-    /// The state `next` for some terminals less the names that were seen.
+    /// The state `next` for the terminals of a context less the names that were seen.
     fn among_unseen(
         &self,
-        terminals: &TerminalSet,
+        (contexts, context): (&Contexts, ContextId),
         next: LexerState,
         names: &Names,
     ) -> Result<LexerState, RecognizerError> {
-        let mut unseen = terminals.clone();
-        self.names.leave_out(names, &mut unseen);
-        Ok(self.lexer.among(next, &unseen)?)
+        let leave_out = |terminals: &mut _| self.names.leave_out(names, terminals);
+        Ok(contexts.begin(&self.lexer, next, context, leave_out)?)
     }
 
     /// The contexts in which lexemes begin, where these depend on the parser's topmost state.

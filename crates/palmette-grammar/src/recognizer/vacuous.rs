@@ -80,7 +80,10 @@ impl Entered {
     pub(super) fn after(&self, tables: &Tables, terminal: TerminalId) -> HashSet<StateId> {
         let (mut tops, mut seen) = (HashSet::new(), HashSet::new());
         let mut work = vec![Symbol::Terminal(terminal)];
-        while let Some(symbol) = work.pop().filter(|&symbol| seen.insert(symbol)) {
+        while let Some(symbol) = work.pop() {
+            if !seen.insert(symbol) {
+                continue;
+            }
             for &state in self.0.get(&symbol).into_iter().flatten() {
                 match tables.sole_reduction(state) {
                     Some(rule) => work.push(Symbol::Nonterminal(tables.rules().head(rule))),

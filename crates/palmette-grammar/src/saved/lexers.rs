@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use super::numbers::Malformed;
 use crate::lexer::{LexemeEnd, Lexer, LexerState};
 use crate::masks::{Above, SavedMemo};
-use crate::recognizer::{CompileError, Recognizer, RecognizerError};
+use crate::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 use crate::saved::ReopenError;
 use crate::{TerminalId, TerminalSet};
 
@@ -18,6 +18,8 @@ const BYTE: u32 = 0;
 const END: u32 = 1;
 const ALIKE: u32 = 2;
 const AMONG: u32 = 3;
+/// By the number of a context with guards.
+const GUARDED: u32 = 4;
 
 /// Steps to some states; number 0 is the start, and step `n` leads to number `n + 1`.
 pub(super) struct LexerSteps {
@@ -28,7 +30,11 @@ pub(super) struct LexerSteps {
 
 impl LexerSteps {
     /// Steps to the states that a memo mentions. A state to which no step is known is left out.
-    pub(super) fn to_states(lexer: &Lexer, memo: &SavedMemo) -> Result<Self, RecognizerError> {
+    pub(super) fn to_states(
+        recognizer: &Recognizer,
+        memo: &SavedMemo,
+    ) -> Result<Self, RecognizerError> {
+        let lexer = recognizer.lexer();
         let alike: HashMap<LexerState, LexerState> = memo.alike.iter().copied().collect();
         let mut wanted: HashSet<LexerState> =
             memo.alike.iter().flat_map(|&(state, alike)| [state, alike]).collect();
@@ -46,7 +52,8 @@ impl LexerSteps {
         let mut open = VecDeque::from([lexer.start()]);
         let mut among: Vec<Vec<TerminalId>> = Vec::new();
         while let Some(state) = open.pop_front() {
-            let is_whole = lexer.is_fresh(state) && !matches!(before[&state], Some((_, AMONG, _)));
+            let is_whole =
+                lexer.is_fresh(state) && !matches!(before[&state], Some((_, AMONG | GUARDED, _)));
             let mut add = |next: LexerState, how: u32, by: u32| {
                 before.entry(next).or_insert_with(|| {
                     order.push(next);
@@ -67,6 +74,12 @@ impl LexerSteps {
             {
                 add(next, AMONG, among.len() as u32);
                 among.push(terminals);
+            }
+            let contexts = recognizer.contexts().filter(|_| is_whole);
+            for (number, terminals, guards) in contexts.into_iter().flat_map(Contexts::guarded) {
+                if let Some(next) = lexer.known_guarded(state, terminals, guards) {
+                    add(next, GUARDED, number);
+                }
             }
         }
         // What is wanted and all that is on the way, in the same order.
@@ -163,6 +176,11 @@ pub(super) fn states(
                     return Err(Malformed(error).into());
                 };
                 Some(lexer.among(before, &terminals(set, num_terminals)?).map_err(limit)?)
+            }
+            (GUARDED, _) if lexer.is_fresh(before) => {
+                let contexts = recognizer.contexts();
+                let after = contexts.and_then(|all| all.guarded_begin(lexer, before, by));
+                after.transpose().map_err(limit)?
             }
             _ => {
                 return Err(Malformed(format!("it leaves a lexer state by {how}, {by}")).into());

@@ -39,11 +39,11 @@ use palmette_core::{TokenId, Vocabulary, mask};
 use palmette_storage::{Array, Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};
 
 use crate::lexer::LexerState;
-use crate::lr::{StateId, Tables};
+use crate::lr::StateId;
 use crate::masks::{Above, SavedMemo, SavedNode, SavedReading, UNREAD, VocabularySlices};
-use crate::recognizer::{CompileError, RecognizerError};
+use crate::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyFingerprint;
-use crate::{Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits};
+use crate::{Budget, Grammar, GrammarConstraint, RecognizerLimits};
 use lexers::{LexerSteps, STEP_NUMBERS};
 pub(crate) use numbers::Malformed;
 
@@ -166,7 +166,7 @@ impl GrammarConstraint {
         let grammar =
             grammars::write(recognizer.source()).map_err(|error| SaveError::Limit(error.0))?;
         let memo = self.mask_automaton().map(|automaton| automaton.save()).unwrap_or_default();
-        let lexer = LexerSteps::to_states(recognizer.lexer(), &memo)?;
+        let lexer = LexerSteps::to_states(recognizer, &memo)?;
 
         let mut alike = Vec::new();
         for (state, stands_for) in &memo.alike {
@@ -209,7 +209,7 @@ impl GrammarConstraint {
             fingerprint as u64,
             (fingerprint >> 64) as u64,
             self.vocabulary().num_tokens() as u64,
-            tables_hash(recognizer.parser().tables()),
+            tables_hash(recognizer),
             (steps.len() / STEP_NUMBERS) as u64,
             (alike.len() / 2) as u64,
             (nodes.len() / NODE_NUMBERS) as u64,
@@ -319,7 +319,7 @@ impl SavedGrammar {
     ) -> Result<Option<SavedMemo>, ReopenError> {
         let tables = recognizer.parser().tables();
         let longest = vocabulary.trie().max_depth() as u32;
-        if tables_hash(tables) != self.tables {
+        if tables_hash(recognizer) != self.tables {
             return Ok(None);
         }
         let states = lexers::states([&self.lexer, &self.among], recognizer, longest)?;
@@ -419,8 +419,9 @@ fn check_tokens(
     Ok(())
 }
 
-/// What the numbers of the parser's states mean, as a hash that is the same on every machine.
-fn tables_hash(tables: &Tables) -> u64 {
+/// What the numbers of the parser's states and contexts mean, as a hash that is the same on every machine.
+fn tables_hash(recognizer: &Recognizer) -> u64 {
+    let tables = recognizer.parser().tables();
     let mut hasher = xxhash_rust::xxh3::Xxh3::new();
     let mut add = |number: usize| hasher.update(&(number as u64).to_le_bytes());
     add(tables.num_states());
@@ -447,6 +448,11 @@ fn tables_hash(tables: &Tables) -> u64 {
             add(head.index());
             add(target.0 as usize);
         }
+    }
+    for (number, _, guards) in recognizer.contexts().into_iter().flat_map(Contexts::guarded) {
+        add(number as usize);
+        guards.terminals().for_each(|terminal| add(terminal.index()));
+        add(usize::MAX);
     }
     hasher.digest()
 }

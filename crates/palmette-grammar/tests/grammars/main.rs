@@ -1,6 +1,7 @@
 //! Grammars as texts, and what reads by them: front ends, regular expressions, lexer, parser, analysis.
 
 mod analysis;
+mod dead_ends;
 mod embedded;
 mod gbnf;
 mod indentation;

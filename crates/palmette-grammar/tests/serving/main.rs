@@ -48,8 +48,8 @@ fn lark(source: &str) -> Grammar {
     lark::parse(source, &lark::LarkOptions::default()).unwrap()
 }
 
-/// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, by indentation, and
-/// of distinct names.
+/// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, by indentation, of
+/// distinct names, and with dead ends that are excluded.
 fn grammars() -> Vec<Grammar> {
     vec![
         schema(
@@ -67,6 +67,10 @@ fn grammars() -> Vec<Grammar> {
               _NEWLINE: /(\\r?\\n[ \\t]*)+/\n%declare _INDENT _DEDENT",
         ),
         schema(r#"{"type": "object", "additionalProperties": {"enum": [1]}, "minProperties": 2}"#),
+        lark(
+            "start: (\"if\" NAME \"\\n\" | \"[\" words \"]\" | \"(\" words \")\")+\nwords: WORD (\",\" WORD)*\nNAME: /[a-z]+/\n\
+              WORD: /[a-z\\]]+/\n%ignore /[ \\n]+/",
+        ),
     ]
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use palmette_grammar::engine::glr::Parser;
 use palmette_grammar::engine::lr::{StateId, Tables};
 use palmette_grammar::{Budget, Grammar, Recognizer, RecognizerLimits, TerminalId};
 
@@ -15,22 +16,24 @@ pub(super) const MAX_STACKS: usize = 10_000;
 /// A grammar's tables.
 #[derive(Debug)]
 pub(super) struct LrStacks {
-    recognizer: Recognizer,
+    parser: Parser,
 }
 
 impl LrStacks {
-    /// The tables that a recognizer of the grammar uses.
+    /// The tables of the rules that a recognizer of the grammar uses, without regard to what can be spelled.
     ///
     /// # Panics
     /// When a limit is exceeded.
     pub(super) fn new(grammar: &Grammar) -> Self {
         let (grammar, limits) = (Arc::new(grammar.clone()), RecognizerLimits::default());
         let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited());
-        Self { recognizer: recognizer.expect("a small grammar") }
+        let recognizer = recognizer.expect("a small grammar");
+        let parser = Parser::new(recognizer.grammar(), &limits.parser);
+        Self { parser: parser.expect("a small grammar") }
     }
 
     fn tables(&self) -> &Tables {
-        self.recognizer.parser().tables()
+        self.parser.tables()
     }
 
     /// The stacks before the first terminal.
@@ -66,7 +69,10 @@ impl LrStacks {
     fn reduced(&self, stack: &Stack, terminal: TerminalId) -> Option<BTreeSet<Stack>> {
         let mut found = BTreeSet::new();
         let mut work = vec![stack.clone()];
-        while let Some(stack) = work.pop().filter(|stack| stack.len() < 200) {
+        while let Some(stack) = work.pop() {
+            if stack.len() >= 200 {
+                continue;
+            }
             for (rule, after) in self.tables().reductions(stack[stack.len() - 1]) {
                 if after.is_none_or(|after| after.contains(terminal)) {
                     work.extend(self.reduce(&stack, rule).filter(|next| !found.contains(next)));

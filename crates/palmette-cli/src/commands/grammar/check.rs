@@ -89,9 +89,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         texts: Vec::new(),
     };
     let recognizer = args.grammar.compile(grammar.without_tokens())?;
-    for dead_end in recognizer.dead_ends(&mut args.grammar.budget())? {
-        report.diagnostics.push(stuck(&recognizer, &dead_end));
-    }
+    report.diagnostics.extend(dead_ends(&recognizer));
     for path in &args.text {
         let text = crate::input::read(path)?;
         report.texts.push(read(&recognizer, path.display().to_string(), &text)?);
@@ -130,6 +128,29 @@ fn diagnostic(found: &palmette_grammar::Diagnostic) -> Diagnostic {
     }
 }
 
+/// What contextual lexing leaves no text for.
+fn dead_ends(recognizer: &Recognizer) -> Vec<Diagnostic> {
+    let warning = |message: &str| Diagnostic {
+        severity: "warning",
+        message: message.to_owned(),
+        line: None,
+        column: None,
+        pointer: None,
+    };
+    let found = recognizer.dead_ends();
+    let mut all: Vec<_> = found.stuck.iter().map(|one| stuck(recognizer, one)).collect();
+    if !found.are_excluded {
+        all.push(warning(
+            "the grammar is too large to find out where no lexeme can follow another: a mask may lead to a text that nothing \
+             completes; end free text by characters that it cannot hold, or read the grammar with --lexing any",
+        ));
+    }
+    if recognizer.start().is_none() {
+        all.push(warning("no text is in the language"));
+    }
+    all
+}
+
 /// A terminal that nothing can follow.
 fn stuck(recognizer: &Recognizer, dead_end: &DeadEnd) -> Diagnostic {
     let terminals = recognizer.grammar().terminals();
@@ -137,8 +158,8 @@ fn stuck(recognizer: &Recognizer, dead_end: &DeadEnd) -> Diagnostic {
     let followers: Vec<String> = dead_end.followers.iter().copied().map(name).collect();
     let terminal = &terminals[dead_end.terminal.index()];
     let message = format!(
-        "after {} a text is stuck where {} is to follow: each of its lexemes would have been a part of the one before; put \
-         something between them that {} cannot hold, or read the grammar with --lexing any",
+        "no text has {} where {} is to follow: each lexeme of that would have been a part of the one before; put something \
+         between them that {} cannot hold, or read the grammar with --lexing any",
         terminal.name,
         alternatives(&followers),
         terminal.name

@@ -195,7 +195,7 @@ impl Lexemes {
         if !self.in_context.contains_key(&context) {
             let lexer = recognizer.lexer();
             let contexts = recognizer.contexts().expect("a lexeme begins in one of them");
-            let state = lexer.among(lexer.start(), contexts.terminals(context))?;
+            let state = contexts.begin(lexer, lexer.start(), context, |_| {})?;
             let mut begun = Vec::new();
             for (terminal, expr) in lexer.guarded(state)? {
                 let lexeme = self.left(lexer, state, expr, budget)?;

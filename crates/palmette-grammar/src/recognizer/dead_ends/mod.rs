@@ -1,0 +1,281 @@
+//! Dead ends of contextual lexing: texts that competition lets nobody complete, found when a grammar is made ready.
+//!
+//! With [`Lexing::Contextual`](crate::Lexing::Contextual) a lexeme ends only where no rival goes on. Where all that the parser takes
+//! next goes on so, as in `start: NAME "x"` with `NAME: /[a-z]+/`, no sentence has the terminal there, and a text is stuck after it; or it
+//! can go on for ever, and never be a sentence. So that no text comes there, the lexer is told, for each topmost state, which
+//! conditions on what follows a lexeme of a terminal leave no sentence: a lexeme does not end under these ([`Guards`]). What competes
+//! with what stays as it was.
+//!
+//! In this order, each step only where the one before leaves a question:
+//!
+//! 1. [`places`]: conditions and contexts that texts come to, and those that are safe on every stack. Mostly all are.
+//! 2. [`pushdown`]: of the others, the stacks from which a text can be completed, a regular set for each.
+//! 3. [`stacks`]: what is forbidden on a stack, told by its topmost state; states are split where it does not tell.
+//!
+//! All steps are exact, so that every text that may still be written can be completed. They have limits; a grammar that exceeds one keeps
+//! its dead ends, which [`Recognizer::dead_ends`] then says.
+//!
+//! Cost: some thousands of lexer states for a programming language; terminals are followed with their rivals only, not once for each context.
+
+mod places;
+mod pushdown;
+mod stacks;
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use places::{ConditionId, Places};
+use pushdown::{After, Completable, Control};
+use stacks::{Forbidden, Nodes, Split, Told};
+
+use super::{ContextId, Contexts, Recognizer};
+use crate::lexer::{Guards, Lexer, LexerState};
+use crate::lr::{StateId, Tables};
+use crate::{Budget, Interrupted, LexerError, TerminalId, TerminalSet};
+
+/// A terminal that nothing can follow where some parser states take it, and which no text has there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadEnd {
+    /// What the text would be stuck after.
+    pub terminal: TerminalId,
+    /// What the parser would take next, each lexeme of which would have been a part of the terminal's, or of a rival's.
+    pub followers: Vec<TerminalId>,
+}
+
+/// What was found out about dead ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadEnds {
+    /// The terminals after which a text would be stuck, each once with what the parser would take then.
+    pub stuck: Vec<DeadEnd>,
+    /// Whether all dead ends are excluded. Where that was too much to find out, a text may come to one.
+    pub are_excluded: bool,
+}
+
+/// How dead ends are excluded.
+#[derive(Debug)]
+pub(super) struct Exclusion {
+    /// Other tables, where states had to be split.
+    pub(super) tables: Option<Tables>,
+    /// By state, what is asked of the text after its lexemes; empty where nothing is anywhere.
+    pub(super) guards: Vec<Guards>,
+    pub(super) dead_ends: DeadEnds,
+}
+
+/// Why nothing was found out.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// A limit was exceeded.
+    TooLarge,
+    Interrupted(Interrupted),
+}
+
+/// By context, the terminals with ends after which not every stack is safe.
+#[derive(Debug)]
+struct Risks(HashMap<ContextId, Vec<Risk>>);
+
+/// A terminal in a context.
+#[derive(Debug)]
+struct Risk {
+    terminal: TerminalId,
+    is_ignored: bool,
+    /// Ascending.
+    unsafe_ends: Vec<ConditionId>,
+    has_safe_ends: bool,
+}
+
+impl From<LexerError> for Failed {
+    fn from(error: LexerError) -> Self {
+        error.interrupted().map_or(Self::TooLarge, Self::Interrupted)
+    }
+}
+
+impl From<Interrupted> for Failed {
+    fn from(why: Interrupted) -> Self {
+        Self::Interrupted(why)
+    }
+}
+
+impl Recognizer {
+    /// What was found out about dead ends when the grammar was made ready; without contextual lexing there are none by competition.
+    pub fn dead_ends(&self) -> &DeadEnds {
+        &self.dead_ends
+    }
+}
+
+impl DeadEnds {
+    /// None.
+    pub(super) const NONE: Self = Self { stuck: Vec::new(), are_excluded: true };
+}
+
+/// Finds out how dead ends are excluded; texts begin in these topmost states.
+///
+/// # Errors
+/// When the work is interrupted.
+pub(super) fn exclusion(
+    lexer: &Lexer,
+    tables: &Tables,
+    contexts: &Contexts,
+    ignored: &TerminalSet,
+    starts: impl Iterator<Item = StateId>,
+    budget: &mut Budget<'_>,
+) -> Result<Exclusion, Interrupted> {
+    match find((lexer, tables, contexts, ignored), starts, budget) {
+        Ok(found) => Ok(found),
+        Err(Failed::Interrupted(why)) => Err(why),
+        Err(Failed::TooLarge) => {
+            let dead_ends = DeadEnds { are_excluded: false, ..DeadEnds::NONE };
+            Ok(Exclusion { tables: None, guards: Vec::new(), dead_ends })
+        }
+    }
+}
+
+fn find(
+    (lexer, tables, contexts, ignored): (&Lexer, &Tables, &Contexts, &TerminalSet),
+    starts: impl Iterator<Item = StateId>,
+    budget: &mut Budget<'_>,
+) -> Result<Exclusion, Failed> {
+    let none = || Exclusion { tables: None, guards: Vec::new(), dead_ends: DeadEnds::NONE };
+    let places = Places::find(lexer, tables, contexts, ignored, starts, budget)?;
+    let risks = Risks::of_all(&places, ignored);
+    if risks.0.is_empty() {
+        return Ok(none());
+    }
+    let questions = risks.questions(tables, contexts);
+    let grammar = (lexer, tables, contexts, ignored);
+    let completable = Completable::new(grammar, &places, questions.into_iter(), budget)?;
+    let nodes = Nodes::new(tables, &completable, budget)?;
+    let forbidden = nodes.forbidden(tables, &completable, contexts, &risks);
+    let is_forbidden =
+        |(_, told): &(_, Option<Vec<_>>)| told.as_ref().is_some_and(|of| !of.is_empty());
+    if !forbidden.iter().flatten().any(is_forbidden) {
+        return Ok(none());
+    }
+    let stuck = stuck(&places, &risks, contexts, ignored, nodes.states().zip(&forbidden));
+    let Split { of, targets, forbidden } = nodes.split(&forbidden, tables.num_states());
+    let mut guards = Vec::with_capacity(of.len());
+    let mut known: HashMap<Forbidden, Guards> = HashMap::new();
+    for forbidden in forbidden {
+        let made = match known.get(&forbidden) {
+            Some(made) => made.clone(),
+            None => {
+                let states = |of: &Vec<ConditionId>| -> Vec<LexerState> {
+                    of.iter().map(|&condition| places.state_of(condition)).collect()
+                };
+                let of_each = forbidden.iter().map(|(terminal, of)| (*terminal, states(of)));
+                let made = lexer.guards_against(of_each)?;
+                known.insert(forbidden, made.clone());
+                made
+            }
+        };
+        guards.push(made);
+    }
+    let tables = tables.split(&of, |state, symbol| targets[state.index()][&symbol]);
+    Ok(Exclusion {
+        tables: Some(tables),
+        guards,
+        dead_ends: DeadEnds { stuck, are_excluded: true },
+    })
+}
+
+impl Risks {
+    fn of_all(places: &Places, ignored: &TerminalSet) -> Self {
+        let mut by_context: HashMap<ContextId, Vec<Risk>> = HashMap::new();
+        for place in places.all() {
+            let risks = by_context.entry(place.context).or_default();
+            for &(terminal, condition) in &*place.ends {
+                let is_ignored = ignored.contains(terminal);
+                let is_safe = match is_ignored {
+                    true => places.at(condition, place.context).is_some_and(|at| at.is_safe),
+                    false => places.is_safe_after(terminal, condition),
+                };
+                let at = risks.iter().position(|risk| risk.terminal == terminal);
+                let at = at.unwrap_or_else(|| {
+                    let (unsafe_ends, has_safe_ends) = (Vec::new(), false);
+                    risks.push(Risk { terminal, is_ignored, unsafe_ends, has_safe_ends });
+                    risks.len() - 1
+                });
+                match is_safe {
+                    true => risks[at].has_safe_ends = true,
+                    false => risks[at].unsafe_ends.push(condition),
+                }
+            }
+        }
+        for risks in by_context.values_mut() {
+            risks.retain(|risk| !risk.unsafe_ends.is_empty());
+            risks.sort_unstable_by_key(|risk| risk.terminal);
+            for risk in risks {
+                risk.unsafe_ends.sort_unstable();
+                risk.unsafe_ends.dedup();
+            }
+        }
+        by_context.retain(|_, risks| !risks.is_empty());
+        Self(by_context)
+    }
+
+    fn of(&self, context: ContextId) -> &[Risk] {
+        self.0.get(&context).map_or(&[], |risks| risks)
+    }
+
+    /// What is to be found out of stacks.
+    fn questions(&self, tables: &Tables, contexts: &Contexts) -> Vec<(Control, StateId)> {
+        let mut questions = Vec::new();
+        for state in tables.states().filter(|&state| tables.sole_reduction(state).is_none()) {
+            for risk in self.of(contexts.of(state)) {
+                if !risk.is_ignored {
+                    questions.push((Control::Before(risk.terminal, After::Safe), state));
+                }
+                for &condition in &risk.unsafe_ends {
+                    let after = After::Condition(condition);
+                    let control = match risk.is_ignored {
+                        true => Control::Between(after),
+                        false => Control::Before(risk.terminal, after),
+                    };
+                    questions.push((control, state));
+                }
+            }
+        }
+        questions
+    }
+}
+
+/// Terminals of which all ends are forbidden wherever they can follow in some state, and after which no lexeme can begin.
+fn stuck<'f>(
+    places: &Places,
+    risks: &Risks,
+    contexts: &Contexts,
+    ignored: &TerminalSet,
+    forbidden: impl Iterator<Item = (StateId, &'f Told)>,
+) -> Vec<DeadEnd> {
+    let mut never: BTreeMap<(StateId, TerminalId), bool> = BTreeMap::new();
+    for (state, forbidden) in forbidden {
+        for (risk, (terminal, told)) in risks.of(contexts.of(state)).iter().zip(forbidden) {
+            let Some(told) = told else { continue };
+            let is_never = !risk.has_safe_ends && told.len() == risk.unsafe_ends.len();
+            *never.entry((state, *terminal)).or_insert(true) &= is_never;
+        }
+    }
+    let mut found: Vec<DeadEnd> = Vec::new();
+    for ((state, terminal), _) in never.into_iter().filter(|&(_, is_never)| is_never) {
+        if ignored.contains(terminal) {
+            continue;
+        }
+        let risk = risks.of(contexts.of(state)).iter().find(|risk| risk.terminal == terminal);
+        let ends = risk.into_iter().flat_map(|risk| &risk.unsafe_ends);
+        let after = places.contexts_after(terminal);
+        let mut all = ends.flat_map(|&condition| after.iter().map(move |&of| (condition, of)));
+        if !all.all(|(condition, of)| places.at(condition, of).is_none_or(|at| at.ends.is_empty()))
+        {
+            continue;
+        }
+        let mut followers = TerminalSet::new(ignored.num_terminals());
+        for &of in after {
+            followers.union_with(contexts.terminals(of));
+        }
+        let followers = followers.iter().filter(|&next| !ignored.contains(next)).collect();
+        let dead_end = DeadEnd { terminal, followers };
+        if !found.contains(&dead_end) {
+            found.push(dead_end);
+        }
+    }
+    found
+}
