@@ -1,4 +1,4 @@
-"""What a call from Python costs above the same work in Rust, beside llguidance's and XGrammar's helpers where they are installed.
+"""Cost of a call from Python above the same work in Rust, beside llguidance's and XGrammar's helpers where they are installed.
 
 Each figure is the least of several runs of a loop, less a call that does nothing. Of masks the time of the same mask in Rust is
 taken off too, as measured in the same process: what is left is the interpreter, the array's checks and the lock.

@@ -205,7 +205,7 @@ def run_file(path: Path, result: Path) -> int:
 
 
 class PeerInternals(Exception):
-    """What a test asks for is inside the peer, and no interface of its engine."""
+    """Raised where a test asks for what is inside the peer, and no interface of its engine."""
 
 
 def xgrammar_testing() -> types.ModuleType:

@@ -210,7 +210,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def run_text(engine: Any, compiled: Any, tokens: list[int], bitmask: Any, tally: Tally, clock: Any) -> bool:
-    """Whether the engine takes the text, with a mask before each token."""
+    """True when the engine takes the text, with a mask before each token."""
     matcher, words = engine.start(compiled), engine.words(bitmask)
     for place, token in enumerate(tokens):
         began = clock()

@@ -280,7 +280,7 @@ class Matcher:
     def commit_all(self, tokens: Sequence[int]) -> None:
         """Moves over several tokens, or over none of them: ``NotAllowed`` names the first that may not follow."""
     def validate(self, tokens: Sequence[int]) -> int:
-        """How many of these tokens could be committed, one after another; nothing is."""
+        """Number of these tokens that could be committed, one after another; nothing is."""
     def commit_bytes(self, text: bytes) -> None:
         """Moves over text that no token stands for, such as the part of the answer that is in the prompt; one commit for
         ``rollback``."""
@@ -540,7 +540,7 @@ class Catalog:
     def item(self, id: str | int) -> dict[str, Any]:
         """An item by its id: ``{"id": …, "codes": […], "attributes": {…}}``. ``KeyError`` where there is none."""
     def contains_prefix(self, prefixes: Integers) -> npt.NDArray[np.bool_]:
-        """Whether any item's semantic ID begins with each row of codes ``[n, l]``."""
+        """True where some item's semantic ID begins with the row of codes ``[n, l]``."""
     def filter(self, filter: FilterLike) -> ItemSet:
         """The items that match a filter; compiled sets are kept for the next time."""
     def all_items(self) -> ItemSet:
@@ -624,7 +624,7 @@ class CatalogConstraint:
         items: Iterable[ItemSet | None] | None = None,
         item_of_row: Integers | None = None,
     ) -> Successors:
-        """What may follow rows of tokens ``[rows, l]``; nothing follows tokens that no item begins with.
+        """Successors of rows of tokens ``[rows, l]``; nothing follows tokens that no item begins with.
 
         ``items``: sets of items, one a row, or as ``item_of_row`` ``[rows]`` says which row has which; None for all.
         """
@@ -670,7 +670,7 @@ class Beams:
     def scores(self) -> npt.NDArray[np.float32]:
         """The sum of log-probabilities of each row, as given to `advance`."""
     def successors(self) -> Successors:
-        """What may follow each row, as of `CatalogConstraint.successors`."""
+        """Successors of each row, as of `CatalogConstraint.successors`."""
     def fill_masks(self, bitmask: Bitmask, rows: Integers | None = None) -> None:
         """Writes the masks of the rows to the first rows of a bitmask, or to those that ``rows`` names."""
     def select(

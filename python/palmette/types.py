@@ -37,7 +37,7 @@ Bitmask: TypeAlias = "npt.NDArray[np.int32] | npt.NDArray[np.uint32] | DLPackTen
 #: Integers of any type and layout.
 IntArray: TypeAlias = "npt.NDArray[np.integer[Any]] | DLPackTensor"
 
-#: What is made an array of integers by ``numpy.asarray``: also lists, Series, columns of Arrow.
+#: Anything that is made an array of integers by ``numpy.asarray``: also lists, Series, columns of Arrow.
 Integers: TypeAlias = "IntArray | Sequence[int] | Any"
 
 #: ``(rows, tokens, offsets)``: row ``r`` may be followed by ``tokens[offsets[r]:offsets[r + 1]]``, ascending; ``rows`` repeats ``r``.
@@ -67,14 +67,14 @@ class SchemaOptions(TypedDict, total=False):
     whitespace: Literal["bounded", "flexible", "compact", "spaced"]
     #: Escapes in strings: in strings of any text all, in others where ``needed`` (default), or ``any`` in all.
     escapes: Literal["needed", "any"]
-    #: What a grammar cannot express in full: ``accept`` (default) enforces what it can and says so in ``notes``, and refuses what would
+    #: Policy for what a grammar cannot express in full: ``accept`` (default) enforces what it can and says so in ``notes``, and refuses what would
     #: not be enforced at all; ``strict`` refuses all of it; ``relax`` leaves it out, with a note.
     on_partial: Literal["accept", "strict", "relax"]
     #: Draft of schemas that name none in ``$schema``; default ``"2020-12"``.
     draft: Literal["4", "6", "7", "2019-09", "2020-12", 4, 6, 7]
-    #: Whether ``format`` is enforced; default ``True``.
+    #: ``format`` is enforced; default ``True``.
     formats: bool
-    #: Whether ``1.0`` spells an integer; default ``True``.
+    #: ``1.0`` spells an integer; default ``True``.
     integer_fractions: bool
     #: Schemas that may be referred to, by URI: nothing is downloaded.
     resources: Mapping[str, Any] | None

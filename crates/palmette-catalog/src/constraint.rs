@@ -222,7 +222,7 @@ impl Constraint for CatalogConstraint {
     }
 }
 
-/// Whether every code that the catalog uses at a level has a token.
+/// True when every code that the catalog uses at a level has a token.
 fn check_level(
     catalog: &Catalog,
     level: usize,

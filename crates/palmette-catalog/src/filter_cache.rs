@@ -22,9 +22,9 @@ pub struct FilterCache {
 /// Look-ups of compiled filters: one in each cache that was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilterLookUps {
-    /// Those that found the set.
+    /// Look-ups that found the set.
     pub hits: u64,
-    /// Those after which it was compiled.
+    /// Look-ups after which it was compiled.
     pub misses: u64,
 }
 

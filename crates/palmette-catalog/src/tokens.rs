@@ -275,7 +275,7 @@ impl CodeTokens {
         &self.first_tokens
     }
 
-    /// Whether any level is a table.
+    /// True when any level is a table.
     pub fn has_tables(&self) -> bool {
         self.has_tables
     }

@@ -93,7 +93,7 @@ impl LiveCatalog {
         Ok(KeyedApplied { applied, is_repeated: false })
     }
 
-    /// What the first batch of a key did; `None` where none came, or so many since that it is forgotten.
+    /// Outcome of the first batch of a key; `None` where none came, or so many since that it is forgotten.
     ///
     /// # Errors
     /// When that batch had another fingerprint.

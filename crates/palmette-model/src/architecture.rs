@@ -86,9 +86,9 @@ pub struct SlidingWindow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowLayers {
-    /// Those from a layer on, counted from 0.
+    /// Layers from one on, counted from 0.
     From(usize),
-    /// All but every n-th: with 6, layers 5, 11, 17 … see everything.
+    /// Layers but every n-th: with 6, layers 5, 11, 17 … see everything.
     AllButEvery(usize),
     /// A value a layer: true for those in the set.
     Listed(Vec<bool>),
@@ -170,7 +170,7 @@ impl Architecture {
 }
 
 impl Family {
-    /// All of them.
+    /// Every one of them.
     pub const ALL: [Self; 5] = [Self::Qwen2, Self::Qwen3, Self::Llama, Self::Mistral, Self::Gemma3];
 
     /// The `model_type` that stands for it.

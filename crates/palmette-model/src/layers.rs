@@ -31,7 +31,7 @@ pub(crate) struct Workspace {
     scores: Vec<f32>,
 }
 
-/// Where a block's rows stand, and how far a layer's sight goes.
+/// Positions of a block's rows, and the reach of a layer's sight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positions<'a> {
     pub(crate) rope: &'a RopeTable,

@@ -18,7 +18,7 @@ pub struct Rope {
 
 /// A stretching of rotary wavelengths: `rope_type` of a configuration, with its numbers.
 ///
-/// All kinds give frequencies that do not depend on the length of the sequence, so that what was cached stays right when
+/// Every kind gives frequencies that do not depend on the length of the sequence, so that what was cached stays right when
 /// it grows. `dynamic` and `longrope` lack that, and are refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

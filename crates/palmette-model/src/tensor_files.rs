@@ -17,7 +17,7 @@ pub(crate) const HEAD: &str = "lm_head.weight";
 
 /// The tensors of one or several safetensors files, by name.
 pub(crate) struct TensorFiles {
-    /// What errors about the whole set name.
+    /// Name of the whole set in errors.
     path: PathBuf,
     shards: Vec<Shard>,
     /// The tensors not yet taken.
@@ -30,13 +30,13 @@ struct Shard {
     /// The whole file; empty once all its tensors have been taken, so that loading needs little
     /// more than the files and the f32 values together.
     bytes: Vec<u8>,
-    /// Where the tensors' bytes begin.
+    /// Offset of the tensors' bytes.
     data_start: usize,
     /// Tensors not yet taken.
     num_left: usize,
 }
 
-/// Where a tensor lies.
+/// Place of a tensor.
 struct Entry {
     /// Place in [`TensorFiles::shards`].
     shard: usize,
@@ -50,7 +50,7 @@ struct ShardIndex {
 }
 
 impl TensorFiles {
-    /// Those of `model.safetensors`, or of the shards that `model.safetensors.index.json` names.
+    /// Tensors of `model.safetensors`, or of the shards that `model.safetensors.index.json` names.
     pub(crate) fn open(dir: &Path) -> Result<Self, LoadError> {
         refuse_other_forms(dir)?;
         let read = |path: &Path| std::fs::read(path).map_err(|e| LoadError::io(path, e));

@@ -1,6 +1,6 @@
 //! Arrays of other libraries, read and written in place: NumPy by the buffer protocol, torch and others by DLPack.
 //!
-//! All unsafe code about arrays is here. Everything is checked when an array is taken: element type, shape, strides,
+//! Every line of unsafe code about arrays is here. Everything is checked when an array is taken: element type, shape, strides,
 //! device, alignment, and that it may be written to. What cannot be checked is that nobody else writes meanwhile: two
 //! Python threads that fill the same row of one array at the same time race, as they do with NumPy's own functions, and what
 //! the row then holds is not said. Rows that different calls fill are never borrowed together.
@@ -46,7 +46,7 @@ pub(crate) struct Array {
     _owner: Owner,
 }
 
-/// What keeps the memory where it is.
+/// Owner that keeps the memory where it is.
 enum Owner {
     /// Released when dropped.
     Buffer { _buffer: PyUntypedBuffer },
@@ -228,12 +228,12 @@ impl MaskRows {
         Ok(Self { array, matrix })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(crate) fn num_rows(&self) -> usize {
         self.matrix.rows
     }
 
-    /// How many words a row has.
+    /// Words of a row.
     pub(crate) fn num_words(&self) -> usize {
         self.matrix.cols
     }
@@ -412,12 +412,12 @@ impl IntMatrix {
         Ok(Self { array, matrix })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(crate) fn num_rows(&self) -> usize {
         self.matrix.rows
     }
 
-    /// How many numbers a row has.
+    /// Numbers of a row.
     pub(crate) fn num_cols(&self) -> usize {
         self.matrix.cols
     }
@@ -554,7 +554,7 @@ impl LogitRows {
         Ok(Self { array, matrix })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(crate) fn num_rows(&self) -> usize {
         self.matrix.rows
     }

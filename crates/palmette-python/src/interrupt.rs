@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// How often signals are looked at.
+/// Pause between two looks at signals.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// As much stack as a program's first thread has: front ends recurse as deep as their limits say.
@@ -16,7 +16,7 @@ const STACK_BYTES: usize = 8 << 20;
 /// Python's own does at Ctrl-C, the flag is set, and the work has to end soon; then that exception is raised.
 ///
 /// # Errors
-/// What a signal's handler raised; `RuntimeError` when the system has no thread to give.
+/// Exception that a signal's handler raised; `RuntimeError` when the system has no thread to give.
 pub(crate) fn interruptible<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> R + Send,

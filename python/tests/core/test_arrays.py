@@ -231,7 +231,7 @@ def test_rows_of_logits():
 
 def test_bfloat16_is_seen_as_its_bits():
     class BFloat16(np.ndarray):
-        """What `ml_dtypes.bfloat16` looks like from outside."""
+        """A double of `ml_dtypes.bfloat16`, as it looks from outside."""
 
     from palmette._palmette import apply_bitmask
 

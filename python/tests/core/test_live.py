@@ -14,7 +14,7 @@ from palmette import Catalog, LiveCatalog, LiveReader
 
 
 def check(snapshot: Catalog, items: dict[str, list[int]]) -> None:
-    """Whether a snapshot holds exactly these items, and what follows each prefix is right."""
+    """Checks that a snapshot holds exactly these items, and what follows each prefix is right."""
     assert len(snapshot) == len(items) and set(snapshot.ids()) == set(items)
     con = snapshot.constraint([[5, 2, 9, 0], (1, 4)], num_tokens=10)
     first = [5, 2, 9, 0]

@@ -184,7 +184,7 @@ def test_the_installed_package_is_found_by_sglang(monkeypatch):
 
 
 class Thinker:
-    """What the wrapper asks of a parser of reasoning: its end is the token `<|tool|>`."""
+    """The part of a parser of reasoning that the wrapper asks for: its end is the token `<|tool|>`."""
 
     def __init__(self, *, model_type, stream_reasoning, tokenizer):
         self.detector = SimpleNamespace(

@@ -45,7 +45,7 @@ fn levels() -> impl Strategy<Value = Vec<LevelSpelling>> {
     prop::collection::vec(prop_oneof![run, table, ascending], MAX_LEVELS)
 }
 
-/// What may follow, with the items of each position.
+/// Successors, with the items of each position.
 type Children = Vec<(TokenId, CatalogState)>;
 
 fn successors(constraint: &CatalogConstraint, state: &CatalogState) -> Children {

@@ -119,7 +119,7 @@ impl GrammarConstraint {
         Self { recognizer, vocabulary, ends, engine, dictionary, asks_for_tokens, name_tokens }
     }
 
-    /// The same texts, ended by these tokens instead of the vocabulary's: for a request that stops at tokens of its own. What is
+    /// A constraint on the same texts, ended by these tokens instead of the vocabulary's: for a request that stops at tokens of its own. What is
     /// known of masks is shared.
     ///
     /// A token with text may be one of them. Where the text so far is in the language it ends there, even where the text could

@@ -95,7 +95,7 @@ impl Parser {
         Ok(Self { tables, start, max_links: limits.max_links })
     }
 
-    /// The same parser with tables whose states are [split](Tables::split).
+    /// This parser with tables whose states are [split](Tables::split).
     pub(crate) fn with_tables(&self, tables: Tables) -> Self {
         let start = begin(&tables);
         Self { tables, start, max_links: self.max_links }

@@ -69,7 +69,7 @@ struct Meaning {
     pending: ExprId,
     /// What is left of the terminals that can still match, by terminal.
     live: Box<[Live]>,
-    /// What else is asked of the text after the lexemes of some of these, by terminal.
+    /// Guards: further demands on the text after the lexemes of some of these, by terminal.
     guards: Box<[Live]>,
 }
 
@@ -193,7 +193,7 @@ impl Determiniser {
         Ok(making.not(any)?)
     }
 
-    /// What the condition of a state says of the next byte and what follows it.
+    /// The condition of a state on the next byte and what follows it.
     pub(super) fn demand(
         &mut self,
         state: LexerState,
@@ -352,7 +352,7 @@ impl Determiniser {
         others.map(|(other, meaning)| (other, terminals(meaning))).collect()
     }
 
-    /// What [`among`](Self::among) gives with guards, if that was made before.
+    /// Results of [`among`](Self::among) with guards that were made before.
     pub(super) fn known_guarded(
         &self,
         state: LexerState,
@@ -433,7 +433,7 @@ impl Determiniser {
         Ok(making.and([expr, longest, unranked])?)
     }
 
-    /// All terminals that are longer than some lexeme of one, or take one by their rank.
+    /// Rivals of a terminal: all that are longer than some lexeme of it, or take one by their rank.
     pub(super) fn rivals(
         &mut self,
         terminal: TerminalId,
@@ -457,7 +457,7 @@ impl Determiniser {
         Ok(found)
     }
 
-    /// Those of some terminals that decide what a lexeme of one of them is.
+    /// Of some terminals, those that decide what a lexeme of one of them is.
     pub(super) fn deciding(
         &mut self,
         terminal: TerminalId,
@@ -847,7 +847,7 @@ impl Determiniser {
     }
 }
 
-/// What is known of a terminal, in a list by terminal.
+/// An entry about a terminal, in a list by terminal.
 fn find(list: &[Live], terminal: TerminalId) -> Option<ExprId> {
     list.binary_search_by_key(&terminal, |&(known, _)| known).ok().map(|at| list[at].1)
 }

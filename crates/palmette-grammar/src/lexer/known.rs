@@ -24,7 +24,7 @@ impl Lexer {
         self.determiniser().known_among(state)
     }
 
-    /// What [`among_guarded`](Self::among_guarded) makes of a state in which no byte was read, if it was asked for before.
+    /// Memo of [`among_guarded`](Self::among_guarded) for states in which no byte was read.
     pub(crate) fn known_guarded(
         &self,
         state: LexerState,

@@ -106,12 +106,12 @@ pub struct LexerLimits {
     pub max_step_work: u64,
 }
 
-/// What is asked of the text after lexemes of some terminals, beside what competition asks: by terminal, ascending.
+/// Guards: demands on the text after lexemes of some terminals, beside those of competition; by terminal, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Guards(Box<[(TerminalId, ExprId)]>);
 
 impl Guards {
-    /// Whether nothing is asked.
+    /// True when nothing is asked.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -130,13 +130,13 @@ impl Guards {
 /// Terminals that decide what a lexeme of one of them is, with that one itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Deciding {
-    /// All but those in `finite`.
+    /// Every rival but those in `finite`.
     pub(crate) infinite: TerminalSet,
-    /// Those that only take some few of its lexemes by their rank, such as keywords of a name.
+    /// Rivals that only take some few of its lexemes by their rank, such as keywords of a name.
     pub(crate) finite: TerminalSet,
 }
 
-/// What earlier lexemes ask of the text from a state. States with equal ones ask the same; those with others may.
+/// Demand of earlier lexemes on the text from a state. States with equal ones ask the same; those with others may.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Demand {
     may_end: bool,
@@ -305,7 +305,7 @@ impl Lexer {
         Ok(Guards(states.into_iter().map(guard).collect::<Result<_, LexerError>>()?))
     }
 
-    /// All terminals that decide what a lexeme of one of them is, among whatever others: see [`deciding`](Self::deciding).
+    /// Every terminal that decides what a lexeme of one of them is, among whatever others: see [`deciding`](Self::deciding).
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -313,7 +313,7 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.rivals(terminal, budget))
     }
 
-    /// Those of some terminals that decide what a lexeme of one of them is: others take none of its lexemes, nor are longer than some.
+    /// Of some terminals, those that decide what a lexeme of one of them is: others take none of its lexemes, nor are longer than some.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -325,7 +325,7 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.deciding(terminal, among, budget))
     }
 
-    /// What earlier lexemes ask of the text from a state, in which no byte was read.
+    /// Demand of earlier lexemes on the text from a state in which no byte was read.
     ///
     /// # Errors
     /// When a limit is exceeded.

@@ -419,7 +419,7 @@ fn check_tokens(
     Ok(())
 }
 
-/// What the numbers of the parser's states and contexts mean, as a hash that is the same on every machine.
+/// Meaning of the numbers of the parser's states and contexts, as a hash that is the same on every machine.
 fn tables_hash(recognizer: &Recognizer) -> u64 {
     let tables = recognizer.parser().tables();
     let mut hasher = xxhash_rust::xxh3::Xxh3::new();

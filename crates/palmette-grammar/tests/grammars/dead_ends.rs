@@ -16,12 +16,12 @@ fn recognizer(source: &str) -> Recognizer {
 /// Bytes of which texts are made: each kind that the terminals below tell apart.
 const BYTES: &[u8] = b"abdefin09 :;=<>-\"()#x\n";
 
-/// All positions near another, breadth first, and the steps between them.
+/// Positions near another, breadth first, and the steps between them.
 struct Near {
     positions: Vec<Position>,
     steps: Vec<Vec<usize>>,
     accepting: Vec<usize>,
-    /// Whether there are no others.
+    /// True when there are no others.
     is_all: bool,
 }
 
@@ -239,7 +239,7 @@ fn traps_are_left_out() {
     check(source, &["(a,b)", "(a>,b)"], &["<"]);
 }
 
-/// The same topmost state on two stacks: in round brackets `NAME` is followed by what it cannot hold, in square ones it is not.
+/// One topmost state on two stacks: in round brackets `NAME` is followed by what it cannot hold, in square ones it is not.
 #[test]
 fn stacks_decide_where_states_do_not() {
     let source = "start: \"(\" name \")\" | \"[\" name \"end\" \"]\" | \"[\" \"]\"\nname: NAME | name \".\" NAME\nNAME: /[a-z]+/";

@@ -12,7 +12,7 @@ use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar,
 use palmette_testkit::laws;
 use proptest::prelude::*;
 
-/// Whether every token that is allowed can be followed by the rest of a sentence.
+/// Checks that every token that is allowed can be followed by the rest of a sentence.
 fn is_exact(recognizer: &Recognizer) -> bool {
     recognizer.grammar().lexing() != Lexing::Longest && recognizer.dead_ends().are_excluded
 }

@@ -1,6 +1,6 @@
 //! Tables of other libraries, as streams of Arrow batches: pyarrow, polars, pandas, DuckDB.
 //!
-//! All speak the [PyCapsule interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html): a method
+//! They speak the [PyCapsule interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html): a method
 //! `__arrow_c_stream__` that hands over a C structure. Batches are read one by one, and nothing is copied before it is packed.
 
 use std::ops::ControlFlow;
@@ -18,10 +18,10 @@ use serde_json::{Map, Value};
 use super::errors::{CatalogError, of_build};
 use crate::errors::with;
 
-/// What errors call a table.
+/// Name of a table in errors.
 const TABLE: &str = "table";
 
-/// Whether an object hands over a stream.
+/// True when an object hands over a stream.
 pub(crate) fn is_table(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.hasattr("__arrow_c_stream__")
 }
@@ -84,7 +84,7 @@ pub(crate) fn rows(table: &Bound<'_, PyAny>) -> PyResult<Rows> {
     read.map_err(|error| of_table(py, &error))
 }
 
-/// Why there is no catalog of a table.
+/// Cause of a table of which no catalog is made.
 pub(crate) enum Refused {
     Table(TableError),
     Build(palmette_catalog::BuildError),

@@ -18,7 +18,7 @@ use crate::errors::not_allowed;
 
 /// The hypotheses of a search over a catalog: at first one without tokens, then those that `advance` makes of them.
 ///
-/// What may follow is exact, and a search with fewer items than beams has fewer rows, never an invalid one.
+/// Successors are exact, and a search with fewer items than beams has fewer rows, never an invalid one.
 #[pyclass(weakref, module = "palmette")]
 pub(crate) struct Beams {
     constraint: Py<CatalogConstraint>,
@@ -203,7 +203,7 @@ impl Beams {
         arrays::array(py, &self.scores)
     }
 
-    /// What may follow each row: `(rows, tokens, offsets)`, as of `CatalogConstraint.successors`.
+    /// Successors of each row: `(rows, tokens, offsets)`, as of `CatalogConstraint.successors`.
     fn successors<'py>(&mut self, py: Python<'py>) -> PyResult<Successors<'py>> {
         let found = py.detach(|| with_rows!(&mut self.live, rows => rows.followers()));
         let offsets = found.offsets(self.scores.len());

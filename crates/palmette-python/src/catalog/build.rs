@@ -200,7 +200,7 @@ fn rows_of(rows: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<i64>>> {
     rows.try_iter()?.enumerate().map(row).collect()
 }
 
-/// Where rows begin in so many codes, and where the last ends.
+/// Offsets of rows in so many codes, and where the last ends.
 fn offsets_of(offsets: &Bound<'_, PyAny>, num_codes: usize) -> PyResult<Vec<usize>> {
     let column = IntMatrix::of_column(offsets, "offsets")?;
     let mut starts = Vec::with_capacity(column.num_rows());

@@ -32,7 +32,7 @@ pub(crate) struct CatalogConstraint {
 /// Arrays of numbers of a CSR matrix: rows, tokens, offsets.
 pub(crate) type Successors<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// What a pickled constraint is made of.
+/// Parts of a pickled constraint.
 type Pickled<'py> = (Py<Catalog>, Bound<'py, PyList>, usize, Option<Bound<'py, PyAny>>);
 
 impl CatalogConstraint {
@@ -109,7 +109,7 @@ impl CatalogConstraint {
         Ok(self.with(py, items))
     }
 
-    /// What may follow rows of tokens `[rows, l]`: `(rows, tokens, offsets)`, where row `r` may be followed by
+    /// Successors of rows of tokens `[rows, l]`: `(rows, tokens, offsets)`, where row `r` may be followed by
     /// `tokens[offsets[r]:offsets[r + 1]]`, ascending. Nothing follows tokens that no item begins with.
     #[pyo3(signature = (tokens, items=None, item_of_row=None))]
     fn successors<'py>(
@@ -277,7 +277,7 @@ impl Followers {
         Self { rows, tokens }
     }
 
-    /// Where the tokens of each row begin, and where the last end.
+    /// Offsets of the tokens of each row, and where the last end.
     pub(crate) fn offsets(&self, num_rows: usize) -> Vec<i32> {
         let mut offsets = vec![0; num_rows + 1];
         self.rows.iter().for_each(|&row| offsets[row as usize + 1] += 1);
@@ -288,7 +288,7 @@ impl Followers {
     }
 }
 
-/// How each level is spelled: `(first token, number of codes)`, or the token of each code.
+/// Spelling of each level: `(first token, number of codes)`, or the token of each code.
 pub(crate) fn code_tokens_of(
     levels: &Bound<'_, PyAny>,
     num_tokens: Option<usize>,

@@ -110,7 +110,7 @@ impl ItemSet {
     }
 }
 
-/// Whether two views are of one catalog at one moment.
+/// True when two views are of one catalog at one moment.
 fn is_same(a: &CatalogView, b: &CatalogView) -> bool {
     match (a, b) {
         (CatalogView::Frozen(a), CatalogView::Frozen(b)) => Arc::ptr_eq(a.catalog(), b.catalog()),
@@ -192,7 +192,7 @@ impl ItemSet {
     }
 }
 
-/// What a pickled set is made of.
+/// Parts of a pickled set.
 type Pickled<'py> = (Py<Catalog>, Bound<'py, PyAny>);
 
 impl ItemSet {

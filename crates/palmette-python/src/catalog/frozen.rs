@@ -208,7 +208,7 @@ impl Catalog {
         Ok(dict)
     }
 
-    /// Whether any item's semantic ID begins with each row of codes.
+    /// True where some item's semantic ID begins with the row of codes.
     fn contains_prefix<'py>(
         &self,
         py: Python<'py>,
@@ -377,7 +377,7 @@ impl Catalog {
         })
     }
 
-    /// Whether any item begins with each row of codes.
+    /// True where some item begins with the row of codes.
     fn have_prefixes(&self, prefixes: &IntMatrix) -> Vec<bool> {
         let mut found = vec![false; prefixes.num_rows()];
         for (catalog, live) in self.view.parts() {

@@ -36,7 +36,7 @@ pub(crate) struct Recommendation {
     attributes: serde_json::Map<String, Value>,
 }
 
-/// What all requests of a call have in common.
+/// Arguments that all requests of a call have in common.
 struct Wishes {
     k: usize,
     beam_width: usize,

@@ -67,7 +67,7 @@ impl Spelled {
         }
     }
 
-    /// What may follow some rows of tokens; nothing after tokens that no item begins with.
+    /// Successors of some rows of tokens; nothing after tokens that no item begins with.
     pub(crate) fn followers(&self, prefixes: &IntMatrix, rows: &[usize], found: &mut Followers) {
         match self {
             Self::Frozen(constraint) => {

@@ -116,7 +116,7 @@ fn finite(value: f64) -> PyResult<Value> {
     })
 }
 
-/// Whether an object is a date or a time with its date.
+/// True when an object is a date or a time with its date.
 pub(crate) fn is_instant(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.hasattr("isoformat")? && object.hasattr("year")?)
 }

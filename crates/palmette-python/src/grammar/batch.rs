@@ -33,10 +33,10 @@ struct Fillers {
 /// More threads than this do not help and cost memory.
 const MAX_THREADS: usize = 64;
 
-/// How many threads the process may run at once, asked once: the system's answer takes 20 us.
+/// Threads that the process may run at once, asked once: the system's answer takes 20 us.
 static PROCESSORS: OnceLock<NonZeroUsize> = OnceLock::new();
 
-/// How many threads a call uses: those that the caller says, or as many as the process may run at once.
+/// Threads that a call uses: those that the caller says, or as many as the process may run at once.
 pub(crate) fn num_threads(given: Option<isize>, rows: usize) -> PyResult<NonZeroUsize> {
     let threads = match given {
         Some(given) => {
@@ -54,7 +54,7 @@ pub(crate) fn num_threads(given: Option<isize>, rows: usize) -> PyResult<NonZero
     Ok(threads.min(most))
 }
 
-/// How long the caller's thread fills alone before others are woken, which takes about as long.
+/// Time for which the caller's thread fills alone before others are woken, which takes about as long.
 const ALONE: Duration = Duration::from_micros(50);
 
 /// Fills rows on at most so many threads; each is wide enough for its mask.

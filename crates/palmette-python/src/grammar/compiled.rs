@@ -146,7 +146,7 @@ impl CompiledGrammar {
         Ok(())
     }
 
-    /// Whether the work ahead is at its end by then; `None` waits for it.
+    /// True when the work ahead is at its end by then; `None` waits for it.
     fn wait_until(&self, py: Python<'_>, until: Option<Instant>) -> PyResult<bool> {
         const AT_ONCE: Duration = Duration::from_millis(10);
         interruptible(py, |cancelled| {

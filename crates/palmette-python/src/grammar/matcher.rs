@@ -65,7 +65,7 @@ pub(crate) fn fill_row(
     with_scratch(|scratch| constraint.fill_mask_within(state, scratch, row, &MaskWork::unlimited()))
 }
 
-/// Whether a row forbids any token: of the vocabulary, or one past it that has a place in the row's further words.
+/// True when a row forbids any token: of the vocabulary, or one past it that has a place in the row's further words.
 pub(crate) fn forbids(row: &[u32], num_tokens: usize) -> bool {
     let (whole, rest) = (num_tokens / mask::WORD_TOKENS, num_tokens % mask::WORD_TOKENS);
     let last = row.get(whole).is_none_or(|&word| rest == 0 || word == (1 << rest) - 1);
@@ -191,7 +191,7 @@ impl Matcher {
         result.map_err(|error| errors::of_commit(py, &error))
     }
 
-    /// How many of these tokens could be committed, one after another; nothing is.
+    /// Number of these tokens that could be committed, one after another; nothing is.
     fn validate(&self, py: Python<'_>, tokens: Vec<i64>) -> PyResult<usize> {
         let tokens = tokens_of(&tokens, self.num_tokens())?;
         let mut ahead = self.state(py);

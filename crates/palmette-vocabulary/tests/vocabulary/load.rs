@@ -57,7 +57,7 @@ fn check_error(content: &str, expected: &[&str]) {
     }
 }
 
-/// What is not in a file is read as a file that has nothing beside it.
+/// Content that is not in a file is read as a file that has nothing beside it.
 #[test]
 fn content_is_read_as_a_file_is() {
     let options = naming(&[("<x>", 9)], &["b"]);

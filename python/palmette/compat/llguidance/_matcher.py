@@ -75,7 +75,7 @@ class LLMatcher:
     def validate_grammar(
         grammar: str | dict, tokenizer: LLTokenizer | None = None, *, limits: LLParserLimits | None = None
     ) -> str:
-        """What is wrong with a grammar, or an empty text."""
+        """Error of a grammar, or an empty text."""
         is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar, tokenizer)
         if is_error:
             return messages[0]
@@ -125,7 +125,7 @@ class LLMatcher:
         return self._do(lambda matcher: matcher.is_accepting or matcher.is_ended, False)
 
     def is_stopped(self) -> bool:
-        """Whether nothing but an end token may follow; also in an error."""
+        """True when nothing but an end token may follow; also in an error."""
         return self.stop_reason() != "NotStopped"
 
     def stop_reason(self) -> str:
@@ -160,7 +160,7 @@ class LLMatcher:
         return self._do(consume, 0)
 
     def validate_tokens(self, tokens: list[int]) -> int:
-        """How many of the tokens could be committed."""
+        """Number of the tokens that could be committed."""
         return self._do(lambda matcher: matcher.validate(self._known(tokens)), 0)
 
     def _known(self, tokens: list[int]) -> list[int]:

@@ -21,7 +21,7 @@ class CompiledGrammar:
 
     @property
     def notes(self) -> list[str]:
-        """What is not enforced, or in part only, with its place."""
+        """Parts that are not enforced, or in part only, each with its place."""
         return self.palmette.notes
 
     @property
@@ -29,7 +29,7 @@ class CompiledGrammar:
         return self.palmette.nbytes
 
     def serialize_json(self) -> str:
-        """What the grammar was made of and the vocabulary's size, as JSON; compiling it again takes milliseconds."""
+        """Source of the grammar and the vocabulary's size, as JSON; compiling it again takes milliseconds."""
         found = json.loads(self.grammar.serialize_json())
         return json.dumps(found | {"tokenizer": json.loads(self.tokenizer_info.dump_metadata())})
 

@@ -149,7 +149,7 @@ class Grammar:
         return Grammar.from_structural_tag(_joined("or", grammars))
 
     def serialize_json(self) -> str:
-        """What the grammar was made of, as JSON."""
+        """Source of the grammar, as JSON."""
         return json.dumps({"__VERSION__": VERSION, "source": self.source})
 
     @staticmethod

@@ -160,11 +160,11 @@ class GrammarMatcher:
         raise NotImplementedError("captures are not recorded: parse the finished text")
 
     def is_terminated(self) -> bool:
-        """Whether the end was accepted, or, with `terminate_without_stop_token`, whether the text may end."""
+        """True when the end was accepted, or, with `terminate_without_stop_token`, whether the text may end."""
         return self.palmette.is_ended or (self._without_end and self.palmette.is_accepting)
 
     def is_completed(self) -> bool:
-        """Whether the text may end here."""
+        """True when the text may end here."""
         return self.palmette.is_ended or self.palmette.is_accepting
 
     def reset(self) -> None:

@@ -128,7 +128,7 @@ fn diagnostic(found: &palmette_grammar::Diagnostic) -> Diagnostic {
     }
 }
 
-/// What contextual lexing leaves no text for.
+/// Ends that contextual lexing leaves no text for.
 fn dead_ends(recognizer: &Recognizer) -> Vec<Diagnostic> {
     let warning = |message: &str| Diagnostic {
         severity: "warning",

@@ -12,7 +12,7 @@
 //! 2. [`pushdown`]: of the others, the stacks from which a text can be completed, a regular set for each.
 //! 3. [`stacks`]: what is forbidden on a stack, told by its topmost state; states are split where it does not tell.
 //!
-//! All steps are exact, so that every text that may still be written can be completed. They have limits; a grammar that exceeds one keeps
+//! Each step is exact, so that every text that may still be written can be completed. They have limits; a grammar that exceeds one keeps
 //! its dead ends, which [`Recognizer::dead_ends`] then says.
 //!
 //! Cost: some thousands of lexer states for a programming language; terminals are followed with their rivals only, not once for each context.
@@ -36,22 +36,22 @@ use crate::{Budget, Interrupted, LexerError, TerminalId, TerminalSet};
 /// A terminal that nothing can follow where some parser states take it, and which no text has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadEnd {
-    /// What the text would be stuck after.
+    /// Terminal that the text would be stuck after.
     pub terminal: TerminalId,
-    /// What the parser would take next, each lexeme of which would have been a part of the terminal's, or of a rival's.
+    /// Terminals that the parser would take next, each lexeme of which would have been a part of the terminal's, or of a rival's.
     pub followers: Vec<TerminalId>,
 }
 
-/// What was found out about dead ends.
+/// Report on dead ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadEnds {
     /// The terminals after which a text would be stuck, each once with what the parser would take then.
     pub stuck: Vec<DeadEnd>,
-    /// Whether all dead ends are excluded. Where that was too much to find out, a text may come to one.
+    /// True when all dead ends are excluded. Where that was too much to find out, a text may come to one.
     pub are_excluded: bool,
 }
 
-/// How dead ends are excluded.
+/// Tables and guards that exclude dead ends.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     /// Other tables, where states had to be split.
@@ -61,7 +61,7 @@ pub(super) struct Exclusion {
     pub(super) dead_ends: DeadEnds,
 }
 
-/// Why nothing was found out.
+/// Cause of a search that came to no end.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// A limit was exceeded.
@@ -96,7 +96,7 @@ impl From<Interrupted> for Failed {
 }
 
 impl Recognizer {
-    /// What was found out about dead ends when the grammar was made ready; without contextual lexing there are none by competition.
+    /// Report on dead ends, made when the grammar was made ready; without contextual lexing there are none by competition.
     pub fn dead_ends(&self) -> &DeadEnds {
         &self.dead_ends
     }
@@ -216,7 +216,7 @@ impl Risks {
         self.0.get(&context).map_or(&[], |risks| risks)
     }
 
-    /// What is to be found out of stacks.
+    /// Questions about stacks.
     fn questions(&self, tables: &Tables, contexts: &Contexts) -> Vec<(Control, StateId)> {
         let mut questions = Vec::new();
         for state in tables.states().filter(|&state| tables.sole_reduction(state).is_none()) {

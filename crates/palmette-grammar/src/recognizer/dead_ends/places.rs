@@ -25,7 +25,7 @@ const MAX_FOLLOWED: usize = 20_000;
 const MAX_CONDITIONS: usize = 1_000;
 const MAX_PLACES: usize = 10_000;
 
-/// What earlier lexemes ask of the text, equal demands once.
+/// Number of a demand of earlier lexemes on the text; equal demands have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ConditionId(pub(super) u32);
 
@@ -33,7 +33,7 @@ pub(super) struct ConditionId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PlaceId(u32);
 
-/// How lexemes may end: their terminals, each with what its end asks of the text. Sorted, each once.
+/// Ends of lexemes: their terminals, each with what its end asks of the text. Sorted, each once.
 pub(super) type LexemeEnds = Rc<[(TerminalId, ConditionId)]>;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) struct Place {
     pub(super) is_safe: bool,
 }
 
-/// All places that a text may come to, and more: the parser's states after a terminal are bounded from above.
+/// Places that a text may come to, and more: the parser's states after a terminal are bounded from above.
 #[derive(Debug)]
 pub(super) struct Places {
     places: Vec<Place>,
@@ -120,7 +120,7 @@ impl Places {
         Ok(found)
     }
 
-    /// All of them.
+    /// Every one of them.
     pub(super) fn all(&self) -> &[Place] {
         &self.places
     }
@@ -130,7 +130,7 @@ impl Places {
         self.ids.get(&(condition, context)).map(|&id| &self.places[id.0 as usize])
     }
 
-    /// Whether all places after a terminal whose end asks this are safe.
+    /// True when all places after a terminal whose end asks this are safe.
     pub(super) fn is_safe_after(&self, terminal: TerminalId, condition: ConditionId) -> bool {
         let safe = |&context: &ContextId| self.at(condition, context).is_some_and(|at| at.is_safe);
         self.contexts_after.get(&terminal).is_none_or(|after| after.iter().all(safe))
@@ -218,7 +218,7 @@ impl Places {
 }
 
 impl Conditions {
-    /// What is asked of the text in a state in which no byte was read.
+    /// Demand on the text in a state in which no byte was read.
     fn of(&mut self, lexer: &Lexer, state: LexerState) -> Result<ConditionId, Failed> {
         if let Some(&known) = self.of_state.get(&state) {
             return Ok(known);
@@ -236,7 +236,7 @@ impl Conditions {
     }
 }
 
-/// How lexemes of a terminal may end.
+/// Ends of a terminal's lexemes.
 #[derive(Debug, Default)]
 struct Spelling {
     /// By terminal, all that could decide about its lexemes.
@@ -253,16 +253,16 @@ struct Spelling {
     num_followed: usize,
 }
 
-/// What the ends of a terminal's lexemes ask of the text.
+/// Demands of the ends of a terminal's lexemes on the text.
 #[derive(Clone, Debug, Default)]
 struct Conditionals {
     all: Rc<BTreeSet<ConditionId>>,
-    /// What the ends of infinitely many ask.
+    /// Demands of the ends of infinitely many.
     infinitely: Rc<BTreeSet<ConditionId>>,
 }
 
 impl Spelling {
-    /// What the ends of lexemes of a terminal ask that begin in a context under a condition, for which `next` stands.
+    /// Demands of the ends of lexemes of a terminal that begin in a context under a condition, for which `next` stands.
     ///
     /// PERF: not all terminals of the context are followed side by side: there are many contexts, and few terminals are rivals. Those that take
     /// some few texts by their rank matter only where a condition is asked by few lexemes.
@@ -317,7 +317,7 @@ impl Spelling {
         Ok(number)
     }
 
-    /// What the ends ask of lexemes of a terminal from a state in which no byte was read.
+    /// Demands of the ends of lexemes of a terminal from a state in which no byte was read.
     fn from(
         &mut self,
         lexer: &Lexer,
@@ -354,7 +354,7 @@ impl Spelling {
         Ok(found)
     }
 
-    /// What the ends ask of lexemes of a terminal that go on from a state.
+    /// Demands of the ends of lexemes of a terminal that go on from a state.
     fn follow(
         &mut self,
         lexer: &Lexer,

@@ -23,7 +23,7 @@ use crate::{Budget, NonterminalId, TerminalId, TerminalSet};
 const MAX_HEADS: usize = 400_000;
 const MAX_TRANSITIONS: usize = 2_000_000;
 
-/// What the system does next.
+/// Step of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Control {
     /// The next lexeme begins.
@@ -36,7 +36,7 @@ pub(super) enum Control {
     Reduce { then: ControlId, head: NonterminalId, left: u32 },
 }
 
-/// What is asked of the text after a lexeme.
+/// Demand on the text after a lexeme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum After {
     /// Something with which it can be completed on any stack, or nothing.

@@ -17,10 +17,10 @@ const MAX_NODES: usize = 20_000;
 /// States of the automaton in all nodes together.
 const MAX_NODE_WORK: u64 = 20_000_000;
 
-/// What ends must not ask of the text, by terminal; only of those that must not ask something.
+/// Forbidden demands of ends on the text, by terminal; only of those that must not ask something.
 pub(super) type Forbidden = Vec<(TerminalId, Vec<ConditionId>)>;
 
-/// What ends must not ask of the text on the stacks of a node, by terminal; `None` where the terminal cannot follow.
+/// Forbidden demands of ends on the stacks of a node, by terminal; `None` where the terminal cannot follow.
 pub(super) type Told = Vec<(TerminalId, Option<Vec<ConditionId>>)>;
 
 /// The states, split or not, each with what is forbidden there.
@@ -41,7 +41,7 @@ struct Node {
     edges: Vec<(Symbol, usize)>,
 }
 
-/// All nodes, the bottom of stacks first.
+/// Nodes, the bottom of stacks first.
 #[derive(Debug)]
 pub(super) struct Nodes(Vec<Node>);
 
@@ -87,7 +87,7 @@ impl Nodes {
         Ok(Self(nodes))
     }
 
-    /// What is forbidden at each node.
+    /// Forbidden demands at each node.
     pub(super) fn forbidden(
         &self,
         tables: &Tables,
