@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import threading
@@ -17,20 +16,21 @@ HISTORY = ["P0001", "P0060"]
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """A directory with the demonstration's model and catalog."""
+    """A directory with the demonstration's model, and its catalog, made by the command of this package."""
     folder = tmp_path_factory.mktemp("demo") / "shop"
-    command = shutil.which("palmette")
-    program = [command] if command else [sys.executable, "-m", "palmette"]
-    made = subprocess.run([*program, "demo", "--export", str(folder)], capture_output=True, text=True, check=False)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "palmette", *arguments], capture_output=True, text=True, check=False)
+
+    made = run("demo", "--export", str(folder))
     if made.returncode != 0:
         pytest.skip(f"this build has no demonstration to export: {made.stderr.strip().splitlines()[-1:]}")
+    run("catalog", "build", str(folder / "items.jsonl"), "--out", str(folder / "shop.palm")).check_returncode()
     return folder
 
 
 def parts(demo) -> tuple:
-    models = [path.parent for path in demo.rglob("model.safetensors")]
-    catalogs = [path for path in demo.rglob("*") if path.suffix in (".palm", ".palmcat")]
-    return models[0], Catalog.open(catalogs[0])
+    return demo / "model", Catalog.open(demo / "shop.palm")
 
 
 def test_recommendations_filters_and_rules(demo) -> None:

@@ -142,6 +142,10 @@ impl Determiniser {
         self.meanings.len()
     }
 
+    pub(super) fn is_half_full(&self) -> bool {
+        self.num_states() > self.max_states / 2
+    }
+
     pub(super) fn num_expressions(&self) -> usize {
         self.expressions.len()
     }

@@ -496,6 +496,11 @@ impl Lexer {
         &self.shadowed
     }
 
+    /// True once half of the states that the limits allow are there.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.determiniser().is_half_full()
+    }
+
     /// What was built so far.
     pub fn statistics(&self) -> LexerStatistics {
         let determiniser = self.determiniser();

@@ -368,7 +368,8 @@ impl Spelling {
         let mut num_into = vec![0_usize];
         while let Some(&state) = states.get(steps.len()) {
             self.num_followed += 1;
-            if self.num_followed > MAX_FOLLOWED {
+            // The other half of the lexer's states is for texts.
+            if self.num_followed > MAX_FOLLOWED || lexer.is_half_full() {
                 return Err(Failed::TooLarge);
             }
             let mut next: Vec<LexerState> =
