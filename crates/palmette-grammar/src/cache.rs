@@ -56,6 +56,17 @@ pub struct CompiledGrammar {
 }
 
 impl CompiledGrammar {
+    /// Parts of the source that have no effect, and texts that contextual lexing takes from it, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let warnings = self.warnings.iter().map(ToString::to_string);
+        let dead_ends = self.constraint.recognizer().dead_end_notes().into_iter();
+        let placed = |(span, message): (Option<crate::Span>, String)| match span {
+            Some(span) => format!("line {}, column {}: {message}", span.line, span.column),
+            None => message,
+        };
+        warnings.chain(dead_ends.map(placed)).collect()
+    }
+
     /// About how much memory it takes by now.
     pub fn bytes(&self) -> usize {
         self.source_bytes + self.constraint.bytes()

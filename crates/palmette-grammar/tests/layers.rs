@@ -25,7 +25,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lexer", &["budget", "byte_set", "regex", "grammar", "rules"]),
     ("blocks", &["grammar", "glr"]),
     ("names", &["grammar", "lexer"]),
-    ("recognizer", &["budget", "byte_set", "grammar", "lr", "glr", "lexer", "blocks", "names"]),
+    (
+        "recognizer",
+        &["span", "budget", "byte_set", "grammar", "lr", "glr", "lexer", "blocks", "names"],
+    ),
     // Masks: the definition and two engines, none of which knows another.
     ("walk", &["budget", "vocabulary", "grammar", "glr", "lexer", "blocks", "recognizer"]),
     ("store", &["budget", "vocabulary", "grammar", "lr", "glr", "lexer", "blocks", "recognizer"]),

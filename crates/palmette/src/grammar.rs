@@ -44,9 +44,9 @@ impl CompiledGrammar {
         Matcher::new(self.clone())
     }
 
-    /// Parts of the source that have no effect, one sentence each.
-    pub fn warnings(&self) -> impl ExactSizeIterator<Item = String> {
-        self.cached.warnings.iter().map(ToString::to_string)
+    /// Parts of the source that have no effect, and texts that contextual lexing takes from it, one sentence each.
+    pub fn warnings(&self) -> impl ExactSizeIterator<Item = String> + use<> {
+        self.cached.notes().into_iter()
     }
 
     /// The vocabulary.

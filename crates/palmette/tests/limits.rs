@@ -109,3 +109,17 @@ fn a_row_of_a_batch_fails_by_itself() {
     }
     assert!(failed_at.is_some_and(|length| length > 2), "{failed_at:?}");
 }
+
+#[test]
+fn terminals_that_nothing_can_follow_are_warned_of() {
+    let tokens =
+        palmette::Vocabulary::from_tokens([Some("x"), Some("!"), None], [palmette::TokenId(2)])
+            .unwrap();
+    let grammar = tokens.lark("start: NAME \"x\" | \"!\"\nNAME: /[a-z]+/\n").unwrap();
+    let warnings: Vec<String> = grammar.warnings().collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("line 2, column 1: no text has NAME where "), "{warnings:?}");
+    let allowed = grammar.matcher().mask().unwrap().unwrap();
+    assert_eq!(allowed.iter().collect::<Vec<_>>(), [palmette::TokenId(1)]);
+    assert_eq!(tokens.lark("start: \"x\"").unwrap().warnings().len(), 0);
+}

@@ -481,3 +481,11 @@ def test_others_run_while_a_grammar_is_compiled(vocabulary):
         counted += 1
     thread.join()
     assert counted > 1000
+
+
+def test_notes_name_terminals_that_nothing_can_follow() -> None:
+    vocabulary = palmette.Vocabulary([b"x", b"!", None], [2])
+    compiled = palmette.Grammar.from_lark('start: NAME "x" | "!"\nNAME: /[a-z]+/\n').compile(vocabulary)
+    (note,) = compiled.notes
+    assert note.startswith("line 2, column 1: no text has NAME where ")
+    assert compiled.matcher().allowed().tolist() == [1]

@@ -101,8 +101,7 @@ pub(crate) fn compile(
         let cache = own.as_ref().or(cache);
         let found = cache.map(|cache| cache.get(source, shared.slices(), cancelled));
         let found = found.ok_or(CacheError::Cancelled)??.grammar;
-        let notes: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();
-        Ok((found.constraint.clone(), notes))
+        Ok((found.constraint.clone(), found.notes()))
     })?;
     let (constraint, notes) =
         compiled.map_err(|error| errors::of_compilation(py, &error, source.text()))?;

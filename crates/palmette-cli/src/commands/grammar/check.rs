@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use palmette_grammar::{
-    DeadEnd, Position, Recognizer, RecognizerScratch, Severity, TerminalId, analyse,
-};
+use palmette_grammar::{Position, Recognizer, RecognizerScratch, Severity, analyse};
 use serde::Serialize;
 
 use super::loading::{GrammarFileArgs, Warning};
@@ -129,43 +127,11 @@ fn diagnostic(found: &palmette_grammar::Diagnostic) -> Diagnostic {
 }
 
 /// Ends that contextual lexing leaves no text for.
-fn dead_ends(recognizer: &Recognizer) -> Vec<Diagnostic> {
-    let warning = |message: &str| Diagnostic {
-        severity: "warning",
-        message: message.to_owned(),
-        line: None,
-        column: None,
-        pointer: None,
-    };
-    let found = recognizer.dead_ends();
-    let mut all: Vec<_> = found.stuck.iter().map(|one| stuck(recognizer, one)).collect();
-    if !found.are_excluded {
-        all.push(warning(
-            "the grammar is too large to find out where no lexeme can follow another: a mask may lead to a text that nothing \
-             completes; end free text by characters that it cannot hold, or read the grammar with --lexing any",
-        ));
-    }
-    if recognizer.start().is_none() {
-        all.push(warning("no text is in the language"));
-    }
-    all
-}
-
-/// A terminal that nothing can follow.
-fn stuck(recognizer: &Recognizer, dead_end: &DeadEnd) -> Diagnostic {
-    let terminals = recognizer.grammar().terminals();
-    let name = |terminal: TerminalId| terminals[terminal.index()].name.clone();
-    let followers: Vec<String> = dead_end.followers.iter().copied().map(name).collect();
-    let terminal = &terminals[dead_end.terminal.index()];
-    let message = format!(
-        "no text has {} where {} is to follow: each lexeme of that would have been a part of the one before; put something \
-         between them that {} cannot hold, or read the grammar with --lexing any",
-        terminal.name,
-        alternatives(&followers),
-        terminal.name
-    );
-    let (line, column) = terminal.span.map(|span| (span.line, span.column)).unzip();
-    Diagnostic { severity: "warning", message, line, column, pointer: None }
+fn dead_ends(recognizer: &Recognizer) -> impl Iterator<Item = Diagnostic> {
+    recognizer.dead_end_notes().into_iter().map(|(span, message)| {
+        let (line, column) = span.map(|span| (span.line, span.column)).unzip();
+        Diagnostic { severity: "warning", message, line, column, pointer: None }
+    })
 }
 
 impl From<Warning> for Diagnostic {

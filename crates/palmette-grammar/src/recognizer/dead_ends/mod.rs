@@ -17,6 +17,7 @@
 //!
 //! Cost: some thousands of lexer states for a programming language; terminals are followed with their rivals only, not once for each context.
 
+mod notes;
 mod places;
 mod pushdown;
 mod stacks;
