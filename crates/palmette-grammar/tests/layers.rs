@@ -83,6 +83,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "cache",
         &[
+            "span",
             "budget",
             "vocabulary",
             "regex",
