@@ -374,10 +374,10 @@ class Follower:
         """
     @property
     def alive(self) -> list[bool]:
-        """Of each row of the last call, whether all of its tokens were allowed."""
+        """True for each row of the last call of which all tokens were allowed."""
     @property
     def ended(self) -> list[bool]:
-        """Of each row of the last call, whether it ended: its last token is an end token."""
+        """True for each row of the last call that ended: its last token is an end token."""
     @property
     def statistics(self) -> tuple[int, int]:
         """Rows that were read from their beginning, and rows that went on from one of the call before, so far.

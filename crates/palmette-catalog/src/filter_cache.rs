@@ -79,7 +79,7 @@ impl FilterCache {
     /// [`item_set`](Self::item_set), and whether it was kept.
     ///
     /// # Errors
-    /// As that.
+    /// As [`item_set`](Self::item_set).
     pub fn look_up_item_set(
         &self,
         filter: &Filter,

@@ -203,7 +203,7 @@ pub enum TokensError {
         first: u32,
         /// The higher code.
         second: u32,
-        /// Their token.
+        /// Token of both.
         token: u32,
     },
     /// The catalog's IDs are longer than the model spells.

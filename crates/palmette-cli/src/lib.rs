@@ -69,7 +69,7 @@ enum Command {
 /// Runs the command that these arguments make, the first of which is the program's name; returns its exit status: 0, 1 where
 /// the command failed, 2 where the arguments make none.
 ///
-/// It prints to the standard streams of this process and may install handlers of signals.
+/// Output goes to the standard streams of this process, whose handlers of signals may be replaced.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let parsed = Cli::command().try_get_matches_from(&args);

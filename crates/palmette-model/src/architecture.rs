@@ -170,7 +170,7 @@ impl Architecture {
 }
 
 impl Family {
-    /// Every one of them.
+    /// Families that are computed.
     pub const ALL: [Self; 5] = [Self::Qwen2, Self::Qwen3, Self::Llama, Self::Mistral, Self::Gemma3];
 
     /// The `model_type` that stands for it.

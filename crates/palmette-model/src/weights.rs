@@ -45,7 +45,7 @@ pub(crate) struct LayerWeights {
     pub(crate) attention_out: Matrix,
     /// `[D]`
     pub(crate) attention_out_bias: Option<Vec<f32>>,
-    /// Of what attention gives, before it is added: `[D]`
+    /// Norm of what attention gives, before it is added: `[D]`
     pub(crate) norm_after_attention: Option<Vec<f32>>,
     /// `[D]`
     pub(crate) mlp_norm: Vec<f32>,
@@ -55,7 +55,7 @@ pub(crate) struct LayerWeights {
     pub(crate) up: Matrix,
     /// `[F, D]`
     pub(crate) down: Matrix,
-    /// Of what the feed-forward part gives, before it is added: `[D]`
+    /// Norm of what the feed-forward part gives, before it is added: `[D]`
     pub(crate) norm_after_mlp: Option<Vec<f32>>,
 }
 

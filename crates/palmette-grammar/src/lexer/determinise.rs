@@ -461,7 +461,7 @@ impl Determiniser {
         Ok(found)
     }
 
-    /// Of some terminals, those that decide what a lexeme of one of them is.
+    /// Deciding terminals among some: those that decide what a lexeme of one of them is.
     pub(super) fn deciding(
         &mut self,
         terminal: TerminalId,

@@ -305,7 +305,7 @@ impl Lexer {
         Ok(Guards(states.into_iter().map(guard).collect::<Result<_, LexerError>>()?))
     }
 
-    /// Every terminal that decides what a lexeme of one of them is, among whatever others: see [`deciding`](Self::deciding).
+    /// Deciding terminals of one: all that decide what a lexeme of it is, among whatever others: see [`deciding`](Self::deciding).
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -313,7 +313,7 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.rivals(terminal, budget))
     }
 
-    /// Of some terminals, those that decide what a lexeme of one of them is: others take none of its lexemes, nor are longer than some.
+    /// Deciding terminals among some: those that decide what a lexeme of one of them is. Others take none of its lexemes, nor are longer than some.
     ///
     /// # Errors
     /// When a limit is exceeded.

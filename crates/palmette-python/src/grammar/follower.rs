@@ -194,13 +194,13 @@ impl Follower {
         batch::fill(py, each, threads, &numbers)
     }
 
-    /// Of each row of the last call, whether all of its tokens were allowed.
+    /// True for each row of the last call of which all tokens were allowed.
     #[getter]
     fn alive(&self, py: Python<'_>) -> Vec<bool> {
         self.asked(py, |state| state.is_some())
     }
 
-    /// Of each row of the last call, whether it ended: its last token is an end token.
+    /// True for each row of the last call that ended: its last token is an end token.
     #[getter]
     fn ended(&self, py: Python<'_>) -> Vec<bool> {
         self.asked(py, |state| state.is_some_and(GrammarState::ended))

@@ -55,13 +55,6 @@ const ON_PARTIAL: [(&str, Inexpressible); 3] = [
     ("strict", Inexpressible::Refused),
     ("relax", Inexpressible::Ignored),
 ];
-const DRAFTS: [(&str, Draft); 5] = [
-    ("4", Draft::Draft4),
-    ("6", Draft::Draft6),
-    ("7", Draft::Draft7),
-    ("2019-09", Draft::Draft201909),
-    ("2020-12", Draft::Draft202012),
-];
 const LEXING: [(&str, Lexing); 3] =
     [("contextual", Lexing::Contextual), ("longest", Lexing::Longest), ("any", Lexing::Any)];
 
@@ -101,7 +94,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             "on_partial" => options.inexpressible = one_of(&name, &word()?, &ON_PARTIAL)?,
             "draft" => {
                 let draft = value.str()?;
-                options.draft = one_of(&name, &draft.to_string_lossy(), &DRAFTS)?;
+                options.draft = one_of(&name, &draft.to_string_lossy(), &Draft::NAMES)?;
             }
             "formats" => options.formats = truth()?,
             "integer_fractions" => options.integer_fractions = truth()?,
@@ -165,7 +158,7 @@ fn shown_options<'py>(
     put("escapes", options.escapes != default.escapes, word(word_of(options.escapes, &ESCAPES)))?;
     let on_partial = word(word_of(options.inexpressible, &ON_PARTIAL));
     put("on_partial", options.inexpressible != default.inexpressible, on_partial)?;
-    put("draft", options.draft != default.draft, word(word_of(options.draft, &DRAFTS)))?;
+    put("draft", options.draft != default.draft, word(word_of(options.draft, &Draft::NAMES)))?;
     put("formats", options.formats != default.formats, truth(options.formats))?;
     let fractions = options.integer_fractions;
     put("integer_fractions", fractions != default.integer_fractions, truth(fractions))?;

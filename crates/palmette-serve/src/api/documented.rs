@@ -21,25 +21,25 @@ macro_rules! problems {
 }
 
 problems! {
-    /// Of a question.
+    /// Problems of a question.
     Recommends: NotJson Unauthorised Forbidden NotFound SlowRequest Gone TooLarge UnsupportedMedia Invalid Overloaded Unavailable
         DeadlineMissed;
-    /// Of a list of questions, each of which has problems of its own.
+    /// Problems of a list of questions, each of which has problems of its own.
     Batches: NotJson Unauthorised Forbidden SlowRequest TooLarge UnsupportedMedia Invalid Unavailable;
-    /// Of questions line by line, whose problems are lines.
+    /// Problems of questions line by line, whose problems are lines.
     Streams: Unauthorised Forbidden UnsupportedMedia;
-    /// Of a route that changes models or targets.
+    /// Problems of a route that changes models or targets.
     Switches: NotJson Unauthorised Forbidden NotFound SlowRequest Conflict TooLarge UnsupportedMedia Invalid Unavailable;
-    /// Of a route that lists what the key permits.
+    /// Problems of a route that lists what the key permits.
     Lists: Unauthorised Forbidden;
-    /// Of a route that reads and takes no body.
+    /// Problems of a route that reads and takes no body.
     Looks: Unauthorised Forbidden NotFound Gone Invalid;
-    /// Of a route that reads what a body asks for.
+    /// Problems of a route that reads what a body asks for.
     Reads: NotJson Unauthorised Forbidden NotFound SlowRequest Gone TooLarge UnsupportedMedia Invalid;
-    /// Of a route that changes something by a body.
+    /// Problems of a route that changes something by a body.
     Writes: NotJson Unauthorised Forbidden NotFound SlowRequest Conflict Gone PreconditionFailed TooLarge UnsupportedMedia Invalid
         Unavailable;
-    /// Of a route that changes something and takes no body.
+    /// Problems of a route that changes something and takes no body.
     Deletes: Unauthorised Forbidden NotFound Conflict PreconditionFailed Invalid Unavailable;
 }
 

@@ -37,13 +37,13 @@ pub struct Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationState {
-    /// It goes on.
+    /// Running: not at its end yet.
     Running,
-    /// Its result is there.
+    /// Ended with a result.
     Succeeded,
-    /// Its problem is there, and nothing has changed.
+    /// Ended with a problem; nothing has changed.
     Failed,
-    /// It was broken off, and nothing has changed.
+    /// Broken off; nothing has changed.
     Cancelled,
 }
 

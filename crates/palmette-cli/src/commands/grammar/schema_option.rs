@@ -22,14 +22,6 @@ pub(crate) enum Limit {
     Work,
 }
 
-const DRAFTS: [(&str, Draft); 5] = [
-    ("4", Draft::Draft4),
-    ("6", Draft::Draft6),
-    ("7", Draft::Draft7),
-    ("2019-09", Draft::Draft201909),
-    ("2020-12", Draft::Draft202012),
-];
-
 const LIMITS: [(&str, Limit); 6] = [
     ("max_depth", Limit::Depth),
     ("max_nesting", Limit::Nesting),
@@ -58,8 +50,8 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
             Err(_) => Err(format!("max_tracked is a whole number below 2^32, not {value:?}")),
         },
         "draft" => {
-            let known = DRAFTS.iter().find(|(draft, _)| *draft == value);
-            let drafts = DRAFTS.map(|(draft, _)| draft).join(", ");
+            let known = Draft::NAMES.iter().find(|(draft, _)| *draft == value);
+            let drafts = Draft::NAMES.map(|(draft, _)| draft).join(", ");
             known
                 .map(|&(_, draft)| SchemaOption::Draft(draft))
                 .ok_or_else(|| format!("there is no draft {value:?}; there are {drafts}"))

@@ -156,6 +156,15 @@ impl Default for JsonSchemaLimits {
 }
 
 impl Draft {
+    /// Drafts by the names that options have for them.
+    pub const NAMES: [(&str, Self); 5] = [
+        ("4", Self::Draft4),
+        ("6", Self::Draft6),
+        ("7", Self::Draft7),
+        ("2019-09", Self::Draft201909),
+        ("2020-12", Self::Draft202012),
+    ];
+
     /// The draft that a `$schema` names, where it is known.
     pub(super) fn named(uri: &str) -> Option<Self> {
         let name = uri.trim_end_matches('#').trim_end_matches('/');

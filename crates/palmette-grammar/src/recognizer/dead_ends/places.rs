@@ -29,7 +29,7 @@ const MAX_PLACES: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ConditionId(pub(super) u32);
 
-/// Of [`Places`].
+/// Number of a place in [`Places`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PlaceId(u32);
 
@@ -120,7 +120,7 @@ impl Places {
         Ok(found)
     }
 
-    /// Every one of them.
+    /// Places in the order of their numbers.
     pub(super) fn all(&self) -> &[Place] {
         &self.places
     }

@@ -32,7 +32,7 @@ pub(super) enum Control {
     Before(TerminalId, After),
     /// The lexeme was shifted.
     Shifted(After),
-    /// So many states are to be taken off before the head of a rule is put on.
+    /// Deferred reduction: `left` states are to be taken off before the head of a rule is put on.
     Reduce { then: ControlId, head: NonterminalId, left: u32 },
 }
 
