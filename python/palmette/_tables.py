@@ -233,3 +233,13 @@ def check_choices(choices: Sequence[Any] | None, num_requests: int) -> None:
         raise ValueError(
             f"{len(choices)} filters for {num_requests} requests: give one a request, None where it has none"
         )
+
+
+def level_widths(widths: int | Sequence[int], num_levels: int) -> list[int]:
+    """The beam width of each level: one number for all, or a number a level; refuses others."""
+    each = [widths] * num_levels if isinstance(widths, int) else list(widths)
+    if len(each) != num_levels or min(each) < 1:
+        raise ValueError(
+            f"beam widths {each} for {num_levels} levels: give one number from 1, or one a level"
+        )
+    return each

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from palmette._tables import LevelTables, tables_of
+from palmette._tables import LevelTables, level_widths, tables_of
 
 __all__ = [
     "DeviceBeams",
@@ -189,17 +189,11 @@ def decode(
     and m is 1; later `tokens` [B * m, 1] are the beams' last tokens and `parents` [B, m] the beams of the level before
     that they continue, by which a model reorders its cache.
     """
-    levels = tables.num_levels
-    widths = [widths] * levels if isinstance(widths, int) else list(widths)
-    if len(widths) != levels or min(widths) < 1:
-        raise ValueError(
-            f"beam widths {widths} for {levels} levels: give one number from 1, or one a level"
-        )
     nodes = jnp.zeros((num_requests, 1), jnp.int32)
     scores = jnp.zeros((num_requests, 1), jnp.float32)
     codes = jnp.zeros((num_requests, 1, 0), jnp.int32)
     tokens = parents = None
-    for level, width in enumerate(widths):
+    for level, width in enumerate(level_widths(widths, tables.num_levels)):
         log_probs = jax.nn.log_softmax(logits(level, tokens, parents).astype(jnp.float32), axis=-1)
         parents, token, nodes, scores = select(
             tables, level, log_probs, nodes, scores, width, edge_masks

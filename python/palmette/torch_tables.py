@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from palmette._tables import LevelTables, tables_of
+from palmette._tables import LevelTables, level_widths, tables_of
 
 __all__ = [
     "DeviceBeams",
@@ -207,19 +207,13 @@ def decode(
     and m is 1; later `tokens` [B * m, 1] are the beams' last tokens and `parents` [B, m] the beams of the level before
     that they continue, by which a model reorders its cache.
     """
-    levels = tables.num_levels
-    widths = [widths] * levels if isinstance(widths, int) else list(widths)
-    if len(widths) != levels or min(widths) < 1:
-        raise ValueError(
-            f"beam widths {widths} for {levels} levels: give one number from 1, or one a level"
-        )
     device = tables.device
     nodes = torch.zeros((num_requests, 1), dtype=torch.int64, device=device)
     scores = torch.zeros((num_requests, 1), dtype=torch.float32, device=device)
     codes = torch.zeros((num_requests, 1, 0), dtype=torch.int64, device=device)
     tokens: torch.Tensor | None = None
     parents: torch.Tensor | None = None
-    for level, width in enumerate(widths):
+    for level, width in enumerate(level_widths(widths, tables.num_levels)):
         log_probs = torch.log_softmax(logits(level, tokens, parents).float(), dim=-1)
         parents, token, nodes, scores = select(
             tables, level, log_probs, nodes, scores, width, edge_masks

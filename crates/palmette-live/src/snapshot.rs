@@ -182,7 +182,7 @@ impl Snapshot {
     /// [`filter`](Self::filter), counting the segments that had it compiled.
     ///
     /// # Errors
-    /// As that.
+    /// As [`filter`](Self::filter).
     pub fn look_up_filter(
         &self,
         filter: &Filter,

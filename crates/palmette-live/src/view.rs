@@ -266,7 +266,7 @@ impl CatalogView {
     /// [`filter`](Self::filter), counting the look-ups of compiled sets: one, or in a live catalog one for each segment.
     ///
     /// # Errors
-    /// As that.
+    /// As [`filter`](Self::filter).
     pub fn look_up_filter(
         &self,
         filter: &Filter,
