@@ -74,6 +74,8 @@ class SchemaOptions(TypedDict, total=False):
     draft: Literal["4", "6", "7", "2019-09", "2020-12", 4, 6, 7]
     #: ``format`` is enforced; default ``True``.
     formats: bool
+    #: No declared member twice, however many an object has; masks take longer; default ``False``.
+    distinct_members: bool
     #: ``1.0`` spells an integer; default ``True``.
     integer_fractions: bool
     #: Schemas that may be referred to, by URI: nothing is downloaded.

@@ -46,6 +46,7 @@ def test_a_vocabulary_keeps_its_tokenizer(tmp_path):
             draft="7",
             formats=False,
             integer_fractions=False,
+            distinct_members=True,
             resources={"u:x": {"const": 1}},
             max_cases=77,
         ),

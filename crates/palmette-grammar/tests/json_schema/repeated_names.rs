@@ -106,6 +106,35 @@ fn required_members_come_in_any_order_however_many() {
     }
 }
 
+#[test]
+fn optional_members_come_once_on_demand_however_many() {
+    let names: Vec<String> = (0..30).map(|at| format!("m{at}")).collect();
+    let text = |names: &[&String]| {
+        let members: Vec<String> = names.iter().map(|name| format!("{name:?}:1")).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    let distinct = JsonSchemaOptions { distinct_members: true, ..JsonSchemaOptions::default() };
+    for (closed, required) in [(false, 0), (true, 0), (false, 3), (true, 3), (true, 9)] {
+        let members = names.iter().map(|name| (name.clone(), json!({"type": "integer"})));
+        let schema = json!({"type": "object", "properties": Value::Object(members.collect()),
+            "required": &names[..required], "additionalProperties": !closed});
+        let all: Vec<&String> = names.iter().collect();
+        let reversed: Vec<&String> = names.iter().rev().collect();
+        let few = [&all[..required], &all[20..24]].concat();
+        let twice = [&all[..], &all[17..18]].concat();
+        let few_twice = [&few[..], &few[few.len() - 2..][..1]].concat();
+        let inside = [text(&all), text(&reversed), text(&few)];
+        let outside = [text(&twice), text(&few_twice)];
+        let schema = schema.to_string();
+        let outside = outside.each_ref().map(String::as_str);
+        check_with(&distinct, &schema, &inside.each_ref().map(String::as_str), &outside);
+        // The default lets the name come again where few are required.
+        if required < 4 && !closed {
+            check(&schema, &outside, &[]);
+        }
+    }
+}
+
 /// A member that no value can be is not waited for.
 #[test]
 fn members_that_are_impossible_are_not_counted() {
@@ -231,6 +260,37 @@ proptest! {
         max_tracked in 0..5u32,
     ) {
         check_random(&schema, values, PropertyOrder::Any { max_tracked })?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn distinct_members_come_once(
+        (declared, required) in prop::sample::subsequence(vec!["a", "b", "ab", "c", "bb"], 1..=5)
+            .prop_flat_map(|names| (Just(names.clone()), prop::sample::subsequence(names.clone(), 0..=names.len()))),
+        (min, max) in (0..3u32, 3..6u32),
+        objects in prop::collection::vec((members(), prop::collection::vec(0..60usize, 12)), 24),
+        max_tracked in 0..5u32,
+    ) {
+        let all: serde_json::Map<_, _> = declared.iter().map(|&name| (name.to_owned(), json!(true))).collect();
+        let schema = json!({"type": "object", "properties": all, "required": required,
+            "additionalProperties": false, "minProperties": min, "maxProperties": max});
+        let order = PropertyOrder::Any { max_tracked };
+        let options = JsonSchemaOptions { distinct_members: true, ..in_order(order) };
+        let machine = match parse(&schema.to_string(), &options) {
+            Ok(grammar) => Some(Machine::new(&grammar).expect("engines")),
+            Err(error) => {
+                prop_assert!(error.is_empty(), "{}: {}", schema, error);
+                None
+            }
+        };
+        for (value, choices) in objects {
+            let (text, repeated) = spelled(&value, &mut choices.into_iter());
+            let accepted = machine.as_ref().is_some_and(|machine| machine.accepts(&text));
+            prop_assert_eq!(accepted, !repeated && is_valid(&schema, &value), "{} {}", schema, text);
+        }
     }
 }
 

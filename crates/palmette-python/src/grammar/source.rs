@@ -97,6 +97,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
                 options.draft = one_of(&name, &draft.to_string_lossy(), &Draft::NAMES)?;
             }
             "formats" => options.formats = truth()?,
+            "distinct_members" => options.distinct_members = truth()?,
             "integer_fractions" => options.integer_fractions = truth()?,
             "resources" => {
                 if value.is_none() {
@@ -122,7 +123,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             _ => {
                 return Err(PyTypeError::new_err(format!(
                     "there is no option {name:?}; there are order, whitespace, escapes, on_partial, draft, formats, \
-                     integer_fractions, resources, max_tracked, max_depth, max_nesting, max_cases, max_states, max_rules \
+                     distinct_members, integer_fractions, resources, max_tracked, max_depth, max_nesting, max_cases, max_states, max_rules \
                      and max_work"
                 )));
             }
@@ -160,6 +161,8 @@ fn shown_options<'py>(
     put("on_partial", options.inexpressible != default.inexpressible, on_partial)?;
     put("draft", options.draft != default.draft, word(word_of(options.draft, &Draft::NAMES)))?;
     put("formats", options.formats != default.formats, truth(options.formats))?;
+    let distinct = options.distinct_members;
+    put("distinct_members", distinct != default.distinct_members, truth(distinct))?;
     let fractions = options.integer_fractions;
     put("integer_fractions", fractions != default.integer_fractions, truth(fractions))?;
     if !options.resources.is_empty() {

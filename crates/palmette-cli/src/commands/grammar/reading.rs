@@ -41,7 +41,7 @@ pub(crate) struct ReadingArgs {
     #[arg(long, conflicts_with = "relax", help_heading = "JSON Schema")]
     strict: bool,
     /// Rarer options, repeatable: draft=4|6|7|2019-09|2020-12 of schemas that name none; formats=false, integer_fractions=false;
-    /// max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
+    /// distinct_members=true (no optional member twice, however many there are; masks take longer); max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
     #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
     option: Vec<SchemaOption>,
     /// Read the file as tools, or a request with tools, and allow calls in a format: hermes (Qwen3), llama3, mistral, deepseek or

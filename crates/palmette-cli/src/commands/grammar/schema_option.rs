@@ -6,6 +6,7 @@ use palmette_grammar::frontends::json_schema::{Draft, JsonSchemaOptions, Propert
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SchemaOption {
     Formats(bool),
+    DistinctMembers(bool),
     IntegerFractions(bool),
     Draft(Draft),
     MaxTracked(u32),
@@ -44,6 +45,7 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
     let number = || value.parse().map_err(|_| format!("{name} is a whole number, not {value:?}"));
     match name {
         "formats" => truth().map(SchemaOption::Formats),
+        "distinct_members" => truth().map(SchemaOption::DistinctMembers),
         "integer_fractions" => truth().map(SchemaOption::IntegerFractions),
         "max_tracked" => match value.parse() {
             Ok(count) => Ok(SchemaOption::MaxTracked(count)),
@@ -61,7 +63,7 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
             let limit = limit.ok_or_else(|| {
                 let limits = LIMITS.map(|(limit, _)| limit).join(", ");
                 format!(
-                    "there is no option {name:?}; there are draft, formats, integer_fractions, max_tracked, {limits}"
+                    "there is no option {name:?}; there are draft, formats, distinct_members, integer_fractions, max_tracked, {limits}"
                 )
             })?;
             number().map(|number| SchemaOption::Limit(limit.1, number))
@@ -75,6 +77,7 @@ impl SchemaOption {
         let limits = &mut options.limits;
         match self {
             Self::Formats(formats) => options.formats = formats,
+            Self::DistinctMembers(distinct) => options.distinct_members = distinct,
             Self::IntegerFractions(fractions) => options.integer_fractions = fractions,
             Self::Draft(draft) => options.draft = draft,
             Self::MaxTracked(max_tracked) => {

@@ -14,7 +14,7 @@ use super::{
 use crate::{NonterminalId, Symbol};
 
 /// Optional members are counted, so that there is no comma after the last of a closed object, in as many states at most;
-/// beyond, their names may come again.
+/// beyond, their names may come again unless members must be distinct.
 const MAX_COUNTED: usize = 64;
 
 /// Which members an object has so far.
@@ -100,11 +100,13 @@ impl Emitter<'_, '_> {
     }
 
     /// Few names are tracked by the rules, in a state for each set of them. Otherwise names are remembered, and the rules
-    /// count, if more than that are required or names have to be told apart.
+    /// count, if more than that are required, names have to be told apart, or all members must be distinct.
     fn tracking(&self, plan: &Plan, max_tracked: usize) -> Result<Tracking> {
         let all_tracked = plan.places.len() <= max_tracked;
         let tells_apart = plan.tells_names_apart();
-        if !tells_apart && (all_tracked || plan.num_required() <= max_tracked) {
+        let distinct = self.compiler.options.distinct_members;
+        let few_required = plan.num_required() <= max_tracked;
+        if !tells_apart && (all_tracked || few_required && !distinct) {
             return Ok(Tracking { turns: once(plan, all_tracked), scope: Scope::default() });
         }
         if tells_apart && all_tracked && !plan.is_open() {
@@ -118,7 +120,7 @@ impl Emitter<'_, '_> {
         self.within_states(1usize.checked_shl(num_tracked as u32).unwrap_or(usize::MAX), max)?;
         let num_optional = plan.places.iter().filter(|place| !place.required).count();
         let states = (plan.num_required() + 1) * (num_optional + 1);
-        let counts_optional = tells_apart || plan.is_open() || states <= MAX_COUNTED;
+        let counts_optional = distinct || tells_apart || plan.is_open() || states <= MAX_COUNTED;
         let mut bits = 0..;
         let turns = plan.places.iter().enumerate().map(|(at, place)| match place.required {
             _ if tracked.get(at) == Some(&true) => Turn::Once(bits.next().expect("one for each")),
