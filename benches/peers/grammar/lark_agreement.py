@@ -7,7 +7,8 @@
 default, with lark's LALR parser and contextual lexer. There lark takes the first terminal that matches in an order of its own
 (priority, the text's or pattern's length, its kind), and here the longest lexeme wins, as in llguidance: where two terminals that a
 parser state takes match different lengths the two may differ, which is counted apart: a text is *cut otherwise* if lark's tokens are not
-the longest at their places among those that it accepted there. A grammar that LALR(1) cannot read is left out of the second comparison.
+the longest at their places among those that it accepted there. A grammar that LALR(1) cannot read, and one with a rule that has no
+sentence, is left out of the second comparison.
 
 With `--walks N`, masks write N texts for each grammar that both read, one character after another: at each place the text may end or
 something may follow, and lark reads what is written. A text that did not come to an end is counted as *open*.
@@ -78,6 +79,19 @@ class Grammar:
         ]
         lines += [f"{name}: {TERMINALS[name][0]}" for name in self.names if any(name in line for line in lines)]
         return "\n".join(lines + ['%ignore " "'] * self.ignores) + "\n"
+
+    def is_productive(self):
+        """Every rule has a sentence. A terminal that only leads into a rule without one is not taken here; lark takes it and is stuck."""
+        ended = set()
+
+        def ends(symbol):
+            if symbol[0] == "group":
+                return symbol[2] in ("?", "*") or all(map(ends, symbol[1]))
+            return symbol[0] != "rule" or symbol[1] in ended
+
+        for _ in self.rules:
+            ended |= {name for name, bodies in self.rules.items() if any(all(map(ends, body)) for body in bodies)}
+        return len(ended) == len(self.rules)
 
     def sentence(self, symbol=("rule", "start"), depth=0):
         rng = self.rng
@@ -194,7 +208,7 @@ def main():
     parser.add_argument("--walks", type=int, default=0, help="texts of each grammar that masks write")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    counts = dict.fromkeys(["refused", "any", "accepted", "contextual", "cut otherwise", "not LALR(1)", "lark failed", "written", "open", "wrong"], 0)
+    counts = dict.fromkeys(["refused", "any", "accepted", "contextual", "cut otherwise", "unproductive", "not LALR(1)", "lark failed", "written", "open", "wrong"], 0)
     rng = random.Random(arguments.seed)
     for _ in range(arguments.grammars):
         made = Grammar(rng)
@@ -214,6 +228,9 @@ def main():
             if found != expected:
                 counts["wrong"] += 1
                 print(f"any: {found} here, {expected} by lark: {text!r} of\n{source}")
+        if not made.is_productive():
+            counts["unproductive"] += 1
+            continue
         try:
             lalr = lark.Lark(source, parser="lalr", lexer="contextual")
         except lark.exceptions.GrammarError:
