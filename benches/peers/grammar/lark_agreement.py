@@ -7,7 +7,7 @@
 default, with lark's LALR parser and contextual lexer. There lark takes the first terminal that matches in an order of its own
 (priority, the text's or pattern's length, its kind), and here the longest lexeme wins, as in llguidance: where two terminals that a
 parser state takes match different lengths the two may differ, which is counted apart: a text is *cut otherwise* if lark's tokens are not
-the longest at their places among those that it accepted there. A grammar that LALR(1) cannot read, and one with a rule that has no
+the longest at their places among those that it accepted there. A grammar that LALR(1) cannot read without a conflict, and one with a rule that has no
 sentence, is left out of the second comparison.
 
 With `--walks N`, masks write N texts for each grammar that both read, one character after another: at each place the text may end or
@@ -18,6 +18,7 @@ Prints each disagreement that is not explained so, and the counts. The exit stat
 
 import argparse
 import json
+import logging
 import pathlib
 import random
 import re
@@ -200,6 +201,20 @@ def is_cut_otherwise(parser, text):
         return True
 
 
+class Conflicts(logging.Handler):
+    """Counts the conflicts between shift and reduce that lark settles silently, for the shift."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        lark.logger.addHandler(self)
+        lark.logger.setLevel(logging.DEBUG)
+        lark.logger.propagate = False
+
+    def emit(self, record):
+        self.count += record.getMessage().startswith("Shift/Reduce conflict")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("palmette", help="the command")
@@ -209,7 +224,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     counts = dict.fromkeys(["refused", "any", "accepted", "contextual", "cut otherwise", "unproductive", "not LALR(1)", "lark failed", "written", "open", "wrong"], 0)
-    rng = random.Random(arguments.seed)
+    rng, conflicts = random.Random(arguments.seed), Conflicts()
     for _ in range(arguments.grammars):
         made = Grammar(rng)
         source, inputs = made.lark(), [made.text() for _ in range(arguments.texts)]
@@ -231,9 +246,12 @@ def main():
         if not made.is_productive():
             counts["unproductive"] += 1
             continue
+        conflicts.count = 0
         try:
-            lalr = lark.Lark(source, parser="lalr", lexer="contextual")
+            lalr = lark.Lark(source, parser="lalr", lexer="contextual", debug=True)
         except lark.exceptions.GrammarError:
+            conflicts.count += 1
+        if conflicts.count:
             counts["not LALR(1)"] += 1
             continue
         for text, found in zip(inputs, ours(arguments.palmette, source, inputs)):
