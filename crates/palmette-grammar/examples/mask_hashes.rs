@@ -16,8 +16,8 @@ use std::sync::Arc;
 use clap::{Parser, ValueEnum};
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
-    VocabularySlices,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
+    RecognizerLimits,
     frontends::{gbnf, json_schema, lark},
 };
 use palmette_testkit::grammar::generate;
@@ -74,7 +74,7 @@ fn main() -> anyhow::Result<()> {
     };
     if !arguments.files.is_empty() {
         let loaded = palmette_vocabulary::load(&arguments.vocab)?;
-        let slices = Arc::new(VocabularySlices::new(loaded.vocabulary));
+        let slices = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
         slices.prepare_json();
         for file in &arguments.files {
             for (name, grammar, texts) in cases(file, arguments.every)? {
@@ -99,7 +99,7 @@ fn main() -> anyhow::Result<()> {
             .current();
         let end = TokenId(texts.len() as u32);
         let vocabulary = Vocabulary::new(texts.iter().map(Some).chain([None]), [end])?;
-        let slices = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
+        let slices = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
         let grammar = generate::over_alphabet(&grammar);
         report(&format!("random {number}"), &follow(&arguments, grammar, &slices, &[]));
     }
@@ -149,7 +149,7 @@ fn cases(file: &Path, every: usize) -> anyhow::Result<Vec<Case>> {
 fn follow(
     arguments: &Arguments,
     grammar: Grammar,
-    slices: &Arc<VocabularySlices>,
+    slices: &Arc<PreparedVocabulary>,
     texts: &[Vec<TokenId>],
 ) -> Hashed {
     let mut hashed = Hashed { hash: Xxh3::new(), num_masks: 0, num_errors: 0 };

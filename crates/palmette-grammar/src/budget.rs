@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How many units go by between two looks at the flag.
+/// Units between two looks at the flag.
 const UNITS_BETWEEN_LOOKS: u64 = 1 << 12;
-/// The same where the work gives way to others, who wait meanwhile.
+/// Units between two looks of work that gives way to others, who wait meanwhile.
 const UNITS_BETWEEN_LOOKS_AT_OTHERS: u64 = 1 << 8;
 
-/// How long work that gave way sleeps between two looks at whether it may go on.
+/// Sleep of work that gave way, between two looks at whether it may go on.
 const BETWEEN_LOOKS_AT_OTHERS: Duration = Duration::from_micros(20);
 
-/// How many times work is begun that has to give way each time.
+/// Number of times that work is begun that has to give way each time.
 const MAX_TRIES: u32 = 4;
 
 /// The work that a compilation or a mask may still do.
@@ -27,7 +27,7 @@ pub struct Budget<'a> {
     others: Option<&'a Asking>,
 }
 
-/// How many threads ask for something that work ahead of time may hold at the moment.
+/// Count of the threads that ask for something that work ahead of time may hold at the moment.
 #[derive(Debug, Default)]
 pub(crate) struct Asking(AtomicUsize);
 
@@ -59,15 +59,15 @@ pub enum Interrupted {
     /// The budget is used up.
     #[error("the work budget of {limit} steps is used up; raise it or simplify the grammar")]
     OutOfBudget {
-        /// What the budget was.
+        /// Size of the budget.
         limit: u64,
     },
-    /// What has to be remembered takes too much memory.
+    /// Too much memory is needed for what has to be remembered.
     #[error(
         "what one answer needs takes more than {limit} bytes; raise the limit or simplify the grammar"
     )]
     OutOfBytes {
-        /// How much it may take.
+        /// Limit in bytes.
         limit: usize,
     },
     /// An ambiguous text has too many parses that differ in what may follow.
@@ -75,7 +75,7 @@ pub enum Interrupted {
         "one mask depends on more than {limit} ways through the parser's stacks; make the grammar less ambiguous"
     )]
     TooManyWays {
-        /// How many there may be.
+        /// Limit on their number.
         limit: usize,
     },
     /// The flag was set.
@@ -84,7 +84,7 @@ pub enum Interrupted {
 }
 
 impl Interrupted {
-    /// Whether what was asked may be found out in another way that takes less.
+    /// True when what was asked may be computed in another way that takes less.
     pub(crate) fn is_limit(self) -> bool {
         !matches!(self, Self::Cancelled)
     }
@@ -108,13 +108,13 @@ impl<'a> Budget<'a> {
         Self { left: units, limit: units, until_look: 0, cancelled: Some(cancelled), others: None }
     }
 
-    /// The same for work that nobody waits for: it ends as if it were called off while others ask, so that they need not wait for what
+    /// A budget for work that nobody waits for: it ends as if it were called off while others ask, so that they need not wait for what
     /// it holds. [`gave_way`](Self::gave_way) tells whether that was why.
     pub(crate) fn giving_way_to(self, others: &'a Asking) -> Self {
         Self { others: Some(others), ..self }
     }
 
-    /// Whether it is for work that gives way.
+    /// True when it is for work that gives way.
     pub(crate) fn gives_way(&self) -> bool {
         self.others.is_some()
     }
@@ -128,13 +128,13 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Whether work that ended with [`Interrupted::Cancelled`] only gave way and may be begun again. Waits until no others ask.
+    /// True when work that ended with [`Interrupted::Cancelled`] only gave way and may be begun again. Waits until no others ask.
     pub(crate) fn gave_way(&self) -> bool {
         self.let_others_pass();
         self.gives_way() && !self.is_cancelled()
     }
 
-    /// Whether work that was interrupted is not to be begun again: it had to give way so many times, which `tries` counts, that it is left
+    /// True when work that was interrupted is not to be begun again: it had to give way so many times, which `tries` counts, that it is left
     /// to whoever asks for it. Waits until no others ask.
     ///
     /// # Errors
@@ -151,13 +151,13 @@ impl<'a> Budget<'a> {
         self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// A budget of what is left here, for work that keeps it with what it borrows; [`settle`](Self::settle) ends that.
-    pub(crate) fn lend(&self) -> Self {
+    /// A budget of what is left here, for work that keeps it with what it borrows; [`join`](Self::join) ends that.
+    pub(crate) fn split_off(&self) -> Self {
         Self { ..*self }
     }
 
     /// Leaves as much as `lent` has left.
-    pub(crate) fn settle(&mut self, lent: &Budget<'_>) {
+    pub(crate) fn join(&mut self, lent: &Budget<'_>) {
         (self.left, self.until_look) = (lent.left, lent.until_look);
     }
 

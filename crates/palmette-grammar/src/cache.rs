@@ -8,7 +8,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 
 use crate::frontends::json_schema::Warning;
-use crate::masks::VocabularySlices;
+use crate::masks::PreparedVocabulary;
 use crate::recognizer::CompileError;
 use crate::source::{GrammarSource, SourceError};
 use crate::vocabulary::VocabularyFingerprint;
@@ -163,7 +163,7 @@ struct Build {
 /// `None`: it was given up, so whoever waits tries again.
 type BuildResult = Option<Result<Arc<CompiledGrammar>, CacheError>>;
 
-/// How often a waiting thread looks whether it is to stop.
+/// Time between two looks of a waiting thread at its flag.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// After how many questions the memory of grammars, which grow, is looked at again.
@@ -185,7 +185,7 @@ impl GrammarCache {
     pub fn get(
         &self,
         source: &GrammarSource,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
         cancelled: &AtomicBool,
     ) -> Result<Cached, CacheError> {
         let key = Arc::new((source.clone(), vocabulary.fingerprint()));
@@ -221,7 +221,7 @@ impl GrammarCache {
         kept.evict(self.limits.max_bytes);
     }
 
-    /// Its work so far and its contents.
+    /// Work so far and contents.
     pub fn statistics(&self) -> CacheStatistics {
         let kept = self.lock();
         CacheStatistics { grammars: kept.ready().count(), bytes: kept.bytes(), ..kept.statistics }
@@ -260,7 +260,7 @@ impl GrammarCache {
         &self,
         key: &Arc<Key>,
         build: &Build,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
         cancelled: &AtomicBool,
     ) -> Result<Cached, CacheError> {
         // Whatever happens, those who wait are told.
@@ -304,7 +304,7 @@ impl GrammarCache {
     fn compile(
         &self,
         source: &GrammarSource,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
         cancelled: &AtomicBool,
     ) -> Result<CompiledGrammar, CacheError> {
         let budget = &mut Budget::cancellable(self.limits.steps, cancelled);
@@ -367,7 +367,7 @@ impl Kept {
 }
 
 impl Build {
-    /// Its result; `None` when it was given up.
+    /// Result; `None` when it was given up.
     fn wait(&self, cancelled: &AtomicBool) -> Result<BuildResult, CacheError> {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

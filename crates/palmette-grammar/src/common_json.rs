@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::frontends::json_schema;
-use crate::masks::VocabularySlices;
+use crate::masks::PreparedVocabulary;
 use crate::{Budget, Recognizer, RecognizerLimits};
 
 /// Schemas with texts of them, between which is much of what other schemas ask.
@@ -28,7 +28,7 @@ const JSON: [(&str, &[&str]); 9] = [
     (r#"{"type": "string", "format": "ipv4"}"#, &[r#""127.0.0.1""#]),
 ];
 
-impl VocabularySlices {
+impl PreparedVocabulary {
     /// [`prepare`](Self::prepare) for JSON Schemas: strings, free or of up to so many characters, names, numbers, common
     /// formats.
     ///

@@ -14,35 +14,35 @@ pub enum GrammarSource {
     Lark {
         /// The grammar.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: lark::LarkOptions,
     },
     /// llama.cpp's EBNF.
     Gbnf {
         /// The grammar.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: gbnf::GbnfOptions,
     },
     /// A JSON Schema.
     JsonSchema {
         /// The schema.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: JsonSchemaOptions,
     },
     /// A structural tag: free text in which triggers begin regions that schemas hold.
     StructuralTag {
         /// The document.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: structural_tag::StructuralTagOptions,
     },
     /// One regular expression for the whole text.
     Regex {
         /// The expression.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: regex::RegexOptions,
     },
 }

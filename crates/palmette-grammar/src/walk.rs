@@ -1,4 +1,4 @@
-//! The plain engine: every token's bytes through lexer and parser, shared prefixes once.
+//! Trie walk, the definition executed: every token's bytes through lexer and parser, shared prefixes once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,9 +45,9 @@ pub struct WalkScratch {
 struct Known {
     stacks: Stacks,
     blocks: Blocks,
-    /// Where lexemes begin in contexts, that of all topmost states.
+    /// Context of all topmost states, where lexemes begin in contexts.
     context: Option<ContextId>,
-    /// What may follow, ignored terminals included.
+    /// Terminals that may follow, ignored ones included.
     allowed: TerminalSet,
 }
 
@@ -160,7 +160,7 @@ impl TrieWalk<'_> {
         (state, stacks, line): (LexerState, u32, Line),
         scratch: &mut WalkScratch,
     ) {
-        let possible = self.recognizer.lexer().possible(state);
+        let possible = self.recognizer.lexer().viable_terminals(state);
         let branch = (state, stacks, self.recognizer.layer().line_of(possible, line));
         if possible.intersects(&scratch.stacks[stacks as usize].allowed)
             && !scratch.branches[scratch.first[depth]..].contains(&branch)

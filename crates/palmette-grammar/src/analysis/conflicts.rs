@@ -10,7 +10,7 @@ use crate::{NonterminalId, Symbol, TerminalId, TerminalSet};
 pub struct Conflict {
     /// The terminals; the number of terminals stands for the end of the text.
     pub on: TerminalSet,
-    /// Whether one of the actions is to shift.
+    /// True when one of the actions is to shift.
     pub shifts: bool,
     /// The rules that may be reduced, by their places in [`Grammar::rules`](crate::Grammar::rules), ascending. A rule is
     /// here twice if hidden left recursion was taken out of it and two of the rules made from it conflict.

@@ -96,7 +96,7 @@ pub(super) fn diagnostics(
     found
 }
 
-/// How many terminals of a conflict are named.
+/// Number of terminals of a conflict that are named.
 const MAX_NAMED: usize = 8;
 
 fn describe(grammar: &Grammar, conflict: &Conflict) -> String {

@@ -41,7 +41,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Whether the language is empty: a legal grammar that denies everything.
+    /// True when the language is empty: a legal grammar that denies everything.
     pub fn is_empty_language(&self, grammar: &Grammar) -> bool {
         self.unproductive.contains(&grammar.start())
     }

@@ -3,7 +3,7 @@
 use crate::Symbol;
 use crate::rules::{Graph, LeftCorners, RuleList, is};
 
-/// What leads back to itself, by nonterminal.
+/// Recursion, by nonterminal.
 #[derive(Debug)]
 pub(super) struct Recursion {
     /// `A ⇒⁺ A…`.

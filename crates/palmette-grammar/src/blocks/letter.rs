@@ -18,7 +18,7 @@ pub struct Letter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line {
     depth: Depth,
-    /// Whether a blank would still count.
+    /// True when a blank would still count.
     counts: bool,
 }
 
@@ -77,7 +77,7 @@ impl Line {
         Self { counts: false, ..self }
     }
 
-    /// How deep the next line begins; `None` when no line break was read.
+    /// Depth of the next line; `None` when no line break was read.
     pub(crate) fn depth(self) -> Option<u32> {
         match self.depth {
             Depth::None => None,

@@ -49,7 +49,7 @@ impl Layer {
         }
     }
 
-    /// Whether a lexeme of `terminal`, in progress or ended, can be next.
+    /// True when a lexeme of `terminal`, in progress or ended, can be next.
     pub(crate) fn accepts(
         &self,
         parser: &Parser,
@@ -63,7 +63,7 @@ impl Layer {
         parser.accepts(stacks, terminal, scratch)
     }
 
-    /// Whether a lexeme of one of `terminals`, in progress or ended, can be next.
+    /// True when a lexeme of one of `terminals`, in progress or ended, can be next.
     pub(crate) fn accepts_any(
         &self,
         parser: &Parser,
@@ -118,7 +118,7 @@ impl Layer {
         Ok(Some((stacks, blocks)))
     }
 
-    /// Whether the text may end here, where no lexeme is in progress.
+    /// True when the text may end here, where no lexeme is in progress.
     pub(crate) fn accepts_end(
         &self,
         parser: &Parser,
@@ -137,12 +137,12 @@ impl Layer {
         parser.accepts_end(&stacks, scratch)
     }
 
-    /// What is known of the next line after one more byte of a lexeme.
+    /// Knowledge of the next line after one more byte of a lexeme.
     pub(crate) fn line_after(&self, line: Line, byte: u8) -> Line {
         self.indentation.as_ref().map_or(Line::OTHER, |blocks| line.after(byte, blocks))
     }
 
-    /// Whether the parser does not see a lexeme of this terminal.
+    /// True when the parser does not see a lexeme of this terminal.
     pub(crate) fn is_dropped(&self, blocks: &Blocks, terminal: TerminalId) -> bool {
         self.ignored.contains(terminal)
             || blocks.brackets > 0
@@ -158,7 +158,7 @@ impl Layer {
         }
     }
 
-    /// What is known of a line, if that matters to this lexeme in progress.
+    /// Line, as far as it is known and matters to this lexeme in progress.
     pub(crate) fn line_of(&self, possible: &TerminalSet, line: Line) -> Line {
         let newline = self.indentation.as_ref().map(|marks| marks.newline);
         if newline.is_some_and(|newline| possible.contains(newline)) { line } else { Line::OTHER }

@@ -1,4 +1,4 @@
-//! What must follow, whatever the text becomes.
+//! Forced bytes and tokens: those that must follow, whatever the text becomes.
 
 use palmette_core::{Constraint, TokenId, mask};
 

@@ -32,11 +32,11 @@ pub(super) struct LexemeFrontier {
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, OnTop>,
     steps: HashMap<LexerState, Arc<Steps>>,
-    /// Whether a text was met that can be read in several ways.
+    /// True when a text was met that can be read in several ways.
     is_ambiguous: bool,
 }
 
-/// What was met with a state on top.
+/// Lexemes met with a state on top.
 #[derive(Default)]
 struct OnTop {
     stacks: Vec<Stacks>,
@@ -47,7 +47,7 @@ struct OnTop {
 #[derive(Clone, Copy)]
 struct Ended {
     terminal: TerminalId,
-    /// How likely, and where that is in a token.
+    /// Likelihood, and the place in a token.
     cost: Cost,
     token: Token,
     /// The bytes that a lexeme may go on with instead.
@@ -65,14 +65,14 @@ enum What {
     Begins(LexerState, Stacks),
     /// A lexeme is in progress.
     InProgress(LexemeOnTop),
-    /// The same, once it was followed.
+    /// Target, once it was followed.
     Followed(LexemeOnTop),
 }
 
 /// A lexeme in progress, and the state on top of the stack.
 pub(super) type LexemeOnTop = (LexerState, StateId);
 
-/// Where bytes lead within a lexeme.
+/// Transitions within a lexeme.
 #[derive(Debug)]
 struct Steps {
     /// Each to another state.
@@ -114,7 +114,7 @@ impl LexemeFrontier {
         made
     }
 
-    /// Whether a text was met that can be read in several ways: then stacks may part, and what begins after several stacks at once was not
+    /// True when a text was met that can be read in several ways: then stacks may part, and what begins after several stacks at once was not
     /// followed.
     pub(super) fn is_ambiguous(&self) -> bool {
         self.is_ambiguous
@@ -261,7 +261,7 @@ impl LexemeFrontier {
         self.num_added += 1;
     }
 
-    /// Where bytes lead from a state.
+    /// Transitions from a state.
     fn steps(&mut self, lexer: &Lexer, state: LexerState) -> Result<Arc<Steps>, RecognizerError> {
         if let Some(known) = self.steps.get(&state) {
             return Ok(Arc::clone(known));
@@ -278,7 +278,7 @@ impl LexemeFrontier {
                     step.cost = step.cost.min(cost);
                 }
                 None => {
-                    let alike = lexer.within(to, self.longest)?;
+                    let alike = lexer.bounded_equivalent(to, self.longest)?;
                     found.push((Step { to, alike, byte: kind.byte, cost }, kind.num_bytes));
                 }
             }

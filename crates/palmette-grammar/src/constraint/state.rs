@@ -17,12 +17,12 @@ pub struct GrammarState {
     before: History,
 }
 
-/// Where a text so far leads.
+/// Position that a text so far leads to.
 #[derive(Clone, PartialEq)]
 pub(super) struct Place {
     /// `None` only before the first token of the empty language.
     position: Option<Position>,
-    /// Whether an end token was committed.
+    /// True when an end token was committed.
     ended: bool,
 }
 
@@ -37,7 +37,7 @@ impl GrammarState {
         self.now.position.as_ref()
     }
 
-    /// Whether an end token was committed.
+    /// True when an end token was committed.
     pub fn ended(&self) -> bool {
         self.now.ended
     }

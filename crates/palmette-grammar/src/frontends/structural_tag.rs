@@ -41,7 +41,7 @@ pub struct StructuralTagError {
     pub pointer: String,
     /// The rule that is broken, and the way out.
     pub message: String,
-    /// Why the work stopped, if the budget ran out or it was called off.
+    /// Interruption of the work, if the budget ran out or it was called off.
     pub interrupted: Option<Interrupted>,
 }
 
@@ -62,7 +62,7 @@ pub fn parse(source: &str, options: &StructuralTagOptions) -> Result<Grammar, St
     parse_with_budget(source, options, &mut Budget::unlimited()).map(|(grammar, _)| grammar)
 }
 
-/// As [`parse`], as long as the budget lasts and nobody calls it off; with what its schemas say without effect.
+/// [`parse`], as long as the budget lasts and nobody calls it off; with what its schemas say without effect.
 ///
 /// # Errors
 /// As [`parse`], and when the work is interrupted.
@@ -82,7 +82,7 @@ pub fn parse_with_budget(
     formats::Formats::new(&json, options, budget).document(root)
 }
 
-/// Whether a JSON document is a structural tag.
+/// True when a JSON document is a structural tag.
 pub fn is_structural_tag(source: &str) -> bool {
     let mut json = Source::default();
     let depth = JsonSchemaLimits::default().max_depth;

@@ -18,7 +18,7 @@ pub(super) enum Outcome {
     Fork,
 }
 
-/// As many reductions on end that leave what is below alone; then the general way finds out.
+/// Limit on reductions on end that leave what is below alone; then the general way decides.
 const MAX_ROUNDS: usize = 256;
 
 /// One stack: what is left of a given one, and what was pushed since.
@@ -27,7 +27,7 @@ const MAX_ROUNDS: usize = 256;
 pub(super) struct Cursor<'a> {
     base: &'a Arc<Node>,
     pushed: &'a mut Vec<StateId>,
-    /// How many reductions were done since `base` was reached.
+    /// Number of reductions that were done since `base` was reached.
     rounds: usize,
 }
 

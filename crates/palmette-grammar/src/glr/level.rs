@@ -9,7 +9,7 @@ use super::parser::LimitError;
 use crate::lr::{StateId, Tables};
 use crate::{NonterminalId, TerminalId, TerminalSet};
 
-/// Which reductions are done.
+/// Choice of the reductions that are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
     /// Those that may come before a terminal.
@@ -21,7 +21,7 @@ pub(super) enum Before {
 }
 
 impl Before {
-    /// Whether a reduction with this lookahead is one of them.
+    /// True when a reduction with this lookahead is one of them.
     fn allows(self, lookahead: Option<&TerminalSet>) -> bool {
         match self {
             Self::Terminal(terminal) => lookahead.is_none_or(|set| set.contains(terminal)),
@@ -49,7 +49,7 @@ pub(super) struct Level {
     links: HashMap<(u32, u64), u32>,
     /// The nodes with links that no reduction went along yet.
     work: Vec<u32>,
-    /// How many links were looked at.
+    /// Number of links that were looked at.
     num_seen: usize,
 }
 
@@ -61,15 +61,15 @@ struct LevelNode {
     made_from: Option<(Arc<Node>, usize)>,
     /// The nodes of this level that have a link to it.
     above: Vec<u32>,
-    /// Whether reductions from it began.
+    /// True when reductions from it began.
     begun: bool,
-    /// How many of its links reductions went along.
+    /// Number of its links that reductions went along.
     gone: usize,
-    /// Whether it is in the list of work.
+    /// True when it is in the list of work.
     waits: bool,
 }
 
-/// What lies below a node of a level.
+/// Links below a node of a level.
 #[derive(Clone, Debug)]
 enum Link {
     /// A finished node.

@@ -9,8 +9,10 @@ mod deterministic;
 mod level;
 mod node;
 mod parser;
+mod partial_stack;
 mod stacks;
 
 pub use parser::{LimitError, Parser, ParserLimits, ParserScratch};
+pub(crate) use partial_stack::{OpenReduction, PartialStack, Settled, Shift, TopId};
 pub(crate) use stacks::StackNode;
 pub use stacks::Stacks;

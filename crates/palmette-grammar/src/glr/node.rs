@@ -16,7 +16,7 @@ pub(super) struct Node {
     links: Links,
 }
 
-/// What lies directly below a node.
+/// Links directly below a node.
 #[derive(Clone)]
 pub(super) enum Links {
     /// Nothing: the bottom.
@@ -50,7 +50,7 @@ impl Node {
         Self { state, hash, links: Links::Many(below.into()) }
     }
 
-    /// What lies directly below.
+    /// Links directly below.
     pub(super) fn links(&self) -> &[Arc<Node>] {
         match &self.links {
             Links::None => &[],
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// What lies directly below, if it is one node.
+    /// Link directly below, if it is one.
     pub(super) fn only_link(&self) -> Option<&Arc<Node>> {
         match &self.links {
             Links::One(below) => Some(below),
@@ -73,7 +73,7 @@ impl Node {
     }
 }
 
-/// Whether two nodes are the same set of stacks; where it is `false`, they may still be so by a hash collision alone.
+/// True when two nodes are the same set of stacks; where it is `false`, they may still be so by a hash collision alone.
 ///
 /// Stops at what they share; otherwise linear in the pairs of nodes that are compared.
 pub(super) fn same(mut a: &Arc<Node>, mut b: &Arc<Node>) -> bool {

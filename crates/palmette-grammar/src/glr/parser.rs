@@ -21,7 +21,7 @@ pub struct Parser {
     max_links: usize,
 }
 
-/// How large a parser and its stacks may become.
+/// Limits on the size of a parser and its stacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParserLimits {
     /// The tables.
@@ -143,7 +143,7 @@ impl Parser {
         Ok(Stacks::new(heads))
     }
 
-    /// Whether `terminal` may follow; cheaper than [`shift`](Self::shift).
+    /// True when `terminal` may follow; cheaper than [`shift`](Self::shift).
     ///
     /// # Errors
     /// When there are too many stacks ([`ParserLimits::max_links`]).
@@ -158,7 +158,7 @@ impl Parser {
         })
     }
 
-    /// Whether one of `terminals` may follow.
+    /// True when one of `terminals` may follow.
     ///
     /// Cost: nothing but a few look-ups where the states on top tell, as they mostly do; otherwise
     /// [`accepts`](Self::accepts) for those that may come after a reduction.
@@ -192,7 +192,7 @@ impl Parser {
         Ok(false)
     }
 
-    /// Whether the text may end here.
+    /// True when the text may end here.
     ///
     /// # Errors
     /// When there are too many stacks ([`ParserLimits::max_links`]).
@@ -233,7 +233,7 @@ impl Parser {
         a.union(b)
     }
 
-    /// Whether reductions before `terminal` lead to a state in which `found` holds.
+    /// True when reductions before `terminal` lead to a state in which `found` holds.
     fn leads_to(
         &self,
         stacks: &Stacks,

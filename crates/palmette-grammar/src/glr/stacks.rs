@@ -31,19 +31,19 @@ enum Heads {
 pub(crate) struct StackNode<'a>(&'a Arc<Node>);
 
 impl<'a> StackNode<'a> {
-    /// Its state.
+    /// State of the entry.
     pub(crate) fn state(self) -> StateId {
         self.0.state
     }
 
-    /// What lies directly below: one entry, several where stacks part, none at the bottom.
+    /// Entries directly below: one, several where stacks part, none at the bottom.
     pub(crate) fn below(self) -> impl ExactSizeIterator<Item = StackNode<'a>> {
         self.0.links().iter().map(StackNode)
     }
 }
 
 impl PartialEq for StackNode<'_> {
-    /// Whether it is the same entry; equal ones may be stored twice.
+    /// True when it is the same entry; equal ones may be stored twice.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.0, other.0)
     }
@@ -117,7 +117,7 @@ impl Stacks {
         groups.filter_map(|group| Some((group[0].0, stacks(group)?))).collect()
     }
 
-    /// How many nodes there are, each counted once; O(that many).
+    /// Number of nodes, each counted once; O(that many).
     pub fn num_nodes(&self) -> usize {
         self.number_nodes().len()
     }

@@ -13,7 +13,7 @@ pub enum EmbedError {
         "a grammar with blocks by indentation cannot be part of another; the depth of a line is that of the whole text's"
     )]
     Indentation,
-    /// Its lexemes are the longest wherever the parser is.
+    /// Lexemes of it are the longest wherever the parser is.
     #[error(
         "a grammar whose lexemes are the longest of all terminals cannot be part of another, whose terminals it knows nothing \
          of; read it with contextual lexing"

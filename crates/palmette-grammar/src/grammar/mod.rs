@@ -54,7 +54,7 @@ pub struct Terminal {
     pub regex: Regex,
     /// Decides between terminals that match the same lexeme; higher goes first.
     pub priority: i32,
-    /// Its notation.
+    /// Notation.
     pub kind: TerminalKind,
     /// The place of its definition.
     pub span: Option<Span>,
@@ -105,7 +105,7 @@ pub enum Lexing {
 }
 
 impl Lexing {
-    /// Whether terminals compete for lexemes.
+    /// True when terminals compete for lexemes.
     pub(crate) fn competes(self) -> bool {
         self != Self::Any
     }
@@ -178,7 +178,7 @@ impl Grammar {
         self.lexing
     }
 
-    /// The same rules over texts that are cut in these ways.
+    /// These rules over texts that are cut in these ways.
     pub(crate) fn with_lexing(&self, lexing: Lexing) -> Self {
         Self { lexing, ..self.clone() }
     }

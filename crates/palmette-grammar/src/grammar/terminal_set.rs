@@ -56,13 +56,13 @@ impl TerminalSet {
         self.words.fill(0);
     }
 
-    /// Whether the terminal is in; `false` for one the set is not sized for.
+    /// True when the terminal is in; `false` for one the set is not sized for.
     pub fn contains(&self, terminal: TerminalId) -> bool {
         let word = self.words.get(terminal.index() / WORD_BITS);
         word.is_some_and(|word| word >> (terminal.index() % WORD_BITS) & 1 == 1)
     }
 
-    /// Whether no terminal is in.
+    /// True when no terminal is in.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
@@ -98,7 +98,7 @@ impl TerminalSet {
         grown
     }
 
-    /// Whether some terminal is in both.
+    /// True when some terminal is in both.
     ///
     /// # Panics
     /// When the sets are sized differently.

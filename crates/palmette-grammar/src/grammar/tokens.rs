@@ -14,7 +14,7 @@ impl Grammar {
         })
     }
 
-    /// The same grammar with all tokens by number, as a vocabulary has them. A name is that of a special token, or else the whole text
+    /// This grammar with all tokens by number, as a vocabulary has them. A name is that of a special token, or else the whole text
     /// of a token.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Grammar {
         Ok(self)
     }
 
-    /// The same grammar without the tokens that it asks for by name or number, which no text spells: for questions about texts
+    /// This grammar without the tokens that it asks for by name or number, which no text spells: for questions about texts
     /// before there is a vocabulary.
     #[must_use]
     pub fn without_tokens(mut self) -> Self {

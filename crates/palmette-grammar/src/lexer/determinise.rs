@@ -14,7 +14,7 @@ use crate::{
     regex::expressions::{ExprId, ExpressionLimits, Expressions},
 };
 
-/// What a step from a state leads to.
+/// Target of a step from a state.
 pub(super) enum Found {
     Dead,
     State(LexerState),
@@ -32,7 +32,7 @@ pub(super) struct Determiniser {
     /// They do not compete.
     free: TerminalSet,
     lexing: Lexing,
-    /// What each terminal matches, where a lexeme begins.
+    /// Expression of each terminal, where a lexeme begins.
     whole: Box<[Live]>,
     ids: HashMap<Meaning, LexerState>,
     /// States at which any lexeme begins, by their condition.
@@ -42,11 +42,11 @@ pub(super) struct Determiniser {
     beginnings: Vec<Beginning>,
     rivalry: Rivalry,
     max_states: usize,
-    /// What the states and their meanings keep elsewhere.
+    /// Memory that the states and their meanings keep elsewhere.
     list_bytes: usize,
 }
 
-/// What is known of how a terminal's lexemes begin.
+/// Beginnings of a terminal's lexemes, as far as they are known.
 #[derive(Debug)]
 struct Beginning {
     terminal: TerminalId,
@@ -58,16 +58,16 @@ struct Beginning {
     leads: ByteSet,
 }
 
-/// What a state stands for.
+/// Meaning of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Meaning {
-    /// Whether no byte of the lexeme was read.
+    /// True when no byte of the lexeme was read.
     fresh: bool,
-    /// Whether the live terminals compete: only the longest lexeme counts, and of equals those of the highest rank.
+    /// True when the live terminals compete: only the longest lexeme counts, and of equals those of the highest rank.
     competes: bool,
     /// The condition that earlier lexemes put on the text from here.
     pending: ExprId,
-    /// What is left of the terminals that can still match, by terminal.
+    /// Residuals of the terminals that can still match, by terminal.
     live: Box<[Live]>,
     /// Guards: further demands on the text after the lexemes of some of these, by terminal.
     guards: Box<[Live]>,
@@ -166,7 +166,7 @@ impl Determiniser {
     }
 
     /// A state in which no byte was read, without what is left of other terminals than these.
-    pub(super) fn among(
+    pub(super) fn restricted_to(
         &mut self,
         states: &AppendOnly<State>,
         state: LexerState,
@@ -225,7 +225,7 @@ impl Determiniser {
         self.find(states, meaning, budget)
     }
 
-    /// Where `byte` leads.
+    /// Target of `byte`.
     pub(super) fn advance(
         &mut self,
         states: &AppendOnly<State>,
@@ -257,14 +257,14 @@ impl Determiniser {
         if let Some(&known) = self.ids.get(&to) {
             return Ok(Found::State(known));
         }
-        let possible = self.possible(&to, budget)?;
+        let possible = self.viable_terminals(&to, budget)?;
         if possible.is_empty() {
             return Ok(Found::Dead);
         }
         self.add(states, to, possible).map(Found::State)
     }
 
-    /// How the lexeme in progress may end.
+    /// Ends of the lexeme in progress.
     pub(super) fn ends(
         &mut self,
         states: &AppendOnly<State>,
@@ -311,7 +311,7 @@ impl Determiniser {
     }
 
     /// A state that goes on as `state` does for `num_bytes` bytes.
-    pub(super) fn within(
+    pub(super) fn bounded_equivalent(
         &mut self,
         states: &AppendOnly<State>,
         state: LexerState,
@@ -327,7 +327,9 @@ impl Determiniser {
         }
         let mut alike = Vec::with_capacity(live.len());
         for &(terminal, expr) in &live {
-            let Some(within) = self.expressions.making(budget).within(expr, num_bytes)? else {
+            let Some(within) =
+                self.expressions.making(budget).bounded_equivalent(expr, num_bytes)?
+            else {
                 return Ok(state);
             };
             // It matches more than `expr`, so if none of its lexemes can grow, none of those can.
@@ -343,7 +345,10 @@ impl Determiniser {
     }
 
     /// Other states in which no byte was read, under the same condition, with their terminals.
-    pub(super) fn known_among(&self, state: LexerState) -> Vec<(LexerState, Vec<TerminalId>)> {
+    pub(super) fn known_restrictions(
+        &self,
+        state: LexerState,
+    ) -> Vec<(LexerState, Vec<TerminalId>)> {
         let Meaning { competes, pending, .. } = self.meanings[state.0 as usize];
         let alike = |meaning: &Meaning| {
             meaning.fresh
@@ -356,7 +361,7 @@ impl Determiniser {
         others.map(|(other, meaning)| (other, terminals(meaning))).collect()
     }
 
-    /// Results of [`among`](Self::among) with guards that were made before.
+    /// Results of [`restricted_to`](Self::restricted_to) with guards that were made before.
     pub(super) fn known_guarded(
         &self,
         state: LexerState,
@@ -368,7 +373,7 @@ impl Determiniser {
         self.ids.get(&Meaning { live, guards: guards.0.clone(), ..of.clone() }).copied()
     }
 
-    /// What is left of a state's terminals.
+    /// Residuals of a state's terminals.
     pub(super) fn remainders(&mut self, state: LexerState) -> Remainders<'_> {
         let Meaning { competes, pending, live, .. } = &self.meanings[state.0 as usize];
         Remainders {
@@ -379,7 +384,7 @@ impl Determiniser {
         }
     }
 
-    /// What is left of a state's terminals, each with all that decides its lexeme: the rivals that could take it, and the condition
+    /// Residuals of a state's terminals, each with all that decides its lexeme: the rivals that could take it, and the condition
     /// on the text from here.
     pub(super) fn guarded(
         &mut self,
@@ -505,7 +510,7 @@ impl Determiniser {
         Ok(found)
     }
 
-    /// What is left of some terminals, without those whose lexemes others have as well.
+    /// Residuals of some terminals, without those whose lexemes others have as well.
     fn widest(
         &mut self,
         of: Vec<(Live, ExprId)>,
@@ -549,7 +554,7 @@ impl Determiniser {
         let (competes, live) = (self.lexing.competes(), self.whole.clone());
         let meaning = Meaning { fresh: true, competes, pending, live, guards: [].into() };
         let possible = match (pending, self.lexing) {
-            (ExprId::ALL, _) => self.possible(&meaning, budget)?,
+            (ExprId::ALL, _) => self.viable_terminals(&meaning, budget)?,
             // Lexemes begin in states for fewer terminals, made of this one.
             (_, Lexing::Contextual) => self.all_terminals(),
             _ => self.possible_under(pending, budget)?,
@@ -569,7 +574,7 @@ impl Determiniser {
         if let Some(&known) = self.ids.get(&meaning) {
             return Ok(known);
         }
-        let possible = self.possible(&meaning, budget)?;
+        let possible = self.viable_terminals(&meaning, budget)?;
         self.add(states, meaning, possible)
     }
 
@@ -598,7 +603,7 @@ impl Determiniser {
     }
 
     /// The terminals that the lexeme can still become, for some text that follows.
-    fn possible(
+    fn viable_terminals(
         &mut self,
         meaning: &Meaning,
         budget: &mut Budget<'_>,
@@ -669,7 +674,7 @@ impl Determiniser {
         Ok(possible)
     }
 
-    /// Whether a terminal may begin with one of these bytes.
+    /// True when a terminal may begin with one of these bytes.
     fn leads_on(
         &mut self,
         at: usize,
@@ -783,7 +788,7 @@ impl Determiniser {
         }
     }
 
-    /// Whether two texts of a terminal in a row are always one of it.
+    /// True when two texts of a terminal in a row are always one of it.
     pub(super) fn is_closed(
         &mut self,
         terminal: TerminalId,
@@ -799,7 +804,7 @@ impl Determiniser {
         Ok(!making.matches_something(beyond)?)
     }
 
-    /// Whether some of these terminals lose to others of them where all match the same lexeme.
+    /// True when some of these terminals lose to others of them where all match the same lexeme.
     pub(super) fn has_losers(&self, terminals: &TerminalSet) -> bool {
         let rivals = || terminals.iter().filter(|&one| !self.free.contains(one));
         let loses = |loser| {

@@ -5,7 +5,7 @@ use crate::{
     regex::expressions::{CompileErrorKind, Exceeded},
 };
 
-/// Why a lexer cannot be made, or cannot go on.
+/// Error of a lexer that cannot be made, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct LexerError(Box<Kind>);
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 }
 
 impl LexerError {
-    /// Whether a limit of [`LexerLimits`](super::LexerLimits) is exceeded.
+    /// True when a limit of [`LexerLimits`](super::LexerLimits) is exceeded.
     pub fn is_limit_exceeded(&self) -> bool {
         match &*self.0 {
             Kind::Exceeded(_) | Kind::States(_) | Kind::Step(_) => true,
@@ -42,7 +42,7 @@ impl LexerError {
         }
     }
 
-    /// Why the lexer was not finished, if the budget ran out or it was called off.
+    /// Interruption that kept the lexer from being finished, if the budget ran out or it was called off.
     pub fn interrupted(&self) -> Option<Interrupted> {
         match *self.0 {
             Kind::Interrupted(interrupted) => Some(interrupted),
@@ -50,7 +50,7 @@ impl LexerError {
         }
     }
 
-    /// What it is where the budget is that of one step.
+    /// Variant of the error where the budget is that of one step.
     pub(super) fn or_step(self, max_step_work: u64) -> Self {
         match self.interrupted() {
             Some(_) => Kind::Step(max_step_work).into(),

@@ -19,12 +19,15 @@ impl Lexer {
         })
     }
 
-    /// States that [`among`](Self::among) made of one in which no byte was read, or could have made, without guards, with their terminals.
-    pub(crate) fn known_among(&self, state: LexerState) -> Vec<(LexerState, Vec<TerminalId>)> {
-        self.determiniser().known_among(state)
+    /// States that [`restricted_to`](Self::restricted_to) made of one in which no byte was read, or could have made, without guards, with their terminals.
+    pub(crate) fn known_restrictions(
+        &self,
+        state: LexerState,
+    ) -> Vec<(LexerState, Vec<TerminalId>)> {
+        self.determiniser().known_restrictions(state)
     }
 
-    /// Memo of [`among_guarded`](Self::among_guarded) for states in which no byte was read.
+    /// Memo of [`restricted_to_guarded`](Self::restricted_to_guarded) for states in which no byte was read.
     pub(crate) fn known_guarded(
         &self,
         state: LexerState,

@@ -81,27 +81,27 @@ pub struct Lexer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LexerState(pub(crate) u32);
 
-/// How a lexeme may end.
+/// End of a lexeme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LexemeEnd {
-    /// What it then is: one of these, not empty.
+    /// Terminals of the lexeme: one of these, not empty.
     pub terminals: TerminalSet,
-    /// Where the next lexeme begins. Knows what the end asks of the text that follows.
+    /// State in which the next lexeme begins. Knows what the end asks of the text that follows.
     pub next: LexerState,
 }
 
-/// What bounds a [`Lexer`]. Exceeding one is an error that names it.
+/// Limits of a [`Lexer`]. Exceeding one is an error that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexerLimits {
-    /// How many states there may be.
+    /// Limit on the number of states.
     pub max_states: usize,
-    /// How many expressions (what is left of terminals' regular expressions) there may be.
+    /// Limit on the number of expressions (residuals of terminals and their parts).
     pub max_expressions: usize,
-    /// How deep expressions may nest: chains of optional parts, trees of front ends.
+    /// Limit on the nesting of expressions: chains of optional parts, trees of front ends.
     pub max_nesting: u32,
-    /// How many expressions one search for a text of an intersection or complement may visit.
+    /// Limit on the expressions that one search for a text of an intersection or complement may visit.
     pub max_visited: usize,
-    /// How much work one step of the lexer may be after it was made, in the units of a [`Budget`]: a byte in a state that
+    /// Limit on the work of one step of the lexer after it was made, in the units of a [`Budget`]: a byte in a state that
     /// was not asked for it before.
     pub max_step_work: u64,
 }
@@ -144,22 +144,22 @@ pub(crate) struct Demand {
     after: Box<[ExprId]>,
 }
 
-/// What is left of some terminals of a state.
+/// Residuals of some terminals of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Left {
-    /// Where terminals depend on each other, or on what comes before or after: the state.
+    /// State, where terminals depend on each other, or on what comes before or after.
     state: Option<LexerState>,
     live: Vec<(TerminalId, ExprId)>,
 }
 
 impl Left {
-    /// Whether that is nothing.
+    /// True when that is nothing.
     pub(crate) fn is_nothing(&self) -> bool {
         self.live.is_empty()
     }
 }
 
-/// What a [`Lexer`] has built so far.
+/// Size of what a [`Lexer`] has built so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexerStatistics {
     /// States.
@@ -178,7 +178,7 @@ struct State {
     /// By class: [`UNKNOWN`], [`DEAD`], or a state's number after [`FIRST_STATE`].
     row: Box<[AtomicU32]>,
     possible: TerminalSet,
-    /// Whether no byte of the lexeme was read.
+    /// True when no byte of the lexeme was read.
     is_fresh: bool,
     may_end: bool,
     ends: OnceLock<Ends>,
@@ -190,16 +190,16 @@ struct Ends {
     ends: Box<[LexemeEnd]>,
 }
 
-/// What is left of the terminals that can still match in a state.
+/// Residuals of the terminals that can still match in a state.
 #[derive(Debug)]
 pub(crate) struct Remainders<'a> {
-    /// Whether nothing else decides what a terminal matches: neither other terminals nor conditions on what follows.
+    /// True when nothing else decides what a terminal matches: neither other terminals nor conditions on what follows.
     pub(crate) independent: bool,
-    /// What earlier lexemes ask of the text from here.
+    /// Condition that earlier lexemes put on the text from here.
     pub(crate) pending: ExprId,
     /// By terminal, ascending.
     pub(crate) live: &'a [(TerminalId, ExprId)],
-    /// What the ids mean.
+    /// Meaning of the ids.
     pub(crate) expressions: &'a mut Expressions,
 }
 
@@ -225,7 +225,7 @@ impl Lexer {
         Self::with_budget(grammar, limits, &mut Budget::unlimited())
     }
 
-    /// As [`new`](Self::new), as long as the budget lasts and nobody calls it off. The budget is for making the lexer; a
+    /// [`new`](Self::new), as long as the budget lasts and nobody calls it off. The budget is for making the lexer; a
     /// step of it later is bounded by [`LexerLimits::max_step_work`].
     ///
     /// # Errors
@@ -260,15 +260,15 @@ impl Lexer {
     ///
     /// # Panics
     /// When a byte of the lexeme was read.
-    pub fn among(
+    pub fn restricted_to(
         &self,
         state: LexerState,
         terminals: &TerminalSet,
     ) -> Result<LexerState, LexerError> {
-        self.among_guarded(state, terminals, &Guards::default())
+        self.restricted_to_guarded(state, terminals, &Guards::default())
     }
 
-    /// [`among`](Self::among), where lexemes of some terminals end only before a text that passes their guards. A terminal competes with
+    /// [`restricted_to`](Self::restricted_to), where lexemes of some terminals end only before a text that passes their guards. A terminal competes with
     /// others whether its guard would be passed or not.
     ///
     /// # Errors
@@ -276,7 +276,7 @@ impl Lexer {
     ///
     /// # Panics
     /// When a byte of the lexeme was read.
-    pub(crate) fn among_guarded(
+    pub(crate) fn restricted_to_guarded(
         &self,
         state: LexerState,
         terminals: &TerminalSet,
@@ -284,7 +284,7 @@ impl Lexer {
     ) -> Result<LexerState, LexerError> {
         assert!(self.is_fresh(state), "a byte of the lexeme was read");
         self.step(|determiniser, budget| {
-            determiniser.among(&self.states, state, (terminals, guards), budget)
+            determiniser.restricted_to(&self.states, state, (terminals, guards), budget)
         })
     }
 
@@ -334,7 +334,7 @@ impl Lexer {
     }
 
     /// `state`, in which no byte of a lexeme was read, for lexemes of all terminals that do not compete: an upper bound of what
-    /// [`among`](Self::among) gives for any terminals.
+    /// [`restricted_to`](Self::restricted_to) gives for any terminals.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -346,7 +346,7 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.unrivalled(&self.states, state, budget))
     }
 
-    /// Whether no byte of the lexeme in progress was read.
+    /// True when no byte of the lexeme in progress was read.
     pub fn is_fresh(&self, state: LexerState) -> bool {
         self.state(state).is_fresh
     }
@@ -366,7 +366,7 @@ impl Lexer {
         }
     }
 
-    /// How the lexeme in progress may end here: by what the ends ask of what follows, in the order of their least
+    /// Ends of the lexeme in progress here: by what they ask of what follows, in the order of their least
     /// terminals. No terminal is in two of them unless under different conditions.
     ///
     /// # Errors
@@ -384,11 +384,11 @@ impl Lexer {
     }
 
     /// The terminals that the lexeme in progress can still become, ending here included, for some text that follows.
-    pub fn possible(&self, state: LexerState) -> &TerminalSet {
+    pub fn viable_terminals(&self, state: LexerState) -> &TerminalSet {
         &self.state(state).possible
     }
 
-    /// Whether no byte of the lexeme was read yet and the text may end here: nothing that earlier lexemes ask of what
+    /// True when no byte of the lexeme was read yet and the text may end here: nothing that earlier lexemes ask of what
     /// follows is left open.
     pub fn may_end(&self, state: LexerState) -> bool {
         self.state(state).may_end
@@ -402,9 +402,13 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
-    pub fn within(&self, state: LexerState, num_bytes: u32) -> Result<LexerState, LexerError> {
+    pub fn bounded_equivalent(
+        &self,
+        state: LexerState,
+        num_bytes: u32,
+    ) -> Result<LexerState, LexerError> {
         self.step(|determiniser, budget| {
-            determiniser.within(&self.states, state, num_bytes, budget)
+            determiniser.bounded_equivalent(&self.states, state, num_bytes, budget)
         })
     }
 
@@ -417,7 +421,7 @@ impl Lexer {
         read(self.determiniser().remainders(state))
     }
 
-    /// What is left of a state's terminals, by terminal, each with all that decides its lexeme: the other terminals that could match more of
+    /// Residuals of a state's terminals, by terminal, each with all that decides its lexeme: the other terminals that could match more of
     /// the text, or the same with a higher rank, and what earlier lexemes ask of the text from here.
     ///
     /// # Errors
@@ -429,7 +433,7 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.guarded(state, budget))
     }
 
-    /// What is left of some terminals of a state: equal where these go on alike.
+    /// Residuals of some terminals of a state: equal where these go on alike.
     pub(crate) fn left_of(&self, state: LexerState, terminals: &TerminalSet) -> Left {
         self.remainders(state, |left| Left {
             state: (!left.independent).then_some(state),
@@ -467,7 +471,7 @@ impl Lexer {
         self.determiniser().remove_free(terminals);
     }
 
-    /// Whether two texts of a terminal in a row are always one of it.
+    /// True when two texts of a terminal in a row are always one of it.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -475,7 +479,7 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.is_closed(terminal, budget))
     }
 
-    /// Whether some of these terminals lose to others of them where all match the same lexeme.
+    /// True when some of these terminals lose to others of them where all match the same lexeme.
     pub(crate) fn has_losers(&self, terminals: &TerminalSet) -> bool {
         self.determiniser().has_losers(terminals)
     }
@@ -501,7 +505,7 @@ impl Lexer {
         self.determiniser().is_half_full()
     }
 
-    /// What was built so far.
+    /// Size of what was built so far.
     pub fn statistics(&self) -> LexerStatistics {
         let determiniser = self.determiniser();
         let known = |entry: &&AtomicU32| entry.load(Ordering::Relaxed) != UNKNOWN;

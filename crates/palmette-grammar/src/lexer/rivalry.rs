@@ -14,7 +14,7 @@ use crate::byte_set::ByteSet;
 use crate::regex::expressions::{Exceeded, ExprId, Expressions};
 use crate::{Budget, TerminalId};
 
-/// What was found out of pairs of terminals.
+/// Memo of pairs of terminals.
 #[derive(Debug, Default)]
 pub(super) struct Rivalry {
     first_bytes: HashMap<TerminalId, ByteSet>,
@@ -27,7 +27,7 @@ pub(super) struct Rivalry {
 type Whole = (TerminalId, ExprId);
 
 impl Rivalry {
-    /// Whether some lexeme of `rival` is one of `of` and more.
+    /// True when some lexeme of `rival` is one of `of` and more.
     pub(super) fn outgrows(
         &mut self,
         expressions: &mut Expressions,
@@ -49,7 +49,7 @@ impl Rivalry {
         Ok(found)
     }
 
-    /// Whether two terminals have a lexeme in common.
+    /// True when two terminals have a lexeme in common.
     pub(super) fn meets(
         &mut self,
         expressions: &mut Expressions,
@@ -69,7 +69,7 @@ impl Rivalry {
         Ok(found)
     }
 
-    /// Whether every lexeme of `of` is one of `wide` for sure.
+    /// True when every lexeme of `of` is one of `wide` for sure.
     pub(super) fn covers(
         &mut self,
         expressions: &mut Expressions,
@@ -89,7 +89,7 @@ impl Rivalry {
         Ok(found)
     }
 
-    /// Whether lexemes of both begin with the same byte.
+    /// True when lexemes of both begin with the same byte.
     fn may_meet(
         &mut self,
         expressions: &mut Expressions,
@@ -116,7 +116,7 @@ impl Rivalry {
     }
 }
 
-/// Whether an expression of two terminals matches something, or that is not known.
+/// True when an expression of two terminals matches something, or that is not known.
 fn is_possible(
     expressions: &mut Expressions,
     one: Whole,

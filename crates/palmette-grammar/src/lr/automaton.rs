@@ -56,7 +56,7 @@ impl<T> Rows<T> {
         &self.entries[self.range(row)]
     }
 
-    /// Where a row lies among all entries.
+    /// Range of a row among all entries.
     pub(crate) fn range(&self, row: usize) -> std::ops::Range<usize> {
         self.first[row] as usize..self.first[row + 1] as usize
     }
@@ -129,7 +129,7 @@ impl Automaton {
         Ok(automaton)
     }
 
-    /// How many states there are.
+    /// Number of states.
     pub(crate) fn num_states(&self) -> usize {
         self.kernels.first.len() - 1
     }

@@ -27,7 +27,7 @@ use crate::{Symbol, TerminalId, TerminalSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LookaheadId(pub(crate) u32);
 
-/// What may follow the reductions that need to know.
+/// Lookaheads of the reductions that need to know.
 #[derive(Debug)]
 pub(crate) struct Lookaheads {
     /// Distinct sets, sized for the grammar's terminals and one more, the end of the text.
@@ -118,7 +118,7 @@ struct Node {
 }
 
 impl Node {
-    /// What `goto(p, A)` shifts, and the end where it may be; nothing for `Follow`, which has it from `Read`.
+    /// Terminals that `goto(p, A)` shifts, and the end where it may be; nothing for `Follow`, which has it from `Read`.
     fn directly_reads<'a>(
         &self,
         rules: &'a RuleTable,

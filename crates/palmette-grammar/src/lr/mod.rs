@@ -20,7 +20,7 @@ pub use tables::{Action, Tables};
 
 use crate::budget::Interrupted;
 
-/// How large tables may become.
+/// Limits on the size of tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableLimits {
     /// States of the automaton.
@@ -35,7 +35,7 @@ impl Default for TableLimits {
     }
 }
 
-/// Why there are no tables.
+/// Reason that there are no tables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// More states than allowed.

@@ -56,12 +56,12 @@ impl ItemId {
         self.0 as usize
     }
 
-    /// The same rule with the dot one symbol on.
+    /// Item of this rule with the dot one symbol on.
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
 
-    /// The same rule with the dot one symbol back.
+    /// Item of this rule with the dot one symbol back.
     pub(crate) fn previous(self) -> Self {
         Self(self.0 - 1)
     }
@@ -131,17 +131,17 @@ impl RuleTable {
         }
     }
 
-    /// How many terminals the grammar has.
+    /// Number of terminals of the grammar.
     pub fn num_terminals(&self) -> usize {
         self.num_terminals
     }
 
-    /// How many nonterminals there are, those added and the new start included.
+    /// Number of nonterminals, those added and the new start included.
     pub fn num_nonterminals(&self) -> usize {
         self.first_rule.len()
     }
 
-    /// How many rules there are, that of the new start included.
+    /// Number of rules, that of the new start included.
     pub fn num_rules(&self) -> usize {
         self.rules.len()
     }
@@ -151,17 +151,17 @@ impl RuleTable {
         (0..self.num_rules() as u32).map(RuleId)
     }
 
-    /// What a rule defines.
+    /// Definition of a rule.
     pub fn head(&self, rule: RuleId) -> NonterminalId {
         self.rules[rule.index()].head
     }
 
-    /// How many symbols the body of a rule has.
+    /// Number of symbols of a rule's body.
     pub fn length(&self, rule: RuleId) -> usize {
         self.rules[rule.index()].length as usize
     }
 
-    /// How many symbols the longest body has.
+    /// Number of symbols of the longest body.
     pub(crate) fn longest(&self) -> usize {
         self.longest
     }
@@ -190,7 +190,7 @@ impl RuleTable {
         self.rules[rule.index()].first_item
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub(crate) fn num_items(&self) -> usize {
         self.after.len()
     }
@@ -205,17 +205,17 @@ impl RuleTable {
         self.rule_of[item.index()]
     }
 
-    /// How many symbols are before the dot.
+    /// Number of symbols before the dot.
     pub(crate) fn dot(&self, item: ItemId) -> usize {
         item.index() - self.first_item(self.rule_of(item)).index()
     }
 
-    /// Whether all that is after the dot derives the empty text.
+    /// True when all that is after the dot derives the empty text.
     pub(crate) fn rest_nullable(&self, item: ItemId) -> bool {
         self.rest_nullable[item.index()]
     }
 
-    /// Whether a nonterminal derives the empty text.
+    /// True when a nonterminal derives the empty text.
     pub(crate) fn nullable(&self, nonterminal: NonterminalId) -> bool {
         self.nullable[nonterminal.index()]
     }

@@ -28,7 +28,7 @@ pub struct Tables {
     accepting: StateId,
 }
 
-/// What a state does with a terminal.
+/// Action of a state on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The terminal cannot follow.
@@ -136,7 +136,7 @@ impl Tables {
         &self.rules
     }
 
-    /// How many states there are.
+    /// Number of states.
     pub fn num_states(&self) -> usize {
         self.sole.len()
     }
@@ -146,7 +146,7 @@ impl Tables {
         (0..self.num_states() as u32).map(StateId)
     }
 
-    /// How many terminals the grammar has.
+    /// Number of terminals of the grammar.
     pub fn num_terminals(&self) -> usize {
         self.rules.num_terminals()
     }
@@ -161,7 +161,7 @@ impl Tables {
         self.sole[state.index()]
     }
 
-    /// What the state does with a terminal or [`end`](Self::end). O(log shifts of the state + reductions of the state).
+    /// Actions of a state on a terminal or [`end`](Self::end). O(log shifts of the state + reductions of the state).
     pub fn action(&self, state: StateId, terminal: TerminalId) -> Action {
         if let Some(rule) = self.sole[state.index()] {
             return Action::Reduce(rule);
@@ -182,7 +182,7 @@ impl Tables {
         action
     }
 
-    /// Where the state goes with a terminal.
+    /// Target of a terminal from a state.
     pub fn shift(&self, state: StateId, terminal: TerminalId) -> Option<StateId> {
         find(self.shifts.row(state.index()), terminal)
     }
@@ -192,7 +192,7 @@ impl Tables {
         self.shifts.row(state.index())
     }
 
-    /// Whether the state shifts one of these terminals.
+    /// True when the state shifts one of these terminals.
     pub(crate) fn shifts_any(&self, state: StateId, terminals: &TerminalSet) -> bool {
         let row = self.shifts(state);
         // A property's name may be one of hundreds of texts; then few of them are left to be read.
@@ -215,7 +215,7 @@ impl Tables {
         )
     }
 
-    /// Where the state goes with a nonterminal that may begin there.
+    /// Target of a nonterminal that may begin in a state.
     pub fn goto(&self, state: StateId, head: NonterminalId) -> Option<StateId> {
         find(self.gotos.row(state.index()), head)
     }
@@ -225,7 +225,7 @@ impl Tables {
         self.gotos.row(state.index())
     }
 
-    /// Whether the text may end in the state.
+    /// True when the text may end in the state.
     pub fn is_accepting(&self, state: StateId) -> bool {
         state == self.accepting
     }

@@ -1,4 +1,4 @@
-//! A list that grows without moving what is in it.
+//! Chunked lists, which grow without moving what is in them.
 
 use std::ops::{Index, IndexMut};
 

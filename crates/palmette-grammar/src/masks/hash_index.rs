@@ -1,4 +1,4 @@
-//! Numbers by the hashes of what they are for.
+//! Sharded hash index from hashes to numbers.
 
 use hashbrown::HashTable;
 

@@ -1,4 +1,4 @@
-//! Values that are stored once.
+//! Interned values, by number, in lists that do not move.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};

@@ -1,4 +1,4 @@
-//! Stacks read from the top, as trees.
+//! Trees over the first states of stacks, where nodes that answer alike are not merged.
 
 use super::children::Children;
 use super::chunks::{Chunks, SparseChunks};
@@ -13,7 +13,7 @@ use crate::lr::StateId;
 pub(super) struct StackTrees<T> {
     /// By number of the tree, the nodes for the topmost state.
     tops: SparseChunks<Children<NodeId>>,
-    nodes: Chunks<Node<T>>,
+    nodes: Chunks<TreeNode<T>>,
     bytes: usize,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct NodeId(u32);
 
 /// Some states of a stack, read from the top.
 #[derive(Debug)]
-struct Node<T> {
+struct TreeNode<T> {
     tree: u32,
     /// The state that is read last.
     state: StateId,
@@ -45,7 +45,7 @@ impl<T> Default for StackTrees<T> {
 }
 
 impl<T> StackTrees<T> {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -65,7 +65,7 @@ impl<T> StackTrees<T> {
         self.nodes[node.index()].children.get(below)
     }
 
-    /// What is known at a node.
+    /// Verdict at a node.
     pub(super) fn known(&self, node: NodeId) -> &T {
         &self.nodes[node.index()].known
     }
@@ -128,8 +128,8 @@ impl<T: Default> StackTrees<T> {
             Some(above) => self.nodes[above.index()].children.insert(state, id),
         };
         let (known, children) = (T::default(), Children::None);
-        self.nodes.push(Node { tree, state, above, known, children });
-        self.bytes += size_of::<Node<T>>();
+        self.nodes.push(TreeNode { tree, state, above, known, children });
+        self.bytes += size_of::<TreeNode<T>>();
         id
     }
 }

@@ -136,7 +136,7 @@ impl NameLayer {
         if !self.is_active() {
             return Ok(true);
         }
-        let possible = lexer.possible(state);
+        let possible = lexer.viable_terminals(state);
         if !possible.intersects(&self.many) {
             if names.read().is_some() {
                 *names = Names::new(names.scopes(), None);
@@ -178,7 +178,7 @@ impl NameLayer {
             };
             for byte in bytes {
                 if let Some(next) = lexer.advance(state, byte)?
-                    && lexer.possible(next).intersects(&self.many)
+                    && lexer.viable_terminals(next).intersects(&self.many)
                 {
                     work.push((next, [&read[..], &[byte]].concat()));
                 }
@@ -310,14 +310,14 @@ pub(crate) enum Repeats {
     Never,
     /// One that was seen begins so; of that one, these bytes may come next.
     Perhaps(Vec<u8>),
-    /// Its closing quote was read.
+    /// The closing quote was read.
     Already,
 }
 
 /// A name that begins within a token.
 #[derive(Debug)]
 pub(crate) enum BegunName {
-    /// Its beginning, read there.
+    /// Beginning of the name, read there.
     One(Reading),
     /// There are more.
     Several,

@@ -52,7 +52,7 @@ impl Contexts {
         (0..self.sets.len() as u32).map(ContextId)
     }
 
-    /// Its terminals.
+    /// Terminals of the context.
     pub(crate) fn terminals(&self, context: ContextId) -> &TerminalSet {
         &self.sets[context.0 as usize].0
     }
@@ -68,7 +68,7 @@ impl Contexts {
         let (terminals, guards) = &self.sets[context.0 as usize];
         let mut terminals = terminals.clone();
         leave_out(&mut terminals);
-        lexer.among_guarded(next, &terminals, guards)
+        lexer.restricted_to_guarded(next, &terminals, guards)
     }
 
     /// The contexts with guards, each with a number, by which [`guarded_begin`](Self::guarded_begin) knows it again.
@@ -85,7 +85,7 @@ impl Contexts {
         number: u32,
     ) -> Option<Result<LexerState, LexerError>> {
         let (terminals, guards) = self.sets.get(number as usize)?;
-        (!guards.is_empty()).then(|| lexer.among_guarded(next, terminals, guards))
+        (!guards.is_empty()).then(|| lexer.restricted_to_guarded(next, terminals, guards))
     }
 
     /// About how much memory they take.

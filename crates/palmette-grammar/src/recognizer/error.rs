@@ -7,10 +7,10 @@ use crate::{Interrupted, LimitError};
 /// Error of a grammar that cannot be made ready.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// Its lexer cannot be made.
+    /// The lexer cannot be made.
     #[error(transparent)]
     Lexer(LexerError),
-    /// Its parser cannot be made.
+    /// The parser cannot be made.
     #[error(transparent)]
     Parser(TableError),
     /// It cannot begin: its stacks are too many before the first byte.
@@ -51,7 +51,7 @@ pub enum RecognizerError {
 }
 
 impl RecognizerError {
-    /// Whether a flag called the work off, so that trying again may succeed.
+    /// True when a flag called the work off, so that trying again may succeed.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Interrupted(Interrupted::Cancelled))
     }

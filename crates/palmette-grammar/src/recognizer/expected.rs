@@ -17,9 +17,9 @@ pub struct Expected {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lexeme {
     pub(crate) lexer: LexerState,
-    /// Whether it begins here, after one that ends.
+    /// True when it begins here, after one that ends.
     pub(crate) begins: bool,
-    /// What it may become that the parser takes.
+    /// Terminals that it may become and the parser takes.
     pub(crate) terminals: TerminalSet,
 }
 
@@ -162,11 +162,15 @@ impl Recognizer {
         scratch: &mut RecognizerScratch,
     ) -> Result<Lexeme, RecognizerError> {
         if self.knows_viable() {
-            return Ok(Lexeme { lexer, begins, terminals: self.lexer.possible(lexer).clone() });
+            return Ok(Lexeme {
+                lexer,
+                begins,
+                terminals: self.lexer.viable_terminals(lexer).clone(),
+            });
         }
         let allowed = scratch.allowed(self, &branch.stacks)?;
         let mut terminals = TerminalSet::new(self.grammar.terminals().len());
-        for terminal in self.lexer.possible(lexer).iter() {
+        for terminal in self.lexer.viable_terminals(lexer).iter() {
             if allowed.contains(terminal) || self.layer.is_dropped(&branch.blocks, terminal) {
                 terminals.insert(terminal);
             }
@@ -292,7 +296,7 @@ mod tests {
                 let taken = |terminal| {
                     allowed.contains(terminal) || recognizer.ignored().contains(terminal)
                 };
-                assert!(recognizer.lexer().possible(*lexer).iter().all(taken));
+                assert!(recognizer.lexer().viable_terminals(*lexer).iter().all(taken));
             }
             position = recognizer.advance(&position, byte, &mut scratch).unwrap().unwrap();
         }

@@ -39,7 +39,7 @@ use crate::{
 /// Frozen, but that the lexer grows as it is used; threads share it.
 #[derive(Debug)]
 pub struct Recognizer {
-    /// As it was given.
+    /// The grammar that was given.
     source: Arc<Grammar>,
     grammar: Arc<Grammar>,
     lexer: Lexer,
@@ -95,7 +95,7 @@ impl Recognizer {
     ) -> Result<Self, CompileError> {
         let mut lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
         let source = Arc::clone(&grammar);
-        let mut grammar = spelled(grammar, lexer.possible(lexer.start()));
+        let mut grammar = spelled(grammar, lexer.viable_terminals(lexer.start()));
         let mut parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
         let names = NameLayer::new(&grammar);
@@ -149,13 +149,13 @@ impl Recognizer {
         &self.source
     }
 
-    /// Its lexer.
+    /// Lexer of the grammar.
     #[doc(hidden)]
     pub fn lexer(&self) -> &Lexer {
         &self.lexer
     }
 
-    /// Its parser.
+    /// Parser of the grammar.
     #[doc(hidden)]
     pub fn parser(&self) -> &Parser {
         &self.parser
@@ -166,7 +166,7 @@ impl Recognizer {
         &self.layer.ignored
     }
 
-    /// What stands between lexer and parser.
+    /// Layer between lexer and parser.
     pub(crate) fn layer(&self) -> &Layer {
         &self.layer
     }
@@ -237,7 +237,7 @@ impl Recognizer {
         scratch.position(self)
     }
 
-    /// Whether the text so far is in the language.
+    /// True when the text so far is in the language.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -272,7 +272,8 @@ impl Recognizer {
         let begun = self.begin(self.lexer.start(), stacks, &Names::default(), scratch)?;
         let mut branches: Vec<Branch> = begun.map(branch).collect();
         first.union_with(&self.layer.ignored);
-        let is_live = |branch: &Branch| self.lexer.possible(branch.lexer).intersects(&first);
+        let is_live =
+            |branch: &Branch| self.lexer.viable_terminals(branch.lexer).intersects(&first);
         if !empty && self.contexts().is_some() && !branches.iter().any(is_live) {
             return Ok(None);
         }
@@ -304,10 +305,10 @@ impl Recognizer {
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         let Some(lexer) = self.lexer.advance(branch.lexer, byte)? else { return Ok(()) };
-        let possible = self.lexer.possible(lexer);
+        let possible = self.lexer.viable_terminals(lexer);
         // The branch was live, and still is if what it may become is the same. At the start it may only have been at its end.
         let begun = !self.lexer.is_fresh(branch.lexer);
-        let is_same = begun && possible == self.lexer.possible(branch.lexer);
+        let is_same = begun && possible == self.lexer.viable_terminals(branch.lexer);
         branch.lexer = lexer;
         branch.line = self.layer.line_after(branch.line, byte);
         if !self.names.read(&mut branch.names, byte, !begun, &self.lexer, lexer)? {
@@ -357,7 +358,7 @@ impl Recognizer {
         let mut others = Vec::new();
         let first = match &self.beginnings {
             Beginnings::All => (next, stacks),
-            Beginnings::Viable => (scratch.among(self, next, (&stacks, names))?, stacks),
+            Beginnings::Viable => (scratch.restricted_to(self, next, (&stacks, names))?, stacks),
             Beginnings::Contextual(contexts) => {
                 let parts = stacks.by_top(|state| contexts.of(state));
                 let mut begin = |(context, stacks)| {
@@ -400,12 +401,12 @@ impl Recognizer {
         }
     }
 
-    /// Whether states of the lexer know only terminals that the parser takes.
+    /// True when states of the lexer know only terminals that the parser takes.
     fn knows_viable(&self) -> bool {
         matches!(self.beginnings, Beginnings::Viable)
     }
 
-    /// Whether lexemes do not depend on each other nor on what is around them, and states of the lexer know only terminals that the parser
+    /// True when lexemes do not depend on each other nor on what is around them, and states of the lexer know only terminals that the parser
     /// takes: then what may follow depends on the lexeme in progress and the stacks alone.
     pub(crate) fn is_independent(&self) -> bool {
         self.knows_viable()
@@ -427,20 +428,21 @@ impl Recognizer {
             return Ok(None);
         }
         let Some(stacks) = scratch.shift(self, stacks, terminal)? else { return Ok(None) };
-        let lexer = scratch.among(self, self.lexer.start(), (&stacks, &Names::default()))?;
+        let lexer =
+            scratch.restricted_to(self, self.lexer.start(), (&stacks, &Names::default()))?;
         Ok(Some((lexer, stacks)))
     }
 
     /// Adds a live branch; branches that differ in their stacks only become one.
     fn add(&self, mut branch: Branch, scratch: &mut RecognizerScratch) {
-        branch.line = self.layer.line_of(self.lexer.possible(branch.lexer), branch.line);
+        branch.line = self.layer.line_of(self.lexer.viable_terminals(branch.lexer), branch.line);
         match scratch.next.iter_mut().find(|known| known.key() == branch.key()) {
             Some(known) => known.stacks = self.parser.merge(&known.stacks, &branch.stacks),
             None => scratch.next.push(branch),
         }
     }
 
-    /// Whether the lexeme in progress can become something that the parser takes.
+    /// True when the lexeme in progress can become something that the parser takes.
     fn is_live(
         &self,
         branch: &Branch,
@@ -449,12 +451,12 @@ impl Recognizer {
         if self.knows_viable() {
             return Ok(true);
         }
-        let possible = self.lexer.possible(branch.lexer);
+        let possible = self.lexer.viable_terminals(branch.lexer);
         let parsed = (&branch.stacks, &branch.blocks);
         Ok(self.layer.accepts_any(&self.parser, parsed, possible, &mut scratch.parser)?)
     }
 
-    /// Whether the text may end at a position.
+    /// True when the text may end at a position.
     fn accepts_end(
         &self,
         position: &Position,

@@ -19,7 +19,7 @@ pub struct Position {
 
 struct Shared {
     branches: Branches,
-    /// Whether the text so far is in the language, once that was asked.
+    /// True when the text so far is in the language, once that was asked.
     accepting: OnceLock<bool>,
 }
 
@@ -75,7 +75,7 @@ impl Position {
         }
     }
 
-    /// Where it is kept whether the text so far is in the language.
+    /// Memo of acceptance: is the text so far in the language?
     pub(super) fn accepting(&self) -> &OnceLock<bool> {
         &self.shared.accepting
     }

@@ -32,7 +32,7 @@ pub struct RecognizerScratch {
     pub(super) memory: Memory,
 }
 
-/// What was found out about one recognizer.
+/// Memo of one recognizer.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// The mark of the recognizer.
@@ -42,7 +42,7 @@ pub(super) struct Memory {
     /// By what the stacks are, as a hash.
     allowed: HashMap<u64, (Stacks, Arc<TerminalSet>)>,
     /// By what the stacks are, as a hash.
-    among: HashMap<(u64, LexerState), (Stacks, LexerState)>,
+    restricted: HashMap<(u64, LexerState), (Stacks, LexerState)>,
     contextual: ContextualStates,
     /// Likewise, if names were seen.
     among_unseen: HashMap<(u64, LexerState, Names), (Stacks, LexerState)>,
@@ -112,7 +112,7 @@ impl RecognizerScratch {
 
     /// The state `next`, in which no byte of a lexeme was read, for what the parser takes after some stacks, less the names that
     /// were seen.
-    pub(super) fn among(
+    pub(super) fn restricted_to(
         &mut self,
         recognizer: &Recognizer,
         next: LexerState,
@@ -123,16 +123,16 @@ impl RecognizerScratch {
             return self.among_unseen(recognizer, next, (stacks, names));
         }
         let key = (stacks.fingerprint(), next);
-        if let Some((before, known)) = self.memory.among.get(&key)
+        if let Some((before, known)) = self.memory.restricted.get(&key)
             && before == stacks
         {
             return Ok(*known);
         }
         let mut terminals = recognizer.ignored().clone();
         recognizer.parser().allowed(stacks, &mut terminals, &mut self.parser)?;
-        let found = recognizer.lexer().among(next, &terminals)?;
+        let found = recognizer.lexer().restricted_to(next, &terminals)?;
         self.memory.bytes += SHIFT_BYTES;
-        self.memory.among.insert(key, (stacks.clone(), found));
+        self.memory.restricted.insert(key, (stacks.clone(), found));
         Ok(found)
     }
 
@@ -157,7 +157,7 @@ impl RecognizerScratch {
         let mut terminals = recognizer.ignored().clone();
         recognizer.parser().allowed(stacks, &mut terminals, &mut self.parser)?;
         recognizer.names().leave_out(names, &mut terminals);
-        let found = recognizer.lexer().among(next, &terminals)?;
+        let found = recognizer.lexer().restricted_to(next, &terminals)?;
         self.memory.bytes += SHIFT_BYTES;
         self.memory.among_unseen.insert(key, (stacks.clone(), found));
         Ok(found)

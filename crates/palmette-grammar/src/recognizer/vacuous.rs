@@ -21,7 +21,7 @@ use crate::{Budget, Interrupted, LexerError, Symbol, TerminalId, TerminalSet};
 /// States of the lexer that are looked at.
 const MAX_STATES: usize = 4_000;
 
-/// Whether competition is vacuous; `false` proves nothing. `free` is the lexer of the same terminals without competition.
+/// True when competition is vacuous; `false` proves nothing. `free` is the lexer of the same terminals without competition.
 ///
 /// `ignored` are the terminals that may follow themselves: of those that match two of their texts in a row as one, another
 /// cutting is no other sentence.
@@ -108,7 +108,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// Whether no lexeme that begins in a context could have been longer, given what may follow.
+    /// True when no lexeme that begins in a context could have been longer, given what may follow.
     fn holds_in(
         &mut self,
         context: ContextId,
@@ -117,7 +117,7 @@ impl Proof<'_> {
         let (lexer, free) = (self.lexer, self.free);
         let mut competing = self.contexts.terminals(context).clone();
         lexer.remove_free(&mut competing);
-        let mut work = vec![free.among(free.start(), &competing)?];
+        let mut work = vec![free.restricted_to(free.start(), &competing)?];
         while let Some(state) = work.pop() {
             if !self.seen.insert(state) {
                 continue;
@@ -142,7 +142,7 @@ impl Proof<'_> {
         Ok(true)
     }
 
-    /// Whether an end asks something of the text that follows.
+    /// True when an end asks something of the text that follows.
     fn has_conditions(&self, state: LexerState) -> Result<bool, LexerError> {
         let ends = self.free.ends(state)?;
         Ok(ends.iter().any(|end| end.next != self.free.start()))
@@ -173,7 +173,7 @@ impl Proof<'_> {
         if self.ignored.contains(after) && self.lexer.is_closed(after)? {
             next.remove(after);
         }
-        let begin = self.free.among(self.free.start(), &next)?;
+        let begin = self.free.restricted_to(self.free.start(), &next)?;
         let mut first = ByteSet::default();
         for byte in 0..=u8::MAX {
             if self.free.advance(begin, byte)?.is_some() {

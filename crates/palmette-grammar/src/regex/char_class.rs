@@ -44,12 +44,12 @@ impl CharClass {
         &self.ranges
     }
 
-    /// Whether no character is in the class.
+    /// True when no character is in the class.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether `asked` is in the class.
+    /// True when `asked` is in the class.
     pub fn contains(&self, asked: char) -> bool {
         let at = self.ranges.partition_point(|&(_, high)| high < asked);
         self.ranges.get(at).is_some_and(|&(low, _)| low <= asked)

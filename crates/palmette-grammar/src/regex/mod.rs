@@ -32,13 +32,13 @@ pub enum Regex {
     Alternate(Arc<[Regex]>),
     /// `min` to `max` times (`None`: without end).
     Repeat {
-        /// What is repeated.
+        /// Expression that is repeated.
         inner: Arc<Regex>,
         /// The least number of times.
         min: u32,
         /// The greatest number of times.
         max: Option<u32>,
-        /// Whether it is written with a reluctant quantifier (`*?`): the terminal then ends at the first place
+        /// True when it is written with a reluctant quantifier (`*?`): the terminal then ends at the first place
         /// at which it can, as a backtracking matcher would end it.
         reluctant: bool,
     },
@@ -50,12 +50,12 @@ pub enum Regex {
     Not(Arc<Regex>),
     /// Matches the empty text where what follows (or, with `behind`, precedes) does or does not match.
     Look {
-        /// What is looked for: for a lookahead a beginning of what follows, to the end of the lexeme and beyond it; for
+        /// Expression that is looked for: for a lookahead a beginning of what follows, to the end of the lexeme and beyond it; for
         /// a lookbehind an end of the lexeme's text before this place.
         inner: Arc<Regex>,
-        /// Whether it looks at what precedes.
+        /// True when it looks at what precedes.
         behind: bool,
-        /// Whether a match forbids.
+        /// True when a match forbids.
         negated: bool,
     },
     /// One token of a set, whatever its text. It matches no text, and stands alone as a terminal.

@@ -14,7 +14,7 @@ pub struct Multiple {
     /// Of the digits so far.
     remainder: u64,
     place: Place,
-    /// How many digits are to come, at least and at most, of whole numbers of which that is known.
+    /// Digits to come, at least and at most, of whole numbers of which that is known.
     left: Option<(u32, u32)>,
 }
 
@@ -49,12 +49,12 @@ impl Multiple {
         Some(Self { left, ..self })
     }
 
-    /// Whether any text is left.
+    /// True when any text is left.
     pub(crate) fn is_possible(self) -> bool {
         self.fewest().is_some()
     }
 
-    /// As three numbers, for files: modulus, remainder, and the place.
+    /// Three numbers, for files: modulus, remainder, and the place.
     pub(crate) fn parts(self) -> (u64, u64, u64) {
         let place = match self.place {
             Place::Whole(None) => 0,
@@ -65,7 +65,7 @@ impl Multiple {
         (self.modulus, self.remainder, place)
     }
 
-    /// What has these [`parts`](Self::parts), if anything does.
+    /// Automaton of these [`parts`](Self::parts), if there is one.
     pub(crate) fn from_parts((modulus, remainder, place): (u64, u64, u64)) -> Option<Self> {
         let count = place as u32;
         let place = match place >> 32 {
@@ -79,7 +79,7 @@ impl Multiple {
         (remainder < modulus && made.fewest().is_some()).then_some(made)
     }
 
-    /// What is left after `symbol`; `None` where no multiple goes on so.
+    /// Derivative by `symbol`; `None` where no multiple goes on so.
     pub fn after(self, symbol: u8) -> Option<Self> {
         let next = match (self.place, symbol) {
             (Place::Whole(_), b'0'..=b'9') => match self.left {
@@ -102,7 +102,7 @@ impl Multiple {
         next.fewest().map(|_| next.reduced())
     }
 
-    /// Whether it may end here.
+    /// True when it may end here.
     pub fn may_end(self) -> bool {
         self.fewest() == Some(0)
     }
@@ -148,7 +148,7 @@ impl Multiple {
         few.or((many <= max).then_some(many))
     }
 
-    /// The same language with a remainder that stands for others.
+    /// This language with a remainder that stands for others.
     fn reduced(self) -> Self {
         if self.left.is_some() {
             return self;

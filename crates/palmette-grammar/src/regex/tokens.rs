@@ -26,7 +26,7 @@ pub(crate) fn spelled_number(token: TokenId) -> [u8; NUMBER_BYTES] {
 pub struct TokenPattern {
     /// Tokens that are in the set, or with [`negated`](Self::negated) are not.
     pub parts: Arc<[TokenPart]>,
-    /// Whether it is all other tokens.
+    /// True when it is all other tokens.
     pub negated: bool,
 }
 
@@ -79,7 +79,7 @@ impl TokenPattern {
         Self { parts: [part].into(), negated: false }
     }
 
-    /// The same tokens by number alone, ranges ascending and apart.
+    /// Tokens by number alone, ranges ascending and apart.
     ///
     /// # Errors
     /// When the vocabulary does not have a token.
@@ -110,7 +110,7 @@ impl TokenPattern {
         Ok(Self { parts, negated: false })
     }
 
-    /// Its numbers; an error with the name of a token whose number is not known.
+    /// Numbers of the tokens; an error with the name of one whose number is not known.
     pub(crate) fn ranges(&self) -> Result<Vec<(u32, u32)>, &str> {
         let ranges = self.parts.iter().map(|part| match part {
             TokenPart::Named(name) | TokenPart::Optional(name) => Err(&**name),
@@ -120,7 +120,7 @@ impl TokenPattern {
         Ok(if self.negated { others(&ranges, u32::MAX) } else { ranges })
     }
 
-    /// Whether one of these tokens is in the set, where its numbers are known.
+    /// True when one of these tokens is in the set, where its numbers are known.
     pub(crate) fn contains_any(&self, mut tokens: impl Iterator<Item = TokenId>) -> bool {
         let ranges = self.ranges().unwrap_or_default();
         let contains = |token: TokenId| {
@@ -132,7 +132,7 @@ impl TokenPattern {
 }
 
 impl fmt::Display for TokenPattern {
-    /// As Lark grammars write it: `<|call|>`, `<[7-9,12]>`, `<[^7]>`.
+    /// Notation of Lark grammars: `<|call|>`, `<[7-9,12]>`, `<[^7]>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use TokenPart::{Named, Numbers, Optional};
         if let ([Named(name) | Optional(name)], false) = (&*self.parts, self.negated) {
@@ -187,7 +187,7 @@ fn joined(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     joined
 }
 
-/// What lies between and beside ranges that ascend and are apart, up to `last`.
+/// Gaps between and beside ranges that ascend and are apart, up to `last`.
 fn others(ranges: &[(u32, u32)], last: u32) -> Vec<(u32, u32)> {
     let (mut others, mut next) = (Vec::new(), Some(0));
     for &(low, high) in ranges {

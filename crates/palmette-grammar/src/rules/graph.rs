@@ -91,12 +91,12 @@ impl Graph {
 pub(crate) struct Components {
     /// The component of each node.
     pub(crate) of: Vec<u32>,
-    /// How many there are.
+    /// Number of them.
     pub(crate) count: u32,
 }
 
 impl Components {
-    /// Whether two nodes reach each other, or are the same.
+    /// True when two nodes reach each other, or are the same.
     pub(crate) fn together(&self, a: u32, b: u32) -> bool {
         self.of[a as usize] == self.of[b as usize]
     }

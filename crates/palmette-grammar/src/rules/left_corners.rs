@@ -27,7 +27,7 @@ impl LeftCorners {
         Self { components: Graph::new(list.num_nonterminals, &edges).components() }
     }
 
-    /// Whether two nonterminals may begin each other, or are the same.
+    /// True when two nonterminals may begin each other, or are the same.
     pub(crate) fn together(&self, a: NonterminalId, b: NonterminalId) -> bool {
         self.components.together(a.0, b.0)
     }

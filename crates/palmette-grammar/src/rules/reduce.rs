@@ -3,7 +3,7 @@
 use super::rule_list::RuleList;
 use crate::{Grammar, GrammarBuilder, NonterminalId, Symbol, TerminalSet};
 
-/// The same language without what no sentence uses: rules with a nonterminal that derives nothing or that cannot be
+/// Reduced grammar: the language without what no sentence uses: rules with a nonterminal that derives nothing or that cannot be
 /// reached, rules said twice, and `A → A`.
 ///
 /// Terminals keep their ids, used or not; nonterminals are numbered anew, in the same order. The start stays, without

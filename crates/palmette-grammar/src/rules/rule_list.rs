@@ -21,7 +21,7 @@ pub(crate) struct RuleList<'g> {
 pub(crate) struct ListedRule<'g> {
     pub(crate) head: NonterminalId,
     pub(crate) body: Cow<'g, [Symbol]>,
-    /// Its place in [`Grammar::rules`], or that of the rule it was made from.
+    /// Place in [`Grammar::rules`], or that of the rule it was made from.
     pub(crate) origin: u32,
 }
 
@@ -162,12 +162,12 @@ pub(crate) fn nonterminals(body: &[Symbol]) -> impl Iterator<Item = NonterminalI
     })
 }
 
-/// Whether `symbol` is a nonterminal of which `holds` says so.
+/// True when `symbol` is a nonterminal of which `holds` says so.
 pub(crate) fn is(symbol: Symbol, holds: &[bool]) -> bool {
     matches!(symbol, Symbol::Nonterminal(id) if holds[id.index()])
 }
 
-/// Whether `holds` says so of all nonterminals of a body.
+/// True when `holds` says so of all nonterminals of a body.
 fn all(body: &[Symbol], holds: &[bool]) -> bool {
     nonterminals(body).all(|id| holds[id.index()])
 }

@@ -12,27 +12,27 @@ use crate::recognizer::Branch;
 /// many as were read to find the mask. Equal masks are kept once.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    tops: HashMap<(LexerState, Line, Blocks, StateId), NodeId>,
-    nodes: Vec<Node>,
+    tops: HashMap<(LexerState, Line, Blocks, StateId), AnswerNodeId>,
+    nodes: Vec<AnswerNode>,
     masks: Vec<Box<[u32]>>,
-    by_hash: HashMap<u64, Vec<MaskId>>,
+    by_hash: HashMap<u64, Vec<AnswerId>>,
     bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NodeId(u32);
+struct AnswerNodeId(u32);
 
 /// Of a mask among [`Answers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MaskId(u32);
+pub(super) struct AnswerId(u32);
 
 /// Some states of a stack, read from the top.
 #[derive(Debug, Default)]
-struct Node {
+struct AnswerNode {
     /// `None` where more of the stack must be read.
-    mask: Option<MaskId>,
+    mask: Option<AnswerId>,
     /// By the state below, ascending.
-    children: Vec<(StateId, NodeId)>,
+    children: Vec<(StateId, AnswerNodeId)>,
 }
 
 /// A stack for which there is no answer: its states from the top, and the lowest of these entries.
@@ -47,7 +47,7 @@ impl Answers {
         self.bytes
     }
 
-    pub(super) fn mask(&self, mask: MaskId) -> &[u32] {
+    pub(super) fn mask(&self, mask: AnswerId) -> &[u32] {
         &self.masks[mask.0 as usize]
     }
 
@@ -55,7 +55,7 @@ impl Answers {
     pub(super) fn find<'s>(
         &self,
         branch: &'s Branch,
-        found: &mut Vec<MaskId>,
+        found: &mut Vec<AnswerId>,
     ) -> Result<(), Unanswered<'s>> {
         found.clear();
         for top in branch.stacks.tops() {
@@ -64,7 +64,7 @@ impl Answers {
             let &node = self.tops.get(&key).ok_or_else(unanswered)?;
             let mut work = vec![(top, node, vec![top.state()])];
             // Ways through the stacks meet again: none is gone twice.
-            let mut seen: Vec<(StackNode<'_>, NodeId)> = Vec::new();
+            let mut seen: Vec<(StackNode<'_>, AnswerNodeId)> = Vec::new();
             while let Some((at, node, states)) = work.pop() {
                 let node = &self.nodes[node.0 as usize];
                 if let Some(mask) = node.mask {
@@ -94,11 +94,11 @@ impl Answers {
     pub(super) fn insert(&mut self, branch: &Branch, states: &[StateId], mask: &[u32]) {
         let key = (branch.lexer, branch.line, branch.blocks.clone(), states[0]);
         let mask = self.intern(mask);
-        let next = NodeId(self.nodes.len() as u32);
+        let next = AnswerNodeId(self.nodes.len() as u32);
         let mut node = *self.tops.entry(key).or_insert(next);
         self.add_if_new(node);
         for &state in &states[1..] {
-            let next = NodeId(self.nodes.len() as u32);
+            let next = AnswerNodeId(self.nodes.len() as u32);
             let children = &mut self.nodes[node.0 as usize].children;
             node = match children.binary_search_by_key(&state, |&(state, _)| state) {
                 Ok(at) => children[at].1,
@@ -112,14 +112,14 @@ impl Answers {
         self.nodes[node.0 as usize].mask = Some(mask);
     }
 
-    fn add_if_new(&mut self, node: NodeId) {
+    fn add_if_new(&mut self, node: AnswerNodeId) {
         if node.0 as usize == self.nodes.len() {
-            self.nodes.push(Node::default());
-            self.bytes += size_of::<Node>() + size_of::<(StateId, NodeId)>();
+            self.nodes.push(AnswerNode::default());
+            self.bytes += size_of::<AnswerNode>() + size_of::<(StateId, AnswerNodeId)>();
         }
     }
 
-    fn intern(&mut self, mask: &[u32]) -> MaskId {
+    fn intern(&mut self, mask: &[u32]) -> AnswerId {
         let hash = mask.iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, &word| {
             (hash ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
         });
@@ -127,7 +127,7 @@ impl Answers {
         if let Some(&known) = alike.iter().find(|id| *self.masks[id.0 as usize] == *mask) {
             return known;
         }
-        let id = MaskId(self.masks.len() as u32);
+        let id = AnswerId(self.masks.len() as u32);
         alike.push(id);
         self.masks.push(mask.into());
         self.bytes += size_of_val(mask);
@@ -135,8 +135,8 @@ impl Answers {
     }
 }
 
-impl Node {
-    fn child(&self, state: StateId) -> Option<NodeId> {
+impl AnswerNode {
+    fn child(&self, state: StateId) -> Option<AnswerNodeId> {
         let at = self.children.binary_search_by_key(&state, |&(state, _)| state).ok()?;
         Some(self.children[at].1)
     }

@@ -24,7 +24,7 @@ pub trait LexemeAutomaton {
         visit: impl FnMut(Self::State),
     ) -> Result<(), LexerError>;
 
-    /// How the lexeme in progress may end here: as which terminal, and where the next one then begins.
+    /// Ends of the lexeme in progress here: as which terminal, and where the next one then begins.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -34,8 +34,8 @@ pub trait LexemeAutomaton {
         visit: impl FnMut(TerminalId, Self::State),
     ) -> Result<(), LexerError>;
 
-    /// What the lexeme in progress can still become.
-    fn possible(&self, state: Self::State) -> &TerminalSet;
+    /// Terminals that the lexeme in progress can still become.
+    fn viable_terminals(&self, state: Self::State) -> &TerminalSet;
 }
 
 impl LexemeAutomaton for Lexer {
@@ -62,7 +62,7 @@ impl LexemeAutomaton for Lexer {
         Ok(())
     }
 
-    fn possible(&self, state: LexerState) -> &TerminalSet {
-        self.possible(state)
+    fn viable_terminals(&self, state: LexerState) -> &TerminalSet {
+        self.viable_terminals(state)
     }
 }

@@ -33,15 +33,15 @@ struct Known {
     bytes: usize,
 }
 
-/// Where each first byte leads, ascending by byte; those that lead nowhere are left out.
+/// Targets of first bytes, ascending by byte; those that lead nowhere are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Firsts {
     states: Vec<(u8, LexerState)>,
-    /// What is known of the line before them.
+    /// Line before them, as far as it is known.
     line: Line,
 }
 
-/// What rows are made with.
+/// Ingredients of rows.
 pub(super) struct PartMaker<'a> {
     pub(super) parts: &'a Parts,
     pub(super) speller: Speller<'a>,

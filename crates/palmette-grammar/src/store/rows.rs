@@ -1,4 +1,4 @@
-//! The rows of one position of the lexer, ready to be asked.
+//! Rows of one position of the lexer, as a tree of terminal sequences in preorder.
 
 use super::tokens::Tokens;
 use crate::blocks::{Letter, Line};
@@ -13,9 +13,9 @@ pub(crate) struct Rows {
 
 #[derive(Debug)]
 struct Node {
-    /// Its last letter; unused in the root, which is node 0.
+    /// Last letter; unused in the root, which is node 0.
     letter: Letter,
-    /// How many letters it has.
+    /// Number of letters.
     depth: u32,
     /// The node after its subtree.
     end: u32,
@@ -52,7 +52,7 @@ impl Rows {
         Self { nodes, num_rows, bytes }
     }
 
-    /// How many sequences have tokens.
+    /// Number of sequences that have tokens.
     pub(crate) fn num_rows(&self) -> usize {
         self.num_rows
     }

@@ -69,12 +69,12 @@ impl Rules {
         index(self.num_terminals, symbol)
     }
 
-    /// Where the symbol of this index stands: rules with an index into their bodies.
+    /// Places of a symbol: rules with an index into their bodies.
     pub fn places(&self, symbol: usize) -> &[(usize, usize)] {
         &self.places[symbol]
     }
 
-    /// Whether some sentence has the terminal.
+    /// True when some sentence has the terminal.
     pub fn is_used(&self, terminal: TerminalId) -> bool {
         !self.places[terminal.index()].is_empty()
     }

@@ -14,12 +14,12 @@ use crate::lexer::LexerError;
 use crate::vocabulary::{BytesBelow, VocabularyTrie, of_kind};
 use crate::{Indentation, TerminalId, TerminalSet};
 
-/// What is the same for every position: the tokens and what the grammar says of terminals.
+/// Context of all positions: the tokens and what the grammar says of terminals.
 #[derive(Clone, Copy, Debug)]
 pub struct Speller<'a> {
     /// The tokens in question.
     pub tokens: &'a VocabularyTrie,
-    /// What is below their nodes.
+    /// Bytes below their nodes.
     pub below: &'a BytesBelow,
     /// Terminals that are left out of sequences.
     pub ignored: &'a TerminalSet,
@@ -37,7 +37,7 @@ pub type Spellings = BTreeMap<Vec<Letter>, Vec<TokenId>>;
 pub(super) type Spelled = Vec<(Vec<Letter>, Vec<TokenId>)>;
 
 impl Speller<'_> {
-    /// What the tokens spell from `start`, and the number of token transitions: triples of a token, a position after it,
+    /// Spellings of the tokens from `start`, and the number of token transitions: triples of a token, a position after it,
     /// and the terminals whose lexemes began in it.
     ///
     /// Tokens that lead to the same ways of cutting what was read go on alike, so these *cuts* are found once and numbered,
@@ -74,7 +74,7 @@ impl Speller<'_> {
         Ok(walk.spellings(&cuts, &led))
     }
 
-    /// What the tokens spell that begin with each of these bytes, in ascending order, given where the byte leads:
+    /// Spellings of the tokens that begin with each of these bytes, in ascending order, given where the byte leads:
     /// for each, the sequences with their tokens, in any order. `line` is what is known of the line before the byte.
     ///
     /// Reports its steps as [`spell_within`](Self::spell_within) does.
@@ -171,7 +171,7 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
         self.branches.len() as u32 - 1
     }
 
-    /// Whether all bytes of these kinds leave a number as it is.
+    /// True when all bytes of these kinds leave a number as it is.
     fn stay<A: LexemeAutomaton<State = S>>(
         &mut self,
         number: u32,
@@ -326,17 +326,17 @@ impl<'a, A: LexemeAutomaton> Walk<'a, A> {
     /// Lines matter to line's ends only.
     fn forget_line(&self, branch: &mut Branch<A::State>) {
         let newline = self.speller.indentation.map(|blocks| blocks.newline);
-        let possible = self.automaton.possible(branch.state);
+        let possible = self.automaton.viable_terminals(branch.state);
         if !newline.is_some_and(|newline| possible.contains(newline)) {
             branch.line = Line::OTHER;
         }
     }
 
-    /// What all tokens spell that lead to these cuts, each once.
+    /// Spellings of all tokens that lead to these cuts, each once.
     fn spelled(&mut self, branches: &[Branch<A::State>]) -> Vec<u32> {
         let mut spelled = Vec::new();
         for branch in branches {
-            for terminal in self.automaton.possible(branch.state).iter() {
+            for terminal in self.automaton.viable_terminals(branch.state).iter() {
                 spelled.push(self.longer(branch.sequence, Letter::of(terminal)));
             }
         }
@@ -403,7 +403,7 @@ impl<'a, A: LexemeAutomaton> Walk<'a, A> {
             if tokens.is_empty() {
                 continue;
             }
-            let possible = branches.iter().map(|one| self.automaton.possible(one.state));
+            let possible = branches.iter().map(|one| self.automaton.viable_terminals(one.state));
             num_transitions +=
                 possible.map(|possible| possible.iter().count() * tokens.len()).sum::<usize>();
             for sequence in self.spelled(branches) {

@@ -1,4 +1,4 @@
-//! Rows, built for each position of the lexer when it is first visited, and what they answered.
+//! Mask store: rows, built for each position of the lexer when it is first visited, and a memo of their answers.
 //!
 //! A mask is found by asking the rows of one stack, read from the top as deep as the answers need. It then holds for all
 //! stacks that begin with what was read, and is kept for them.
@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, RwLock};
 
 use super::{
-    answers::{Answers, MaskId, Unanswered},
+    answers::{AnswerId, Answers, Unanswered},
     parts::{PartMaker, Parts},
     rows::Rows,
     spelling::Speller,
@@ -31,7 +31,7 @@ pub struct MaskStore {
     streamliner: Arc<Streamliner>,
     max_bytes: usize,
     kept: RwLock<Kept>,
-    /// What rows are put together from.
+    /// Parts that rows are put together from.
     parts: Parts,
     answers: RwLock<Answers>,
 }
@@ -50,7 +50,7 @@ struct Kept {
     bytes: usize,
 }
 
-/// What a store holds.
+/// Size of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatistics {
     /// States of the lexer with rows.
@@ -88,13 +88,13 @@ impl MaskStore {
         }
     }
 
-    /// Whether its rows hold for a grammar: they say what tokens spell after a lexer state, whatever the parser's, so lexemes may not
+    /// True when its rows hold for a grammar: they say what tokens spell after a lexer state, whatever the parser's, so lexemes may not
     /// depend on that.
     pub fn reads(recognizer: &Recognizer) -> bool {
         recognizer.contexts().is_none()
     }
 
-    /// Whether these are what it was made of.
+    /// True when these are what it was made of.
     pub(crate) fn is_of(
         &self,
         recognizer: &Arc<Recognizer>,
@@ -111,7 +111,7 @@ impl MaskStore {
         Self { recognizer, vocabulary, streamliner, max_bytes, kept, parts, answers }
     }
 
-    /// What is held now.
+    /// Size now.
     pub fn statistics(&self) -> StoreStatistics {
         let kept = self.kept.read().expect("no panic while held");
         StoreStatistics {
@@ -174,7 +174,7 @@ impl MaskStore {
     fn add_answers(
         &self,
         branch: &Branch,
-        found: &mut Vec<MaskId>,
+        found: &mut Vec<AnswerId>,
         mask: &mut [u32],
         budget: &mut Budget<'_>,
     ) -> Result<bool, RecognizerError> {
@@ -357,7 +357,7 @@ impl MaskStore {
     }
 }
 
-/// Why rows cannot be asked of one stack.
+/// Reason that rows cannot be asked of one stack.
 enum Unanswerable {
     TooManyWays,
     Failed(RecognizerError),

@@ -6,7 +6,7 @@ use super::{interchange::Interchange, rules::Rules, spelling::Spellings, success
 use crate::blocks::Letter;
 use crate::{Grammar, TerminalId};
 
-/// Which steps are taken.
+/// Choice of the steps that are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Steps {
     /// 1: rows that differ in interchangeable terminals only become one.

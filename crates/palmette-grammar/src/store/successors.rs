@@ -36,7 +36,7 @@ impl Successors {
         relation
     }
 
-    /// Whether `next` can stand right after `terminal`.
+    /// True when `next` can stand right after `terminal`.
     pub fn may_follow(&self, terminal: TerminalId, next: TerminalId) -> bool {
         let bit = terminal.index() * self.num_terminals + next.index();
         self.follows[bit / 64] & (1 << (bit % 64)) != 0

@@ -24,7 +24,7 @@ pub struct VocabularyTrie {
     first: Box<[u32; 256]>,
 }
 
-/// What one node keeps. Its own tokens, whose whole text leads to it, have the ranks from its `rank` to that of the node after it.
+/// Entry of one node. Its own tokens, whose whole text leads to it, have the ranks from its `rank` to that of the node after it.
 #[derive(Clone, Copy, Debug)]
 struct PackedNode {
     /// The first rank in the subtree.
@@ -41,7 +41,7 @@ const MAX_DEPTH: usize = (1 << 24) - 1;
 /// A node as a walk sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number in depth-first order.
+    /// Number in depth-first order.
     pub index: usize,
     /// Number of bytes that lead to it: 1 below the root.
     pub depth: usize,

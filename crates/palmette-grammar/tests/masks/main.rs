@@ -7,9 +7,9 @@ mod engines;
 mod hostile;
 mod language_masks;
 mod mask_store;
-mod pieces;
 #[path = "../random_schemas/mod.rs"]
 mod random_schemas;
 mod real_terminals;
+mod residuals;
 mod token_terminals;
 mod tool_calls;

@@ -25,7 +25,7 @@ pub(super) fn build(
     let mut builder = Builder {
         source,
         rules,
-        regular: Regular::find(rules, index.clone(), budget.lend()),
+        regular: Regular::find(rules, index.clone(), budget.split_off()),
         index,
         made: GrammarBuilder::new(),
         terminals: HashMap::new(),
@@ -45,7 +45,7 @@ pub(super) fn build(
             return Err(GbnfError::stopped(source, rules[rule].place, why));
         }
     }
-    builder.regular.settle(budget);
+    builder.regular.join(budget);
     Ok(builder.made.build(start, Lexing::Any))
 }
 

@@ -21,13 +21,13 @@ pub(super) struct Collapsed {
 }
 
 impl Collapsed {
-    /// How many nodes it has as a tree.
+    /// Number of nodes as a tree.
     pub(super) fn size(&self) -> usize {
         self.measure.size
     }
 }
 
-/// How large expressions are together.
+/// Size of expressions together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measure {
     size: usize,
@@ -40,7 +40,7 @@ impl Measure {
         Self { size: self.size + size, depth: self.depth.max(depth) }
     }
 
-    /// Whether an expression of these parts is small enough.
+    /// True when an expression of these parts is small enough.
     pub(super) fn is_small(self) -> bool {
         self.size < MAX_SIZE && self.depth < MAX_DEPTH
     }
@@ -56,7 +56,7 @@ pub(super) struct Regular<'a> {
     stopped: Cell<Option<Interrupted>>,
 }
 
-/// What a node of an expression costs.
+/// Cost of a node of an expression.
 const UNITS_PER_NODE: usize = 8;
 
 impl<'a> Regular<'a> {
@@ -96,14 +96,14 @@ impl<'a> Regular<'a> {
         found
     }
 
-    /// Why nothing is regular any more.
+    /// Reason that nothing is regular any more.
     pub(super) fn stopped(&self) -> Option<Interrupted> {
         self.stopped.get()
     }
 
     /// Leaves what is left of the budget.
-    pub(super) fn settle(&self, budget: &mut Budget<'_>) {
-        budget.settle(&self.budget.borrow());
+    pub(super) fn join(&self, budget: &mut Budget<'_>) {
+        budget.join(&self.budget.borrow());
     }
 
     /// Takes nodes off the budget; `None` once it is used up.
@@ -146,7 +146,7 @@ impl<'a> Regular<'a> {
         }
     }
 
-    /// What may stand before (`last`) or after the rule `own` in `expression`, and what `expression` is without it.
+    /// Neighbours before (`last`) or after the rule `own` in `expression`, and what `expression` is without it.
     fn linear(
         &self,
         expression: &Expression,

@@ -70,7 +70,7 @@ pub fn parse(source: &str, options: &GbnfOptions) -> Result<Grammar, GbnfError> 
     parse_with_budget(source, options, &mut Budget::unlimited())
 }
 
-/// As [`parse`], as long as the budget lasts and nobody calls it off.
+/// [`parse`], as long as the budget lasts and nobody calls it off.
 ///
 /// # Errors
 /// As [`parse`], and when the work is [`interrupted`](GbnfError::interrupted).

@@ -11,19 +11,19 @@ use super::{
 use crate::frontends::token_references;
 use crate::{Budget, CharClass, Span, TokenPattern};
 
-/// How deep parentheses may nest.
+/// Limit on the nesting of parentheses.
 const MAX_NESTING: usize = 200;
-/// How often what is a repetition may be repeated.
+/// Bounds of a repetition.
 const MAX_STACKED: usize = 4;
 /// The longest source that is read, in bytes.
 const MAX_LEN: usize = 1 << 24;
 
-/// What an element costs.
+/// Cost of an element.
 const UNITS_PER_ELEMENT: u64 = 16;
 
 pub(super) fn read(source: &str, budget: &mut Budget<'_>) -> Result<Vec<Definition>, GbnfError> {
     let dotted = Rc::new(dotted_names(source));
-    let mut reader = Reader { source, at: 0, depth: 0, dotted, budget: budget.lend() };
+    let mut reader = Reader { source, at: 0, depth: 0, dotted, budget: budget.split_off() };
     if source.len() > MAX_LEN {
         let message = format!("the grammar has {} bytes; at most {MAX_LEN} are read", source.len());
         return Err(reader.error((0, 0), &message));
@@ -33,7 +33,7 @@ pub(super) fn read(source: &str, budget: &mut Budget<'_>) -> Result<Vec<Definiti
     while reader.peek().is_some() {
         rules.push(reader.definition()?);
     }
-    budget.settle(&reader.budget);
+    budget.join(&reader.budget);
     Ok(rules)
 }
 
@@ -319,9 +319,9 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    /// Whether the next rule begins here.
+    /// True when the next rule begins here.
     fn at_definition(&self) -> bool {
-        let budget = self.budget.lend();
+        let budget = self.budget.split_off();
         let dotted = Rc::clone(&self.dotted);
         let mut ahead = Reader { source: self.source, at: self.at, depth: 0, dotted, budget };
         if ahead.name().is_empty() {
@@ -423,7 +423,7 @@ fn dotted_names(source: &str) -> HashSet<&str> {
     names.filter(|name| name.contains('.') && dotted_length(name) == name.len()).collect()
 }
 
-/// How many repetitions of repetitions an expression is.
+/// Number of repetitions of repetitions that an expression is.
 fn repeat_depth(expression: &Expression) -> usize {
     let mut depth = 0;
     let mut inner = expression;

@@ -8,16 +8,16 @@ use super::{
 /// A set of arrays.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ArraySet {
-    /// What the first items must be, one by one.
+    /// Goals of the first items, one by one.
     pub(super) prefix: Vec<GoalId>,
-    /// What all later ones must be.
+    /// Schema of all later ones.
     pub(super) rest: GoalId,
     pub(super) min: u64,
     pub(super) max: Option<u64>,
     pub(super) counts: Vec<Count>,
     /// `Some(true)`: no item comes twice; `Some(false)`: some item does.
     pub(super) unique: Option<bool>,
-    /// Where that is asked for.
+    /// Place where that is asked for.
     pub(super) unique_at: Option<JsonId>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Count {
     /// Items before this place do not count.
     pub(super) from: u64,
     pub(super) goal: GoalId,
-    /// What all other items meet.
+    /// Goal of all other items.
     pub(super) opposite: GoalId,
     pub(super) min: u64,
     pub(super) max: Option<u64>,
@@ -46,7 +46,7 @@ impl ArraySet {
         }
     }
 
-    /// What the item at `index` must be.
+    /// Goal of the item at `index`.
     pub(super) fn item(&self, index: u64) -> GoalId {
         usize::try_from(index).ok().and_then(|at| self.prefix.get(at)).copied().unwrap_or(self.rest)
     }
@@ -72,7 +72,7 @@ impl ArraySet {
         Self { prefix, rest, min, max, counts, unique, unique_at }.normalised()
     }
 
-    /// The same set with tighter bounds; `None` when it is plainly empty.
+    /// This set with tighter bounds; `None` when it is plainly empty.
     pub(super) fn normalised(mut self) -> Option<Self> {
         // The first place at which nothing can stand ends the array.
         let impossible = self.prefix.iter().position(|&item| item == GoalId::NEVER);

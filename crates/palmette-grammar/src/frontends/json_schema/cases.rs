@@ -53,7 +53,7 @@ impl Cases {
         Self { objects: vec![Rc::new(object)], ..Self::none() }
     }
 
-    /// How many sets this is the union of.
+    /// Number of sets that this is the union of.
     pub(super) fn len(&self) -> usize {
         [self.null, self.truth, self.falsity].iter().filter(|&&flag| flag).count()
             + self.numbers.len()

@@ -45,7 +45,7 @@ pub(super) enum Part {
 enum Scalar {
     Text(Arc<str>),
     Number(Decimal),
-    /// Whether it is `true`, and whether it is `null`.
+    /// True when it is `true`, and whether it is `null`.
     Word(bool, bool),
 }
 
@@ -121,7 +121,7 @@ impl Compiler<'_> {
         self.join(cases, &fails)
     }
 
-    /// Whether all beside `$ref` is to be ignored.
+    /// True when all beside `$ref` is to be ignored.
     fn refers_only(&self, schema: JsonId) -> bool {
         self.draft(schema) <= Draft::Draft7 && self.get(schema, "$ref").is_some()
     }

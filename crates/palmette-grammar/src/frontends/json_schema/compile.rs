@@ -21,7 +21,7 @@ use crate::Budget;
 
 pub(super) type Result<T> = std::result::Result<T, JsonSchemaError>;
 
-/// What was read and found out so far.
+/// Results so far.
 pub(super) struct Compiler<'o> {
     pub(super) options: &'o JsonSchemaOptions,
     pub(super) source: Source,
@@ -29,7 +29,7 @@ pub(super) struct Compiler<'o> {
     pub(super) goals: Goals,
     pub(super) budget: Budget<'o>,
     pub(super) scopes: Scopes,
-    /// How the schema at hand is reached.
+    /// Path to the schema at hand.
     pub(super) scope: ScopeId,
     root: JsonId,
     /// The goal that rules are made for.
@@ -38,7 +38,7 @@ pub(super) struct Compiler<'o> {
     goal_cases: HashMap<GoalId, Rc<Cases>>,
     /// Claims whose cases are being found, outermost first.
     open: Vec<Claim>,
-    /// How many values deep it is being asked whether a goal is empty.
+    /// Number of values deep that it is being asked whether a goal is empty.
     probing: usize,
     pub(super) nesting: usize,
     work: usize,
@@ -48,7 +48,7 @@ pub(super) struct Compiler<'o> {
 /// A step of combining schemas in units of the budget.
 const UNITS_PER_STEP: usize = 32;
 
-/// How many values deep [`Compiler::is_empty`] looks.
+/// Number of values deep that [`Compiler::is_empty`] looks.
 const MAX_PROBING: usize = 3;
 
 impl<'o> Compiler<'o> {
@@ -289,7 +289,7 @@ impl<'o> Compiler<'o> {
         sets.into_iter().filter(|set| !is_empty(self, set)).collect()
     }
 
-    /// Whether it is plain that no value meets the goal. `false` may be wrong: it only costs work.
+    /// True when it is plain that no value meets the goal. `false` may be wrong: it only costs work.
     pub(super) fn is_empty(&mut self, goal: GoalId) -> bool {
         if goal == GoalId::NEVER || goal == GoalId::ANY || self.probing >= MAX_PROBING {
             return goal == GoalId::NEVER;
@@ -306,7 +306,7 @@ impl<'o> Compiler<'o> {
         empty
     }
 
-    /// Whether it is plain that there is no value in `cases`.
+    /// True when it is plain that there is no value in `cases`.
     pub(super) fn is_empty_union(&mut self, cases: &Cases) -> bool {
         !(cases.null || cases.truth || cases.falsity)
             && cases.numbers.is_empty()
@@ -367,7 +367,7 @@ impl<'o> Compiler<'o> {
         self.source.error(at, Kind::Unsupported { keyword, reason })
     }
 
-    /// What no grammar can express, but a request should not be lost for: a warning, unless all is to be enforced.
+    /// Reports what no grammar can express, but a request should not be lost for: a warning, unless all is to be enforced.
     pub(super) fn relaxed(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
         if self.options.inexpressible == Inexpressible::Refused {
             let or =
@@ -378,7 +378,7 @@ impl<'o> Compiler<'o> {
         Ok(())
     }
 
-    /// What no grammar can express, and is not enforced: an error, or a warning when the caller wants it.
+    /// Reports what no grammar can express, and is not enforced: an error, or a warning when the caller wants it.
     pub(super) fn not_enforced(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
         if self.options.inexpressible == Inexpressible::Ignored {
             self.warn(at, format!("not enforced: {message}"));

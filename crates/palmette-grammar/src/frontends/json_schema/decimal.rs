@@ -52,12 +52,12 @@ impl Decimal {
         self.fraction_digits() == 0
     }
 
-    /// How many digits stand after the point.
+    /// Number of digits after the point.
     pub(super) fn fraction_digits(&self) -> usize {
         (self.digits.len() as i64 - self.exponent).max(0) as usize
     }
 
-    /// The same number on the other side of zero.
+    /// Negation: the number on the other side of zero.
     pub(super) fn negated(&self) -> Self {
         Self { negative: !self.negative && !self.is_zero(), ..self.clone() }
     }
@@ -90,7 +90,7 @@ impl Decimal {
         })
     }
 
-    /// Its digits as a number and the power of ten that they are multiplied with; `None` when they are too many.
+    /// Digits as a number and the power of ten that they are multiplied with; `None` when they are too many.
     pub(super) fn factors(&self) -> Option<(u64, i64)> {
         let mut digits = self.digits.iter();
         let number = digits
@@ -98,7 +98,7 @@ impl Decimal {
         Some((number?, self.exponent - self.digits.len() as i64))
     }
 
-    /// Whether this is a multiple of `divisor`, which is above zero and of few digits (see [`factors`](Self::factors)).
+    /// True when this is a multiple of `divisor`, which is above zero and of few digits (see [`factors`](Self::factors)).
     pub(super) fn is_multiple_of(&self, divisor: &Self) -> bool {
         let Some((factor, tens)) = divisor.factors() else { return self == divisor };
         let above = self.exponent - self.digits.len() as i64 - tens;

@@ -14,7 +14,7 @@ use super::source::JsonId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ScopeId(u32);
 
-/// What dynamic anchors mean, by name; all that came up so far.
+/// Meanings of dynamic anchors, by name; all that came up so far.
 #[derive(Debug)]
 pub(super) struct Scopes {
     scopes: Vec<Rc<Meanings>>,
@@ -24,7 +24,7 @@ pub(super) struct Scopes {
 type Meanings = BTreeMap<Arc<str>, JsonId>;
 
 impl ScopeId {
-    /// Where no dynamic anchor was passed.
+    /// Scope in which no dynamic anchor was passed.
     pub(super) const EMPTY: Self = Self(0);
 }
 
@@ -34,7 +34,7 @@ impl Scopes {
         Self { scopes: vec![empty.clone()], ids: HashMap::from([(empty, ScopeId::EMPTY)]) }
     }
 
-    /// What the dynamic anchor `name` means in `scope`.
+    /// Meaning of the dynamic anchor `name` in `scope`.
     pub(super) fn meaning(&self, scope: ScopeId, name: &str) -> Option<JsonId> {
         self.scopes[scope.0 as usize].get(name).copied()
     }

@@ -120,7 +120,7 @@ fn derives(symbol: &Symbol, possible: &[bool]) -> bool {
     }
 }
 
-/// Which nonterminals derive a sentence.
+/// Nonterminals that derive a sentence.
 fn possible(rules: &[Rule], num_nonterminals: usize) -> Vec<bool> {
     // For each rule how many symbols are not known to derive anything, for each nonterminal where it stands.
     let mut missing = Vec::new();

@@ -38,12 +38,12 @@ enum Scalar {
     Number(Decimal),
 }
 
-/// What is known of the items so far.
+/// State of the items so far.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
-    /// How many there were, as far as it matters.
+    /// Number of them, as far as it matters.
     length: u64,
-    /// How many of each kind, as far as it matters.
+    /// Number of each kind, as far as it matters.
     counts: Vec<u64>,
 }
 
@@ -253,7 +253,7 @@ impl Emitter<'_, '_> {
         kinds
     }
 
-    /// Whether no two items of an array can be equal, whatever they are.
+    /// True when no two items of an array can be equal, whatever they are.
     fn is_unique_anyway(&mut self, array: &ArraySet, unique: bool) -> bool {
         let Some(max) = array.max.filter(|&max| unique && max <= 16) else { return false };
         (0..max).all(|at| {
@@ -495,7 +495,7 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// How many subsets of at most `max` elements a set of `size` has; more than there are numbers: the greatest number.
+/// Number of subsets of at most `max` elements that a set of `size` has; more than there are numbers: the greatest number.
 fn subsets(size: u64, max: Option<u64>) -> u64 {
     let mut total = 0u64;
     let mut choose = 1u128;

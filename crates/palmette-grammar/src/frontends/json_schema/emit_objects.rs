@@ -17,7 +17,7 @@ use crate::{NonterminalId, Symbol};
 /// beyond, their names may come again.
 const MAX_COUNTED: usize = 64;
 
-/// Which members an object has so far.
+/// Members that an object has so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct State {
     /// Bits of the tracked names that were there.
@@ -34,12 +34,12 @@ struct State {
     count: u64,
 }
 
-/// How one group of members changes the state.
+/// Transition of the state by one group of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Effect {
     turn: Turn,
     exists: u32,
-    /// Its name is one of those of which one must exist: see [`Counter::candidates`].
+    /// The name is one of those of which one must exist: see [`Counter::candidates`].
     candidate: bool,
 }
 

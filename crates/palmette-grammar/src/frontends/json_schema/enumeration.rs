@@ -26,7 +26,7 @@ pub(super) fn enumeration(
     tree(&texts, 0, spell)
 }
 
-/// What is left of `texts`, which are sorted, different and not none.
+/// Trie of `texts`, which are sorted, different and not none.
 fn tree(
     texts: &[&[char]],
     branchings: usize,

@@ -23,7 +23,7 @@ struct Inner {
 pub struct Warning {
     /// The place as a JSON pointer.
     pub pointer: String,
-    /// Its place in the source text.
+    /// Place in the source text.
     pub span: Span,
     /// The warning in words.
     pub message: String,
@@ -93,12 +93,12 @@ impl JsonSchemaError {
         }
     }
 
-    /// Whether the schema is right but asks for what no grammar here can express.
+    /// True when the schema is right but asks for what no grammar here can express.
     pub fn is_unsupported(&self) -> bool {
         matches!(self.0.kind, Kind::Unsupported { .. })
     }
 
-    /// Whether a limit of [`JsonSchemaLimits`](super::JsonSchemaLimits) is exceeded.
+    /// True when a limit of [`JsonSchemaLimits`](super::JsonSchemaLimits) is exceeded.
     pub fn is_limit_exceeded(&self) -> bool {
         matches!(self.0.kind, Kind::Limit { .. })
     }
@@ -111,7 +111,7 @@ impl JsonSchemaError {
         }
     }
 
-    /// Whether the schema is right and no value is valid for it.
+    /// True when the schema is right and no value is valid for it.
     pub fn is_empty(&self) -> bool {
         matches!(self.0.kind, Kind::Empty)
     }
@@ -132,7 +132,7 @@ impl JsonSchemaError {
         }
     }
 
-    /// Whether a `$ref` leads to a schema that was not given.
+    /// True when a `$ref` leads to a schema that was not given.
     pub fn is_unresolved(&self) -> bool {
         matches!(self.0.kind, Kind::Unresolved { .. })
     }

@@ -81,7 +81,7 @@ mod tests {
         few_texts(&regex).map(|texts| texts.into_iter().collect())
     }
 
-    /// What `pattern` means in a schema.
+    /// Meaning of `pattern` in a schema.
     #[test]
     fn what_patterns_list() {
         let of = |pattern| {

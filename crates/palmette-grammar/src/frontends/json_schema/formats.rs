@@ -57,19 +57,19 @@ fn make(name: &str) -> Option<Regex> {
     })
 }
 
-/// What a regular expression of ours matches.
+/// Language of a regular expression of ours.
 pub(super) fn parsed(source: &str) -> Regex {
     let regex = parse_text(&format!("(?:{source})"), Dialect::Ecma, Flags::default());
     regex.expect("the formats' regular expressions are tested")
 }
 
-/// Whether the format `name` is known and yet nothing that a regular expression could enforce (or says nothing on
+/// True when the format `name` is known and yet nothing that a regular expression could enforce (or says nothing on
 /// strings), so that it stays an annotation.
 pub(super) fn is_annotation(name: &str) -> bool {
     matches!(name, "int32" | "int64" | "float" | "double")
 }
 
-/// Why no regular expression tells the strings of the format `name` from all others.
+/// Reason that no regular expression tells the strings of the format `name` from all others.
 pub(super) fn not_regular(name: &str) -> Option<&'static str> {
     Some(match name {
         "idn-hostname" => "how long a label may be depends on its code in Punycode",
@@ -259,7 +259,7 @@ fn uri_template() -> String {
 /// RFC 6901.
 const JSON_POINTER: &str = r"(?:\/(?:[^~\/]|~[01])*)*";
 
-/// How deep groups may nest in a string of the format `regex`.
+/// Limit on the nesting of groups in a string of the format `regex`.
 const MAX_GROUPS: usize = 12;
 
 /// ECMA-262: `Pattern`, as far as a finite automaton can tell: groups to a depth, no check that what a backreference

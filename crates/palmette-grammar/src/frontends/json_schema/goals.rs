@@ -10,11 +10,11 @@ use super::{dynamic_scope::ScopeId, source::JsonId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Claim {
     pub(super) about: About,
-    /// Whether it must not hold.
+    /// True when it must not hold.
     pub(super) denied: bool,
 }
 
-/// What a claim says.
+/// Content of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum About {
     /// The value is valid for this schema, which is reached so.
@@ -84,12 +84,12 @@ impl Goals {
         if several { self.add(claims) } else { only }
     }
 
-    /// Its claims; `None` when no value meets them.
+    /// Claims of the goal; `None` when no value meets them.
     pub(super) fn claims(&self, id: GoalId) -> Option<&Rc<[Claim]>> {
         self.goals[id.0 as usize].as_ref()
     }
 
-    /// Whether it is plain that every value that meets `one` meets `other`.
+    /// True when it is plain that every value that meets `one` meets `other`.
     pub(super) fn implies(&self, one: GoalId, other: GoalId) -> bool {
         match (self.claims(one), self.claims(other)) {
             (None, _) => true,

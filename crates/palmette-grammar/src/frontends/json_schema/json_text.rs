@@ -34,7 +34,7 @@ impl Spelling {
         }
     }
 
-    /// What may stand after the whole text.
+    /// Blanks that may stand after the whole text.
     pub(super) fn trailing(&self) -> Option<Regex> {
         (self.whitespace == Whitespace::Flexible).then(|| blank().repeat(1, None))
     }
@@ -107,7 +107,7 @@ impl Spelling {
         Regex::alternate(spelled.into_iter().chain(listed))
     }
 
-    /// Whether a character is spelled in one way, as it is.
+    /// True when a character is spelled in one way, as it is.
     fn is_literal(&self, character: char) -> bool {
         self.escapes == Escapes::Needed && is_printable(character) && character != '/'
     }
@@ -120,7 +120,7 @@ impl Spelling {
         }
     }
 
-    /// As [`spelled`](Self::spelled), among spelled texts: where any text may come last, whatever may. That a complement of it
+    /// [`spelled`](Self::spelled), among spelled texts: where any text may come last, whatever may. That a complement of it
     /// is empty is then plain.
     fn spelled_open(&self, texts: &Regex) -> Regex {
         let anything = Regex::anything();
@@ -230,12 +230,12 @@ fn layout() -> Regex {
     ])
 }
 
-/// Whether texts may hold any characters.
+/// True when texts may hold any characters.
 fn is_free(texts: &Regex) -> bool {
     matches!(texts, Regex::Repeat { inner, .. } if **inner == Regex::Class(CharClass::any()))
 }
 
-/// What follows `\u` for a character of `class`: four digits, or for a character beyond the basic plane a surrogate
+/// Digits after `\u` for a character of `class`: four, or for a character beyond the basic plane a surrogate
 /// pair.
 fn code_units(class: &CharClass) -> Regex {
     let mut options = Vec::new();

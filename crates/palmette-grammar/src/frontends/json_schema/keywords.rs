@@ -1,13 +1,13 @@
 //! The keywords of the standard, and where each has schemas in it.
 
-/// What a keyword is.
+/// Kind of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Names or refers to schemas.
     Core,
     /// Says something of the value, if only in some drafts.
     Assertion,
-    /// Its value is a schema.
+    /// The value is a schema.
     Schema,
     /// A list of schemas.
     Schemas,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{Multiple, Regex};
 
-/// Whether `regex` matches the whole of `text`.
+/// True when `regex` matches the whole of `text`.
 ///
 /// By the definition: every subtree's set of ends. Cost: up to the square of the text per subtree; the texts here are
 /// names and literals of a schema.

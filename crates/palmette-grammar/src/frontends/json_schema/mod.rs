@@ -79,7 +79,7 @@ pub fn parse(schema_text: &str, options: &JsonSchemaOptions) -> Result<Grammar, 
     parse_with_warnings(schema_text, options).map(|(grammar, _)| grammar)
 }
 
-/// As [`parse`], with what the schema says without effect: unknown keywords and formats, and what
+/// [`parse`], with what the schema says without effect: unknown keywords and formats, and what
 /// [`Inexpressible::Ignored`] leaves out.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub fn parse_with_warnings(
     parse_with_budget(schema_text, options, &mut Budget::unlimited())
 }
 
-/// As [`parse_with_warnings`], as long as the budget lasts and nobody calls it off.
+/// [`parse_with_warnings`], as long as the budget lasts and nobody calls it off.
 ///
 /// [`JsonSchemaLimits::max_work`] bounds the combining of schemas whatever the budget; the budget counts all steps, those
 /// of reading and of writing rules too.
@@ -103,8 +103,8 @@ pub fn parse_with_budget(
     options: &JsonSchemaOptions,
     budget: &mut Budget<'_>,
 ) -> Result<(Grammar, Vec<Warning>), JsonSchemaError> {
-    let mut compiler = compile::Compiler::new(schema_text, options, budget.lend())?;
+    let mut compiler = compile::Compiler::new(schema_text, options, budget.split_off())?;
     let grammar = emit::emit(&mut compiler);
-    budget.settle(&compiler.budget);
+    budget.join(&compiler.budget);
     Ok((grammar?, compiler.warnings()))
 }

@@ -14,12 +14,12 @@ use crate::{CharClass, Regex};
 /// Spellings of numbers, apart from their sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Notation {
-    /// Whether there may be an exponent, after one digit before the point that is not zero.
+    /// True when there may be an exponent, after one digit before the point that is not zero.
     pub(super) exponents: bool,
     pub(super) fraction: Fraction,
 }
 
-/// What may come after the digits before the point.
+/// Expression of what may come after the digits before the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fraction {
     Nothing,
@@ -39,7 +39,7 @@ pub(super) struct Interval {
 #[derive(Clone, Debug)]
 struct Bound {
     at: Decimal,
-    /// Whether the bound is in the interval.
+    /// True when the bound is in the interval.
     within: bool,
 }
 
@@ -68,12 +68,12 @@ impl Interval {
         all
     }
 
-    /// Whether it has no bounds.
+    /// True when it has no bounds.
     pub(super) fn is_all(&self) -> bool {
         self.low.is_none() && self.high.is_none()
     }
 
-    /// Whether it is plain that no number is in it.
+    /// True when it is plain that no number is in it.
     pub(super) fn is_empty(&self) -> bool {
         match (&self.low, &self.high) {
             (Some(low), Some(high)) => {
@@ -207,7 +207,7 @@ impl Notation {
 
 /// A size without its exponent: digits before the point, zeros around it, digits after.
 struct Parts<'a> {
-    /// How many digits stand before the point; none where that is a zero alone.
+    /// Number of digits before the point; none where that is a zero alone.
     length: u32,
     /// These without the zeros at their end.
     whole: &'a [u8],
@@ -238,12 +238,12 @@ impl Fraction {
         }
     }
 
-    /// What may come after a number that is whole.
+    /// Expression of what may come after a number that is whole.
     pub(super) fn integral(self) -> Self {
         if self == Self::Digits { Self::Zeros } else { self }
     }
 
-    /// What changes no value.
+    /// Keywords that change no value.
     pub(super) fn zeros(self) -> Regex {
         match self {
             Self::Nothing => Regex::Empty,
@@ -251,7 +251,7 @@ impl Fraction {
         }
     }
 
-    /// What is below `0.00…digits` with so many zeros, or (if `within`) the same.
+    /// Fractions below `0.00…digits` with so many zeros, or (if `within`) the same.
     fn below(self, (count, digits_of): (u32, &[u8]), within: bool) -> Regex {
         if digits_of.is_empty() {
             return if within { self.zeros() } else { Regex::Never };
@@ -269,7 +269,7 @@ impl Fraction {
         Regex::concat([Regex::literal("."), after]).optional()
     }
 
-    /// What is above `0.00…digits` with so many zeros, or (if `within`) the same.
+    /// Fractions above `0.00…digits` with so many zeros, or (if `within`) the same.
     fn above(self, (count, digits_of): (u32, &[u8]), within: bool) -> Regex {
         if self != Self::Digits {
             let same = within && digits_of.is_empty();
@@ -357,7 +357,7 @@ fn whole_above(bound: &[u8]) -> Regex {
     Regex::concat([zeros(0, None), Regex::alternate([longer].into_iter().chain(same_length))])
 }
 
-/// The same digits as `bound` and then a lesser one, `first` at the least where it comes first; with how many of `length` digits
+/// Numbers with the digits of `bound` and then a lesser one, `first` at the least where it comes first; with how many of `length` digits
 /// are left.
 fn lesser(bound: &[u8], length: u32, first: char) -> impl Iterator<Item = (Regex, Regex, u32)> {
     bound.iter().enumerate().filter_map(move |(at, &digit)| {
@@ -367,7 +367,7 @@ fn lesser(bound: &[u8], length: u32, first: char) -> impl Iterator<Item = (Regex
     })
 }
 
-/// The same digits as `bound` and then a greater one.
+/// Numbers with the digits of `bound` and then a greater one.
 fn greater(bound: &[u8], length: u32) -> impl Iterator<Item = (Regex, Regex, u32)> {
     bound.iter().enumerate().filter_map(move |(at, &digit)| {
         let classes = digits_above(digit);

@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Whether a digit that is not zero is alone before the point where there is an exponent.
+    /// True when a digit that is not zero is alone before the point where there is an exponent.
     fn is_normal(text: &str) -> bool {
         let mantissa = text.trim_start_matches('-').split(['e', 'E']).next().unwrap_or("");
         let single = !matches!(mantissa.as_bytes(), [_, b'0'..=b'9', ..]);

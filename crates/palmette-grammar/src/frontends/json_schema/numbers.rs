@@ -20,7 +20,7 @@ pub(super) struct Condition {
     pub(super) holds: bool,
 }
 
-/// What can be asked of a number.
+/// Condition on a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Property {
     Integer,
@@ -54,7 +54,7 @@ impl NumberSet {
         Self::All(BTreeSet::from([Condition { property, holds }]))
     }
 
-    /// Whether a condition is that they are integers.
+    /// True when a condition is that they are integers.
     pub(super) fn is_of_integers(&self) -> bool {
         let integer = Condition { property: Property::Integer, holds: true };
         matches!(self, Self::All(conditions) if conditions.contains(&integer))

@@ -16,7 +16,7 @@ use crate::Regex;
 pub(super) struct Member {
     pub(super) names: StringSet,
     pub(super) value: GoalId,
-    /// Its place in [`Plan::places`], where it has a name of its own.
+    /// Place in [`Plan::places`], where it has a name of its own.
     pub(super) place: Option<usize>,
     /// The statements on members that must exist which it meets, as a set of bits.
     pub(super) exists: u32,
@@ -42,7 +42,7 @@ pub(super) struct Plan {
 }
 
 impl Member {
-    /// Its name, where it has one of its own.
+    /// Name, where it has one of its own.
     pub(super) fn name(&self) -> Option<Arc<str>> {
         match &self.names {
             StringSet::OneOf(names) if self.place.is_some() => names.first().cloned(),

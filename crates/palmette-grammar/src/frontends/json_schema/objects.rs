@@ -18,11 +18,11 @@ use super::{
 /// A set of objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ObjectSet {
-    /// What each schema says of the members; all of it must hold.
+    /// Constraints of each schema on the members; all of them must hold.
     pub(super) scopes: Vec<Rc<Scope>>,
-    /// What single members must be besides, where they are; never what the scopes say anyway.
+    /// Goals of single members besides, where they are; never what the scopes say anyway.
     pub(super) members: BTreeMap<Arc<str>, GoalId>,
-    /// What the names must be, as values.
+    /// Goal of the names, as values.
     pub(super) names: Vec<GoalId>,
     /// In the order required, each once.
     pub(super) required: Vec<Arc<str>>,
@@ -31,7 +31,7 @@ pub(super) struct ObjectSet {
     pub(super) exists: Vec<Exists>,
 }
 
-/// What one schema says of the members of an object.
+/// Constraints of one schema on the members of an object.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     /// In the order declared.
@@ -55,7 +55,7 @@ pub(super) struct Exists {
 pub(super) struct Outline(u128);
 
 impl Outline {
-    /// Whether all that `other` says may be said here.
+    /// True when all that `other` says may be said here.
     pub(super) fn has_all(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
@@ -129,7 +129,7 @@ impl ObjectSet {
         set.normalised(goals)
     }
 
-    /// The same set without what is said twice; `None` when it is plainly empty.
+    /// This set without what is said twice; `None` when it is plainly empty.
     fn normalised(mut self, goals: &mut Goals) -> Option<Self> {
         if !self.settle_exists(goals) {
             return None;
@@ -189,7 +189,7 @@ impl ObjectSet {
         true
     }
 
-    /// Whether it is plain that every object of this set is in `other`.
+    /// True when it is plain that every object of this set is in `other`.
     pub(super) fn is_within(&self, other: &Self, goals: &mut Goals) -> bool {
         fn all_in<T: PartialEq>(parts: &[T], others: &[T]) -> bool {
             parts.iter().all(|part| others.contains(part))
@@ -218,7 +218,7 @@ impl ObjectSet {
         Outline(required.chain(exists).chain(names).fold(0, |bits, place| bits | 1 << place))
     }
 
-    /// What the value of the member `name` must be; of the schemas on names nothing is asked.
+    /// Goal of the value of the member `name`; of the schemas on names nothing is asked.
     pub(super) fn value(&self, name: &str, goals: &mut Goals) -> GoalId {
         let parts: Vec<GoalId> = self.scopes.iter().flat_map(|scope| scope.value(name)).collect();
         goals.all_of(parts.into_iter().chain(self.members.get(name).copied()))
@@ -254,7 +254,7 @@ impl ObjectSet {
 }
 
 impl Scope {
-    /// Whether there may be no member that is not declared.
+    /// True when there may be no member that is not declared.
     fn is_closed(&self) -> bool {
         self.others == GoalId::NEVER && self.patterns.is_empty()
     }

@@ -11,9 +11,9 @@ pub struct JsonSchemaOptions {
     pub whitespace: Whitespace,
     /// Escapes with which a string may be written.
     pub escapes: Escapes,
-    /// Whether `1.0` spells an integer, as it does for the standard since draft 6.
+    /// True when `1.0` spells an integer, as it does for the standard since draft 6.
     pub integer_fractions: bool,
-    /// Whether `format` is enforced (for the formats that are known) or only an annotation. The drafts leave that to the
+    /// True when `format` is enforced (for the formats that are known) or only an annotation. The drafts leave that to the
     /// caller; a metaschema among the resources that lists the vocabulary `format-assertion` asks for it in any case.
     pub formats: bool,
     /// Treatment of what no grammar can express.
@@ -49,7 +49,7 @@ pub enum PropertyOrder {
 /// Whitespace between the tokens of the JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Whitespace {
-    /// As programs and people lay JSON out, and no more, so that a model that is stuck cannot go on writing blanks: before each token up to
+    /// Blanks that programs and people lay JSON out with, and no more, so that a model that is stuck cannot go on writing them: before each token up to
     /// [`MAX_BLANKS`](Self::MAX_BLANKS) spaces and tabs, or a line break and up to [`MAX_INDENTATION`](Self::MAX_INDENTATION); none at the end.
     Bounded,
     /// Any JSON whitespace, any amount, before each token and at the end.
@@ -90,7 +90,7 @@ pub enum Inexpressible {
     /// are not told apart, are reported as warnings.
     #[default]
     Approximated,
-    /// As before, and what would be an error is reported as a warning and not enforced.
+    /// Lenient: what would be an error is reported as a warning and not enforced.
     Ignored,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Resources {
     max_depth: usize,
 }
 
-/// Which vocabularies the metaschema of a resource lists.
+/// Vocabularies that the metaschema of a resource lists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vocabularies {
     /// That of assertions; without it, keywords like `type` and `minimum` are no more than annotations.
@@ -132,7 +132,7 @@ impl Resources {
         Ok(())
     }
 
-    /// What the metaschema of the schema `at` says of vocabularies, where it says anything.
+    /// Vocabularies that the metaschema of the schema `at` lists, where it lists any.
     pub(super) fn vocabularies(&self, source: &Source, at: JsonId) -> Option<Vocabularies> {
         // Few schemas have a metaschema of their own: the others need not look for their resource.
         if self.vocabularies.is_empty() {

@@ -27,10 +27,10 @@ const MAX_DIGITS: usize = 4_096;
 /// Bounds with more are: an expression has each digit with all before it.
 const MAX_BOUND_DIGITS: usize = 400;
 
-/// As many characters of a number are in a message.
+/// Limit on the characters of a number in a message.
 const MAX_SHOWN: usize = 40;
 
-/// What a schema says of each type, by its own keywords; combinators and references are not in it.
+/// Constraints of a schema on each type, by its own keywords; combinators and references are not in it.
 pub(super) struct Own {
     /// The types it allows; of numbers, those of which `numbers` is true.
     pub(super) types: Cases,
@@ -173,7 +173,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Whether what no grammar can express whole is an error.
+    /// True when what no grammar can express whole is an error.
     fn is_strict(&self) -> bool {
         self.options.inexpressible == Inexpressible::Refused
     }

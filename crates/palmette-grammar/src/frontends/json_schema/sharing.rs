@@ -16,7 +16,7 @@ const ITSELF: Symbol = Symbol::Nonterminal(NonterminalId(u32::MAX));
 /// left apart costs time, no text.
 const MAX_LOOKS: u8 = 20;
 
-/// What stands for each nonterminal: itself, another with the same rules, or its only symbol where its only rule has one.
+/// Representative of each nonterminal: itself, another with the same rules, or its only symbol where its only rule has one.
 struct Shared {
     stands_for: Vec<Symbol>,
 }
@@ -94,7 +94,7 @@ impl Shared {
         rule.body.iter().map(|&symbol| itself(self.resolve(symbol))).collect()
     }
 
-    /// What stands for a symbol in the end. Circles cannot be: what stands for another stands for itself then.
+    /// Representative of a symbol in the end. Circles cannot be: what stands for another stands for itself then.
     fn resolve(&mut self, symbol: Symbol) -> Symbol {
         let mut last = symbol;
         while let Symbol::Nonterminal(id) = last

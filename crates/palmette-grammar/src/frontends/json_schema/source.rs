@@ -30,7 +30,7 @@ struct Document {
 struct Value {
     json: Json,
     offset: usize,
-    /// Where its text ends.
+    /// End of its text.
     end: usize,
     parent: Option<(JsonId, Step)>,
 }
@@ -46,7 +46,7 @@ enum Step {
 pub(in crate::frontends) enum Json {
     Null,
     Bool(bool),
-    /// As written.
+    /// Text as written.
     Number(Arc<str>),
     String(Arc<str>),
     Array(Vec<JsonId>),

@@ -67,7 +67,7 @@ impl StringSet {
         Self::All { min, max, all: Vec::new() }
     }
 
-    /// The same set, by its strings where a pattern has few: `^(a|b)$` says what an enumeration of `a` and `b` says, and of these
+    /// This set, by its strings where a pattern has few: `^(a|b)$` says what an enumeration of `a` and `b` says, and of these
     /// it is plain which sets have none in common.
     pub(super) fn listed(self) -> Self {
         let Self::All { all, .. } = &self else { return self };
@@ -166,13 +166,13 @@ impl StringSet {
     }
 }
 
-/// Whether it is plain that no text begins as all do that `one` matches and as all do that `other` matches.
+/// True when it is plain that no text begins as all do that `one` matches and as all do that `other` matches.
 fn begin_otherwise(one: &Regex, other: &Regex) -> bool {
     let (one, other) = (beginning(one), beginning(other));
     one.chars().zip(other.chars()).any(|(a, b)| a != b)
 }
 
-/// What all texts begin with that `regex` matches, as far as it is spelled.
+/// Common beginning of all texts that `regex` matches, as far as it is spelled.
 fn beginning(regex: &Regex) -> &str {
     match regex {
         Regex::Literal(text) => text,

@@ -40,7 +40,7 @@ struct Seen {
     all: bool,
 }
 
-/// Whether ways may overlap; see the [module](self).
+/// True when ways may overlap; see the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ways {
     Overlapping,
@@ -203,7 +203,7 @@ impl Compiler<'_> {
         Ok(ways)
     }
 
-    /// What the schema's own keywords look at.
+    /// Members or items that the schema's own keywords look at.
     fn own_seen(&mut self, schema: JsonId, keyword: Keyword, within: bool) -> Result<Seen> {
         let mut seen = Seen::nothing();
         let refers_only = self.draft(schema) <= Draft::Draft7 && self.get(schema, "$ref").is_some();
@@ -358,7 +358,7 @@ impl Compiler<'_> {
         Ok(set.normalised().map_or_else(Cases::none, Cases::array))
     }
 
-    /// What items past the first ones that are seen must be, and what they then are not; `None` where all are seen.
+    /// Goal of items past the first ones that are seen, and what they then are not; `None` where all are seen.
     fn asked_of_items(
         &mut self,
         at: JsonId,

@@ -9,7 +9,7 @@ use crate::{
     TerminalId, TerminalKind,
 };
 
-/// What the passes before have made.
+/// Results of the passes before.
 pub(super) struct Parts<'a> {
     pub(super) definitions: &'a Definitions,
     pub(super) terminals: &'a mut Terminals,
@@ -190,7 +190,7 @@ fn lexing(options: &LarkOptions, has_blocks: bool, problems: &mut Problems<'_>) 
     }
 }
 
-/// Which rules and which terminals `start` reaches.
+/// Rules and terminals that `start` reaches.
 fn reach(start: NonterminalId, rules: &[Draft], num_terminals: usize) -> (Vec<bool>, Vec<bool>) {
     let (mut reached, mut terminals) = (vec![false; rules.len()], vec![false; num_terminals]);
     let mut waiting = vec![start];

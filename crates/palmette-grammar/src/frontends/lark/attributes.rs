@@ -10,7 +10,7 @@ use super::tokens::Kind;
 use crate::frontends::json_schema::Warning;
 use crate::{CharClass, Regex, Span};
 
-/// What the attributes of a rule ask of its body.
+/// Demands of a rule's attributes on its body.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
     lazy: bool,

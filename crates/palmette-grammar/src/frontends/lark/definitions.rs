@@ -8,7 +8,7 @@ use super::{
     syntax::{Definition, Expr, NUMBER, Name, Statement},
 };
 
-/// What a grammar says.
+/// Statements of a grammar.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     /// Imported ones first, then in the order of the source.

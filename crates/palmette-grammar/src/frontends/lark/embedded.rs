@@ -103,9 +103,9 @@ pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<
 }
 
 fn schema(source: &str, problems: &mut Problems<'_>) -> Result<Grammar, String> {
-    let mut budget = problems.budget.lend();
+    let mut budget = problems.budget.split_off();
     let read = json_schema::parse_with_budget(source, &JsonSchemaOptions::default(), &mut budget);
-    problems.budget.settle(&budget);
+    problems.budget.join(&budget);
     let (grammar, warnings) = read.map_err(|error| {
         if let Some(why) = error.interrupted() {
             problems.interrupt(why);
@@ -191,10 +191,10 @@ fn nested(source: &str, problems: &mut Problems<'_>) -> Result<Grammar, String> 
             "grammars are nested more than {MAX_NESTED} deep: name their rules apart and put them into one"
         ));
     }
-    let mut budget = problems.budget.lend();
+    let mut budget = problems.budget.split_off();
     let options = LarkOptions { limits: LarkLimits::default(), ..LarkOptions::default() };
     let read = super::read(source, &options, &mut budget, problems.nested + 1);
-    problems.budget.settle(&budget);
+    problems.budget.join(&budget);
     let (grammar, warnings) = read.map_err(|error| {
         if let Some(why) = error.interrupted() {
             problems.interrupt(why);

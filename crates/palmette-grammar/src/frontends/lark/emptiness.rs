@@ -2,16 +2,16 @@
 
 use crate::{CharClass, Regex};
 
-/// Whether a regular expression matches the empty text.
+/// True when a regular expression matches the empty text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Emptiness {
     Never,
-    /// Where what follows (or precedes) allows it.
+    /// Match where what follows (or precedes) allows it.
     Sometimes,
     Always,
 }
 
-/// Whether the empty text is matched.
+/// True when the empty text is matched.
 pub(super) fn emptiness(regex: &Regex) -> Emptiness {
     let all = |parts: &[Regex]| parts.iter().map(emptiness).min().unwrap_or(Emptiness::Always);
     match regex {

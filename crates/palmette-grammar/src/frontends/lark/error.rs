@@ -8,7 +8,7 @@ use crate::{Budget, Interrupted, Span};
 /// Problems past this many are counted, not kept.
 const MAX_PROBLEMS: usize = 20;
 
-/// How much of a line is shown, in characters.
+/// Characters of a line that are shown.
 const MAX_SHOWN: usize = 160;
 
 /// A grammar that cannot be read, with everything found wrong with it.
@@ -158,7 +158,7 @@ impl<'a> Problems<'a> {
         self.push(LarkProblem { message: message.into(), span: None, line: String::new() });
     }
 
-    /// Whether another problem would only be counted.
+    /// True when another problem would only be counted.
     pub(super) fn is_full(&self) -> bool {
         self.found.len() >= MAX_PROBLEMS
     }

@@ -36,7 +36,7 @@ const COMMON: [(&str, &str); 26] = [
     ("_STRING_INNER", r"[^\n]*?"),
 ];
 
-/// The same of library `unicode`.
+/// Terminals of library `unicode`.
 const UNICODE: [(&str, &str); 2] = [("WS_INLINE", r"[ \t\xa0]+"), ("WS", r"[ \t\xa0\f\r\n]+")];
 
 /// The names of a library with their patterns.

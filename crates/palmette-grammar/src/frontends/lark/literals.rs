@@ -81,7 +81,7 @@ fn read(
     Some(read)
 }
 
-/// What is meant by a text in quotes, and whether `i` follows it.
+/// Meaning of a text in quotes, and whether `i` follows it.
 ///
 /// `\n`, `\t`, `\r`, `\f`, `\xHH`, `\uHHHH` and `\UHHHHHHHH` are characters, `\"` and `\\` what they hide; before
 /// anything else a backslash is a backslash.

@@ -29,7 +29,7 @@ const MAX_WRITTEN_OUT: u32 = 8;
 /// Names of template instances longer than this are replaced by a number.
 const MAX_NAME: usize = 120;
 
-/// What a symbol costs that is written, or gone over.
+/// Cost of a symbol that is written, or gone over.
 const UNITS_PER_SYMBOL: usize = 8;
 
 /// A nonterminal and what it may be.
@@ -278,7 +278,7 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         Some(Body::Symbol(Symbol::Nonterminal(id)))
     }
 
-    /// What a template's argument is called.
+    /// Name of a template's argument.
     fn body_name(&self, body: &Body) -> &str {
         match body {
             Body::Symbol(Symbol::Terminal(id)) => &self.terminals.drafts[id.index()].name,

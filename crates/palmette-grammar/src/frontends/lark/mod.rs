@@ -119,7 +119,7 @@ impl LarkOptions {
         Self { start: start.into(), ..Self::default() }
     }
 
-    /// The same with texts cut in these ways.
+    /// This grammar with texts cut in these ways.
     pub fn with_lexing(self, lexing: Lexing) -> Self {
         Self { lexing: Some(lexing), ..self }
     }
@@ -177,7 +177,7 @@ pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> 
     parse_with_budget(source, options, &mut Budget::unlimited()).map(|(grammar, _)| grammar)
 }
 
-/// As [`parse`], as long as the budget lasts and nobody calls it off; with what schemas within the grammar say without effect.
+/// [`parse`], as long as the budget lasts and nobody calls it off; with what schemas within the grammar say without effect.
 ///
 /// # Errors
 /// As [`parse`], and when the work is [`interrupted`](LarkError::interrupted).
@@ -196,7 +196,7 @@ fn read(
     budget: &mut Budget<'_>,
     nested: u32,
 ) -> Result<(Grammar, Vec<Warning>), LarkError> {
-    let mut problems = Problems::new(source, budget.lend(), nested);
+    let mut problems = Problems::new(source, budget.split_off(), nested);
     let statements = parse::statements(&mut problems);
     problems.check()?;
     let definitions = Definitions::gather(statements, &mut problems);
@@ -214,6 +214,6 @@ fn read(
         assemble::grammar(parts, start, options, &mut problems)
     });
     problems.check()?;
-    budget.settle(&problems.budget);
+    budget.join(&problems.budget);
     Ok((grammar.expect("without a problem there is a grammar"), problems.warnings))
 }

@@ -81,7 +81,7 @@ impl Bits {
 }
 
 impl Value {
-    /// Whether it depends on the number of the rule that it stands in.
+    /// True when it depends on the number of the rule that it stands in.
     pub(super) fn is_relative(self) -> bool {
         !matches!(self, Self::Constant(_))
     }
@@ -126,12 +126,12 @@ impl Condition {
 }
 
 impl Parser<'_, '_> {
-    /// Whether `::` is next.
+    /// True when `::` is next.
     pub(super) fn is_number_next(&self) -> bool {
         [0, 1].iter().all(|&ahead| self.word(ahead).kind == Kind::Mark(':'))
     }
 
-    /// Whether `%if` is next.
+    /// True when `%if` is next.
     pub(super) fn is_if(&self) -> bool {
         self.text(&self.peek().range) == "%if"
     }

@@ -14,7 +14,7 @@ use crate::frontends::token_references;
 /// Groups within groups past this many are an error: every later pass goes into them by recursion.
 pub(super) const MAX_NESTING: usize = 100;
 
-/// What a statement costs, beside its regular expressions and texts.
+/// Cost of a statement, beside its regular expressions and texts.
 const UNITS_PER_STATEMENT: usize = 64;
 
 /// The statements of a grammar, in order; what is wrong with it is added to `problems`, and the next statement is
@@ -45,7 +45,7 @@ pub(super) fn statements(problems: &mut Problems<'_>) -> Vec<Statement> {
 pub(super) struct Parser<'p, 'a> {
     words: Vec<Word>,
     at: usize,
-    /// How many groups are open.
+    /// Number of groups that are open.
     pub(super) depth: usize,
     pub(super) problems: &'p mut Problems<'a>,
     pub(super) statements: Vec<Statement>,
@@ -481,7 +481,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether a line break is next and a statement after it.
+    /// True when a line break is next and a statement after it.
     fn at_statement(&self) -> bool {
         if self.peek().kind != Kind::Newline {
             return false;

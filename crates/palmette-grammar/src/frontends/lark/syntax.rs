@@ -30,7 +30,7 @@ pub(super) enum Statement {
     Declare(Name),
 }
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
     pub(super) name: Name,

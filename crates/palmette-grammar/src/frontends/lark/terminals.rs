@@ -14,14 +14,14 @@ use crate::{CharClass, Regex, TerminalKind};
 /// Regular expressions nested deeper than this are an error: later passes go into them by recursion.
 const MAX_DEPTH: u32 = 500;
 
-/// What an expression costs that a terminal is made of.
+/// Cost of an expression that a terminal is made of.
 const UNITS_PER_EXPRESSION: usize = 16;
 
 /// A terminal on its way into the grammar.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) name: String,
-    /// Its texts; without the empty one, of which [`Self::emptiness`] tells.
+    /// Texts; without the empty one, of which [`Self::emptiness`] tells.
     pub(super) regex: Regex,
     pub(super) emptiness: Emptiness,
     pub(super) kind: TerminalKind,
@@ -38,11 +38,11 @@ pub(super) struct Terminals {
     budget: u64,
 }
 
-/// What an expression was made into.
+/// Result of lowering an expression.
 #[derive(Clone)]
 struct Built {
     regex: Regex,
-    /// Whether it is one text in quotes.
+    /// True when it is one text in quotes.
     is_literal: bool,
     depth: u32,
     /// Nodes of the tree, those shared counted each time.
@@ -171,7 +171,7 @@ impl Terminals {
         self.drafts.len() - 1
     }
 
-    /// What a text is called: a word in capitals, the name of a punctuation mark, or the text in quotes.
+    /// Name of a text: a word in capitals, the name of a punctuation mark, or the text in quotes.
     fn label(&self, text: &str, ignore_case: bool) -> String {
         let is_word = text.starts_with(|c: char| c == '_' || c.is_alphabetic())
             && text.chars().all(|c| c == '_' || c.is_alphanumeric());
@@ -366,7 +366,7 @@ fn mentioned(expr: &Expr) -> Vec<&str> {
     names
 }
 
-/// What a punctuation mark is called, after the grammars' custom.
+/// Name of a punctuation mark, after the grammars' custom.
 fn mark_name(text: &str) -> Option<&'static str> {
     Some(match text {
         "." => "DOT",

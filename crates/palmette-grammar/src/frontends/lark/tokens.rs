@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{embedded, error::Problems};
 use crate::frontends::token_references;
 
-/// What a word is.
+/// Kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `lower_case`
@@ -43,7 +43,7 @@ pub(super) struct Word {
     pub(super) range: Range<usize>,
 }
 
-/// What cutting a word off costs.
+/// Cost of cutting a word off.
 const UNITS_PER_WORD: usize = 8;
 
 /// The words of a grammar, closed by [`Kind::End`]. What is none is reported and left out.
@@ -197,7 +197,7 @@ pub(super) fn quoted(rest: &str, delimiter: char) -> Option<usize> {
     None
 }
 
-/// Whether the regular expression in `rest[..end]` has one line, or the flag that lets it have more.
+/// True when the regular expression in `rest[..end]` has one line, or the flag that lets it have more.
 fn fits_on_lines(rest: &str, end: usize) -> bool {
     !rest[..end].contains('\n') || rest[end..end + flags(rest, end)].contains('x')
 }

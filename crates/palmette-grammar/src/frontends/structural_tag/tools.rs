@@ -114,7 +114,7 @@ enum Choice {
 
 struct Tool<'s> {
     name: String,
-    /// Its arguments' schema as it is written.
+    /// Schema of its arguments as it is written.
     schema: &'s str,
 }
 

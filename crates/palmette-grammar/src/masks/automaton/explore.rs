@@ -1,28 +1,55 @@
-//! Exploration: all tokens through lexer and parser over a stack of which only the top is known.
+//! Explorer: tokens walked through lexer and parser over a partial stack, where residuals have no token effect.
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use palmette_core::{TokenId, mask};
 
-use super::views::{Answer, ViewId, Views};
-use crate::Budget;
+use crate::glr::{PartialStack, Settled, Shift, TopId};
 use crate::lexer::LexerState;
-use crate::lr::StateId;
+use crate::lr::{StateId, Tables};
 use crate::recognizer::{ContextualStates, Recognizer, RecognizerError};
 use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, LimitError, TerminalId};
+
+/// Acceptance of a terminal on a stack of which only the top is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// It cannot follow, whatever is below.
+    No,
+    /// It can, whatever is below.
+    Yes,
+    /// That depends on what is below.
+    Deeper,
+}
+
+/// Stacks that a shift leads to.
+#[derive(Clone, Debug)]
+struct Shifted {
+    /// Those that are known.
+    stacks: Box<[TopId]>,
+    /// True when there may be others, depending on what is below.
+    deeper: bool,
+}
+
+/// Limit on the stacks before one terminal.
+const MAX_TOPS: usize = 100_000;
 
 /// A stack of which only the top is known, as a walk sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stack {
     /// With this top.
-    Known(ViewId),
+    Known(TopId),
     /// A shift went below what is known.
     Unknown,
 }
 
 /// Walks tokens through lexer and parser below the top of a stack; its memory is kept from walk to walk.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Explorer {
-    views: Views,
+    partial: PartialStack,
+    /// By stack and terminal, what was found of them.
+    shifted: HashMap<(TopId, TerminalId), Shifted>,
+    shifts: Vec<Shift>,
     live: HashMap<(LexerState, Stack), Answer>,
     contextual: ContextualStates,
     /// By state in which a lexeme begins, the one that holds for all contexts.
@@ -31,6 +58,21 @@ pub(super) struct Explorer {
     branches: Vec<(LexerState, Stack)>,
     /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
     first: Vec<usize>,
+}
+
+impl Default for Explorer {
+    fn default() -> Self {
+        Self {
+            partial: PartialStack::with_max_tops(MAX_TOPS),
+            shifted: HashMap::new(),
+            shifts: Vec::new(),
+            live: HashMap::new(),
+            contextual: ContextualStates::default(),
+            unrivalled: HashMap::new(),
+            branches: Vec::new(),
+            first: Vec::new(),
+        }
+    }
 }
 
 impl Explorer {
@@ -48,12 +90,12 @@ impl Explorer {
         mask: &mut [u32],
         budget: &mut Budget<'_>,
     ) -> Result<Vec<TokenId>, RecognizerError> {
-        self.views.clear();
+        self.partial.begin(top);
+        self.shifted.clear();
         self.live.clear();
         self.branches.clear();
         self.first.clear();
-        let stack = self.views.of(top).map_or(Stack::Unknown, Stack::Known);
-        self.branches.push((lexer, stack));
+        self.branches.push((lexer, Stack::Known(TopId::WHOLE)));
         self.first.extend([0, 1]);
         let mut undecided = Vec::new();
         let mut index = 1;
@@ -102,17 +144,17 @@ impl Explorer {
                             None => Ok(()),
                         }
                     };
-                    let view = match stack {
-                        Stack::Known(view) if !recognizer.ignored().contains(terminal) => view,
+                    let top = match stack {
+                        Stack::Known(top) if !recognizer.ignored().contains(terminal) => top,
                         _ => {
                             add(self, stack)?;
                             continue;
                         }
                     };
                     let tables = recognizer.parser().tables();
-                    let shifted = self.views.shift(tables, view, terminal)?.clone();
-                    for &view in &shifted.views {
-                        add(self, Stack::Known(view))?;
+                    let shifted = self.shift(tables, top, terminal)?.clone();
+                    for &top in &shifted.stacks {
+                        add(self, Stack::Known(top))?;
                     }
                     if shifted.deeper {
                         add(self, Stack::Unknown)?;
@@ -132,14 +174,12 @@ impl Explorer {
     ) -> Result<(LexerState, Stack), RecognizerError> {
         let Some(contexts) = recognizer.contexts() else { return Ok((next, stack)) };
         let lexer = recognizer.lexer();
-        let reduced = match stack {
-            Stack::Known(view) => self.views.reduced(recognizer.parser().tables(), view),
-            Stack::Unknown => None,
-        };
-        if let Some(view) = reduced {
-            let context = contexts.of(self.views.top(view));
+        if let Stack::Known(top) = stack
+            && let Settled::On(settled) = self.partial.settled(recognizer.parser().tables(), top)?
+        {
+            let context = contexts.of(self.partial.state(settled));
             let begin = self.contextual.begin(lexer, contexts, next, context)?;
-            return Ok((begin, Stack::Known(view)));
+            return Ok((begin, Stack::Known(settled)));
         }
         let begin = match self.unrivalled.get(&next) {
             Some(&known) => known,
@@ -168,7 +208,30 @@ impl Explorer {
         Ok(())
     }
 
-    /// Whether the lexeme in progress can become something that the parser takes.
+    /// The stacks after a terminal.
+    fn shift(
+        &mut self,
+        tables: &Tables,
+        stack: TopId,
+        terminal: TerminalId,
+    ) -> Result<&Shifted, LimitError> {
+        let Self { partial, shifted, shifts, .. } = self;
+        Ok(match shifted.entry((stack, terminal)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                shifts.clear();
+                partial.shifts(tables, &[stack], Some(terminal), shifts)?;
+                let mut stacks: Vec<_> =
+                    shifts.iter().map(|&(_, base, target)| partial.push(target, base)).collect();
+                stacks.sort_unstable();
+                stacks.dedup();
+                let deeper = !partial.open_reductions().is_empty();
+                unknown.insert(Shifted { stacks: stacks.into(), deeper })
+            }
+        })
+    }
+
+    /// True when the lexeme in progress can become something that the parser takes.
     fn live(
         &mut self,
         recognizer: &Recognizer,
@@ -178,14 +241,19 @@ impl Explorer {
         if let Some(&known) = self.live.get(&(lexer, stack)) {
             return Ok(known);
         }
-        let possible = recognizer.lexer().possible(lexer);
+        let possible = recognizer.lexer().viable_terminals(lexer);
         let mut live = Answer::No;
         for terminal in possible.iter() {
             let answer = match stack {
                 // What is ignored may stand anywhere, if the stack is one at all.
                 Stack::Known(_) if recognizer.ignored().contains(terminal) => Answer::Yes,
-                Stack::Known(view) => {
-                    self.views.answer(recognizer.parser().tables(), view, terminal)?
+                Stack::Known(top) => {
+                    let shifted = self.shift(recognizer.parser().tables(), top, terminal)?;
+                    match (shifted.stacks.is_empty(), shifted.deeper) {
+                        (false, _) => Answer::Yes,
+                        (true, true) => Answer::Deeper,
+                        (true, false) => Answer::No,
+                    }
                 }
                 Stack::Unknown => Answer::Deeper,
             };

@@ -1,28 +1,28 @@
-//! The masks of which a mask is the union.
+//! Small set of the masks whose union is asked for.
 
-use super::MaskId;
+use crate::masks::mask_pool::PoolId;
 
 /// The masks whose union is asked for, each once.
 #[derive(Debug)]
 pub(super) struct FoundMasks {
-    first: [MaskId; MOST_FOUND],
+    first: [PoolId; MOST_FOUND],
     len: usize,
     /// All of them where they are more.
-    all: Vec<MaskId>,
+    all: Vec<PoolId>,
 }
 
-/// As many masks are collected without asking for memory.
+/// Number of masks that are collected without asking for memory.
 const MOST_FOUND: usize = 16;
 
 impl Default for FoundMasks {
     fn default() -> Self {
-        Self { first: [MaskId(0); MOST_FOUND], len: 0, all: Vec::new() }
+        Self { first: [PoolId(0); MOST_FOUND], len: 0, all: Vec::new() }
     }
 }
 
 impl FoundMasks {
     /// Adds a mask.
-    pub(super) fn insert(&mut self, mask: MaskId) {
+    pub(super) fn insert(&mut self, mask: PoolId) {
         let known = if self.all.is_empty() { &self.first[..self.len] } else { &self.all };
         if known.contains(&mask) {
             return;
@@ -39,7 +39,7 @@ impl FoundMasks {
     }
 
     /// In ascending order.
-    pub(super) fn sorted(&mut self) -> &[MaskId] {
+    pub(super) fn sorted(&mut self) -> &[PoolId] {
         let known = if self.all.is_empty() { &mut self.first[..self.len] } else { &mut *self.all };
         known.sort_unstable();
         known

@@ -6,71 +6,66 @@ use palmette_core::mask;
 use super::composed::ComposedMasks;
 use super::explore::Explorer;
 use super::found::FoundMasks;
-use super::masks::{Masks, Part};
-use super::nodes::{Known, NodeId, Nodes};
+use super::nodes::{NodeId, Nodes, Verdict};
+use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::restored::Restored;
-use super::rows::{Row, RowId};
-use super::slices::{MAX_PIECE_BYTES, VocabularySlices};
 use crate::glr::StackNode;
 use crate::glr::Stacks;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
 use crate::masks::chunks::SparseChunks;
-use crate::masks::pieces::{
-    Component, ComponentsId, Gathered, Lexemes, Look, PieceId, Reading, ReadingMemory, StacksAhead,
-    Tails, Unread,
+use crate::masks::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
+use crate::masks::residuals::{
+    Component, ComponentsId, Lexemes, Look, MaskBuilder, Reading, ReadingMemory, ResidualId,
+    StackWorklist, SuffixSets, Unread,
 };
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted};
 
-/// What has been built.
+/// Memo of the stack automaton: nodes, masks, and the memory to make more.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     /// By lexer state, the one that stands for it, for the longest token.
-    pub(super) alike: SparseChunks<Option<LexerState>>,
+    pub(super) representatives: SparseChunks<Option<LexerState>>,
     pub(super) nodes: Nodes,
-    pub(super) masks: Masks,
+    pub(super) masks: MaskPool,
     /// By masks, ascending: their union.
-    unions: HashMap<Box<[MaskId]>, Row>,
+    unions: HashMap<Box<[PoolId]>, Row>,
     union_bytes: usize,
-    in_pieces: Option<InPieces>,
-    pub(super) tails: Tails,
+    by_residual: Option<ByResidual>,
+    pub(super) suffix_sets: SuffixSets,
     pub(super) restored: Restored,
     reading: ReadingMemory,
-    gathered: Gathered,
+    builder: MaskBuilder,
     /// Those of the mask in the making.
     parts: Vec<Part>,
     explorer: Explorer,
     /// The mask in the making.
     pub(super) words: Vec<u32>,
-    /// How often everything was dropped; ids of masks mean something until the next time.
+    /// Number of times that everything was dropped; ids of masks mean something until the next one.
     pub(super) generation: u32,
 }
 
-/// What is known of the grammar as numbers into the pieces that grammars share.
+/// Lexemes and composed masks of the grammar, as numbers into the residuals that grammars share.
 #[derive(Debug)]
-struct InPieces {
+struct ByResidual {
     lexemes: Lexemes,
     composed: ComposedMasks,
 }
 
-/// Of the memo's masks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct MaskId(pub(super) u32);
-
-/// What a question needs that has not been built.
+/// Missing part of an answer, to be built.
 pub(super) enum Missing<'s> {
     /// The state that stands for this one.
-    Alike(LexerState),
-    /// What is known of a lexer state and the top of a stack.
+    Representative(LexerState),
+    /// The node of a lexer state and the top of a stack.
     Top(LexerState, StackNode<'s>),
-    /// What is known once this entry is read below a node.
+    /// The node once this entry is read below another.
     Below(NodeId, StackNode<'s>),
-    /// What is known at a node, of which this is the last entry.
+    /// The verdict at a node, of which this is the last entry.
     Here(NodeId, StackNode<'s>),
     /// The union of several masks.
-    Union(Box<[MaskId]>),
-    /// What no number of nodes is enough for.
+    Union(Box<[PoolId]>),
+    /// More than any number of nodes is enough for.
     TooManyWays,
 }
 
@@ -91,12 +86,12 @@ impl Memo {
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(super) fn all_bytes(&self) -> usize {
-        let in_pieces = self.in_pieces.as_ref().map_or(0, InPieces::memory_bytes);
+        let by_residual = self.by_residual.as_ref().map_or(0, ByResidual::memory_bytes);
         self.bytes()
-            + self.alike.memory_bytes()
+            + self.representatives.memory_bytes()
             + self.union_bytes
-            + in_pieces
-            + self.tails.memory_bytes()
+            + by_residual
+            + self.suffix_sets.memory_bytes()
             + self.restored.memory_bytes()
     }
 
@@ -110,7 +105,7 @@ impl Memo {
         self.find(position, &mut found)?;
         match *found.sorted() {
             [] => mask.fill(0),
-            [only] => self.masks.copy(only, &self.tails, mask),
+            [only] => self.masks.copy(only, &self.suffix_sets, mask),
             ref several => match self.unions.get(several) {
                 Some(known) => self.masks.rows().copy(known, mask),
                 None => return Err(Missing::Union(several.into())),
@@ -126,9 +121,9 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for Branch { lexer, stacks, .. } in position.branches() {
-            let alike = self.alike.get(lexer.0 as usize).copied().flatten();
-            let alike = alike.ok_or(Missing::Alike(*lexer))?;
-            self.read(alike, stacks, found)?;
+            let known = self.representatives.get(lexer.0 as usize).copied().flatten();
+            let representative = known.ok_or(Missing::Representative(*lexer))?;
+            self.read(representative, stacks, found)?;
         }
         Ok(())
     }
@@ -165,15 +160,15 @@ impl Memo {
     }
 
     /// The mask of a stack, if one that says the same was composed.
-    fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<MaskId> {
-        let said = self.tails.of_masks().said(lexer.0 as usize, stack);
+    fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
+        let said = self.suffix_sets.of_masks().said(lexer.0 as usize, stack);
         let own = said.and_then(|said| self.composed_of(said.made_of));
         own.or_else(|| self.restored.mask(lexer, stack))
     }
 
     /// The mask that is made of some components, if it was composed.
-    pub(super) fn composed_of(&self, made_of: ComponentsId) -> Option<MaskId> {
-        self.in_pieces.as_ref()?.composed.get(made_of)
+    pub(super) fn composed_of(&self, made_of: ComponentsId) -> Option<PoolId> {
+        self.by_residual.as_ref()?.composed.get(made_of)
     }
 
     /// Finds the masks of the stacks that part below an entry.
@@ -215,25 +210,25 @@ impl Memo {
         &self,
         node: NodeId,
         stack: StackNode<'s>,
-    ) -> Result<Option<MaskId>, Missing<'s>> {
+    ) -> Result<Option<PoolId>, Missing<'s>> {
         match *self.nodes.known(node) {
-            Known::All(mask) => Ok(Some(mask)),
+            Verdict::Decided(mask) => Ok(Some(mask)),
             _ if stack.below().len() > 0 => Ok(None),
-            Known::Some(mask, _) => Ok(Some(mask)),
-            Known::Nothing => Err(Missing::Here(node, stack)),
+            Verdict::Partial(mask, _) => Ok(Some(mask)),
+            Verdict::Unread => Err(Missing::Here(node, stack)),
         }
     }
 
     pub(super) fn build(
         &mut self,
         recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         missing: Missing<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         let (lexer, states, lowest) = match missing {
-            Missing::Alike(lexer) => {
-                self.find_alike(recognizer, vocabulary, lexer)?;
+            Missing::Representative(lexer) => {
+                self.find_representative(recognizer, vocabulary, lexer)?;
                 return Ok(());
             }
             Missing::Union(several) => {
@@ -254,7 +249,7 @@ impl Memo {
         match self.put_together(recognizer, vocabulary, lexer, &states, lowest, budget) {
             Ok(mask) => {
                 let node = self.nodes.make(lexer, self.reading.read());
-                self.nodes.know_all(node, mask);
+                self.nodes.decide(node, mask);
                 Ok(())
             }
             Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
@@ -263,36 +258,36 @@ impl Memo {
     }
 
     /// The lexer state that stands for one.
-    fn find_alike(
+    fn find_representative(
         &mut self,
         recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         lexer: LexerState,
     ) -> Result<LexerState, RecognizerError> {
         let longest = vocabulary.trie().max_depth() as u32;
-        let alike = recognizer.lexer().within(lexer, longest)?;
-        *self.alike.entry(lexer.0 as usize) = Some(alike);
-        Ok(alike)
+        let representative = recognizer.lexer().bounded_equivalent(lexer, longest)?;
+        *self.representatives.entry(lexer.0 as usize) = Some(representative);
+        Ok(representative)
     }
 
-    /// The mask of a lexer state and the first states of a stack, put together from pieces; [`ReadingMemory::read`] tells how many states
+    /// The mask of a lexer state and the first states of a stack, put together from residuals; [`ReadingMemory::read`] tells how many states
     /// it depends on.
     fn put_together(
         &mut self,
         recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         lexer: LexerState,
         states: &[StateId],
         lowest: StackNode<'_>,
         budget: &mut Budget<'_>,
-    ) -> Result<MaskId, Unread> {
-        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
+    ) -> Result<PoolId, Unread> {
+        let by_residual = current(&mut self.by_residual, &mut self.suffix_sets, vocabulary);
         let mut reading = Reading {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
-            lexemes: &mut in_pieces.lexemes,
-            tails: &mut self.tails,
+            lexemes: &mut by_residual.lexemes,
+            suffix_sets: &mut self.suffix_sets,
             memory: &mut self.reading,
             budget,
         };
@@ -303,57 +298,62 @@ impl Memo {
     /// The mask that is made of some components.
     fn compose(
         &mut self,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         made_of: ComponentsId,
         budget: &mut Budget<'_>,
-    ) -> Result<MaskId, Unread> {
+    ) -> Result<PoolId, Unread> {
         // Not `current`: what was just found may have become too much, but is not to be forgotten before it is used.
-        let in_pieces = self.in_pieces.as_mut().expect("what it is made of was found in them");
-        if let Some(known) = in_pieces.composed.get(made_of) {
+        let by_residual = self.by_residual.as_mut().expect("what it is made of was found in them");
+        if let Some(known) = by_residual.composed.get(made_of) {
             return Ok(known);
         }
-        let (components, num_words) = (self.tails.components(made_of), vocabulary.num_words());
+        let (components, num_words) =
+            (self.suffix_sets.components(made_of), vocabulary.num_words());
         self.parts.clear();
         let mut num_tokens = 0;
-        // Nobody waits for what is found ahead: then what stays is one row, of which less is read later.
-        let mut all_stayed = Vec::new();
+        // Nobody waits for what is found ahead: then what is consumed is one row, of which less is read later.
+        let mut all_consuming = Vec::new();
         for &component in components {
-            let stayed: &[PieceId] = match component {
-                Component::Stay(piece) => &[piece],
-                Component::Tail(tail) => {
-                    let of_tail = self.tails.num_tokens(tail);
-                    if of_tail > 0 {
-                        self.parts.push(Part::Tail(tail));
+            let consuming: &[ResidualId] = match component {
+                Component::Consumed(residual) => &[residual],
+                Component::SuffixSet(suffix_set) => {
+                    let of_suffix_set = self.suffix_sets.num_tokens(suffix_set);
+                    if of_suffix_set > 0 {
+                        self.parts.push(Part::SuffixSet(suffix_set));
                     }
-                    num_tokens += of_tail;
-                    self.tails.stayed(tail)
+                    num_tokens += of_suffix_set;
+                    self.suffix_sets.consuming(suffix_set)
                 }
             };
             if budget.gives_way() {
-                all_stayed.extend_from_slice(stayed);
-            } else if let Some(row) =
-                in_pieces.stay(&mut self.masks, &mut self.gathered, vocabulary, stayed, budget)?
-            {
+                all_consuming.extend_from_slice(consuming);
+            } else if let Some(row) = by_residual.consumed(
+                &mut self.masks,
+                &mut self.builder,
+                vocabulary,
+                consuming,
+                budget,
+            )? {
                 self.parts.push(Part::Row(row));
             }
         }
-        all_stayed.sort_unstable();
-        all_stayed.dedup();
-        let (masks, gathered) = (&mut self.masks, &mut self.gathered);
-        let row = in_pieces.stay(masks, gathered, vocabulary, &all_stayed, budget)?;
+        all_consuming.sort_unstable();
+        all_consuming.dedup();
+        let (masks, builder) = (&mut self.masks, &mut self.builder);
+        let row = by_residual.consumed(masks, builder, vocabulary, &all_consuming, budget)?;
         self.parts.extend(row.map(Part::Row));
-        let mask = if Masks::are_few(num_tokens, num_words) {
+        let mask = if MaskPool::are_few(num_tokens, num_words) {
             match budget.gives_way() {
-                true => self.masks.add_compact(&mut self.parts, &self.tails),
+                true => self.masks.add_compact(&mut self.parts, &self.suffix_sets),
                 false => self.masks.add(&mut self.parts),
             }
         } else {
             self.words.clear();
             self.words.resize(num_words, 0);
-            self.masks.insert_parts(&self.parts, &self.tails, &mut self.words);
+            self.masks.insert_parts(&self.parts, &self.suffix_sets, &mut self.words);
             self.masks.intern(&self.words)
         };
-        in_pieces.composed.insert(made_of, mask);
+        by_residual.composed.insert(made_of, mask);
         Ok(mask)
     }
 
@@ -361,8 +361,8 @@ impl Memo {
     pub(super) fn look_at_stack(
         &mut self,
         recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
-        ahead: &mut StacksAhead,
+        vocabulary: &PreparedVocabulary,
+        ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         let made_of = ahead.look(self.look(recognizer, vocabulary, budget))?;
@@ -373,34 +373,36 @@ impl Memo {
     pub(super) fn look_at_lexeme(
         &mut self,
         recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         (lexer, top): (LexerState, StateId),
-        ahead: &mut StacksAhead,
+        ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let alike = match self.alike.get(lexer.0 as usize).copied().flatten() {
+        let representative = match self.representatives.get(lexer.0 as usize).copied().flatten() {
             Some(known) => known,
             // Whoever asks for a mask there meets the limit again.
-            None => self.find_alike(recognizer, vocabulary, lexer).map_err(|_| Unread::Unknown)?,
+            None => self
+                .find_representative(recognizer, vocabulary, lexer)
+                .map_err(|_| Unread::Unknown)?,
         };
         let look = self.look(recognizer, vocabulary, budget);
-        let made_of = ahead.look_at_lexeme(alike, top, look)?;
+        let made_of = ahead.look_at_lexeme(representative, top, look)?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
     fn look<'a, 'b>(
         &'a mut self,
         recognizer: &'a Recognizer,
-        vocabulary: &'a VocabularySlices,
+        vocabulary: &'a PreparedVocabulary,
         budget: &'a mut Budget<'b>,
     ) -> Look<'a, 'b> {
-        let in_pieces = current(&mut self.in_pieces, &mut self.tails, vocabulary);
+        let by_residual = current(&mut self.by_residual, &mut self.suffix_sets, vocabulary);
         Look {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
-            lexemes: &mut in_pieces.lexemes,
-            tails: &mut self.tails,
+            lexemes: &mut by_residual.lexemes,
+            suffix_sets: &mut self.suffix_sets,
             budget,
             generation: self.generation,
         }
@@ -408,24 +410,24 @@ impl Memo {
 
     fn compose_all(
         &mut self,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         made_of: Option<ComponentsId>,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         made_of.map_or(Ok(()), |made_of| self.compose(vocabulary, made_of, budget).map(|_| ()))
     }
 
-    /// The grammar's lexemes as pieces.
-    pub(super) fn lexemes(&mut self, vocabulary: &VocabularySlices) -> &mut Lexemes {
-        &mut current(&mut self.in_pieces, &mut self.tails, vocabulary).lexemes
+    /// The grammar's lexemes as residuals.
+    pub(super) fn lexemes(&mut self, vocabulary: &PreparedVocabulary) -> &mut Lexemes {
+        &mut current(&mut self.by_residual, &mut self.suffix_sets, vocabulary).lexemes
     }
 
     /// Remembers the union of several masks.
-    fn unite(&mut self, num_words: usize, several: Box<[MaskId]>) {
+    fn unite(&mut self, num_words: usize, several: Box<[PoolId]>) {
         self.words.clear();
         self.words.resize(num_words, 0);
         for &mask in &several {
-            self.masks.insert(mask, &self.tails, &mut self.words);
+            self.masks.insert(mask, &self.suffix_sets, &mut self.words);
         }
         let union = self.masks.rows_mut().row_of(&self.words);
         self.union_bytes += size_of_val(&*several) + union.memory_bytes();
@@ -436,7 +438,7 @@ impl Memo {
     fn walk(
         &mut self,
         recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         lexer: LexerState,
         states: &[StateId],
         budget: &mut Budget<'_>,
@@ -446,8 +448,8 @@ impl Memo {
         self.words.resize(vocabulary.num_words(), 0);
         let slice;
         let trie = match self.nodes.above(node).map(|above| self.nodes.known(above)) {
-            Some(Known::Some(mask, undecided)) => {
-                self.masks.copy(*mask, &self.tails, &mut self.words);
+            Some(Verdict::Partial(mask, undecided)) => {
+                self.masks.copy(*mask, &self.suffix_sets, &mut self.words);
                 undecided
             }
             _ => {
@@ -465,58 +467,59 @@ impl Memo {
         let undecided =
             explorer.explore(recognizer, trie, lexer, states, &mut self.words, budget)?;
         let mask = self.intern();
-        self.nodes.know_some(vocabulary, node, mask, &undecided);
+        self.nodes.know(vocabulary, node, mask, &undecided);
         Ok(())
     }
 
     /// The number of the mask in the making, which is stored once.
-    pub(super) fn intern(&mut self) -> MaskId {
+    pub(super) fn intern(&mut self) -> PoolId {
         self.masks.intern(&self.words)
     }
 }
 
-impl InPieces {
-    /// The tokens that stay within some pieces, ascending; `None` where there are none.
-    fn stay(
+impl ByResidual {
+    /// The tokens consumed whole by some residuals, ascending; `None` where there are none.
+    fn consumed(
         &mut self,
-        masks: &mut Masks,
-        gathered: &mut Gathered,
-        vocabulary: &VocabularySlices,
-        pieces: &[PieceId],
+        masks: &mut MaskPool,
+        builder: &mut MaskBuilder,
+        vocabulary: &PreparedVocabulary,
+        residuals: &[ResidualId],
         budget: &mut Budget<'_>,
     ) -> Result<Option<RowId>, Unread> {
-        if pieces.is_empty() {
+        if residuals.is_empty() {
             return Ok(None);
         }
-        if let Some(known) = self.composed.stay(pieces) {
+        if let Some(known) = self.composed.consumed(residuals) {
             return Ok(known);
         }
         let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
-        self.lexemes.pieces().gather(trie, num_words, pieces, gathered, budget)?;
-        let row = (!gathered.is_empty()).then(|| masks.rows_mut().add_gathered(gathered));
-        self.composed.insert_stay(pieces, row);
+        self.lexemes.residuals().gather(trie, num_words, residuals, builder, budget)?;
+        let row = (!builder.is_empty()).then(|| masks.rows_mut().add_built(builder));
+        self.composed.insert_consumed(residuals, row);
         Ok(row)
     }
 
-    /// About how much memory it takes, without the pieces.
+    /// About how much memory it takes, without the residuals.
     fn memory_bytes(&self) -> usize {
         self.lexemes.bytes() + self.composed.memory_bytes()
     }
 }
 
-/// What is known in terms of pieces, nothing where these have become too many.
+/// Lexemes and composed masks in terms of the current residuals, none where these have become too many.
 fn current<'m>(
-    in_pieces: &'m mut Option<InPieces>,
-    tails: &mut Tails,
-    vocabulary: &VocabularySlices,
-) -> &'m mut InPieces {
-    let are_too_many = |known: &InPieces| known.lexemes.pieces().memory_bytes() > MAX_PIECE_BYTES;
-    if in_pieces.as_ref().is_some_and(are_too_many) {
-        *in_pieces = None;
-        tails.forget();
+    by_residual: &'m mut Option<ByResidual>,
+    suffix_sets: &mut SuffixSets,
+    vocabulary: &PreparedVocabulary,
+) -> &'m mut ByResidual {
+    let are_too_many =
+        |known: &ByResidual| known.lexemes.residuals().memory_bytes() > MAX_RESIDUAL_BYTES;
+    if by_residual.as_ref().is_some_and(are_too_many) {
+        *by_residual = None;
+        suffix_sets.forget();
     }
-    in_pieces.get_or_insert_with(|| InPieces {
-        lexemes: Lexemes::new(vocabulary.pieces()),
+    by_residual.get_or_insert_with(|| ByResidual {
+        lexemes: Lexemes::new(vocabulary.residuals()),
         composed: ComposedMasks::default(),
     })
 }

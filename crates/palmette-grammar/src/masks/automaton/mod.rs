@@ -1,4 +1,4 @@
-//! The fast engine: masks by reading the stack.
+//! Mask automaton: the engine that reads stacks from the top down and memoises what it read.
 //!
 //! Which tokens may follow depends on the lexeme in progress and on the parser's stack, and of the stack mostly on
 //! its first few states. So there is an automaton that reads states from the top down, one for each lexer state:
@@ -6,35 +6,31 @@
 //! where none does. ("Precomputing grammar masks" calls it the parser automaton.)
 //!
 //! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one is put
-//! together from pieces that grammars share ([`pieces`](super::pieces)), or where these are not known, costs a walk of those
+//! together from residuals that grammars share ([`residuals`](super::residuals)), or where these are not known, costs a walk of those
 //! tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is approximated. Lexer
 //! states that go on alike for the longest token share their nodes ([`Lexer::within`](crate::lexer::Lexer::within)).
 
-mod ahead;
-mod bases;
 mod composed;
 mod explore;
 mod found;
-mod masks;
 mod memo;
 mod nodes;
+mod precompute;
 mod prepare;
+mod prepared_vocabulary;
 mod restored;
-mod rows;
 mod saved;
-mod slices;
-mod views;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::mask_pool::PoolId;
 use crate::recognizer::{Position, Recognizer, RecognizerError};
 use crate::{Budget, Interrupted};
-pub(crate) use ahead::LexemeAhead;
 use found::FoundMasks;
-pub(crate) use memo::MaskId;
 use memo::{Memo, Missing};
-pub(crate) use saved::{Above, SavedMemo, SavedNode, SavedReading, UNREAD};
-pub use slices::VocabularySlices;
+pub(crate) use precompute::LexemeAhead;
+pub use prepared_vocabulary::PreparedVocabulary;
+pub(crate) use saved::{Above, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD};
 
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;
@@ -47,12 +43,12 @@ const DEFAULT_MAX_BYTES: usize = 256 << 20;
 /// itself is refused.
 #[derive(Debug)]
 pub struct MaskAutomaton {
-    vocabulary: Arc<VocabularySlices>,
+    vocabulary: Arc<PreparedVocabulary>,
     max_bytes: usize,
     memo: RwLock<Memo>,
 }
 
-/// How large an automaton is.
+/// Size of an automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomatonStatistics {
     /// First states of stacks of which something was found out, without those that say the same as others.
@@ -65,16 +61,16 @@ pub struct AutomatonStatistics {
 
 impl MaskAutomaton {
     /// Nothing read yet. `vocabulary` may be shared with other grammars.
-    pub fn new(vocabulary: Arc<VocabularySlices>) -> Self {
+    pub fn new(vocabulary: Arc<PreparedVocabulary>) -> Self {
         Self::with_max_bytes(vocabulary, DEFAULT_MAX_BYTES)
     }
 
     /// [`new`](Self::new) with another limit on the memory of nodes and masks.
-    pub fn with_max_bytes(vocabulary: Arc<VocabularySlices>, max_bytes: usize) -> Self {
+    pub fn with_max_bytes(vocabulary: Arc<PreparedVocabulary>, max_bytes: usize) -> Self {
         Self { vocabulary, max_bytes, memo: RwLock::default() }
     }
 
-    /// How large it is.
+    /// Size of it.
     pub fn statistics(&self) -> AutomatonStatistics {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
         let (nodes, masks) = (memo.nodes.len(), memo.masks.len());
@@ -134,7 +130,7 @@ impl MaskAutomaton {
         &self,
         recognizer: &Recognizer,
         position: &Position,
-        parts: &mut Vec<MaskId>,
+        parts: &mut Vec<PoolId>,
         budget: &mut Budget<'_>,
     ) -> Result<u32, RecognizerError> {
         self.read(recognizer, budget, WhenFull::Drop, |memo| {
@@ -198,7 +194,7 @@ impl MaskAutomaton {
     }
 }
 
-/// What a question does that finds no room for what it needs.
+/// Policy of a question that finds no room for what it needs.
 #[derive(Clone, Copy)]
 enum WhenFull {
     /// It drops what was known, once.

@@ -2,10 +2,10 @@
 
 use palmette_core::TokenId;
 
-use super::memo::MaskId;
-use super::slices::VocabularySlices;
+use super::prepared_vocabulary::PreparedVocabulary;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
+use crate::masks::mask_pool::PoolId;
 pub(super) use crate::masks::stack_trees::NodeId;
 use crate::masks::stack_trees::StackTrees;
 use crate::vocabulary::VocabularyTrie;
@@ -13,25 +13,25 @@ use crate::vocabulary::VocabularyTrie;
 /// A tree for each lexer state.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    trees: StackTrees<Known>,
+    trees: StackTrees<Verdict>,
     /// The memory of what is undecided.
     bytes: usize,
 }
 
-/// What is known of the tokens that may follow on every stack that begins with certain states.
+/// Verdict on the tokens that may follow on every stack that begins with certain states.
 #[derive(Debug, Default)]
-pub(super) enum Known {
+pub(super) enum Verdict {
     /// Nothing before more of the stack is read.
     #[default]
-    Nothing,
+    Unread,
     /// These may follow, and no others, whatever is below.
-    All(MaskId),
+    Decided(PoolId),
     /// These may follow, and some others depend on what is below.
-    Some(MaskId, Box<VocabularyTrie>),
+    Partial(PoolId, Box<VocabularyTrie>),
 }
 
 impl Nodes {
-    /// How many there are.
+    /// Number of them.
     pub(super) fn len(&self) -> usize {
         self.trees.len()
     }
@@ -51,8 +51,8 @@ impl Nodes {
         self.trees.child(node, below)
     }
 
-    /// What is known at a node.
-    pub(super) fn known(&self, node: NodeId) -> &Known {
+    /// Verdict at a node.
+    pub(super) fn known(&self, node: NodeId) -> &Verdict {
         self.trees.known(node)
     }
 
@@ -90,28 +90,28 @@ impl Nodes {
     }
 
     /// Remembers that these tokens may follow at a node and no others.
-    pub(super) fn know_all(&mut self, node: NodeId, mask: MaskId) {
-        self.know(node, Known::All(mask));
+    pub(super) fn decide(&mut self, node: NodeId, mask: PoolId) {
+        self.set(node, Verdict::Decided(mask));
     }
 
     /// Remembers what is known at a node, where `undecided` depend on what is below.
-    pub(super) fn know_some(
+    pub(super) fn know(
         &mut self,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
         node: NodeId,
-        mask: MaskId,
+        mask: PoolId,
         undecided: &[TokenId],
     ) {
         if undecided.is_empty() {
-            return self.know_all(node, mask);
+            return self.decide(node, mask);
         }
         let undecided = Box::new(vocabulary.trie_of(undecided));
         self.bytes += undecided.memory_bytes();
-        self.know(node, Known::Some(mask, undecided));
+        self.set(node, Verdict::Partial(mask, undecided));
     }
 
-    fn know(&mut self, node: NodeId, known: Known) {
-        if let Known::Some(_, undecided) = self.trees.know(node, known) {
+    fn set(&mut self, node: NodeId, known: Verdict) {
+        if let Verdict::Partial(_, undecided) = self.trees.know(node, known) {
             self.bytes -= undecided.memory_bytes();
         }
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use palmette_core::mask;
 
-use super::{MaskAutomaton, VocabularySlices};
+use super::{MaskAutomaton, PreparedVocabulary};
 use crate::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
 
-impl VocabularySlices {
+impl PreparedVocabulary {
     /// Finds out what masks ask along some texts of a grammar, so that the first visits of other grammars find it known: what
     /// remains of their terminals is often the same. A text is followed as far as it goes.
     ///
@@ -56,7 +56,7 @@ mod tests {
 
     /// Texts that come by names, strings that count, patterns and numbers.
     #[test]
-    fn nothing_is_left_to_be_found_out_of_pieces_that_were_found_out_ahead() {
+    fn nothing_is_left_to_be_found_out_of_residuals_that_were_found_out_ahead() {
         let schema = r#"{"type": "object", "properties": {
             "abc": {"type": "string", "maxLength": 9}, "abx": {"type": "integer"},
             "x": {"type": "string", "pattern": "^(a|bc)+x?$"}}}"#;
@@ -65,19 +65,19 @@ mod tests {
         let grammar = Arc::new(grammar.expect("a schema"));
         let recognizer =
             Recognizer::new(grammar, &limits, &mut Budget::unlimited()).expect("small");
-        let slices = Arc::new(VocabularySlices::new(Arc::new(vocabulary())));
+        let slices = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary())));
         let automaton = MaskAutomaton::new(Arc::clone(&slices));
-        let mut ahead = automaton.pieces_ahead(&recognizer, usize::MAX);
+        let mut ahead = automaton.residuals_ahead(&recognizer, usize::MAX);
         let mut prepare =
-            || automaton.prepare_piece(&recognizer, &mut ahead, &mut Budget::unlimited());
+            || automaton.prepare_residual(&recognizer, &mut ahead, &mut Budget::unlimited());
         while prepare().expect("no limit") {}
-        let known = slices.pieces().num_analysed();
+        let known = slices.residuals().num_effects();
         assert!(known > 20, "{known}");
         let texts: [&[u8]; 2] = [
             br#"{"abc" : "a1bcx", "abx": 1131, "ac": {"x": [1.5, true]}, "x": "abca"}"#,
             br#"{"x":"bcbcx","abc":"","b":"aaaaaaaaaaaa"}"#,
         ];
         slices.prepare(&recognizer, texts).expect("small");
-        assert_eq!(slices.pieces().num_analysed(), known);
+        assert_eq!(slices.residuals().num_effects(), known);
     }
 }

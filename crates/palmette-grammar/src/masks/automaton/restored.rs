@@ -1,19 +1,20 @@
-//! Masks by what stacks say of them, as they are saved.
+//! Stack automaton of masks, restored from a file, and united with the own one to be saved.
 
 use hashbrown::{HashMap, HashSet};
 
-use super::memo::{MaskId, Memo};
-use super::saved::{Above, SavedReading};
+use super::memo::Memo;
+use super::saved::{Above, SavedStackAutomaton};
 use crate::glr::StackNode;
 use crate::lexer::LexerState;
 use crate::lr::StateId;
-use crate::masks::read_nodes::{ReadNode, ReadNodeId, ReadNodes};
+use crate::masks::mask_pool::PoolId;
+use crate::masks::stack_automaton::{AutomatonNode, AutomatonNodeId, StackAutomaton};
 
-/// What another automaton found out.
+/// Nodes and masks that were restored from a file.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     /// With their numbers, which tell them apart, and their masks, where these were known.
-    nodes: ReadNodes<(u32, Option<MaskId>)>,
+    nodes: StackAutomaton<(u32, Option<PoolId>)>,
 }
 
 impl Restored {
@@ -23,15 +24,18 @@ impl Restored {
     }
 
     /// The mask of a lexeme in progress on a stack, if it is known.
-    pub(super) fn mask(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<MaskId> {
+    pub(super) fn mask(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
         self.nodes.said(lexer.0 as usize, stack)?.1
     }
 
-    /// What was saved, where nothing is known yet; gives the masks by their numbers there.
-    pub(super) fn of(saved: &SavedReading, mut mask: impl FnMut(u32) -> Option<MaskId>) -> Self {
+    /// Restores what was saved, where nothing is known yet; `mask` gives the masks by their numbers there.
+    pub(super) fn of(
+        saved: &SavedStackAutomaton,
+        mut mask: impl FnMut(u32) -> Option<PoolId>,
+    ) -> Self {
         let mut made = Self::default();
         let nodes = saved.nodes.iter().zip(0..);
-        let ids: Vec<ReadNodeId> = nodes
+        let ids: Vec<AutomatonNodeId> = nodes
             .map(|(&(missing, number_of_mask), number)| {
                 made.nodes.intern((number, mask(number_of_mask)), missing)
             })
@@ -60,72 +64,75 @@ impl Restored {
 
 /// A node to be saved: of what was found out here, or was restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Node {
-    Own(ReadNodeId),
-    Restored(ReadNodeId),
+enum Origin {
+    Own(AutomatonNodeId),
+    Restored(AutomatonNodeId),
 }
 
 impl Memo {
-    /// What stacks say of masks; `mask` gives their numbers.
-    pub(super) fn save_reading(&self, mask: impl Fn(Option<MaskId>) -> u32) -> SavedReading {
-        let (own, restored) = (self.tails.of_masks(), &self.restored.nodes);
+    /// Stack automaton of masks, to be saved; `mask` gives their numbers.
+    pub(super) fn save_stack_automaton(
+        &self,
+        mask: impl Fn(Option<PoolId>) -> u32,
+    ) -> SavedStackAutomaton {
+        let (own, restored) = (self.suffix_sets.of_masks(), &self.restored.nodes);
         let alias = Aliases::find(own, restored);
-        let mut numbers: HashMap<Node, u32> = HashMap::new();
-        let mut saved = SavedReading::default();
+        let mut numbers: HashMap<Origin, u32> = HashMap::new();
+        let mut saved = SavedStackAutomaton::default();
         for id in own.all() {
-            let &ReadNode { said, missing, .. } = own.get(id);
+            let &AutomatonNode { said, missing, .. } = own.get(id);
             let known = self.composed_of(said.made_of);
             let known = known.or_else(|| restored.get(*alias.restored.get(&id)?).said.1);
-            numbers.insert(Node::Own(id), saved.nodes.len() as u32);
+            numbers.insert(Origin::Own(id), saved.nodes.len() as u32);
             saved.nodes.push((missing, mask(known)));
         }
         for id in restored.all().filter(|id| !alias.own.contains_key(id)) {
-            let &ReadNode { said, missing, .. } = restored.get(id);
-            numbers.insert(Node::Restored(id), saved.nodes.len() as u32);
+            let &AutomatonNode { said, missing, .. } = restored.get(id);
+            numbers.insert(Origin::Restored(id), saved.nodes.len() as u32);
             saved.nodes.push((missing, mask(said.1)));
         }
-        let number = |node: Node| match node {
-            Node::Restored(id) if alias.own.contains_key(&id) => {
-                numbers[&Node::Own(alias.own[&id])]
+        let number = |node: Origin| match node {
+            Origin::Restored(id) if alias.own.contains_key(&id) => {
+                numbers[&Origin::Own(alias.own[&id])]
             }
             node => numbers[&node],
         };
         let mut seen: HashSet<(Above, StateId)> = HashSet::new();
-        let mut add = |from: Above, state: StateId, to: Node| {
+        let mut add = |from: Above, state: StateId, to: Origin| {
             if seen.insert((from, state)) {
                 saved.edges.push((from, state, number(to)));
             }
         };
         let lexer = |of: usize| Above::Lexer(LexerState(of as u32));
-        own.firsts().for_each(|(of, top, node)| add(lexer(of), top, Node::Own(node)));
-        restored.firsts().for_each(|(of, top, node)| add(lexer(of), top, Node::Restored(node)));
+        own.firsts().for_each(|(of, top, node)| add(lexer(of), top, Origin::Own(node)));
+        restored.firsts().for_each(|(of, top, node)| add(lexer(of), top, Origin::Restored(node)));
         for id in own.all() {
-            let from = Above::Node(number(Node::Own(id)));
-            own.nexts(id).for_each(|(state, next)| add(from, state, Node::Own(next)));
+            let from = Above::Node(number(Origin::Own(id)));
+            own.nexts(id).for_each(|(state, next)| add(from, state, Origin::Own(next)));
         }
         for id in restored.all() {
-            let from = Above::Node(number(Node::Restored(id)));
-            restored.nexts(id).for_each(|(state, next)| add(from, state, Node::Restored(next)));
+            let from = Above::Node(number(Origin::Restored(id)));
+            restored.nexts(id).for_each(|(state, next)| add(from, state, Origin::Restored(next)));
         }
         saved
     }
 }
 
-/// Which restored nodes were found out again: those that the same stacks lead to.
+/// Pairs of restored nodes and those that were made again: the same stacks lead to both.
 #[derive(Debug, Default)]
 struct Aliases {
-    own: HashMap<ReadNodeId, ReadNodeId>,
-    restored: HashMap<ReadNodeId, ReadNodeId>,
+    own: HashMap<AutomatonNodeId, AutomatonNodeId>,
+    restored: HashMap<AutomatonNodeId, AutomatonNodeId>,
 }
 
 impl Aliases {
-    fn find<A, B>(own: &ReadNodes<A>, restored: &ReadNodes<B>) -> Self
+    fn find<A, B>(own: &StackAutomaton<A>, restored: &StackAutomaton<B>) -> Self
     where
         A: Copy + Eq + std::hash::Hash,
         B: Copy + Eq + std::hash::Hash,
     {
         let mut found = Self::default();
-        let mut open: Vec<(ReadNodeId, ReadNodeId)> = restored
+        let mut open: Vec<(AutomatonNodeId, AutomatonNodeId)> = restored
             .firsts()
             .filter_map(|(of, top, node)| Some((own.first(of, top)?, node)))
             .collect();

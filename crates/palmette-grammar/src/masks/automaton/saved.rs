@@ -5,32 +5,33 @@ use std::sync::PoisonError;
 use hashbrown::HashMap;
 use palmette_core::TokenId;
 
-use super::memo::{MaskId, Memo};
-use super::nodes::{Known, NodeId};
+use super::memo::Memo;
+use super::nodes::{NodeId, Verdict};
 use super::restored::Restored;
-use super::{MaskAutomaton, VocabularySlices};
+use super::{MaskAutomaton, PreparedVocabulary};
 use crate::lexer::LexerState;
 use crate::lr::StateId;
+use crate::masks::mask_pool::PoolId;
 
 /// Nodes and masks without what is made from them.
 #[derive(Debug, Default)]
 pub(crate) struct SavedMemo {
     /// Lexer states, each with the one that stands for it.
-    pub(crate) alike: Vec<(LexerState, LexerState)>,
+    pub(crate) representatives: Vec<(LexerState, LexerState)>,
     /// Stacks by their first states, each after its parent.
     pub(crate) nodes: Vec<SavedNode>,
-    pub(crate) reading: SavedReading,
+    pub(crate) stack_automaton: SavedStackAutomaton,
     /// All masks, end to end.
     pub(crate) masks: Vec<u32>,
 }
 
-/// What stacks say of masks: an automaton that reads them from the top.
+/// Stack automaton of masks, as plain data.
 #[derive(Debug, Default)]
-pub(crate) struct SavedReading {
+pub(crate) struct SavedStackAutomaton {
     /// Of how many states below only the last decides how a node goes on, and the number of its mask; [`UNREAD`] where it is not
     /// known.
     pub(crate) nodes: Vec<(u32, u32)>,
-    /// Which node comes after which, and after which lexeme in progress, with the state that decides.
+    /// Edges: from a lexeme in progress or a node, by the state that decides, to a node.
     pub(crate) edges: Vec<(Above, StateId, u32)>,
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct SavedNode {
 /// In place of the number of a mask.
 pub(crate) const UNREAD: u32 = u32::MAX;
 
-/// What is above the last state of a node.
+/// Parent of a node: what is above the last state that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Above {
     /// Nothing: the node is for this lexer state.
@@ -59,16 +60,16 @@ pub(crate) enum Above {
 }
 
 impl MaskAutomaton {
-    /// What was found out so far.
+    /// Plain data of all nodes and masks so far.
     pub(crate) fn save(&self) -> SavedMemo {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
-        let (masks, numbers) = memo.masks.different(self.vocabulary.num_words(), &memo.tails);
-        let number = |mask: MaskId| numbers[mask.0 as usize];
+        let (masks, numbers) = memo.masks.different(self.vocabulary.num_words(), &memo.suffix_sets);
+        let number = |mask: PoolId| numbers[mask.0 as usize];
         let nodes = memo.nodes.all().map(|node| {
             let (mask, undecided) = match memo.nodes.known(node) {
-                Known::Nothing => (UNREAD, vec![]),
-                Known::All(mask) => (number(*mask), vec![]),
-                Known::Some(mask, undecided) => (number(*mask), undecided.tokens().to_vec()),
+                Verdict::Unread => (UNREAD, vec![]),
+                Verdict::Decided(mask) => (number(*mask), vec![]),
+                Verdict::Partial(mask, undecided) => (number(*mask), undecided.tokens().to_vec()),
             };
             let above = match memo.nodes.above(node) {
                 None => Above::Lexer(memo.nodes.lexer(node)),
@@ -77,11 +78,12 @@ impl MaskAutomaton {
             SavedNode { above, state: memo.nodes.state(node), mask, undecided }
         });
         let nodes = nodes.collect();
-        let alike = memo.alike.iter();
-        let alike = alike.filter_map(|(state, alike)| Some((LexerState(state as u32), (*alike)?)));
-        let alike = alike.collect();
-        let reading = memo.save_reading(|mask| mask.map_or(UNREAD, number));
-        SavedMemo { alike, nodes, reading, masks }
+        let representatives = memo.representatives.iter().filter_map(|(state, representative)| {
+            Some((LexerState(state as u32), (*representative)?))
+        });
+        let representatives = representatives.collect();
+        let stack_automaton = memo.save_stack_automaton(|mask| mask.map_or(UNREAD, number));
+        SavedMemo { representatives, nodes, stack_automaton, masks }
     }
 
     /// Takes over what another found out, in place of what was found out here.
@@ -97,9 +99,9 @@ impl MaskAutomaton {
 
 impl Memo {
     /// Takes over what another found out, where nothing was found out yet.
-    fn restore(&mut self, saved: &SavedMemo, vocabulary: &VocabularySlices) {
-        for &(state, alike) in &saved.alike {
-            *self.alike.entry(state.0 as usize) = Some(alike);
+    fn restore(&mut self, saved: &SavedMemo, vocabulary: &PreparedVocabulary) {
+        for &(state, representative) in &saved.representatives {
+            *self.representatives.entry(state.0 as usize) = Some(representative);
         }
         let num_words = vocabulary.num_words();
         let row = |number: u32| &saved.masks[number as usize * num_words..][..num_words];
@@ -119,11 +121,11 @@ impl Memo {
             ids.push(id);
             if node.mask != UNREAD {
                 let mask = self.masks.intern(row(node.mask));
-                self.nodes.know_some(vocabulary, id, mask, &node.undecided);
+                self.nodes.know(vocabulary, id, mask, &node.undecided);
             }
         }
-        let mut known: HashMap<u32, MaskId> = HashMap::new();
-        self.restored = Restored::of(&saved.reading, |number| {
+        let mut known: HashMap<u32, PoolId> = HashMap::new();
+        self.restored = Restored::of(&saved.stack_automaton, |number| {
             let mask = || self.masks.intern(row(number));
             (number != UNREAD).then(|| *known.entry(number).or_insert_with(mask))
         });

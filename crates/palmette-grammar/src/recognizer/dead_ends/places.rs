@@ -281,11 +281,11 @@ impl Spelling {
             return Ok(Rc::clone(known));
         }
         let Deciding { mut infinite, finite } = self.deciding[number].clone();
-        let begin = lexer.among(next, &infinite)?;
+        let begin = lexer.restricted_to(next, &infinite)?;
         let mut found = self.from(lexer, begin, terminal, conditions, budget)?;
         if !finite.is_empty() && found.all != found.infinitely {
             infinite.union_with(&finite);
-            let begin = lexer.among(next, &infinite)?;
+            let begin = lexer.restricted_to(next, &infinite)?;
             found = self.from(lexer, begin, terminal, conditions, budget)?;
         }
         self.known.insert(key, Rc::clone(&found.all));
@@ -331,7 +331,7 @@ impl Spelling {
         }
         let mut parts = Vec::new();
         for (_, state) in lexer.steps(begin)? {
-            if !lexer.possible(state).contains(terminal) {
+            if !lexer.viable_terminals(state).contains(terminal) {
                 continue;
             }
             if let Some(known) = self.after_byte.get(&(state, terminal)) {
@@ -375,7 +375,7 @@ impl Spelling {
             let mut next: Vec<LexerState> =
                 lexer.steps(state)?.into_iter().map(|(_, to)| to).collect();
             budget.spend(1 + next.len() as u64)?;
-            next.retain(|&to| lexer.possible(to).contains(terminal));
+            next.retain(|&to| lexer.viable_terminals(to).contains(terminal));
             next.sort_unstable();
             next.dedup();
             let mut to = Vec::with_capacity(next.len());

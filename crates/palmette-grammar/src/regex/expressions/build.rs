@@ -42,7 +42,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// As [`concat`](Self::concat), where `first` is no concatenation.
+    /// [`concat`](Self::concat), where `first` is no concatenation.
     fn concat_pair(&mut self, first: ExprId, second: ExprId) -> Made {
         if first == ExprId::NEVER || second == ExprId::NEVER {
             return Ok(ExprId::NEVER);
@@ -177,7 +177,7 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    /// How many digits an expression has, if it is any so many digits.
+    /// Number of digits of an expression, if it is any so many digits.
     fn digits_counted(&self, of: ExprId) -> Option<(u32, Option<u32>)> {
         let is_digit = |of: ExprId| match self.node(of) {
             Node::Switch(arms) => {
@@ -204,7 +204,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// The same lexemes, the longest first.
+    /// Longest-first form of an expression: its lexemes, the longest first.
     pub(super) fn unordered(&mut self, inner: ExprId) -> Made {
         match self.node(inner) {
             Node::Never | Node::Empty | Node::Unordered(_) => Ok(inner),
@@ -245,7 +245,7 @@ impl Maker<'_, '_> {
         self.intern(Node::Behind { history, negated })
     }
 
-    /// What `inner` matches where the lexeme and what follows together are in `condition`.
+    /// Conditioned expression: `inner` where the lexeme and what follows together are in `condition`.
     pub(crate) fn given(&mut self, condition: ExprId, inner: ExprId) -> Made {
         match *self.node(inner) {
             _ if condition == ExprId::NEVER => Ok(ExprId::NEVER),
@@ -275,7 +275,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// Whether a part and its complement are both there.
+    /// True when a part and its complement are both there.
     fn has_opposites(&self, parts: &[ExprId]) -> bool {
         parts.iter().any(|&part| match self.node(part) {
             Node::Not(inner) => parts.binary_search(inner).is_ok(),

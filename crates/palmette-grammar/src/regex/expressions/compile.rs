@@ -4,7 +4,7 @@ use super::{Arm, Exceeded, ExprId, Made, Maker, Node, Repeat};
 use crate::Regex;
 use crate::regex::tokens::{NUMBER_MARK, TokenPattern};
 
-/// Why a tree has no expression.
+/// Reason that a tree has no expression.
 #[derive(Debug)]
 pub(crate) struct CompileError(pub(crate) CompileErrorKind);
 
@@ -33,7 +33,7 @@ impl<E: Into<CompileErrorKind>> From<E> for CompileError {
 
 type Compiled = Result<ExprId, CompileError>;
 
-/// Whether the order in which a backtracking matcher tries things is kept.
+/// True when the order in which a backtracking matcher tries things is kept.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Kept,
@@ -196,7 +196,7 @@ impl Maker<'_, '_> {
 
     /// One of these texts: a tree by their beginnings, whose equal branches are one.
     fn literals(&mut self, mut texts: Vec<&[u8]>) -> Made {
-        /// What is known of the texts that begin with the bytes on the way here.
+        /// Node of a trie: texts that begin with the bytes on the way here.
         #[derive(Default)]
         struct Branch {
             byte: u8,
@@ -248,7 +248,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// Whether a reluctant quantifier decides where a lexeme ends.
+/// True when a reluctant quantifier decides where a lexeme ends.
 fn is_reluctant(regex: &Regex) -> bool {
     match regex {
         Regex::Repeat { reluctant: true, .. } => true,
@@ -257,7 +257,7 @@ fn is_reluctant(regex: &Regex) -> bool {
     }
 }
 
-/// Whether any text may come last.
+/// True when any text may come last.
 fn is_open(regex: &Regex) -> bool {
     match regex {
         Regex::Concat(parts) => parts.last().is_some_and(|last| *last == Regex::anything()),

@@ -2,7 +2,7 @@
 
 use super::{Exceeded, ExprId, Maker};
 
-/// What is left of an expression whose lexemes meet a condition together with what follows.
+/// Residual of an expression whose lexemes meet a condition together with what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     /// All: the condition holds once a first byte of a lexeme was read, whichever it is.
@@ -13,7 +13,7 @@ pub(crate) enum Met {
 }
 
 impl Maker<'_, '_> {
-    /// What meets a condition of an expression without the empty lexeme.
+    /// Part of an expression without the empty lexeme that meets a condition.
     pub(crate) fn met_by(&mut self, condition: ExprId, of: ExprId) -> Result<Met, Exceeded> {
         let (mut holds, mut fails) = (true, true);
         let classes = self.classes([condition, of]);

@@ -7,7 +7,7 @@ use hashbrown::{HashMap, hash_map::Entry};
 use super::{Exceeded, ExprId, Maker};
 
 impl Maker<'_, '_> {
-    /// Whether some lexeme, with something following it, is in `of`.
+    /// True when some lexeme, with something following it, is in `of`.
     ///
     /// # Errors
     /// When more expressions would have to be visited than the limit allows.
@@ -15,7 +15,7 @@ impl Maker<'_, '_> {
         self.search(of, Kind::Lexemes)
     }
 
-    /// Whether the condition holds for some text of whole characters.
+    /// True when the condition holds for some text of whole characters.
     ///
     /// # Errors
     /// When more expressions would have to be visited than the limit allows.
@@ -70,7 +70,7 @@ impl Maker<'_, '_> {
         Ok(false)
     }
 
-    /// What can be told without a search.
+    /// Answer that can be told without a search.
     fn known(&mut self, of: ExprId, kind: Kind) -> Result<Option<bool>, Exceeded> {
         if of == ExprId::NEVER {
             return Ok(Some(false));
@@ -111,7 +111,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// What an expression is taken for.
+/// Substitute of an expression.
 #[derive(Clone, Copy)]
 enum Kind {
     Lexemes,

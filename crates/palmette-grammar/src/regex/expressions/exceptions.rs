@@ -5,15 +5,15 @@ use super::{Exceeded, ExprId, Maker, Node};
 /// An expression in which a part may be any of some lexemes, but for a few: a name that is none of five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exception {
-    /// What comes before the part.
+    /// Expression of what comes before the part.
     pub(crate) head: ExprId,
-    /// What the part may be,
+    /// Expression of what the part may be,
     pub(crate) of: ExprId,
     /// but none of these.
     pub(crate) but: ExprId,
-    /// What comes after it.
+    /// Expression of what comes after it.
     pub(crate) rest: ExprId,
-    /// The same without the exception.
+    /// The whole without the exception.
     pub(crate) without: ExprId,
 }
 

@@ -7,7 +7,7 @@ impl Maker<'_, '_> {
     /// of `of` do: counts of repeats that cannot be used up by then are dropped. It matches whatever `of` does.
     ///
     /// `None` when that is not certain: where parts are intersected, complemented or look around.
-    pub(crate) fn within(
+    pub(crate) fn bounded_equivalent(
         &mut self,
         of: ExprId,
         num_bytes: u32,
@@ -18,7 +18,7 @@ impl Maker<'_, '_> {
         self.without_far_counts(of, num_bytes).map(Some)
     }
 
-    /// Whether no lexeme of `of` is the beginning of another.
+    /// True when no lexeme of `of` is the beginning of another.
     ///
     /// # Errors
     /// When more expressions would have to be visited than the limit allows.

@@ -16,18 +16,18 @@ pub(crate) struct Front {
 }
 
 impl Expressions {
-    /// Whether what the expression matches depends on its lexeme alone, not on what is before or after it.
+    /// True when what the expression matches depends on its lexeme alone, not on what is before or after it.
     pub(crate) fn is_context_free(&self, of: ExprId) -> bool {
         let facts = self.facts(of);
         !facts.ahead && !facts.behind
     }
 
-    /// Whether what is before a lexeme may matter.
+    /// True when what is before a lexeme may matter.
     pub(crate) fn looks_behind(&self, of: ExprId) -> bool {
         self.facts(of).behind
     }
 
-    /// Whether it is a repetition of single bytes without bounds.
+    /// True when it is a repetition of single bytes without bounds.
     fn is_any_number_of_bytes(&self, of: ExprId) -> bool {
         let Node::Repeat(Repeat { inner, min: 0, max: None, reluctant: false }) = *self.node(of)
         else {
@@ -41,7 +41,7 @@ impl Expressions {
 }
 
 impl Maker<'_, '_> {
-    /// The same expression here, where `known` are those of `from` that were taken over before.
+    /// Imports an expression, where `known` are those of `from` that were taken over before.
     ///
     /// Cost: linear in the parts that are not known yet.
     ///
@@ -77,7 +77,7 @@ impl Maker<'_, '_> {
         Ok(known[&of])
     }
 
-    /// What stands at the expression's front.
+    /// Front of an expression.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -137,7 +137,7 @@ impl Node {
         }
     }
 
-    /// The same of other expressions.
+    /// Image of a node whose parts are taken over.
     fn with_parts(&self, to: impl Fn(ExprId) -> ExprId) -> Self {
         let all = |parts: &[ExprId]| parts.iter().map(|&part| to(part)).collect::<Vec<_>>();
         let sorted = |parts: &[ExprId]| {

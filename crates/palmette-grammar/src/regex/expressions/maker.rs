@@ -11,9 +11,9 @@ use super::{
 };
 use crate::Budget;
 
-/// What it costs to find an expression that is there, beside its parts.
+/// Cost of finding an expression that is there, beside its parts.
 const LOOK_UP: u64 = 8;
-/// What a new one costs beside that: its entry, its partition, what the empty lexeme asks of it.
+/// Cost of a new one beside that: its entry, its partition, what the empty lexeme asks of it.
 const NEW: u64 = 64;
 
 /// Expressions, and a budget to make more of them.

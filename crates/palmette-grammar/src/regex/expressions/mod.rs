@@ -71,11 +71,11 @@ enum Node {
     Repeat(Repeat),
     /// The empty lexeme where the text so far is in `history`, or is not.
     Behind { history: ExprId, negated: bool },
-    /// The same lexemes; a backtracking matcher tries the longest first, whatever they are made of.
+    /// Longest first: these lexemes; a backtracking matcher tries the longest first, whatever they are made of.
     Unordered(ExprId),
-    /// What `inner` matches where the lexeme and what follows together are in `condition`.
+    /// Conditioned expression: `inner` where the lexeme and what follows together are in `condition`.
     Given { condition: ExprId, inner: ExprId },
-    /// What a backtracking matcher picks: the first of these parts that matches, now or later.
+    /// Ordered choice, a backtracking matcher's pick: the first of these parts that matches, now or later.
     First(Box<[Item]>),
     /// A condition: the expression matches a lexeme that is not empty at the front of the text.
     Grows(ExprId),
@@ -107,20 +107,20 @@ enum Item {
     Go(ExprId),
 }
 
-/// What is known of an expression beside its shape.
+/// Properties of an expression beside its shape.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     null: ExprId,
     partition: PartitionId,
-    /// Whether a lookbehind is in a part that derivatives bring forward.
+    /// True when a lookbehind is in a part that derivatives bring forward.
     behind: bool,
-    /// Whether what follows may matter.
+    /// True when what follows may matter.
     ahead: bool,
-    /// Whether only [`Node::Never`] is empty among the expressions made of such parts.
+    /// True when only [`Node::Never`] is empty among the expressions made of such parts.
     plain: bool,
-    /// Whether the empty lexeme with nothing following is in.
+    /// True when the empty lexeme with nothing following is in.
     at_end: bool,
-    /// How deep a derivative may have to descend.
+    /// Depth to which a derivative may have to descend.
     reach: u32,
     /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each other are not looked into.
     shortest: u32,
@@ -128,9 +128,9 @@ struct Facts {
     longest: u32,
     /// No repeat within has a greater bound.
     greatest_bound: u32,
-    /// Whether some lexeme is in, where that has been found out.
+    /// True when some lexeme is in, where that has been found out.
     has_lexemes: Option<bool>,
-    /// Whether it holds for some text as a condition, where that has been found out.
+    /// True when it holds for some text as a condition, where that has been found out.
     can_hold: Option<bool>,
 }
 
@@ -145,14 +145,14 @@ struct Interned {
     hash: u64,
 }
 
-/// What bounds the work of [`Expressions`].
+/// Limits on the work of [`Expressions`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpressionLimits {
-    /// How many expressions may be made.
+    /// Limit on the number of expressions.
     pub(crate) max_expressions: usize,
-    /// How deep expressions may nest in places that a derivative descends to.
+    /// Limit on the nesting of expressions in places that a derivative descends to.
     pub(crate) max_nesting: u32,
-    /// How many expressions one question about emptiness may visit.
+    /// Limit on the expressions that one question about emptiness may visit.
     pub(crate) max_visited: usize,
 }
 
@@ -186,9 +186,9 @@ pub(crate) struct Expressions {
     partitions: Partitions,
     /// By classes of the expression's partition.
     derivatives: ClassRows,
-    /// The same for bringing lookbehinds forward.
+    /// Memo of lookbehinds brought forward.
     forwards: ClassRows,
-    /// What a backtracking matcher tries, in order.
+    /// Parts that a backtracking matcher tries, in order.
     splits: HashMap<ExprId, Arc<[Item]>>,
     /// By expression and number of bytes.
     horizons: HashMap<(ExprId, u32), ExprId>,
@@ -196,7 +196,7 @@ pub(crate) struct Expressions {
     char_classes: HashMap<CharClass, ExprId>,
     /// Every UTF-8 text.
     utf8: ExprId,
-    /// What the nodes keep elsewhere.
+    /// Memory that the nodes keep elsewhere.
     list_bytes: usize,
     limits: ExpressionLimits,
 }
@@ -243,27 +243,27 @@ impl Expressions {
         Maker::new(self, budget)
     }
 
-    /// What the empty lexeme asks of what follows.
+    /// Condition that the empty lexeme puts on what follows.
     pub(crate) fn null(&self, of: ExprId) -> ExprId {
         self.facts(of).null
     }
 
-    /// Whether a condition holds when nothing follows.
+    /// True when a condition holds when nothing follows.
     pub(crate) fn holds_at_end(&self, condition: ExprId) -> bool {
         self.facts(condition).at_end
     }
 
-    /// Whether what follows a lexeme may matter.
+    /// True when what follows a lexeme may matter.
     pub(crate) fn looks_ahead(&self, of: ExprId) -> bool {
         self.facts(of).ahead
     }
 
-    /// Whether it has finitely many lexemes for sure.
+    /// True when it has finitely many lexemes for sure.
     pub(crate) fn is_finite(&self, of: ExprId) -> bool {
         self.facts(of).longest < UNBOUNDED
     }
 
-    /// How many expressions there are.
+    /// Number of expressions.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -322,7 +322,7 @@ impl ExprId {
 }
 
 impl Node {
-    /// How many parts it lists.
+    /// Number of parts that it lists.
     fn num_parts(&self) -> u64 {
         let parts = match self {
             Self::Switch(arms) => arms.len(),

@@ -10,13 +10,13 @@ use std::{collections::HashSet, sync::Arc};
 use super::{Exceeded, ExprId, Item, Made, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
-    /// What a backtracking matcher picks of `of`, whose alternatives and repeats are ordered.
+    /// Pick of a backtracking matcher in `of`, whose alternatives and repeats are ordered.
     pub(super) fn first(&mut self, of: ExprId) -> Made {
         let items = self.split(of)?;
         self.pick(&items)
     }
 
-    /// What the empty lexeme asks of what follows, where these are the ways.
+    /// Condition that the empty lexeme puts on what follows, where these are the ways.
     pub(super) fn first_null(&mut self, items: &[Item]) -> Made {
         let (mut before, mut ends) = (Vec::new(), Vec::new());
         for &item in items {

@@ -103,7 +103,7 @@ fn table_of(class: &str) -> Option<CharClass> {
     }
 }
 
-/// The same class in our type.
+/// Class in our type.
 pub(super) fn from_table(class: &ClassUnicode) -> CharClass {
     CharClass::new(class.iter().map(|range| (range.start(), range.end())))
 }

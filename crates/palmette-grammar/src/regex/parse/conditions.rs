@@ -50,7 +50,7 @@ pub(super) fn simplify(node: Node) -> Node {
     }
 }
 
-/// What a lookaround for `node` asks of the one character beside it, if that is all it asks.
+/// Class that a lookaround for `node` asks of the one character beside it, if that is all it asks.
 fn as_side(node: &Node, behind: bool) -> Option<Side> {
     match node {
         Node::Class(class) => Some(Side { class: class.clone(), border: false }),

@@ -29,11 +29,11 @@ use places::resolve;
 /// Notation of a regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// As module `re` of Python 3 takes it.
+    /// Module `re` of Python 3.
     Python,
-    /// As ECMAScript takes it with the flag `u`, and where that would refuse punctuation (`\-`, a lone `{`), without.
+    /// ECMAScript with the flag `u`, and where that would refuse punctuation (`\-`, a lone `{`), without.
     Ecma,
-    /// As the crate `regex` takes it.
+    /// The crate `regex`.
     Rust,
 }
 
@@ -152,7 +152,7 @@ pub fn parse_search(source: &str, dialect: Dialect, flags: Flags) -> Result<Rege
     parse_with_budget(source, dialect, flags, Reading::Search, &mut Budget::unlimited())
 }
 
-/// What [`parse`], [`parse_text`] or [`parse_search`] gives, as `reading` says, as long as the budget lasts and nobody
+/// [`parse`], [`parse_text`] or [`parse_search`], as `reading` says, as long as the budget lasts and nobody
 /// calls it off.
 ///
 /// # Errors

@@ -23,13 +23,13 @@ use super::{
 };
 use crate::{Budget, CharClass, Regex};
 
-/// How many conditions one behind the other are resolved, counting repetitions as often as they are written out.
+/// Number of conditions one behind the other that are resolved, counting repetitions as often as they are written out.
 const MAX_CONDITIONS: usize = 250;
-/// How many nodes may be made.
+/// Limit on the nodes that may be made.
 const MAX_WORK: usize = 200_000;
-/// How many states a repetition may pass.
+/// Limit on the states that a repetition may pass.
 const MAX_STATES: usize = 24;
-/// What a node of the result costs: it is compared with others on the way.
+/// Cost of a node of the result: it is compared with others on the way.
 const UNITS_PER_NODE: u64 = 32;
 
 pub(super) fn resolve(
@@ -53,7 +53,7 @@ pub(super) fn resolve(
         kinds: kinds(&node)?,
         conditions: Cell::new(0),
         work: Cell::new(0),
-        budget: RefCell::new(budget.lend()),
+        budget: RefCell::new(budget.split_off()),
     };
     let whole = match reading {
         Reading::Search => {
@@ -70,11 +70,11 @@ pub(super) fn resolve(
         _ => node,
     };
     let texts = resolver.resolve(&whole);
-    budget.settle(&resolver.budget.borrow());
+    budget.join(&resolver.budget.borrow());
     texts
 }
 
-/// What is known at a place.
+/// Knowledge at a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct State {
     /// The kind of the last character, or [`START`].
@@ -87,7 +87,7 @@ const START: usize = usize::MAX;
 
 type Outcome<T> = Result<T, RegexError>;
 
-/// What follows a place, for every state.
+/// Continuation after a place, for every state.
 struct Rest<'a> {
     make: Box<dyn Fn(State) -> Outcome<Regex> + 'a>,
     made: RefCell<BTreeMap<State, Regex>>,
@@ -220,7 +220,7 @@ impl Resolver<'_> {
         Ok(regex)
     }
 
-    /// What these, which hold no conditions if they are several, and then `rest` match.
+    /// Texts of these, which hold no conditions if they are several, and then `rest`.
     fn prepare_stretch<'a>(
         &'a self,
         parts: &'a [Node],
@@ -248,7 +248,7 @@ impl Resolver<'_> {
         }))
     }
 
-    /// What `node` and then `rest` match.
+    /// Texts of `node` and then `rest`.
     fn prepare<'a>(&'a self, node: &'a Node, rest: Rc<Rest<'a>>) -> Outcome<Rc<Rest<'a>>> {
         let looks = self.reading != Reading::Lexeme;
         if node.is_plain(looks) {
@@ -337,7 +337,7 @@ impl Resolver<'_> {
         Ok(alternate(options))
     }
 
-    /// The same where `plain` holds lookarounds, which can be asked about its ends instead.
+    /// Repetition whose `plain` part holds lookarounds, which can be asked about its ends instead.
     fn looking_then(&self, plain: &Regex, state: State, rest: &Rest<'_>) -> Outcome<Regex> {
         let next = self.look(state.after, state.after & self.end_bit() != 0, false);
         let mut groups = self.rests_after_a_character(rest)?;
@@ -352,7 +352,7 @@ impl Resolver<'_> {
         Ok(then(Regex::concat([next, plain.clone()]), alternate(options)))
     }
 
-    /// What may follow a character, with the kinds that it may follow.
+    /// Character that may follow, with the kinds that it may follow.
     fn rests_after_a_character(&self, rest: &Rest<'_>) -> Outcome<Vec<(Regex, u32)>> {
         let mut groups: Vec<(Regex, u32)> = Vec::new();
         for state in self.inner_states() {

@@ -23,9 +23,9 @@ pub(super) fn read(
         let message = "flags x and a are Python's; ECMAScript has i, m and s";
         return Err(RegexError::new(0, message));
     }
-    let mut reader = Reader { source, at: 0, dialect, flags, depth: 0, budget: budget.lend() };
+    let mut reader = Reader { source, at: 0, dialect, flags, depth: 0, budget: budget.split_off() };
     let node = reader.whole();
-    budget.settle(&reader.budget);
+    budget.join(&reader.budget);
     node
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Reader<'a> {
     budget: Budget<'a>,
 }
 
-/// What may stand before a quantifier.
+/// Atom: what may stand before a quantifier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Atom {
     Repeatable,
@@ -47,7 +47,7 @@ enum Atom {
     Repeated,
 }
 
-/// What reading an atom costs.
+/// Cost of reading an atom.
 const UNITS_PER_ATOM: u64 = 16;
 
 impl<'a> Reader<'a> {
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What follows `(`; for a lookaround, whether it looks behind and whether it is negated.
+    /// Kind of a group, by what follows `(`; for a lookaround, whether it looks behind and whether it is negated.
     fn group_head(&mut self, start: usize) -> Result<Option<(bool, bool)>, RegexError> {
         if !self.eat('?') {
             return Ok(None);

@@ -3,7 +3,7 @@
 use super::syntax::class_regex;
 use crate::{CharClass, Regex};
 
-/// Whether the empty text is matched.
+/// True when the empty text is matched.
 pub(crate) fn is_nullable(regex: &Regex) -> bool {
     match regex {
         Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => false,

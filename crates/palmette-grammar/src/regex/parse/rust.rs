@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{Budget, CharClass};
 
-/// What reading a byte costs.
+/// Cost of reading a byte.
 const UNITS_PER_BYTE: u64 = 16;
 
-/// How large a repetition's count times its content may be is for later passes to say; here only the syntax is.
+/// Size limit of the crate's parser: counts are for later passes to judge; here only the syntax is.
 pub(super) fn read(
     source: &str,
     flags: Flags,

@@ -2,7 +2,7 @@
 
 use crate::{CharClass, Regex};
 
-/// How deep groups may nest.
+/// Limit on the nesting of groups.
 pub(super) const MAX_NESTING: usize = 200;
 
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Place {
     pub(super) after: Side,
 }
 
-/// What may be on one side of a place.
+/// Kinds of what may be on one side of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Side {
     /// A character of this class,
@@ -78,7 +78,7 @@ impl Node {
         Self::Place(pairs.map(|(before, after)| Place { before, after }).into())
     }
 
-    /// Whether it holds no conditions on places; lookarounds count as such where `looks`.
+    /// True when it holds no conditions on places; lookarounds count as such where `looks`.
     pub(super) fn is_plain(&self, looks: bool) -> bool {
         match self {
             Self::Class(_) => true,
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Whether there is a lookaround in it.
+    /// True when there is a lookaround in it.
     pub(super) fn has_look(&self) -> bool {
         match self {
             Self::Class(_) | Self::Place(_) => false,

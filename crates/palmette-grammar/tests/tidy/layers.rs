@@ -1,0 +1,271 @@
+//! Layers: the modules of the crate and the arrows that their sources may have to one another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::files;
+
+/// Each module with the modules that it may use, all of them above it in the table: arrows point one way.
+///
+/// Tests within a module may use more: many write their grammars with a front end.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("span", &[]),
+    ("budget", &[]),
+    ("byte_set", &[]),
+    ("regex", &["budget", "byte_set"]),
+    ("vocabulary", &["regex"]),
+    ("grammar", &["span", "regex"]),
+    // Front ends make grammars and nothing else.
+    ("frontends", &["span", "budget", "regex", "grammar"]),
+    ("source", &["budget", "regex", "grammar", "frontends"]),
+    // From rules to a recognizer of bytes.
+    ("rules", &["grammar"]),
+    ("lr", &["budget", "grammar", "rules"]),
+    ("analysis", &["span", "budget", "grammar", "rules", "lr"]),
+    ("glr", &["budget", "grammar", "lr"]),
+    ("lexer", &["budget", "byte_set", "regex", "grammar", "rules"]),
+    ("blocks", &["grammar", "glr"]),
+    ("names", &["grammar", "lexer"]),
+    (
+        "recognizer",
+        &["span", "budget", "byte_set", "grammar", "lr", "glr", "lexer", "blocks", "names"],
+    ),
+    // Masks: the definition and two engines, none of which knows another.
+    ("walk", &["budget", "vocabulary", "grammar", "glr", "lexer", "blocks", "recognizer"]),
+    ("store", &["budget", "vocabulary", "grammar", "lr", "glr", "lexer", "blocks", "recognizer"]),
+    (
+        "masks",
+        &[
+            "budget",
+            "byte_set",
+            "vocabulary",
+            "regex",
+            "grammar",
+            "lr",
+            "glr",
+            "lexer",
+            "recognizer",
+        ],
+    ),
+    // Constraints, and what servers do with them.
+    (
+        "constraint",
+        &[
+            "budget",
+            "byte_set",
+            "vocabulary",
+            "regex",
+            "grammar",
+            "lr",
+            "glr",
+            "lexer",
+            "names",
+            "recognizer",
+            "walk",
+            "store",
+            "masks",
+        ],
+    ),
+    (
+        "saved",
+        &[
+            "span",
+            "budget",
+            "vocabulary",
+            "regex",
+            "grammar",
+            "lr",
+            "lexer",
+            "recognizer",
+            "masks",
+            "constraint",
+        ],
+    ),
+    (
+        "cache",
+        &[
+            "span",
+            "budget",
+            "vocabulary",
+            "regex",
+            "frontends",
+            "source",
+            "lr",
+            "recognizer",
+            "masks",
+            "constraint",
+        ],
+    ),
+    ("common_json", &["budget", "frontends", "recognizer", "masks"]),
+    // Names of the inside for tests and benches.
+    (
+        "engine",
+        &[
+            "vocabulary",
+            "regex",
+            "grammar",
+            "rules",
+            "lr",
+            "glr",
+            "lexer",
+            "blocks",
+            "recognizer",
+            "walk",
+            "store",
+            "masks",
+        ],
+    ),
+];
+
+#[test]
+fn arrows_between_modules_are_those_of_the_table() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let library = fs::read_to_string(sources.join("lib.rs")).expect("the crate's own source");
+    let exports = exports(&library);
+    let allowed: BTreeMap<&str, &[&str]> = LAYERS.iter().copied().collect();
+    let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
+    for file in files(&sources) {
+        let path = file.strip_prefix(&sources).expect("it is below").to_owned();
+        let shown = path.display();
+        let module = module_of(&path);
+        if module == "lib" {
+            continue;
+        }
+        let Some(&may_use) = allowed.get(&*module) else {
+            wrong.push(format!("{shown}: `{module}` is not in the table"));
+            continue;
+        };
+        let source = fs::read_to_string(&file).expect("the crate's own source");
+        for (line, name) in names_from_the_root(&source, depth_of(&path)) {
+            let target = match exports.get(&name) {
+                Some(target) => target,
+                None if allowed.contains_key(&*name) => &name,
+                None => {
+                    wrong.push(format!("{shown}:{line}: `crate::{name}` is of no known module"));
+                    continue;
+                }
+            };
+            if *target == module {
+                continue;
+            }
+            used.insert((module.clone(), target.clone()));
+            if !may_use.contains(&&**target) {
+                wrong.push(format!("{shown}:{line}: `{module}` may not use `{target}` (`{name}`)"));
+            }
+        }
+    }
+    for (module, targets) in LAYERS {
+        for &target in *targets {
+            if !used.contains(&((*module).to_owned(), target.to_owned())) {
+                wrong.push(format!("`{module}` does not use `{target}`: take it out of the table"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(used.len() > 50, "only {} arrows were found", used.len());
+}
+
+#[test]
+fn the_table_has_no_arrow_back() {
+    for (at, (module, targets)) in LAYERS.iter().enumerate() {
+        for target in *targets {
+            let above = LAYERS[..at].iter().any(|(earlier, _)| earlier == target);
+            assert!(above, "`{module}` may use `{target}`, which is not above it in the table");
+        }
+    }
+}
+
+#[test]
+fn names_are_read_from_every_form_of_path() {
+    let source = "use crate::lr::{Tables, StateId};\n\
+        // crate::commented\n\
+        use crate::{\n    Budget,\n    regex::{Regex, parse::{self, Flags}},\n};\n\
+        use super::super::store;\n\
+        fn f() -> crate::glr::Stacks { super::own() }\n\
+        #[cfg(test)]\nmod tests { use crate::frontends; }\n";
+    let names = names_from_the_root(source, 1);
+    let named = |line, name: &str| (line, name.to_owned());
+    let expected =
+        [named(1, "lr"), named(3, "Budget"), named(3, "regex"), named(7, "store"), named(8, "glr")];
+    assert_eq!(names, expected);
+}
+
+/// The module at the root of the crate that a file belongs to.
+fn module_of(path: &Path) -> String {
+    let first = path.iter().next().expect("not empty").to_str().expect("an identifier");
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// Depth of a file's module below the root.
+fn depth_of(path: &Path) -> usize {
+    path.iter().count() - 1 - usize::from(path.file_name().is_some_and(|name| name == "mod.rs"))
+}
+
+/// Names that `lib.rs` exports, with the modules that they are from.
+fn exports(library: &str) -> BTreeMap<String, String> {
+    let mut exports = BTreeMap::new();
+    for exported in library.split("\npub use ").skip(1) {
+        let exported = &exported[..exported.find(';').expect("an end")];
+        let (module, names) = exported.split_once("::").expect("a path");
+        for name in names.split(|at: char| !(at.is_alphanumeric() || at == '_')) {
+            if !name.is_empty() {
+                exports.insert(name.to_owned(), module.to_owned());
+            }
+        }
+    }
+    exports
+}
+
+/// The first names of all paths that begin at the root of the crate, with their lines: after `crate::`, and after more
+/// `super::` than the file is deep. Comments and what follows `#[cfg(test)]` are left out.
+fn names_from_the_root(source: &str, depth: usize) -> Vec<(usize, String)> {
+    let to_root = "super::".repeat(depth + 1);
+    let mut names = Vec::new();
+    let end = source.find("#[cfg(test)]").unwrap_or(source.len());
+    let code = without_comments(&source[..end]);
+    for root in ["crate::", &*to_root] {
+        for (at, _) in code.match_indices(root) {
+            let before = code[..at].chars().next_back();
+            let goes_on = before.is_some_and(|at| at.is_alphanumeric() || at == '_' || at == ':');
+            if !goes_on {
+                let line = 1 + code[..at].matches('\n').count();
+                let firsts = first_names(&code[at + root.len()..]);
+                names.extend(firsts.into_iter().map(|name| (line, name)));
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+/// Lines of a source without comments.
+fn without_comments(source: &str) -> String {
+    let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
+    source.lines().map(code).collect::<Vec<_>>().join("\n")
+}
+
+/// The first name of each path of a tree of imports, or of the one path that begins here.
+fn first_names(tree: &str) -> Vec<String> {
+    let name = |path: &str| -> String {
+        path.trim_start().chars().take_while(|at| at.is_alphanumeric() || *at == '_').collect()
+    };
+    let Some(group) = tree.strip_prefix('{') else { return vec![name(tree)] };
+    let (mut names, mut open, mut begin) = (Vec::new(), 0, 0);
+    for (at, byte) in group.bytes().enumerate() {
+        match byte {
+            b'{' => open += 1,
+            b'}' if open > 0 => open -= 1,
+            b',' | b'}' if open == 0 => {
+                names.push(name(&group[begin..at]));
+                begin = at + 1;
+                if byte == b'}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
