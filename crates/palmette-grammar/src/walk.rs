@@ -1,6 +1,7 @@
 //! Trie walk, the definition executed: every token's bytes through lexer and parser, shared prefixes once.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_core::mask;
@@ -9,7 +10,7 @@ use crate::blocks::{Blocks, Letter, Line};
 use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
 use crate::recognizer::{ContextId, ContextualStates, Position, Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyTrie;
+use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, TerminalSet};
 
 /// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read
@@ -35,10 +36,9 @@ pub struct WalkScratch {
     /// By stacks and lexeme, the stacks after it: several where these begin lexemes in different contexts.
     shifts: HashMap<(u32, Letter), Arc<[u32]>>,
     contextual: ContextualStates,
-    /// The branches of all nodes from the root to the current one.
+    /// The branches of all nodes from the root to the current one: a range for each.
     branches: Vec<(LexerState, u32, Line)>,
-    /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
-    first: Vec<usize>,
+    path: Vec<Range<usize>>,
 }
 
 #[derive(Debug)]
@@ -102,41 +102,38 @@ impl TrieWalk<'_> {
             let stacks = self.know(branch.stacks.clone(), branch.blocks.clone(), scratch)?;
             scratch.branches.push((branch.lexer, stacks, branch.line));
         }
-        scratch.first.push(scratch.branches.len());
-        let mut index = 1;
-        while index < self.trie.num_nodes() {
-            let node = self.trie.node(index);
-            scratch.first.truncate(node.depth + 1);
-            scratch.branches.truncate(scratch.first[node.depth]);
-            let above = scratch.first[node.depth] - scratch.first[node.depth - 1];
-            budget.spend(1 + above as u64)?;
-            self.step(node.depth, node.byte, scratch)?;
-            if scratch.branches.len() == scratch.first[node.depth] {
-                index = self.trie.end(index);
-                continue;
+        let (trie, mut path) = (self.trie, std::mem::take(&mut scratch.path));
+        let begun = 0..scratch.branches.len();
+        let walked = trie.walk(1..trie.num_nodes(), begun, &mut path, |node, above| {
+            budget.spend(1 + above.len() as u64)?;
+            self.step(above.clone(), node.byte, scratch)?;
+            if scratch.branches.len() == above.end {
+                return Ok(Visit::Past);
             }
-            scratch.first.push(scratch.branches.len());
-            for &token in self.trie.tokens_in(self.trie.own_ranks(index)) {
+            for &token in trie.tokens_in(trie.own_ranks(node.index)) {
                 mask::insert(mask, token);
             }
-            index += 1;
-        }
-        Ok(())
+            Ok(Visit::Below(above.end..scratch.branches.len()))
+        });
+        scratch.path = path;
+        walked.map(|_| ())
     }
 
-    /// Adds the branches after `byte` of the node above `depth`.
+    /// Adds the branches after `byte` of those at the node above, in place of those of other nodes below that.
     fn step(
         &self,
-        depth: usize,
+        above: Range<usize>,
         byte: u8,
         scratch: &mut WalkScratch,
     ) -> Result<(), RecognizerError> {
         let (lexer, layer) = (self.recognizer.lexer(), self.recognizer.layer());
         let fresh = layer.line_after(Line::OTHER, byte);
-        for at in scratch.first[depth - 1]..scratch.first[depth] {
+        let first = above.end;
+        scratch.branches.truncate(first);
+        for at in above {
             let (state, stacks, line) = scratch.branches[at];
             if let Some(next) = lexer.advance(state, byte)? {
-                self.add(depth, (next, stacks, layer.line_after(line, byte)), scratch);
+                self.add(first, (next, stacks, layer.line_after(line, byte)), scratch);
             }
             for end in lexer.ends(state)? {
                 for terminal in end.terminals.iter() {
@@ -144,7 +141,7 @@ impl TrieWalk<'_> {
                     for &after in &*self.shift(stacks, letter, scratch)? {
                         let begin = self.begin(end.next, after, scratch)?;
                         if let Some(next) = lexer.advance(begin, byte)? {
-                            self.add(depth, (next, after, fresh), scratch);
+                            self.add(first, (next, after, fresh), scratch);
                         }
                     }
                 }
@@ -153,17 +150,17 @@ impl TrieWalk<'_> {
         Ok(())
     }
 
-    /// Adds a branch if something can complete it and it is not there yet.
+    /// Adds a branch if something can complete it and it is not there yet, from `first` on.
     fn add(
         &self,
-        depth: usize,
+        first: usize,
         (state, stacks, line): (LexerState, u32, Line),
         scratch: &mut WalkScratch,
     ) {
         let possible = self.recognizer.lexer().viable_terminals(state);
         let branch = (state, stacks, self.recognizer.layer().line_of(possible, line));
         if possible.intersects(&scratch.stacks[stacks as usize].allowed)
-            && !scratch.branches[scratch.first[depth]..].contains(&branch)
+            && !scratch.branches[first..].contains(&branch)
         {
             scratch.branches.push(branch);
         }
@@ -247,7 +244,5 @@ impl WalkScratch {
         self.shifts.clear();
         self.contextual.clear();
         self.branches.clear();
-        self.first.clear();
-        self.first.push(0);
     }
 }

@@ -11,7 +11,7 @@ use palmette_core::TokenId;
 use super::automaton::LexemeAutomaton;
 use crate::blocks::{Letter, Line};
 use crate::lexer::LexerError;
-use crate::vocabulary::{BytesBelow, VocabularyTrie, of_kind};
+use crate::vocabulary::{BytesBelow, Visit, VocabularyTrie, of_kind};
 use crate::{Indentation, TerminalId, TerminalSet};
 
 /// Context of all positions: the tokens and what the grammar says of terminals.
@@ -248,14 +248,9 @@ impl<'a, A: LexemeAutomaton> Walk<'a, A> {
         mut spend: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<Vec<u32>, E> {
         let Speller { tokens, below, .. } = *self.speller;
-        // `path[d]`: where the first `d` bytes of the current node lead.
-        let mut path = vec![Cuts::<A::State>::BEGIN];
         let mut led = vec![Cuts::<A::State>::DEAD; tokens.num_ranks()];
-        let mut index = 1;
-        while index < tokens.num_nodes() {
-            let node = tokens.node(index);
-            path.truncate(node.depth);
-            let before = path[node.depth - 1];
+        let nodes = 1..tokens.num_nodes();
+        tokens.walk(nodes, Cuts::<A::State>::BEGIN, &mut Vec::new(), |node, &before| {
             spend(1)?;
             let at = match cuts.known(before, node.byte) {
                 Some(known) => known,
@@ -265,21 +260,15 @@ impl<'a, A: LexemeAutomaton> Walk<'a, A> {
                 }
             };
             if at == Cuts::<A::State>::DEAD {
-                index = tokens.end(index);
-                continue;
+                return Ok(Visit::Past);
             }
-            let end = tokens.end(index);
-            if end > index + 1 && cuts.stay(at, below.kinds(index), self)? {
-                let ranks = tokens.ranks(index);
-                led[ranks.start as usize..ranks.end as usize].fill(at);
-                index = end;
-                continue;
-            }
-            let ranks = tokens.own_ranks(index);
+            let index = node.index;
+            let is_whole =
+                tokens.end(index) > index + 1 && cuts.stay(at, below.kinds(index), self)?;
+            let ranks = if is_whole { tokens.ranks(index) } else { tokens.own_ranks(index) };
             led[ranks.start as usize..ranks.end as usize].fill(at);
-            path.push(at);
-            index += 1;
-        }
+            Ok::<_, E>(if is_whole { Visit::Past } else { Visit::Below(at) })
+        })?;
         Ok(led)
     }
 

@@ -1,5 +1,7 @@
 //! Explorer: tokens walked through lexer and parser over a partial stack, where residuals have no token effect.
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use palmette_core::{TokenId, mask};
@@ -8,7 +10,7 @@ use crate::glr::{PartialStack, Settled, Shift, TopId};
 use crate::lexer::LexerState;
 use crate::lr::{StateId, Tables};
 use crate::recognizer::{ContextualStates, Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyTrie;
+use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, LimitError, TerminalId};
 
 /// Acceptance of a terminal on a stack of which only the top is known.
@@ -54,10 +56,8 @@ pub(super) struct Explorer {
     contextual: ContextualStates,
     /// By state in which a lexeme begins, the one that holds for all contexts.
     unrivalled: HashMap<LexerState, LexerState>,
-    /// The branches of all nodes from the root to the current one.
+    /// The branches of all nodes from the root to the current one: a range for each.
     branches: Vec<(LexerState, Stack)>,
-    /// `branches[first[depth]..first[depth + 1]]` are those of the node at that depth.
-    first: Vec<usize>,
 }
 
 impl Default for Explorer {
@@ -70,7 +70,6 @@ impl Default for Explorer {
             contextual: ContextualStates::default(),
             unrivalled: HashMap::new(),
             branches: Vec::new(),
-            first: Vec::new(),
         }
     }
 }
@@ -94,53 +93,44 @@ impl Explorer {
         self.shifted.clear();
         self.live.clear();
         self.branches.clear();
-        self.first.clear();
         self.branches.push((lexer, Stack::Known(TopId::WHOLE)));
-        self.first.extend([0, 1]);
         let mut undecided = Vec::new();
-        let mut index = 1;
-        while index < trie.num_nodes() {
-            let node = trie.node(index);
-            self.first.truncate(node.depth + 1);
-            self.branches.truncate(self.first[node.depth]);
-            let above = self.first[node.depth] - self.first[node.depth - 1];
-            budget.spend(1 + above as u64)?;
-            let answer = self.step(recognizer, node.depth, node.byte)?;
-            if answer == Answer::No {
-                index = trie.end(index);
-                continue;
-            }
-            self.first.push(self.branches.len());
-            let tokens = trie.tokens_in(trie.own_ranks(index));
+        trie.walk(1..trie.num_nodes(), 0..1, &mut Vec::new(), |node, above| {
+            budget.spend(1 + above.len() as u64)?;
+            let answer = self.step(recognizer, above.clone(), node.byte)?;
+            let tokens = trie.tokens_in(trie.own_ranks(node.index));
             match answer {
+                Answer::No => return Ok(Visit::Past),
                 Answer::Yes => tokens.iter().for_each(|&token| mask::insert(mask, token)),
-                _ => undecided.extend_from_slice(tokens),
+                Answer::Deeper => undecided.extend_from_slice(tokens),
             }
-            index += 1;
-        }
+            Ok::<_, RecognizerError>(Visit::Below(above.end..self.branches.len()))
+        })?;
         Ok(undecided)
     }
 
-    /// Adds the branches after `byte` of the node above `depth`; tells whether one of them is live.
+    /// Adds the branches after `byte` of those at the node above, in place of those of other nodes below that; tells whether one of
+    /// them is live.
     fn step(
         &mut self,
         recognizer: &Recognizer,
-        depth: usize,
+        above: Range<usize>,
         byte: u8,
     ) -> Result<Answer, RecognizerError> {
         let lexer = recognizer.lexer();
-        let mut answer = Answer::No;
-        for at in self.first[depth - 1]..self.first[depth] {
+        let (mut answer, first) = (Answer::No, above.end);
+        self.branches.truncate(first);
+        for at in above {
             let (state, stack) = self.branches[at];
             if let Some(next) = lexer.advance(state, byte)? {
-                self.add(recognizer, depth, next, stack, &mut answer)?;
+                self.add(recognizer, first, next, stack, &mut answer)?;
             }
             for end in lexer.ends(state)? {
                 for terminal in end.terminals.iter() {
                     let mut add = |explorer: &mut Self, stack| {
                         let (begin, stack) = explorer.begin(recognizer, end.next, stack)?;
                         match lexer.advance(begin, byte)? {
-                            Some(next) => explorer.add(recognizer, depth, next, stack, &mut answer),
+                            Some(next) => explorer.add(recognizer, first, next, stack, &mut answer),
                             None => Ok(()),
                         }
                     };
@@ -188,17 +178,17 @@ impl Explorer {
         Ok((begin, Stack::Unknown))
     }
 
-    /// Adds a branch unless nothing can complete it or it is there already.
+    /// Adds a branch unless nothing can complete it or it is there already, from `first` on.
     fn add(
         &mut self,
         recognizer: &Recognizer,
-        depth: usize,
+        first: usize,
         lexer: LexerState,
         stack: Stack,
         answer: &mut Answer,
     ) -> Result<(), RecognizerError> {
         let live = self.live(recognizer, lexer, stack)?;
-        if live == Answer::No || self.branches[self.first[depth]..].contains(&(lexer, stack)) {
+        if live == Answer::No || self.branches[first..].contains(&(lexer, stack)) {
             return Ok(());
         }
         self.branches.push((lexer, stack));

@@ -10,6 +10,7 @@ use super::byte_groups::{Groups, NUM_GROUPS, group_bit};
 use super::token_effect::{EffectComputation, TokenEffect};
 use super::token_set::{TokenSet, remove};
 use super::transitions::Local;
+use crate::vocabulary::Visit;
 
 /// Difference between a residual's token effect and that of its reference.
 pub(super) struct Difference {
@@ -112,7 +113,7 @@ impl Walk<'_, '_, '_, '_> {
     /// Walks the whole vocabulary; `false` where too many nodes are left.
     fn everywhere(&mut self, root: (Local, Local)) -> Result<bool, Unread> {
         let trie = self.at.trie;
-        self.path.push(Pair { own: Some(root.0), like: Some(root.1), apart: false });
+        let above = Pair { own: Some(root.0), like: Some(root.1), apart: false };
         for first in 0..=u8::MAX {
             let Some(index) = trie.child(0, first) else { continue };
             // Most bytes do not tell the two apart; the nodes after them are not looked at.
@@ -122,7 +123,7 @@ impl Walk<'_, '_, '_, '_> {
             {
                 continue;
             }
-            if !self.below(index)? {
+            if !self.below(index, above)? {
                 return Ok(false);
             }
         }
@@ -152,11 +153,8 @@ impl Walk<'_, '_, '_, '_> {
                     (above, pair) = (parent, found);
                 }
                 // At the node above nothing has told them apart.
-                let depth = trie.node(index).depth;
                 let at_above = Pair { own: Some(pair.0), like: Some(pair.1), apart: false };
-                self.path.clear();
-                self.path.resize(depth, at_above);
-                if !self.below(index)? {
+                if !self.below(index, at_above)? {
                     return Ok(false);
                 }
             }
@@ -199,36 +197,30 @@ impl Walk<'_, '_, '_, '_> {
         Ok(Some(pair))
     }
 
-    /// Walks a node and all below it.
-    fn below(&mut self, node: usize) -> Result<bool, Unread> {
+    /// Walks a node and all below it, where `above` is the pair at the one above it.
+    fn below(&mut self, node: usize, above: Pair) -> Result<bool, Unread> {
         let Self { at, equivalence, left, found, path } = self;
         let (trie, residuals) = (at.trie, at.residuals);
         let deadly = found.deadly;
-        let (mut index, last) = (node, trie.end(node));
-        while index < last {
+        trie.walk(node..trie.end(node), above, path, |node, &above| {
             at.budget.spend(1)?;
-            let node = trie.node(index);
-            path.truncate(node.depth);
-            let above = path[node.depth - 1];
+            let (index, end) = (node.index, trie.end(node.index));
             let own = at.steps.advance_if(above.own, node.byte, at.budget)?;
             let like = at.steps.advance_if(above.like, node.byte, at.budget)?;
             let bit = group_bit(node.byte);
             let apart = above.apart || deadly != 0 && equivalence.telling & !deadly & bit != 0;
-            let end = trie.end(index);
             if own == like {
                 if apart && own.is_some() {
                     found.restore(trie.tokens_in(trie.ranks(index)));
                 }
-                index = end;
-                continue;
+                return Ok(Visit::Past);
             }
             let Some(own) = own else {
                 if apart || deadly & bit == 0 {
                     found.denied.extend_from_slice(trie.tokens_in(trie.ranks(index)));
                 }
                 found.removed.push(index as u32..end as u32);
-                index = end;
-                continue;
+                return Ok(Visit::Past);
             };
             if let Some(like) = like {
                 let (below, height) = (residuals.shape.below(index), residuals.shape.height(index));
@@ -236,12 +228,11 @@ impl Walk<'_, '_, '_, '_> {
                     if apart {
                         found.restore(trie.tokens_in(trie.ranks(index)));
                     }
-                    index = end;
-                    continue;
+                    return Ok(Visit::Past);
                 }
             }
             if *left == 0 {
-                return Ok(false);
+                return Ok(Visit::Stop);
             }
             *left -= 1;
             if apart || like.is_none() {
@@ -255,9 +246,7 @@ impl Walk<'_, '_, '_, '_> {
                     _ => {}
                 }
             }
-            path.push(Pair { own: Some(own), like, apart });
-            index += 1;
-        }
-        Ok(true)
+            Ok(Visit::Below(Pair { own: Some(own), like, apart }))
+        })
     }
 }

@@ -14,7 +14,7 @@ use super::token_effect::{EffectComputation, TokenEffect};
 use super::{Growing, ResidualId, Residuals, Unread};
 use crate::Budget;
 use crate::regex::expressions::{Exceeded, Exception, ExprId, Maker};
-use crate::vocabulary::VocabularyTrie;
+use crate::vocabulary::{Visit, VocabularyTrie};
 
 /// Derivatives of the part at a node: of all that it may be, and of the exceptions.
 #[derive(Clone, Copy)]
@@ -131,23 +131,21 @@ impl Residuals {
             return Ok(known.clone());
         }
         let mut making = growing.expressions.making(budget);
-        let (mut found, mut path) = (Vec::new(), vec![head]);
-        let mut is_sure = making.null(head) == ExprId::NEVER;
-        let (mut index, mut more) = (1, most);
-        while is_sure && index < trie.num_nodes() {
-            let node = trie.node(index);
-            path.truncate(node.depth);
-            let left = making.derive(path[node.depth - 1], node.byte)?;
-            if left == ExprId::NEVER || left == ExprId::EMPTY {
-                found.extend((left == ExprId::EMPTY).then_some(index as u32));
-                index = trie.end(index);
-                continue;
-            }
-            is_sure = making.null(left) == ExprId::NEVER && more > 0;
-            more = more.saturating_sub(1);
-            path.push(left);
-            index += 1;
-        }
+        let (mut found, mut more) = (Vec::new(), most);
+        let nodes = 1..trie.num_nodes();
+        let is_sure = making.null(head) == ExprId::NEVER
+            && trie.walk(nodes, head, &mut Vec::new(), |node, &above| {
+                let left = making.derive(above, node.byte)?;
+                if left == ExprId::NEVER || left == ExprId::EMPTY {
+                    found.extend((left == ExprId::EMPTY).then_some(node.index as u32));
+                    return Ok(Visit::Past);
+                }
+                if making.null(left) != ExprId::NEVER || more == 0 {
+                    return Ok(Visit::Stop);
+                }
+                more -= 1;
+                Ok::<_, Exceeded>(Visit::Below(left))
+            })?;
         let found: Option<Arc<[u32]>> = is_sure.then(|| found.into());
         self.add_bytes(found.as_ref().map_or(0, |found| size_of_val(&**found)));
         growing.fronts.insert(head, found.clone());
@@ -173,10 +171,8 @@ impl Following<'_, '_, '_> {
         let &Exception { of, but, rest, .. } = self.exception;
         let begun = Left { of, but };
         let trie = self.trie;
-        self.path.clear();
-        self.path.push(begun);
         if front != 0 {
-            return self.below(trie.node(front).depth, front + 1..trie.end(front));
+            return self.below(front + 1..trie.end(front), begun);
         }
         // All bytes begin tokens, and few begin what is excepted.
         let classes = self.making.classes([but, rest]);
@@ -188,45 +184,38 @@ impl Following<'_, '_, '_> {
         }
         for byte in (0..=u8::MAX).filter(|&byte| goes_on[classes.class(byte)]) {
             let Some(node) = trie.child(0, byte) else { continue };
-            if !self.below(0, node..trie.end(node))? {
+            if !self.below(node..trie.end(node), begun)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Follows it through some nodes below one that is so deep.
-    fn below(&mut self, depth: usize, nodes: Range<usize>) -> Result<bool, Exceeded> {
+    /// Follows it through some nodes below one with these derivatives.
+    fn below(&mut self, nodes: Range<usize>, above: Left) -> Result<bool, Exceeded> {
         let (trie, exception) = (self.trie, self.exception);
-        let mut index = nodes.start;
-        while index < nodes.end {
-            let node = trie.node(index);
-            self.path.truncate(node.depth - depth);
-            let from = self.path[node.depth - depth - 1];
-            let end = trie.end(index);
+        let mut path = std::mem::take(&mut self.path);
+        let ended = trie.walk(nodes, above, &mut path, |node, &from| {
             if self.is_exception(from)
                 && self.making.derive(exception.rest, node.byte)? != ExprId::NEVER
             {
                 if self.making.derive(from.of, node.byte)? != ExprId::NEVER {
-                    return Ok(false);
+                    return Ok(Visit::Stop);
                 }
+                let (index, end) = (node.index, trie.end(node.index));
                 self.lost.tokens.extend_from_slice(trie.tokens_in(trie.ranks(index)));
                 self.lost.nodes.push(index as u32..end as u32);
-                index = end;
-                continue;
+                return Ok(Visit::Past);
             }
-            let Some(next) = self.after(from, node.byte)? else {
-                index = end;
-                continue;
-            };
+            let Some(next) = self.after(from, node.byte)? else { return Ok(Visit::Past) };
             if self.left == 0 || next.of != exception.of {
-                return Ok(false);
+                return Ok(Visit::Stop);
             }
             self.left -= 1;
-            self.path.push(next);
-            index += 1;
-        }
-        Ok(true)
+            Ok(Visit::Below(next))
+        });
+        self.path = path;
+        ended
     }
 
     /// True when the part would be one of the exceptions if it ended here.

@@ -16,11 +16,11 @@ use super::bounded_equivalence::BoundedEquivalence;
 use super::difference::Difference;
 use super::suffix_trie::SuffixId;
 use super::token_set::TokenSet;
-use super::transitions::{Local, Transitions};
+use super::transitions::Transitions;
 use super::{ResidualId, Residuals, Unread};
 use crate::byte_set::ByteSet;
 use crate::regex::expressions::{Exceeded, ExprId};
-use crate::vocabulary::VocabularyTrie;
+use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, Interrupted};
 
 /// Token effect of a residual: what each token does to the lexeme in progress.
@@ -225,39 +225,36 @@ impl EffectComputation<'_, '_, '_> {
     /// Walks all tokens through a residual; `None` where more than `most` nodes are left of them.
     fn walk(&mut self, residual: ResidualId, most: usize) -> Result<Option<TokenEffect>, Unread> {
         let (mut consumed, mut ends, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
-        let (trie, mut path) = (self.trie, vec![self.steps.number(residual)?]);
-        let mut left = most;
+        let (trie, root) = (self.trie, self.steps.number(residual)?);
+        let (mut path, mut left) = (Vec::new(), most);
         for first in 0..=u8::MAX {
             // Where few bytes go on at all, most of the time would go into coming by the root's other children.
-            let Some(mut index) = trie.child(0, first) else { continue };
-            if self.steps.advance(path[0], first, self.budget)?.is_none() {
+            let Some(index) = trie.child(0, first) else { continue };
+            if self.steps.advance(root, first, self.budget)?.is_none() {
                 continue;
             }
-            let end = trie.end(index);
-            while index < end {
+            let ended = trie.walk(index..trie.end(index), root, &mut path, |node, &from| {
                 self.budget.spend(1)?;
-                let node = trie.node(index);
-                path.truncate(node.depth);
-                let from: Local = path[node.depth - 1];
-                match self.steps.advance(from, node.byte, self.budget)? {
-                    Some(next) => {
-                        if left == 0 {
-                            return Ok(None);
-                        }
-                        left -= 1;
-                        consumed.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
-                        match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
-                            Some(ExprId::ALL) => ends.push(index as u32),
-                            Some(condition) if self.goes_on_under(index, condition)? => {
-                                guarded.push((condition, index as u32));
-                            }
-                            _ => {}
-                        }
-                        path.push(next);
-                        index += 1;
-                    }
-                    None => index = trie.end(index),
+                let Some(next) = self.steps.advance(from, node.byte, self.budget)? else {
+                    return Ok(Visit::Past);
+                };
+                if left == 0 {
+                    return Ok(Visit::Stop);
                 }
+                left -= 1;
+                let index = node.index;
+                consumed.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+                match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
+                    Some(ExprId::ALL) => ends.push(index as u32),
+                    Some(condition) if self.goes_on_under(index, condition)? => {
+                        guarded.push((condition, index as u32));
+                    }
+                    _ => {}
+                }
+                Ok::<_, Unread>(Visit::Below(next))
+            })?;
+            if !ended {
+                return Ok(None);
             }
         }
         guarded.sort_unstable();

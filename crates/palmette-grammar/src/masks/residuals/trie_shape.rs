@@ -1,12 +1,13 @@
 //! Measures of the vocabulary trie that walks ask for: bytes, heights and counts of subtrees.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
 use palmette_core::mask;
 
 use super::byte_groups::{Groups, NUM_GROUPS, group, group_bit};
-use crate::vocabulary::VocabularyTrie;
+use crate::vocabulary::{Visit, VocabularyTrie};
 
 /// Measures of a trie: heights and bytes of subtrees, tokens by byte.
 #[derive(Debug)]
@@ -56,15 +57,13 @@ impl TrieShape {
         }
         let mut above = vec![0; trie.num_nodes()];
         let mut parents = vec![0; trie.num_nodes()];
-        let mut nodes = vec![Vec::new(); NUM_GROUPS];
-        let mut path = vec![(0, 0)];
-        for index in 1..trie.num_nodes() {
-            let node = trie.node(index);
-            path.truncate(node.depth);
-            (parents[index], above[index]) = path[node.depth - 1];
-            path.push((index as u32, above[index] | group_bit(node.byte)));
-            nodes[group(node.byte)].push(index as u32);
-        }
+        let mut nodes: Vec<Vec<u32>> = vec![Vec::new(); NUM_GROUPS];
+        let Ok(_) = trie.walk(1..trie.num_nodes(), (0, 0), &mut Vec::new(), |node, &of_parent| {
+            (parents[node.index], above[node.index]) = of_parent;
+            nodes[group(node.byte)].push(node.index as u32);
+            let groups: Groups = of_parent.1 | group_bit(node.byte);
+            Ok::<_, Infallible>(Visit::Below((node.index as u32, groups)))
+        });
         Self {
             heights: heights.into(),
             below: below.into(),
@@ -174,19 +173,16 @@ impl TrieShape {
 fn having(trie: &VocabularyTrie) -> Box<[Box<[u32]>]> {
     let num_tokens = trie.tokens().iter().max().map_or(0, |token| token.index() + 1);
     let mut rows = vec![vec![0; mask::num_words(num_tokens)]; NUM_GROUPS];
-    let mut path = vec![0];
-    for index in 1..trie.num_nodes() {
-        let node = trie.node(index);
-        path.truncate(node.depth);
-        let groups: Groups = path[node.depth - 1] | 1 << group(node.byte);
-        path.push(groups);
-        for &token in trie.tokens_in(trie.own_ranks(index)) {
+    let Ok(_) = trie.walk(1..trie.num_nodes(), 0, &mut Vec::new(), |node, &above| {
+        let groups: Groups = above | group_bit(node.byte);
+        for &token in trie.tokens_in(trie.own_ranks(node.index)) {
             let mut groups = groups;
             while groups != 0 {
                 mask::insert(&mut rows[groups.trailing_zeros() as usize], token);
                 groups &= groups - 1;
             }
         }
-    }
+        Ok::<_, Infallible>(Visit::Below(groups))
+    });
     rows.into_iter().map(Vec::into).collect()
 }
