@@ -19,6 +19,7 @@ use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
     RecognizerLimits,
     frontends::{gbnf, json_schema, lark},
+    prepare_json,
 };
 use palmette_testkit::grammar::generate;
 use proptest::strategy::{Strategy, ValueTree};
@@ -75,7 +76,7 @@ fn main() -> anyhow::Result<()> {
     if !arguments.files.is_empty() {
         let loaded = palmette_vocabulary::load(&arguments.vocab)?;
         let slices = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
-        slices.prepare_json();
+        prepare_json(&slices);
         for file in &arguments.files {
             for (name, grammar, texts) in cases(file, arguments.every)? {
                 let texts: Vec<Vec<TokenId>> = match &loaded.tokenizer {

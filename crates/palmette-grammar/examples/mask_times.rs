@@ -19,6 +19,7 @@ use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, PrecomputeLimits, PreparedVocabulary, Recognizer,
     RecognizerLimits,
     frontends::json_schema::{JsonSchemaOptions, parse},
+    prepare_json,
 };
 use serde_json::Value;
 
@@ -67,7 +68,7 @@ fn main() -> anyhow::Result<()> {
     let slices = Arc::new(PreparedVocabulary::new(Arc::clone(&vocabulary)));
     let began = Instant::now();
     if arguments.prepare {
-        slices.prepare_json();
+        prepare_json(&slices);
     }
     let prepare_ms = began.elapsed().as_secs_f64() * 1e3;
     let end = vocabulary.ends()[0];

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::frontends::json_schema::Warning;
-use crate::masks::PreparedVocabulary;
-use crate::recognizer::CompileError;
 use crate::source::{GrammarSource, SourceError};
-use crate::vocabulary::VocabularyFingerprint;
 use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits, TokenError};
+use palmette_frontends::json_schema::Warning;
+use palmette_masks::PreparedVocabulary;
+use palmette_masks::vocabulary::VocabularyFingerprint;
+use palmette_parser::recognizer::CompileError;
 
 /// Compiled grammars by content: by their [source](GrammarSource) and the [fingerprint](VocabularyFingerprint) of their
 /// vocabulary.

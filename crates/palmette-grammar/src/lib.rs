@@ -81,58 +81,39 @@
 //! - [`GrammarConstraint::precompute`] and [`precompute_in_background`](GrammarConstraint::precompute_in_background): masks
 //!   computed while a prompt is read.
 //! - [`GrammarConstraint::save`] and [`SavedGrammar`]: a compiled grammar with its masks as a file.
+//!
+//! # Crates
+//! This one is the facade: [`GrammarConstraint`], its cache, batches and files. Below it, each with an introduction of its own:
+//! `palmette-regex` (expressions, derivatives) ← `palmette-parser` (grammar, lexer, LR, GLR, recognizer) ← `palmette-masks` (engines);
+//! `palmette-frontends` makes grammars beside. What a user of constraints needs of them is exported here.
 #![forbid(unsafe_code)]
 
-mod analysis;
-mod blocks;
-mod budget;
-mod byte_set;
 mod cache;
 mod common_json;
 mod constraint;
 #[doc(hidden)]
 pub mod engine;
-pub mod frontends;
-mod glr;
-mod grammar;
-mod lexer;
-mod lr;
-mod masks;
-mod names;
-mod recognizer;
-mod regex;
-mod rules;
 mod saved;
 mod source;
-mod span;
-mod store;
-mod vocabulary;
-mod walk;
 
-pub use analysis::{Analysis, Conflict, Diagnostic, Severity, analyse};
-pub use budget::{Budget, Interrupted};
 pub use cache::{
     CacheError, CacheLimits, CacheOutcome, CacheStatistics, Cached, CompiledGrammar, GrammarCache,
 };
+pub use common_json::prepare_json;
 pub use constraint::{
     BackgroundPrecompute, BatchFiller, BatchRow, CommitBytesError, DictionaryStatistics,
     GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, MaskId, MaskRef, PrecomputeLimits,
     PrecomputeStop, Precomputed, RowError, RowErrorKind,
 };
-pub use glr::{LimitError, ParserLimits};
-pub use grammar::{
-    DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal,
-    NonterminalId, Rule, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+pub use palmette_frontends as frontends;
+pub use palmette_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
+pub use palmette_parser::{
+    Analysis, Budget, CharClass, CompileError, Conflict, DeadEnd, DeadEnds, Diagnostic,
+    DistinctNames, EmbedError, Expected, Grammar, GrammarBuilder, Indentation, Interrupted,
+    LexerError, LexerLimits, Lexing, LimitError, Multiple, Nonterminal, NonterminalId,
+    ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits, RecognizerScratch,
+    Regex, Rule, Severity, Span, Symbol, TableError, TableLimits, Terminal, TerminalId,
+    TerminalKind, TerminalSet, TokenError, TokenPart, TokenPattern, analyse,
 };
-pub use lexer::{LexerError, LexerLimits};
-pub use lr::{TableError, TableLimits};
-pub use masks::{AutomatonStatistics, PreparedVocabulary};
-pub use recognizer::{
-    CompileError, DeadEnd, DeadEnds, Expected, Position, Recognizer, RecognizerError,
-    RecognizerLimits, RecognizerScratch,
-};
-pub use regex::{CharClass, Multiple, Regex, TokenError, TokenPart, TokenPattern};
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
 pub use source::{GrammarSource, SourceError};
-pub use span::Span;
-pub use vocabulary::VocabularyFingerprint;

@@ -7,7 +7,7 @@ use palmette_core::{Constraint, mask};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
-use crate::recognizer::RecognizerError;
+use palmette_parser::recognizer::RecognizerError;
 
 /// Fills the masks of many sequences on several threads. Each may be of another grammar, and over another vocabulary.
 ///

@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 use palmette_core::{Constraint, TokenId, mask};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
-use crate::masks::PoolId;
-use crate::recognizer::RecognizerError;
+use palmette_masks::PoolId;
+use palmette_parser::recognizer::RecognizerError;
 
 /// Masks of a dictionary take at most this much memory.
 const MAX_BYTES: usize = 256 << 20;

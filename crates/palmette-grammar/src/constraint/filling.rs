@@ -6,8 +6,8 @@ use palmette_core::{Constraint, mask};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState};
 use crate::Budget;
-use crate::recognizer::{Position, RecognizerError};
-use crate::walk::TrieWalk;
+use palmette_masks::walk::TrieWalk;
+use palmette_parser::recognizer::{Position, RecognizerError};
 
 /// Budget of work for one mask.
 ///

@@ -3,8 +3,8 @@
 use palmette_core::{Constraint, TokenId, mask};
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState};
-use crate::recognizer::{Position, RecognizerError};
-use crate::regex::tokens::NUMBER_MARK;
+use palmette_parser::recognizer::{Position, RecognizerError};
+use palmette_regex::tokens::NUMBER_MARK;
 
 impl GrammarConstraint {
     /// The bytes that must follow, whatever the text becomes: as many as there is only one way on and the text cannot end.

@@ -11,10 +11,12 @@ use std::time::Duration;
 use hashbrown::{HashMap, HashSet};
 
 use super::likely::{self, Cost, LATER, LIKELY, LITTLE, NOTHING, Token, fingerprint, tops};
-use crate::lexer::{Left, Lexer, LexerState};
-use crate::lr::StateId;
-use crate::recognizer::{Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch};
-use crate::vocabulary::VocabularyTrie;
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::lexer::{Left, Lexer, LexerState};
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{
+    Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch,
+};
 
 /// Positions to be visited, the likeliest first.
 #[derive(Default)]

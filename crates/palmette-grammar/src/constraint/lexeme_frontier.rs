@@ -2,7 +2,7 @@
 //!
 //! A mask then depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So lexemes are followed
 //! byte by byte once for each topmost state, and stacks terminal by terminal: where a lexeme may end on a state, so may
-//! it on all stacks with that state on top. What more of the stack says is [another matter](crate::masks::StacksAhead).
+//! it on all stacks with that state on top. What more of the stack says is [another matter](palmette_masks::StacksAhead).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 
 use super::likely::{self, Cost, Token};
-use crate::byte_set::ByteSet;
-use crate::glr::Stacks;
-use crate::lexer::{Lexer, LexerState};
-use crate::lr::StateId;
-use crate::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
-use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, TerminalId};
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::glr::Stacks;
+use palmette_parser::lexer::{Lexer, LexerState};
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
+use palmette_regex::ByteSet;
 
 /// Lexemes in progress to be visited, the likeliest first.
 pub(super) struct LexemeFrontier {

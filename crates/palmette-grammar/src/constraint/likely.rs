@@ -8,10 +8,10 @@ use std::hash::Hash;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::glr::Stacks;
-use crate::lr::StateId;
-use crate::regex::expressions::ByteClasses;
-use crate::vocabulary::VocabularyTrie;
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::glr::Stacks;
+use palmette_parser::lr::StateId;
+use palmette_regex::expressions::ByteClasses;
 
 /// Unlikelihood: the sum over bytes.
 pub(super) type Cost = u32;

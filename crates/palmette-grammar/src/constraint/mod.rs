@@ -26,11 +26,11 @@ use dictionary::MaskDictionary;
 use names::{DeniedNames, NameTokens};
 
 use crate::Lexing;
-use crate::masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabulary};
-use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
-use crate::regex::tokens::NUMBER_MARK;
-use crate::store::{MaskStore, Steps};
-use crate::walk::WalkScratch;
+use palmette_masks::store::{MaskStore, Steps};
+use palmette_masks::walk::WalkScratch;
+use palmette_masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabulary};
+use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
+use palmette_regex::tokens::NUMBER_MARK;
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -101,7 +101,7 @@ impl GrammarConstraint {
         Self::with_engine(recognizer, vocabulary, engine)
     }
 
-    /// A constraint whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
+    /// A constraint whose masks come from a [`TrieWalk`](palmette_masks::walk::TrieWalk): slow, and without memory of what was asked.
     #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());

@@ -10,10 +10,10 @@ use hashbrown::HashMap;
 use palmette_core::{TokenId, mask};
 
 use super::{GrammarConstraint, GrammarScratch};
-use crate::masks::PreparedVocabulary;
-use crate::names::{BegunName, Names, Repeats};
-use crate::recognizer::{Position, RecognizerError, RecognizerScratch};
-use crate::vocabulary::VocabularyTrie;
+use palmette_masks::PreparedVocabulary;
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::names::{BegunName, Names, Repeats};
+use palmette_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
 /// The tokens of a vocabulary that begin names.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::lexeme_frontier::LexemeFrontier;
 use super::{Engine, GrammarConstraint};
-use crate::masks::{LexemeAhead, MaskAutomaton};
-use crate::recognizer::{RecognizerError, RecognizerScratch};
 use crate::{Budget, Interrupted};
+use palmette_masks::{LexemeAhead, MaskAutomaton};
+use palmette_parser::recognizer::{RecognizerError, RecognizerScratch};
 
 /// Limits of [precomputing](GrammarConstraint::precompute).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use super::numbers::{In, Malformed, Out};
 use super::regexes::{self, RegexesOut};
-use crate::span::Span;
 use crate::{
     DistinctNames, Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
+use palmette_parser::Span;
 
 /// Writes a grammar: expressions, terminals, nonterminals, rules, then the rest.
 ///
@@ -180,7 +180,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::frontends::{json_schema, lark};
+    use palmette_frontends::{json_schema, lark};
 
     /// All of it, in words.
     fn shown(grammar: &Grammar) -> String {

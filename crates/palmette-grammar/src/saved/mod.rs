@@ -1,7 +1,7 @@
 //! Compiled grammars as files.
 //!
 //! A file holds the grammar and what its masks took long to compute: the nodes of the
-//! [mask automaton](crate::masks::MaskAutomaton) with their masks, and of the lexer the steps that lead to the states that nodes
+//! [mask automaton](palmette_masks::MaskAutomaton) with their masks, and of the lexer the steps that lead to the states that nodes
 //! mention. The parser's tables and the lexer's expressions are made anew when a file is opened, so a file
 //! depends on no detail of them but the numbers of the parser's states; these are compared, and where
 //! another version of the program makes other tables, the nodes are left out and found again when they are needed.
@@ -38,14 +38,16 @@ use bytes::Bytes;
 use palmette_core::{TokenId, Vocabulary, mask};
 use palmette_storage::{Array, Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};
 
-use crate::lexer::LexerState;
-use crate::lr::StateId;
-use crate::masks::{Above, PreparedVocabulary, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD};
-use crate::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyFingerprint;
 use crate::{Budget, Grammar, GrammarConstraint, RecognizerLimits};
 use lexers::{LexerSteps, STEP_NUMBERS};
 pub(crate) use numbers::Malformed;
+use palmette_masks::vocabulary::VocabularyFingerprint;
+use palmette_masks::{
+    Above, PreparedVocabulary, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD,
+};
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 
 const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 4 };
 

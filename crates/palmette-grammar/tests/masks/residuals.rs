@@ -9,6 +9,7 @@ use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing, PrecomputeLimits,
     PreparedVocabulary, Recognizer, RecognizerLimits,
     frontends::{json_schema, lark},
+    prepare_json,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -295,7 +296,7 @@ proptest! {
     ) {
         let slices = Arc::new(PreparedVocabulary::new(Arc::clone(&VOCABULARY)));
         if prepared {
-            slices.prepare_json();
+            prepare_json(&slices);
         }
         walk(&GRAMMARS[grammar], &slices, &choices, ahead);
     }

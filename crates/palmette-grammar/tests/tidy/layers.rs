@@ -1,4 +1,4 @@
-//! Layers: the modules of the crate and the arrows that their sources may have to one another.
+//! Layers: the modules of the crates and the arrows that their sources may have to one another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,172 +6,158 @@ use std::path::Path;
 
 use super::files;
 
-/// Each module with the modules that it may use, all of them above it in the table: arrows point one way.
+/// Modules of a crate, each with those that it may use, all of them above it: arrows point one way.
+type Layers = &'static [(&'static str, &'static [&'static str])];
+
+/// Crates below the facade with their modules. Arrows between crates are those of their manifests.
 ///
 /// Tests within a module may use more: many write their grammars with a front end.
-const LAYERS: &[(&str, &[&str])] = &[
-    ("span", &[]),
-    ("budget", &[]),
-    ("byte_set", &[]),
-    ("regex", &["budget", "byte_set"]),
-    ("vocabulary", &["regex"]),
-    ("grammar", &["span", "regex"]),
-    // Front ends make grammars and nothing else.
-    ("frontends", &["span", "budget", "regex", "grammar"]),
-    ("source", &["budget", "regex", "grammar", "frontends"]),
-    // From rules to a recognizer of bytes.
-    ("rules", &["grammar"]),
-    ("lr", &["budget", "grammar", "rules"]),
-    ("analysis", &["span", "budget", "grammar", "rules", "lr"]),
-    ("glr", &["budget", "grammar", "lr"]),
-    ("lexer", &["budget", "byte_set", "regex", "grammar", "rules"]),
-    ("blocks", &["grammar", "glr"]),
-    ("names", &["grammar", "lexer"]),
+const CRATES: &[(&str, Layers)] = &[
     (
-        "recognizer",
-        &["span", "budget", "byte_set", "grammar", "lr", "glr", "lexer", "blocks", "names"],
-    ),
-    // Masks: the definition and two engines, none of which knows another.
-    ("walk", &["budget", "vocabulary", "grammar", "glr", "lexer", "blocks", "recognizer"]),
-    ("store", &["budget", "vocabulary", "grammar", "lr", "glr", "lexer", "blocks", "recognizer"]),
-    (
-        "masks",
+        "palmette-parser",
         &[
-            "budget",
-            "byte_set",
-            "vocabulary",
-            "regex",
-            "grammar",
-            "lr",
-            "glr",
-            "lexer",
-            "recognizer",
-        ],
-    ),
-    // Constraints, and what servers do with them.
-    (
-        "constraint",
-        &[
-            "budget",
-            "byte_set",
-            "vocabulary",
-            "regex",
-            "grammar",
-            "lr",
-            "glr",
-            "lexer",
-            "names",
-            "recognizer",
-            "walk",
-            "store",
-            "masks",
+            ("span", &[]),
+            ("grammar", &["span"]),
+            ("rules", &["grammar"]),
+            ("lr", &["grammar", "rules"]),
+            ("analysis", &["span", "grammar", "rules", "lr"]),
+            ("glr", &["grammar", "lr"]),
+            ("lexer", &["grammar", "rules"]),
+            ("blocks", &["grammar", "glr"]),
+            ("names", &["grammar", "lexer"]),
+            ("recognizer", &["span", "grammar", "lr", "glr", "lexer", "blocks", "names"]),
         ],
     ),
     (
-        "saved",
+        "palmette-frontends",
         &[
-            "span",
-            "budget",
-            "vocabulary",
-            "regex",
-            "grammar",
-            "lr",
-            "lexer",
-            "recognizer",
-            "masks",
-            "constraint",
+            ("token_references", &[]),
+            ("json_schema", &[]),
+            ("regex", &[]),
+            ("gbnf", &["token_references"]),
+            ("lark", &["token_references", "json_schema"]),
+            ("structural_tag", &["json_schema", "lark", "gbnf", "regex"]),
+        ],
+    ),
+    // The definition and two engines, none of which knows another.
+    (
+        "palmette-masks",
+        &[
+            ("vocabulary", &[]),
+            ("walk", &["vocabulary"]),
+            ("store", &["vocabulary"]),
+            ("chunks", &[]),
+            ("children", &[]),
+            ("hash_index", &[]),
+            ("interned", &["chunks", "hash_index"]),
+            ("stack_trees", &["chunks", "children"]),
+            ("stack_automaton", &["chunks", "children", "hash_index"]),
+            ("residuals", &["vocabulary", "chunks", "interned", "stack_automaton", "mask_pool"]),
+            ("mask_pool", &["chunks", "hash_index", "residuals"]),
+            (
+                "automaton",
+                &[
+                    "vocabulary",
+                    "chunks",
+                    "interned",
+                    "stack_trees",
+                    "stack_automaton",
+                    "mask_pool",
+                    "residuals",
+                ],
+            ),
         ],
     ),
     (
-        "cache",
+        "palmette-grammar",
         &[
-            "span",
-            "budget",
-            "vocabulary",
-            "regex",
-            "frontends",
-            "source",
-            "lr",
-            "recognizer",
-            "masks",
-            "constraint",
-        ],
-    ),
-    ("common_json", &["budget", "frontends", "recognizer", "masks"]),
-    // Names of the inside for tests and benches.
-    (
-        "engine",
-        &[
-            "vocabulary",
-            "regex",
-            "grammar",
-            "rules",
-            "lr",
-            "glr",
-            "lexer",
-            "blocks",
-            "recognizer",
-            "walk",
-            "store",
-            "masks",
+            ("source", &[]),
+            ("common_json", &[]),
+            ("constraint", &[]),
+            ("saved", &["constraint"]),
+            ("cache", &["source", "constraint"]),
+            // Names of the inside for tests and benches.
+            ("engine", &[]),
         ],
     ),
 ];
 
+/// Two modules may use each other: sets of tokens are told by the pool's rows, and the pool by suffix sets.
+const MUTUAL: (&str, &str) = ("residuals", "mask_pool");
+
 #[test]
 fn arrows_between_modules_are_those_of_the_table() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let library = fs::read_to_string(sources.join("lib.rs")).expect("the crate's own source");
-    let exports = exports(&library);
-    let allowed: BTreeMap<&str, &[&str]> = LAYERS.iter().copied().collect();
-    let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
-    for file in files(&sources) {
-        let path = file.strip_prefix(&sources).expect("it is below").to_owned();
-        let shown = path.display();
-        let module = module_of(&path);
-        if module == "lib" {
-            continue;
-        }
-        let Some(&may_use) = allowed.get(&*module) else {
-            wrong.push(format!("{shown}: `{module}` is not in the table"));
-            continue;
-        };
-        let source = fs::read_to_string(&file).expect("the crate's own source");
-        for (line, name) in names_from_the_root(&source, depth_of(&path)) {
-            let target = match exports.get(&name) {
-                Some(target) => target,
-                None if allowed.contains_key(&*name) => &name,
-                None => {
-                    wrong.push(format!("{shown}:{line}: `crate::{name}` is of no known module"));
-                    continue;
-                }
-            };
-            if *target == module {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut num_used, mut wrong) = (0, Vec::new());
+    for &(name, layers) in CRATES {
+        let sources = crates.join(name).join("src");
+        let library = fs::read_to_string(sources.join("lib.rs")).expect("a crate's own source");
+        let exports = exports(&library);
+        let allowed: BTreeMap<&str, &[&str]> = layers.iter().copied().collect();
+        let mut used = BTreeSet::new();
+        for file in files(&sources) {
+            let path = file.strip_prefix(&sources).expect("it is below").to_owned();
+            let shown = format!("{name}/{}", path.display());
+            let module = module_of(&path);
+            if module == "lib" {
                 continue;
             }
-            used.insert((module.clone(), target.clone()));
-            if !may_use.contains(&&**target) {
-                wrong.push(format!("{shown}:{line}: `{module}` may not use `{target}` (`{name}`)"));
+            let Some(&may_use) = allowed.get(&*module) else {
+                wrong.push(format!("{shown}: `{module}` is not in the table"));
+                continue;
+            };
+            let source = fs::read_to_string(&file).expect("a crate's own source");
+            for (line, named) in names_from_the_root(&source, depth_of(&path)) {
+                let target = match exports.get(&named) {
+                    // Another crate's.
+                    Some(target) if target.starts_with("palmette_") => continue,
+                    Some(target) => target,
+                    None if allowed.contains_key(&*named) => &named,
+                    None => {
+                        wrong.push(format!(
+                            "{shown}:{line}: `crate::{named}` is of no known module"
+                        ));
+                        continue;
+                    }
+                };
+                if *target == module {
+                    continue;
+                }
+                used.insert((module.clone(), target.clone()));
+                if !may_use.contains(&&**target) {
+                    wrong.push(format!(
+                        "{shown}:{line}: `{module}` may not use `{target}` (`{named}`)"
+                    ));
+                }
             }
         }
-    }
-    for (module, targets) in LAYERS {
-        for &target in *targets {
-            if !used.contains(&((*module).to_owned(), target.to_owned())) {
-                wrong.push(format!("`{module}` does not use `{target}`: take it out of the table"));
+        for (module, targets) in layers {
+            for &target in *targets {
+                if !used.contains(&((*module).to_owned(), target.to_owned())) {
+                    wrong.push(format!(
+                        "{name}: `{module}` does not use `{target}`: take it out of the table"
+                    ));
+                }
             }
         }
+        num_used += used.len();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(used.len() > 50, "only {} arrows were found", used.len());
+    assert!(num_used > 30, "only {num_used} arrows were found");
 }
 
 #[test]
 fn the_table_has_no_arrow_back() {
-    for (at, (module, targets)) in LAYERS.iter().enumerate() {
-        for target in *targets {
-            let above = LAYERS[..at].iter().any(|(earlier, _)| earlier == target);
-            assert!(above, "`{module}` may use `{target}`, which is not above it in the table");
+    for &(name, layers) in CRATES {
+        for (at, (module, targets)) in layers.iter().enumerate() {
+            for target in *targets {
+                let above = layers[..at].iter().any(|(earlier, _)| earlier == target);
+                let is_mutual = (*module, *target) == MUTUAL;
+                assert!(
+                    above || is_mutual,
+                    "{name}: `{module}` may use `{target}`, which is not above it"
+                );
+            }
         }
     }
 }
@@ -202,10 +188,11 @@ fn depth_of(path: &Path) -> usize {
     path.iter().count() - 1 - usize::from(path.file_name().is_some_and(|name| name == "mod.rs"))
 }
 
-/// Names that `lib.rs` exports, with the modules that they are from.
+/// Names that `lib.rs` exports or imports, with the modules or crates that they are from.
 fn exports(library: &str) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
-    for exported in library.split("\npub use ").skip(1) {
+    for (at, use_) in library.match_indices("\nuse ").chain(library.match_indices("\npub use ")) {
+        let exported = &library[at + use_.len()..];
         let exported = &exported[..exported.find(';').expect("an end")];
         let (module, names) = exported.split_once("::").expect("a path");
         for name in names.split(|at: char| !(at.is_alphanumeric() || at == '_')) {

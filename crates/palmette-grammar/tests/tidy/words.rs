@@ -5,6 +5,28 @@ use std::path::Path;
 
 use super::files;
 
+/// Crates whose words these are.
+const CRATES: &[&str] = &[
+    "palmette-regex",
+    "palmette-parser",
+    "palmette-frontends",
+    "palmette-masks",
+    "palmette-grammar",
+];
+
+/// Sources of all of them, with the names that messages give them.
+fn sources() -> Vec<(String, String)> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut sources = Vec::new();
+    for name in CRATES {
+        for file in files(&crates.join(name).join("src")) {
+            let shown = file.strip_prefix(&crates).expect("it is below").display().to_string();
+            sources.push((shown, fs::read_to_string(&file).expect("a crate's own source")));
+        }
+    }
+    sources
+}
+
 /// First words of documentation that name nothing.
 const EMPTY: &[&str] =
     &["What", "Whether", "Where", "How", "As", "Its", "Which", "Why", "Who", "The same"];
@@ -26,11 +48,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 
 #[test]
 fn documentation_begins_with_a_word_that_names_something() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut wrong, mut num_first) = (Vec::new(), 0);
-    for file in files(&sources) {
-        let source = fs::read_to_string(&file).expect("the crate's own source");
-        let shown = file.strip_prefix(&sources).expect("it is below").display().to_string();
+    for (shown, source) in sources() {
         if !source.starts_with("//! ") {
             wrong.push(format!("{shown}: its first line does not say what is in it"));
         }
@@ -60,13 +79,11 @@ fn documentation_begins_with_a_word_that_names_something() {
 
 #[test]
 fn ideas_have_one_name() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
-    for file in files(&sources) {
-        let source = fs::read_to_string(&file).expect("the crate's own source");
+    for (shown, source) in sources() {
         for word in source.split(|at: char| !(at.is_alphanumeric() || at == '_')) {
             if let Some((_, name)) = OTHER_NAMES.iter().find(|(other, _)| *other == word) {
-                wrong.push(format!("{}: `{word}` is called `{name}`", file.display()));
+                wrong.push(format!("{shown}: `{word}` is called `{name}`"));
             }
         }
     }
@@ -88,7 +105,7 @@ fn the_page_about_masks_names_what_is_in_the_code() {
                 names.extend(code.split("::"));
                 continue;
             }
-            let path = crate_folder.join("src").join(code);
+            let path = crate_folder.join("..").join(code);
             let source = match path.is_dir() {
                 true => {
                     files(&path).iter().filter_map(|file| fs::read_to_string(file).ok()).collect()

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use palmette_grammar::{
-    BackgroundPrecompute, Budget, CacheError, CacheLimits, PrecomputeLimits, GrammarCache,
-    GrammarConstraint, ReopenError, SavedGrammar,
+    BackgroundPrecompute, Budget, CacheError, CacheLimits, GrammarCache, GrammarConstraint,
+    PrecomputeLimits, ReopenError, SavedGrammar,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -62,7 +62,9 @@ pub(crate) fn fill_row(
 ) -> Result<(), RecognizerError> {
     let (row, past) = row.split_at_mut(mask::num_words(constraint.num_tokens()));
     past.fill(0);
-    with_scratch(|scratch| constraint.fill_mask_within(state, scratch, row, &MaskBudget::unlimited()))
+    with_scratch(|scratch| {
+        constraint.fill_mask_within(state, scratch, row, &MaskBudget::unlimited())
+    })
 }
 
 /// True when a row forbids any token: of the vocabulary, or one past it that has a place in the row's further words.

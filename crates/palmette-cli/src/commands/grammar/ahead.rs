@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use palmette_grammar::{Precomputed, PrecomputeLimits, PrecomputeStop, GrammarConstraint};
+use palmette_grammar::{GrammarConstraint, PrecomputeLimits, PrecomputeStop, Precomputed};
 use serde::Serialize;
 
 use crate::output::{bytes, grouped};

@@ -8,8 +8,8 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_grammar::frontends::json_schema;
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits, SavedGrammar,
-    PreparedVocabulary,
+    Budget, Grammar, GrammarConstraint, PreparedVocabulary, Recognizer, RecognizerLimits,
+    SavedGrammar,
 };
 
 use serde::Serialize;

@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, GrammarState, RecognizerScratch, TerminalSet,
-    PreparedVocabulary,
+    GrammarConstraint, GrammarScratch, GrammarState, PreparedVocabulary, RecognizerScratch,
+    TerminalSet,
 };
 use serde::Serialize;
 

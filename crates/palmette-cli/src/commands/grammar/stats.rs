@@ -8,7 +8,7 @@ use anyhow::ensure;
 use clap::Args;
 use palmette_core::{Constraint, Vocabulary, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, Recognizer, RecognizerScratch, PreparedVocabulary, analyse,
+    GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerScratch, analyse,
     engine::store::{MaskStore, Steps},
 };
 use serde::Serialize;

@@ -19,9 +19,10 @@ use palmette_bench::grammar::{
 };
 use palmette_core::{TokenId, mask};
 use palmette_grammar::{
-    BackgroundPrecompute, Budget, PrecomputeLimits, GrammarConstraint, Recognizer,
-    RecognizerLimits, PreparedVocabulary,
+    BackgroundPrecompute, Budget, GrammarConstraint, PrecomputeLimits, PreparedVocabulary,
+    Recognizer, RecognizerLimits,
     engine::store::{MaskStore, Steps},
+    prepare_json,
 };
 use palmette_vocabulary::LoadedVocabulary;
 use peers::{PeerArgs, PeerReport};
@@ -140,7 +141,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
     // As a server would, before the first schema comes.
     if cases.iter().any(|case| case.kind == Syntax::JsonSchema.name()) {
-        vocabulary.prepare_json();
+        prepare_json(&vocabulary);
     }
     let (reading, engine) = (args.reading.clone(), args.engine);
     let as_peer =
