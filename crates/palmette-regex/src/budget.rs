@@ -129,7 +129,7 @@ impl<'a> Budget<'a> {
     }
 
     /// True when work that ended with [`Interrupted::Cancelled`] only gave way and may be begun again. Waits until no others ask.
-    pub fn gave_way(&self) -> bool {
+    pub(crate) fn gave_way(&self) -> bool {
         self.let_others_pass();
         self.gives_way() && !self.is_cancelled()
     }
@@ -177,6 +177,7 @@ impl<'a> Budget<'a> {
     ///
     /// # Errors
     /// When that many are not left, or the flag was seen set: it is looked at every few thousand units.
+    #[inline]
     pub fn spend(&mut self, units: u64) -> Result<(), Interrupted> {
         if units > self.left {
             return Err(Interrupted::OutOfBudget { limit: self.limit });

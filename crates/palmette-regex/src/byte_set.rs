@@ -11,11 +11,13 @@ impl ByteSet {
     }
 
     /// True when the byte is in.
+    #[inline]
     pub fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
     }
 
     /// Adds a byte.
+    #[inline]
     pub fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte / 64)] |= 1 << (byte % 64);
     }

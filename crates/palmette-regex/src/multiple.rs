@@ -42,7 +42,7 @@ impl Multiple {
 
     /// Those of its whole numbers that have so many digits to come; `None` where there are none, or it has points, whose digits are
     /// not told apart.
-    pub fn of_length(self, min: u32, max: Option<u32>) -> Option<Self> {
+    pub(crate) fn of_length(self, min: u32, max: Option<u32>) -> Option<Self> {
         let Place::Whole(None) = self.place else { return None };
         let (least, most) = self.left.unwrap_or((0, u32::MAX));
         let left = Some((min.max(least), max.unwrap_or(u32::MAX).min(most)));

@@ -32,7 +32,7 @@ impl BytesBelow {
 }
 
 /// The bytes of a kind.
-pub fn of_kind(asked: u32) -> impl Iterator<Item = u8> {
+pub(crate) fn of_kind(asked: u32) -> impl Iterator<Item = u8> {
     (0..=u8::MAX).filter(move |&byte| kind(byte) == asked)
 }
 

@@ -58,7 +58,7 @@ impl IndexedVocabulary {
     }
 
     /// Kinds of the bytes below each node of the trie; computed once.
-    pub fn bytes_below(&self) -> &BytesBelow {
+    pub(crate) fn bytes_below(&self) -> &BytesBelow {
         self.shared.below.get_or_init(|| BytesBelow::new(&self.shared.trie))
     }
 

@@ -8,7 +8,7 @@ mod spellings;
 mod trie;
 
 pub use bytes_below::BytesBelow;
-pub use bytes_below::of_kind;
+pub(crate) use bytes_below::of_kind;
 pub use depth_first::Visit;
 pub use fingerprint::VocabularyFingerprint;
 pub use indexed::IndexedVocabulary;

@@ -67,7 +67,7 @@ impl Layer {
     }
 
     /// True when a lexeme of one of `terminals`, in progress or ended, can be next.
-    pub fn accepts_any(
+    pub(crate) fn accepts_any(
         &self,
         parser: &Parser,
         (stacks, blocks): (&Stacks, &Blocks),

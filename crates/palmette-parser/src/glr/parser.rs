@@ -97,7 +97,7 @@ impl Parser {
     }
 
     /// This parser with tables whose states are [split](Tables::split).
-    pub fn with_tables(&self, tables: Tables) -> Self {
+    pub(crate) fn with_tables(&self, tables: Tables) -> Self {
         let start = begin(&tables);
         Self { tables, start, max_links: self.max_links }
     }

@@ -102,6 +102,7 @@ impl PartialStack {
     }
 
     /// The topmost state of a stack.
+    #[inline]
     pub fn state(&self, stack: TopId) -> StateId {
         self.entries[stack.0 as usize].0
     }
@@ -110,6 +111,7 @@ impl PartialStack {
     ///
     /// # Errors
     /// Where that is not known.
+    #[inline]
     pub fn below(&self, stack: TopId) -> Result<Option<TopId>, Deeper> {
         match self.entries[stack.0 as usize] {
             (_, Some(below)) => Ok(Some(below)),
@@ -119,6 +121,7 @@ impl PartialStack {
     }
 
     /// The stack with `state` on top of `below`.
+    #[inline]
     pub fn push(&mut self, state: StateId, below: TopId) -> TopId {
         let next = TopId(self.entries.len() as u32);
         let id = *self.ids.entry((state, below)).or_insert(next);

@@ -38,11 +38,13 @@ impl fmt::Debug for StackNode<'_> {
 
 impl<'a> StackNode<'a> {
     /// State of the entry.
+    #[inline]
     pub fn state(self) -> StateId {
         self.0.state
     }
 
     /// Entries directly below: one, several where stacks part, none at the bottom.
+    #[inline]
     pub fn below(self) -> impl ExactSizeIterator<Item = StackNode<'a>> {
         self.0.links().iter().map(StackNode)
     }
@@ -95,6 +97,7 @@ impl Stacks {
     }
 
     /// The tops, to be read downwards.
+    #[inline]
     pub fn tops(&self) -> impl Iterator<Item = StackNode<'_>> {
         self.heads().iter().map(StackNode)
     }

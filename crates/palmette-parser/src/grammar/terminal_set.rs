@@ -57,6 +57,7 @@ impl TerminalSet {
     }
 
     /// True when the terminal is in; `false` for one the set is not sized for.
+    #[inline]
     pub fn contains(&self, terminal: TerminalId) -> bool {
         let word = self.words.get(terminal.index() / WORD_BITS);
         word.is_some_and(|word| word >> (terminal.index() % WORD_BITS) & 1 == 1)
@@ -73,6 +74,7 @@ impl TerminalSet {
     }
 
     /// The terminals, in ascending order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = TerminalId> {
         self.words.iter().enumerate().flat_map(|(at, &word)| {
             let mut left = word;
@@ -102,6 +104,7 @@ impl TerminalSet {
     ///
     /// # Panics
     /// When the sets are sized differently.
+    #[inline]
     pub fn intersects(&self, other: &Self) -> bool {
         assert_eq!(self.num_terminals, other.num_terminals, "sets of different grammars");
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)

@@ -291,7 +291,7 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
-    pub fn guards_against(
+    pub(crate) fn guards_against(
         &self,
         states: impl IntoIterator<Item = (TerminalId, Vec<LexerState>)>,
     ) -> Result<Guards, LexerError> {
@@ -315,7 +315,7 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
-    pub fn deciding(
+    pub(crate) fn deciding(
         &self,
         terminal: TerminalId,
         among: &TerminalSet,
@@ -327,7 +327,7 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
-    pub fn demand(&self, state: LexerState) -> Result<Demand, LexerError> {
+    pub(crate) fn demand(&self, state: LexerState) -> Result<Demand, LexerError> {
         self.step(|determiniser, budget| determiniser.demand(state, budget))
     }
 
@@ -345,6 +345,7 @@ impl Lexer {
     }
 
     /// True when no byte of the lexeme in progress was read.
+    #[inline]
     pub fn is_fresh(&self, state: LexerState) -> bool {
         self.state(state).is_fresh
     }
@@ -354,6 +355,7 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
+    #[inline]
     pub fn advance(&self, state: LexerState, byte: u8) -> Result<Option<LexerState>, LexerError> {
         let from = self.state(state);
         let class = from.classes.class(byte);
@@ -369,6 +371,7 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
+    #[inline]
     pub fn ends(&self, state: LexerState) -> Result<&[LexemeEnd], LexerError> {
         Ok(&self.found_ends(state)?.ends)
     }
@@ -382,6 +385,7 @@ impl Lexer {
     }
 
     /// The terminals that the lexeme in progress can still become, ending here included, for some text that follows.
+    #[inline]
     pub fn viable_terminals(&self, state: LexerState) -> &TerminalSet {
         &self.state(state).possible
     }
@@ -458,7 +462,7 @@ impl Lexer {
     }
 
     /// Takes the terminals out that do not compete.
-    pub fn remove_free(&self, terminals: &mut TerminalSet) {
+    pub(crate) fn remove_free(&self, terminals: &mut TerminalSet) {
         self.determiniser().remove_free(terminals);
     }
 
@@ -471,7 +475,7 @@ impl Lexer {
     }
 
     /// True when some of these terminals lose to others of them where all match the same lexeme.
-    pub fn has_losers(&self, terminals: &TerminalSet) -> bool {
+    pub(crate) fn has_losers(&self, terminals: &TerminalSet) -> bool {
         self.determiniser().has_losers(terminals)
     }
 
@@ -492,7 +496,7 @@ impl Lexer {
     }
 
     /// True once half of the states that the limits allow are there.
-    pub fn is_half_full(&self) -> bool {
+    pub(crate) fn is_half_full(&self) -> bool {
         self.determiniser().is_half_full()
     }
 

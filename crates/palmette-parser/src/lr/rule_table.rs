@@ -152,11 +152,13 @@ impl RuleTable {
     }
 
     /// Definition of a rule.
+    #[inline]
     pub fn head(&self, rule: RuleId) -> NonterminalId {
         self.rules[rule.index()].head
     }
 
     /// Number of symbols of a rule's body.
+    #[inline]
     pub fn length(&self, rule: RuleId) -> usize {
         self.rules[rule.index()].length as usize
     }
@@ -186,7 +188,7 @@ impl RuleTable {
     }
 
     /// The item with the dot at the front.
-    pub fn first_item(&self, rule: RuleId) -> ItemId {
+    pub(crate) fn first_item(&self, rule: RuleId) -> ItemId {
         self.rules[rule.index()].first_item
     }
 
@@ -201,7 +203,7 @@ impl RuleTable {
     }
 
     /// The rule of an item.
-    pub fn rule_of(&self, item: ItemId) -> RuleId {
+    pub(crate) fn rule_of(&self, item: ItemId) -> RuleId {
         self.rule_of[item.index()]
     }
 
@@ -211,7 +213,7 @@ impl RuleTable {
     }
 
     /// True when all that is after the dot derives the empty text.
-    pub fn rest_nullable(&self, item: ItemId) -> bool {
+    pub(crate) fn rest_nullable(&self, item: ItemId) -> bool {
         self.rest_nullable[item.index()]
     }
 

@@ -128,6 +128,7 @@ impl Tables {
     }
 
     /// The rules that are parsed.
+    #[inline]
     pub fn rules(&self) -> &RuleTable {
         &self.rules
     }
@@ -153,6 +154,7 @@ impl Tables {
     }
 
     /// The only thing the state can do, whatever follows: reduce this rule.
+    #[inline]
     pub fn sole_reduction(&self, state: StateId) -> Option<RuleId> {
         self.sole[state.index()]
     }
@@ -179,17 +181,19 @@ impl Tables {
     }
 
     /// Target of a terminal from a state.
+    #[inline]
     pub fn shift(&self, state: StateId, terminal: TerminalId) -> Option<StateId> {
         find(self.shifts.row(state.index()), terminal)
     }
 
     /// The terminals that the state shifts, and where it goes with them, in ascending order.
+    #[inline]
     pub fn shifts(&self, state: StateId) -> &[(TerminalId, StateId)] {
         self.shifts.row(state.index())
     }
 
     /// True when the state shifts one of these terminals.
-    pub fn shifts_any(&self, state: StateId, terminals: &TerminalSet) -> bool {
+    pub(crate) fn shifts_any(&self, state: StateId, terminals: &TerminalSet) -> bool {
         let row = self.shifts(state);
         // A property's name may be one of hundreds of texts; then few of them are left to be read.
         if row.len() > 8 && terminals.len() < row.len() / 4 {
@@ -200,6 +204,7 @@ impl Tables {
 
     /// The rules that the state may reduce, each with what may follow then ([`end`](Self::end) stands for the end of the
     /// text); `None`: whatever follows.
+    #[inline]
     pub fn reductions(
         &self,
         state: StateId,
@@ -212,6 +217,7 @@ impl Tables {
     }
 
     /// Target of a nonterminal that may begin in a state.
+    #[inline]
     pub fn goto(&self, state: StateId, head: NonterminalId) -> Option<StateId> {
         find(self.gotos.row(state.index()), head)
     }

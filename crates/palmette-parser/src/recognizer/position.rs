@@ -68,6 +68,7 @@ impl Position {
     /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation or distinct
     /// names.
     #[doc(hidden)]
+    #[inline]
     pub fn branches(&self) -> &[Branch] {
         match &self.shared.branches {
             Branches::One(branch) => std::slice::from_ref(branch),

@@ -56,11 +56,13 @@ impl ByteClasses {
     }
 
     /// The class of a byte.
+    #[inline]
     pub fn class(&self, byte: u8) -> usize {
         self.class_of[byte as usize] as usize
     }
 
     /// A byte of each class.
+    #[inline]
     pub fn representatives(&self) -> &[u8] {
         &self.representatives
     }

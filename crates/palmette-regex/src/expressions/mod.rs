@@ -321,6 +321,7 @@ impl Expressions {
 
 impl ExprId {
     /// Place among all expressions.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
