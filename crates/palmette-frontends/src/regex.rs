@@ -2,11 +2,12 @@
 
 pub use palmette_regex::parse::{Dialect, Flags, RegexError};
 
-use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Span, Symbol, Terminal, TerminalKind};
 use palmette_regex::parse::{
     Reading, parse_with_budget as text_with_budget,
     restrict::{is_nullable, non_empty},
 };
+
+use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Span, Symbol, Terminal, TerminalKind};
 
 /// Options of [`parse`]; the default is the crate `regex`'s dialect without flags.
 ///

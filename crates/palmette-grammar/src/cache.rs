@@ -6,13 +6,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-
-use crate::source::{GrammarSource, SourceError};
-use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits, TokenError};
 use palmette_frontends::json_schema::Warning;
 use palmette_masks::PreparedVocabulary;
 use palmette_masks::vocabulary::VocabularyFingerprint;
 use palmette_parser::recognizer::CompileError;
+
+use crate::source::{GrammarSource, SourceError};
+use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits, TokenError};
 
 /// Compiled grammars by content: by their [source](GrammarSource) and the [fingerprint](VocabularyFingerprint) of their
 /// vocabulary.

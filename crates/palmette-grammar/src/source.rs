@@ -1,9 +1,10 @@
 //! A grammar as its author wrote it, whatever the language.
 
-use crate::{Budget, Grammar, Interrupted};
 use palmette_frontends::json_schema::{self, JsonSchemaError, JsonSchemaOptions, Warning};
 use palmette_frontends::{gbnf, lark, regex, structural_tag};
 use palmette_regex::parse::RegexError;
+
+use crate::{Budget, Grammar, Interrupted};
 
 /// A text that a front end reads, and how: all that a [`Grammar`] depends on.
 ///

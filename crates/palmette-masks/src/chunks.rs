@@ -1,53 +1,7 @@
-//! Chunked lists, which grow without moving what is in them.
-
-use std::ops::{Index, IndexMut};
+//! Sparse chunked list: entries at some of many places, of which chunks are made as they are asked for.
 
 /// The length of each chunk.
 const CHUNK: usize = 128;
-
-/// Entries by number, in chunks of equal length.
-///
-/// PERF: lists here grow to hundreds of thousands of entries, under a lock that masks wait for: where all had to be moved, some masks waited
-/// for 5 to 90 ms.
-#[derive(Debug)]
-pub(super) struct Chunks<T> {
-    chunks: Vec<Vec<T>>,
-    len: usize,
-}
-
-impl<T> Default for Chunks<T> {
-    fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
-    }
-}
-
-impl<T> Chunks<T> {
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(super) fn push(&mut self, entry: T) {
-        if self.len.is_multiple_of(CHUNK) {
-            self.chunks.push(Vec::with_capacity(CHUNK));
-        }
-        self.chunks.last_mut().expect("there is room").push(entry);
-        self.len += 1;
-    }
-}
-
-impl<T> Index<usize> for Chunks<T> {
-    type Output = T;
-
-    fn index(&self, at: usize) -> &T {
-        &self.chunks[at / CHUNK][at % CHUNK]
-    }
-}
-
-impl<T> IndexMut<usize> for Chunks<T> {
-    fn index_mut(&mut self, at: usize) -> &mut T {
-        &mut self.chunks[at / CHUNK][at % CHUNK]
-    }
-}
 
 /// Entries at some of many places, the others being empty; a chunk is there once one of its places was asked for.
 #[derive(Debug)]
@@ -97,18 +51,6 @@ impl<T: Default> SparseChunks<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn entries_are_where_they_were_put() {
-        let mut list = Chunks::default();
-        for at in 0..1000_usize {
-            list.push(at * 7);
-        }
-        list[500] = 3;
-        assert_eq!(list.len(), 1000);
-        let expected = |at: usize| if at == 500 { 3 } else { at * 7 };
-        assert!((0..1000).all(|at| list[at] == expected(at)));
-    }
 
     #[test]
     fn places_are_empty_until_something_is_put_there() {

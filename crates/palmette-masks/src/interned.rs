@@ -5,13 +5,12 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::DefaultHashBuilder;
 
-use super::chunks::Chunks;
 use super::hash_index::HashIndex;
 
 /// Different values by number, in the order in which they came.
 #[derive(Debug)]
 pub(super) struct Interned<T> {
-    values: Chunks<T>,
+    values: boxcar::Vec<T>,
     numbers: HashIndex,
     hasher: DefaultHashBuilder,
 }
@@ -19,7 +18,7 @@ pub(super) struct Interned<T> {
 impl<T> Default for Interned<T> {
     fn default() -> Self {
         Self {
-            values: Chunks::default(),
+            values: boxcar::Vec::new(),
             numbers: HashIndex::default(),
             hasher: DefaultHashBuilder::default(),
         }
@@ -28,7 +27,7 @@ impl<T> Default for Interned<T> {
 
 impl<T: Eq + Hash> Interned<T> {
     pub(super) fn len(&self) -> usize {
-        self.values.len()
+        self.values.count()
     }
 
     /// About how much memory they take, without what they own.
@@ -68,19 +67,19 @@ impl<T: Eq + Hash> Interned<T> {
 #[derive(Debug)]
 pub(super) struct GrowingMap<K, V> {
     keys: Interned<K>,
-    values: Chunks<V>,
+    values: boxcar::Vec<V>,
 }
 
 impl<K, V> Default for GrowingMap<K, V> {
     fn default() -> Self {
-        Self { keys: Interned::default(), values: Chunks::default() }
+        Self { keys: Interned::default(), values: boxcar::Vec::new() }
     }
 }
 
 impl<K: Eq + Hash, V> GrowingMap<K, V> {
     /// About how much memory it takes, without what keys and values own.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.keys.memory_bytes() + self.values.len() * size_of::<V>()
+        self.keys.memory_bytes() + self.values.count() * size_of::<V>()
     }
 
     pub(super) fn get<Q>(&self, key: &Q) -> Option<&V>
@@ -97,7 +96,7 @@ impl<K: Eq + Hash, V> GrowingMap<K, V> {
         if is_new {
             self.values.push(value);
         } else {
-            self.values[number as usize] = value;
+            *self.values.get_mut(number as usize).expect("each key has a value") = value;
         }
     }
 }

@@ -4,12 +4,12 @@
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::DefaultHashBuilder;
-
-use super::children::Children;
-use super::chunks::{Chunks, SparseChunks};
-use super::hash_index::HashIndex;
 use palmette_parser::glr::StackNode;
 use palmette_parser::lr::StateId;
+
+use super::children::Children;
+use super::chunks::SparseChunks;
+use super::hash_index::HashIndex;
 
 /// A number into [`StackAutomaton`]; equal numbers are equal nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ pub(super) struct AutomatonNodeId(u32);
 pub(super) struct StackAutomaton<C> {
     /// By what is asked about, and by topmost state.
     first: SparseChunks<Children<AutomatonNodeId>>,
-    nodes: Chunks<AutomatonNode<C>>,
+    nodes: boxcar::Vec<AutomatonNode<C>>,
     ids: HashIndex,
     hasher: DefaultHashBuilder,
     bytes: usize,
@@ -42,7 +42,7 @@ impl<C> Default for StackAutomaton<C> {
     fn default() -> Self {
         Self {
             first: SparseChunks::default(),
-            nodes: Chunks::default(),
+            nodes: boxcar::Vec::new(),
             ids: HashIndex::default(),
             hasher: DefaultHashBuilder::default(),
             bytes: 0,
@@ -54,7 +54,7 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
         self.first.memory_bytes()
-            + self.nodes.len() * size_of::<AutomatonNode<C>>()
+            + self.nodes.count() * size_of::<AutomatonNode<C>>()
             + self.ids.memory_bytes()
             + self.bytes
     }
@@ -85,7 +85,8 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
         state: StateId,
         next: AutomatonNodeId,
     ) {
-        self.bytes += self.nodes[node.0 as usize].children.insert(state, next);
+        let known = self.nodes.get_mut(node.0 as usize).expect("its number was handed out");
+        self.bytes += known.children.insert(state, next);
     }
 
     /// Answer of a stack that does not part before it is reached, as far as the nodes are known.
@@ -125,7 +126,7 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
 
     /// All of them.
     pub(super) fn all(&self) -> impl Iterator<Item = AutomatonNodeId> {
-        (0..self.nodes.len() as u32).map(AutomatonNodeId)
+        (0..self.nodes.count() as u32).map(AutomatonNodeId)
     }
 
     /// The node that says this.
@@ -135,7 +136,7 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
         if let Some(known) = self.ids.find(hash, same) {
             return AutomatonNodeId(known);
         }
-        let next = self.nodes.len() as u32;
+        let next = self.nodes.count() as u32;
         self.ids.insert(hash, next);
         self.nodes.push(AutomatonNode { said, missing, children: Children::None });
         AutomatonNodeId(next)

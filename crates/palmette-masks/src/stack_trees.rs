@@ -1,8 +1,9 @@
 //! Trees over the first states of stacks, where nodes that answer alike are not merged.
 
-use super::children::Children;
-use super::chunks::{Chunks, SparseChunks};
 use palmette_parser::lr::StateId;
+
+use super::children::Children;
+use super::chunks::SparseChunks;
 
 /// Trees of nodes, each for some states of a stack from its top; at a node is what is known of all stacks that begin so.
 ///
@@ -13,7 +14,7 @@ use palmette_parser::lr::StateId;
 pub(super) struct StackTrees<T> {
     /// By number of the tree, the nodes for the topmost state.
     tops: SparseChunks<Children<NodeId>>,
-    nodes: Chunks<TreeNode<T>>,
+    nodes: boxcar::Vec<TreeNode<T>>,
     bytes: usize,
 }
 
@@ -40,14 +41,14 @@ impl NodeId {
 
 impl<T> Default for StackTrees<T> {
     fn default() -> Self {
-        Self { tops: SparseChunks::default(), nodes: Chunks::default(), bytes: 0 }
+        Self { tops: SparseChunks::default(), nodes: boxcar::Vec::new(), bytes: 0 }
     }
 }
 
 impl<T> StackTrees<T> {
     /// Number of nodes.
     pub(super) fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.count()
     }
 
     /// About how much memory they take, without what is known at them.
@@ -98,9 +99,13 @@ impl<T> StackTrees<T> {
         (0..self.len() as u32).map(NodeId)
     }
 
+    fn node_mut(&mut self, node: NodeId) -> &mut TreeNode<T> {
+        self.nodes.get_mut(node.index()).expect("its number was handed out")
+    }
+
     /// Remembers what is known at a node; gives what was known before.
     pub(super) fn know(&mut self, node: NodeId, known: T) -> T {
-        std::mem::replace(&mut self.nodes[node.index()].known, known)
+        std::mem::replace(&mut self.node_mut(node).known, known)
     }
 }
 
@@ -125,7 +130,7 @@ impl<T: Default> StackTrees<T> {
         let id = NodeId(self.len() as u32);
         self.bytes += match above {
             None => self.tops.entry(tree as usize).insert(state, id),
-            Some(above) => self.nodes[above.index()].children.insert(state, id),
+            Some(above) => self.node_mut(above).children.insert(state, id),
         };
         let (known, children) = (T::default(), Children::None);
         self.nodes.push(TreeNode { tree, state, above, known, children });

@@ -5,15 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_core::mask;
-
-use crate::vocabulary::{Visit, VocabularyTrie};
-use crate::{Budget, TerminalSet};
 use palmette_parser::blocks::{Blocks, Letter, Line};
 use palmette_parser::glr::{ParserScratch, Stacks};
 use palmette_parser::lexer::LexerState;
 use palmette_parser::recognizer::{
     ContextId, ContextualStates, Position, Recognizer, RecognizerError,
 };
+
+use crate::vocabulary::{Visit, VocabularyTrie};
+use crate::{Budget, TerminalSet};
 
 /// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read
 /// once and one that is dead takes its whole subtree with it. Nothing is kept from mask to mask but what the lexer learns.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use palmette_regex::parse::restrict::{is_nullable, non_empty};
+
 use super::{
     GbnfError,
     collapse::{Collapsed, Measure, Regular, choice, sequence},
@@ -12,7 +14,6 @@ use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Span, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
-use palmette_regex::parse::restrict::{is_nullable, non_empty};
 
 pub(super) fn build(
     source: &str,

@@ -5,8 +5,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::Regex;
 use palmette_regex::parse::{Dialect, Flags, parse_text};
+
+use crate::Regex;
 
 /// The strings of the format `name`; `None` when it is not enforced. Made once in a process.
 pub(super) fn regex(name: &str) -> Option<Regex> {

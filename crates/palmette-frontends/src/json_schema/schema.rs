@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 
+use palmette_regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget};
+
 use super::{
     arrays::{ArraySet, Count},
     cases::Cases,
@@ -17,7 +19,6 @@ use super::{
     strings::{StringSet, Texts},
 };
 use crate::Regex;
-use palmette_regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget};
 
 /// Numbers with more digits are refused, which programs that read JSON cannot hold.
 const MAX_DIGITS: usize = 4_096;

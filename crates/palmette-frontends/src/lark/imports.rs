@@ -1,7 +1,8 @@
 //! The libraries that `%import common.NAME` and `%import unicode.NAME` read from.
 
-use crate::Regex;
 use palmette_regex::parse::{self, Dialect, Flags};
+
+use crate::Regex;
 
 /// The names of library `common` and what they match. Comments and strings are written such that they end where they
 /// first can, without reluctant quantifiers.

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use palmette_regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget};
+
 use super::{error::Problems, syntax::Expr};
 use crate::Regex;
-use palmette_regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget};
 
 /// `"text"` or `"text"i`.
 pub(super) fn text(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<Expr> {

@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use palmette_core::{Constraint, mask};
+use palmette_parser::recognizer::RecognizerError;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
-use palmette_parser::recognizer::RecognizerError;
 
 /// Fills the masks of many sequences on several threads. Each may be of another grammar, and over another vocabulary.
 ///

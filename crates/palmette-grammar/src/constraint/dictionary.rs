@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
 use palmette_core::{Constraint, TokenId, mask};
-
-use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 use palmette_masks::PoolId;
 use palmette_parser::recognizer::RecognizerError;
+
+use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 /// Masks of a dictionary take at most this much memory.
 const MAX_BYTES: usize = 256 << 20;

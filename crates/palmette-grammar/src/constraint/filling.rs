@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, mask};
+use palmette_masks::walk::TrieWalk;
+use palmette_parser::recognizer::{Position, RecognizerError};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState};
 use crate::Budget;
-use palmette_masks::walk::TrieWalk;
-use palmette_parser::recognizer::{Position, RecognizerError};
 
 /// Budget of work for one mask.
 ///

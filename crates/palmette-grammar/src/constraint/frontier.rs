@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
-
-use super::likely::{self, Cost, LATER, LIKELY, LITTLE, NOTHING, Token, fingerprint, tops};
 use palmette_masks::vocabulary::VocabularyTrie;
 use palmette_parser::lexer::{Left, Lexer, LexerState};
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{
     Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch,
 };
+
+use super::likely::{self, Cost, LATER, LIKELY, LITTLE, NOTHING, Token, fingerprint, tops};
 
 /// Positions to be visited, the likeliest first.
 #[derive(Default)]

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-
-use super::likely::{self, Cost, Token};
-use crate::{Budget, TerminalId};
 use palmette_masks::vocabulary::VocabularyTrie;
 use palmette_parser::glr::Stacks;
 use palmette_parser::lexer::{Lexer, LexerState};
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
 use palmette_regex::ByteSet;
+
+use super::likely::{self, Cost, Token};
+use crate::{Budget, TerminalId};
 
 /// Lexemes in progress to be visited, the likeliest first.
 pub(super) struct LexemeFrontier {

@@ -6,12 +6,11 @@
 
 use std::hash::Hash;
 
-use xxhash_rust::xxh3::Xxh3Default;
-
 use palmette_masks::vocabulary::VocabularyTrie;
 use palmette_parser::glr::Stacks;
 use palmette_parser::lr::StateId;
 use palmette_regex::expressions::ByteClasses;
+use xxhash_rust::xxh3::Xxh3Default;
 
 /// Unlikelihood: the sum over bytes.
 pub(super) type Cost = u32;

@@ -22,15 +22,15 @@ pub use filling::MaskBudget;
 pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};
 pub use state::GrammarState;
 
-use dictionary::MaskDictionary;
-use names::{DeniedNames, NameTokens};
-
-use crate::Lexing;
 use palmette_masks::store::{MaskStore, Steps};
 use palmette_masks::walk::WalkScratch;
 use palmette_masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabulary};
 use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
 use palmette_regex::tokens::NUMBER_MARK;
+
+use crate::Lexing;
+use dictionary::MaskDictionary;
+use names::{DeniedNames, NameTokens};
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///

@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 use palmette_core::{TokenId, mask};
-
-use super::{GrammarConstraint, GrammarScratch};
 use palmette_masks::PreparedVocabulary;
 use palmette_masks::vocabulary::VocabularyTrie;
 use palmette_parser::names::{BegunName, Names, Repeats};
 use palmette_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
+
+use super::{GrammarConstraint, GrammarScratch};
 
 /// The tokens of a vocabulary that begin names.
 #[derive(Debug)]

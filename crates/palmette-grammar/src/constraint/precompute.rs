@@ -6,12 +6,13 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use palmette_masks::{LexemeAhead, MaskAutomaton};
+use palmette_parser::recognizer::{RecognizerError, RecognizerScratch};
+
 use super::frontier::{Alike, Frontier, Open, Worth};
 use super::lexeme_frontier::LexemeFrontier;
 use super::{Engine, GrammarConstraint};
 use crate::{Budget, Interrupted};
-use palmette_masks::{LexemeAhead, MaskAutomaton};
-use palmette_parser::recognizer::{RecognizerError, RecognizerScratch};
 
 /// Limits of [precomputing](GrammarConstraint::precompute).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

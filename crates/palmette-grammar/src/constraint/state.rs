@@ -3,9 +3,9 @@
 use std::fmt;
 
 use palmette_core::RollbackError;
+use palmette_parser::recognizer::Position;
 
 use super::history::History;
-use palmette_parser::recognizer::Position;
 
 /// The commits so far: the position that they lead to, and the positions on the way there, which forks share. A clone is
 /// two counts more; taking commits back is a look-up.

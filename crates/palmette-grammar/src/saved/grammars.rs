@@ -1,12 +1,13 @@
 //! A grammar as bytes.
 
+use palmette_parser::Span;
+
 use super::numbers::{In, Malformed, Out};
 use super::regexes::{self, RegexesOut};
 use crate::{
     DistinctNames, Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
-use palmette_parser::Span;
 
 /// Writes a grammar: expressions, terminals, nonterminals, rules, then the rest.
 ///

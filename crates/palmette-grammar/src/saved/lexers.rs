@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use hashbrown::{HashMap, HashSet};
+use palmette_masks::{Above, SavedMemo};
+use palmette_parser::lexer::{LexemeEnd, Lexer, LexerState};
+use palmette_parser::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 
 use super::numbers::Malformed;
 use crate::saved::ReopenError;
 use crate::{TerminalId, TerminalSet};
-use palmette_masks::{Above, SavedMemo};
-use palmette_parser::lexer::{LexemeEnd, Lexer, LexerState};
-use palmette_parser::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 
 /// Numbers of a step: the state before it, how it is left, by what, and a hash of the state after it.
 pub(super) const STEP_NUMBERS: usize = 4;

@@ -5,13 +5,13 @@ use std::ops::Range;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use palmette_core::{TokenId, mask};
-
-use crate::vocabulary::{Visit, VocabularyTrie};
-use crate::{Budget, LimitError, TerminalId};
 use palmette_parser::glr::{PartialStack, Settled, Shift, TopId};
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::{StateId, Tables};
 use palmette_parser::recognizer::{ContextualStates, Recognizer, RecognizerError};
+
+use crate::vocabulary::{Visit, VocabularyTrie};
+use crate::{Budget, LimitError, TerminalId};
 
 /// Acceptance of a terminal on a stack of which only the top is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,11 @@
 
 use hashbrown::{HashMap, HashSet};
 use palmette_core::mask;
+use palmette_parser::glr::StackNode;
+use palmette_parser::glr::Stacks;
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{Branch, Position, Recognizer, RecognizerError};
 
 use super::composed::ComposedMasks;
 use super::explore::Explorer;
@@ -16,11 +21,6 @@ use crate::residuals::{
     StackWorklist, SuffixSets, Unread,
 };
 use crate::{Budget, Interrupted};
-use palmette_parser::glr::StackNode;
-use palmette_parser::glr::Stacks;
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::StateId;
-use palmette_parser::recognizer::{Branch, Position, Recognizer, RecognizerError};
 
 /// Memo of the stack automaton: nodes, masks, and the memory to make more.
 #[derive(Debug, Default)]

@@ -23,11 +23,12 @@ mod saved;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use palmette_parser::recognizer::{Position, Recognizer, RecognizerError};
+
 use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
 use found::FoundMasks;
 use memo::{Memo, Missing};
-use palmette_parser::recognizer::{Position, Recognizer, RecognizerError};
 pub use precompute::LexemeAhead;
 pub use prepared_vocabulary::PreparedVocabulary;
 pub use saved::{Above, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD};

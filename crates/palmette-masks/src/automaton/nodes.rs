@@ -5,10 +5,11 @@ use palmette_core::TokenId;
 use super::prepared_vocabulary::PreparedVocabulary;
 use crate::mask_pool::PoolId;
 pub(super) use crate::stack_trees::NodeId;
-use crate::stack_trees::StackTrees;
-use crate::vocabulary::VocabularyTrie;
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
+
+use crate::stack_trees::StackTrees;
+use crate::vocabulary::VocabularyTrie;
 
 /// A tree for each lexer state.
 #[derive(Debug, Default)]

@@ -2,14 +2,15 @@
 
 use std::sync::{PoisonError, RwLockWriteGuard};
 
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{Position, Recognizer, RecognizerError};
+
 use super::memo::Memo;
 use super::prepared_vocabulary::MAX_RESIDUAL_BYTES;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
 use crate::residuals::{ResidualWorklist, StackWorklist, Unread};
 use crate::{Budget, Interrupted};
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::StateId;
-use palmette_parser::recognizer::{Position, Recognizer, RecognizerError};
 
 /// Outcome of precomputing a lexeme in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

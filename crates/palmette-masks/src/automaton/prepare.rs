@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use palmette_core::mask;
+use palmette_parser::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
 
 use super::{MaskAutomaton, PreparedVocabulary};
-use palmette_parser::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
 
 impl PreparedVocabulary {
     /// Finds out what masks ask along some texts of a grammar, so that the first visits of other grammars find it known: what

@@ -4,18 +4,18 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use hashbrown::HashMap;
 use palmette_core::{TokenId, Vocabulary, mask};
-
-use super::super::residuals::Residuals;
-use crate::vocabulary::{
-    IndexedVocabulary, Numbered, Spellings, VocabularyFingerprint, VocabularyTrie,
-};
-use crate::{Grammar, TokenPattern};
 use palmette_parser::glr::{PartialStack, TopId};
 use palmette_parser::lexer::{Lexer, LexerState};
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{Recognizer, RecognizerError};
 use palmette_regex::Asking;
 use palmette_regex::ByteSet;
+
+use super::super::residuals::Residuals;
+use crate::vocabulary::{
+    IndexedVocabulary, Numbered, Spellings, VocabularyFingerprint, VocabularyTrie,
+};
+use crate::{Grammar, TokenPattern};
 
 /// Slices are kept for at most this many sets of bytes; what has more is walked whole.
 const MAX_SLICES: usize = 256;

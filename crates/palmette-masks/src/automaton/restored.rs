@@ -1,14 +1,14 @@
 //! Stack automaton of masks, restored from a file, and united with the own one to be saved.
 
 use hashbrown::{HashMap, HashSet};
+use palmette_parser::glr::StackNode;
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
 
 use super::memo::Memo;
 use super::saved::{Above, SavedStackAutomaton};
 use crate::mask_pool::PoolId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId, StackAutomaton};
-use palmette_parser::glr::StackNode;
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::StateId;
 
 /// Nodes and masks that were restored from a file.
 #[derive(Debug, Default)]

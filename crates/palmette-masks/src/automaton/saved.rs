@@ -4,14 +4,14 @@ use std::sync::PoisonError;
 
 use hashbrown::HashMap;
 use palmette_core::TokenId;
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
 
 use super::memo::Memo;
 use super::nodes::{NodeId, Verdict};
 use super::restored::Restored;
 use super::{MaskAutomaton, PreparedVocabulary};
 use crate::mask_pool::PoolId;
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::StateId;
 
 /// Nodes and masks without what is made from them.
 #[derive(Debug, Default)]

@@ -17,7 +17,6 @@ pub(super) use mask_row::MaskRow;
 use rows::{FEW, Rows, hash_of_words};
 pub(super) use rows::{Row, RowId};
 
-use super::chunks::Chunks;
 use super::hash_index::HashIndex;
 use super::residuals::{SuffixSetId, SuffixSets};
 
@@ -41,7 +40,7 @@ pub(super) enum Part {
 pub(super) struct MaskPool {
     rows: Rows,
     /// Ascending parts, rows first.
-    masks: Chunks<Box<[Part]>>,
+    masks: boxcar::Vec<Box<[Part]>>,
     /// Those that were interned.
     interned: HashMap<RowId, PoolId>,
     /// Of the masks, without the rows.
@@ -51,7 +50,7 @@ pub(super) struct MaskPool {
 impl MaskPool {
     /// Number of them.
     pub(super) fn len(&self) -> usize {
-        self.masks.len()
+        self.masks.count()
     }
 
     /// About how much memory they take, without the suffix sets.
@@ -77,7 +76,7 @@ impl MaskPool {
     pub(super) fn add(&mut self, parts: &mut Vec<Part>) -> PoolId {
         parts.sort_unstable();
         parts.dedup();
-        let id = PoolId(self.masks.len() as u32);
+        let id = PoolId(self.masks.count() as u32);
         self.bytes += size_of::<Box<[Part]>>() + size_of_val(&**parts);
         self.masks.push(parts.as_slice().into());
         id
@@ -174,7 +173,7 @@ impl MaskPool {
     ) -> (Vec<u32>, Vec<u32>) {
         let (mut all, mut numbers) = (Vec::new(), Vec::new());
         let mut known = HashIndex::default();
-        for id in (0..self.masks.len() as u32).map(PoolId) {
+        for id in (0..self.masks.count() as u32).map(PoolId) {
             let first = all.len();
             all.resize(first + num_words, 0);
             let (others, mask) = all.split_at_mut(first);

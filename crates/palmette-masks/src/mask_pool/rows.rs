@@ -3,7 +3,6 @@
 use palmette_core::mask::copy;
 
 use super::bases::{BaseId, Bases};
-use crate::chunks::Chunks;
 use crate::hash_index::HashIndex;
 use crate::residuals::MaskBuilder;
 
@@ -28,7 +27,7 @@ pub(crate) const FEW: usize = 8;
 /// mostly those of other places but for some tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    rows: Chunks<Row>,
+    rows: boxcar::Vec<Row>,
     /// Those that were interned.
     ids: HashIndex,
     bases: Bases,
@@ -160,7 +159,7 @@ impl Rows {
     }
 
     fn add(&mut self, row: Row) -> RowId {
-        let id = RowId(self.rows.len() as u32);
+        let id = RowId(self.rows.count() as u32);
         self.bytes += row.memory_bytes();
         self.rows.push(row);
         id
@@ -348,7 +347,7 @@ mod tests {
             let mut different = masks.clone();
             different.sort();
             different.dedup();
-            prop_assert_eq!(rows.rows.len(), different.len());
+            prop_assert_eq!(rows.rows.count(), different.len());
         }
     }
 }

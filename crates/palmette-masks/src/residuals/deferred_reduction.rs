@@ -6,14 +6,15 @@
 //! states are read, brackets that close one after the other mostly, and the same for many stacks. What each part of it finds is
 //! kept by itself ("Precomputing grammar masks": templates that pop, composed).
 
+use palmette_parser::glr::OpenReduction;
+use palmette_parser::lr::StateId;
+
 use super::Unread;
 use super::lexemes::LexemeId;
 use super::stack_simulation::{ExceptId, Fixed, Found, Memos, Place, StackSimulation};
 use super::suffix_sets::SuffixSetId;
 use crate::interned::{GrowingMap, Interned};
 use crate::{NonterminalId, TerminalId};
-use palmette_parser::glr::OpenReduction;
-use palmette_parser::lr::StateId;
 
 /// Place of tokens when the parser reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,13 +8,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
+use palmette_regex::expressions::{Exceeded, Exception, ExprId, Maker};
 
 use super::references::COMMON;
 use super::token_effect::{EffectComputation, TokenEffect};
 use super::{Growing, ResidualId, Residuals, Unread};
 use crate::Budget;
 use crate::vocabulary::{Visit, VocabularyTrie};
-use palmette_regex::expressions::{Exceeded, Exception, ExprId, Maker};
 
 /// Derivatives of the part at a node: of all that it may be, and of the exceptions.
 #[derive(Clone, Copy)]

@@ -1,15 +1,16 @@
 //! Lexemes of one grammar, as numbers into the residual store.
 
-use hashbrown::HashMap;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
+use palmette_parser::lexer::{Lexer, LexerState};
+use palmette_parser::recognizer::{ContextId, Recognizer};
+use palmette_regex::expressions::{ExprId, Expressions, Front, Met};
 
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
 use crate::TerminalId;
 use crate::chunks::SparseChunks;
-use palmette_parser::lexer::{AppendOnly, Lexer, LexerState};
-use palmette_parser::recognizer::{ContextId, Recognizer};
-use palmette_regex::expressions::{ExprId, Expressions, Front, Met};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
 /// many, and few tokens begin it.
@@ -73,8 +74,7 @@ pub(crate) struct Lexemes {
     imported: HashMap<ExprId, ExprId>,
     /// By expression of the grammar; `None` when it matches nothing.
     by_expr: HashMap<ExprId, Option<LexemeId>>,
-    lexemes: Arc<AppendOnly<Lexeme>>,
-    num_lexemes: usize,
+    lexemes: Arc<boxcar::Vec<Lexeme>>,
     /// By terminal: its lexeme before the first byte, where terminals do not compete.
     whole: Vec<Whole>,
     /// By context, the lexemes that begin in it.
@@ -100,8 +100,7 @@ impl Lexemes {
             residuals,
             imported: HashMap::new(),
             by_expr: HashMap::new(),
-            lexemes: Arc::new(AppendOnly::new()),
-            num_lexemes: 0,
+            lexemes: Arc::default(),
             whole: Vec::new(),
             in_context: HashMap::new(),
             under: HashMap::new(),
@@ -120,11 +119,11 @@ impl Lexemes {
         let in_contexts: usize = self.in_context.values().map(|begun| begun.len()).sum();
         let in_maps = self.imported.len() + self.by_expr.len() + self.under.len();
         let maps = in_maps + self.joined.len() + in_contexts;
-        maps * 32 + self.by_state.memory_bytes() + self.num_lexemes * 64 + self.whole.len() * 8
+        maps * 32 + self.by_state.memory_bytes() + self.lexemes.count() * 64 + self.whole.len() * 8
     }
 
     /// All lexemes, those that are made later too.
-    pub(super) fn all(&self) -> &Arc<AppendOnly<Lexeme>> {
+    pub(super) fn all(&self) -> &Arc<boxcar::Vec<Lexeme>> {
         &self.lexemes
     }
 
@@ -254,7 +253,7 @@ impl Lexemes {
         lexeme: LexemeId,
         budget: &mut Budget<'_>,
     ) -> Result<ExprId, Unread> {
-        match self.lexemes.get(lexeme.index()).expr {
+        match self.lexemes[lexeme.index()].expr {
             Of::Residuals(expr) => Ok(expr),
             Of::Lexer(expr) => {
                 lexer.remainders(lexer.start(), |left| self.import(left.expressions, expr, budget))
@@ -359,8 +358,7 @@ impl Lexemes {
         let Some(rest) = residual(rest)? else { return Ok(None) };
         let blanks = blanks.map(&mut residual).transpose()?.flatten();
         let whole = whole.map(residual).transpose()?.flatten();
-        self.lexemes.push(self.num_lexemes, Lexeme { blanks, text, rest, whole, expr });
-        self.num_lexemes += 1;
-        Ok(Some(LexemeId(self.num_lexemes as u32 - 1)))
+        let id = self.lexemes.push(Lexeme { blanks, text, rest, whole, expr });
+        Ok(Some(LexemeId(id as u32)))
     }
 }

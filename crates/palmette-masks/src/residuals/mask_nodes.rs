@@ -1,12 +1,13 @@
 //! Stack-automaton nodes that yield the components of masks.
 
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+
 use super::Unread;
 use super::deferred_reduction::{DeferredId, Step};
 use super::stack_simulation::{Component, Fixed, Memos, StackSimulation};
 use crate::interned::Interned;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId, StackAutomaton};
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::StateId;
 
 /// Components of a mask, ascending, each once. Equal numbers are equal components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

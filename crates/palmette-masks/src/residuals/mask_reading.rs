@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use palmette_parser::glr::StackNode;
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::Recognizer;
+
 use super::mask_builder::MaskBuilder;
 use super::stack_simulation::{Fixed, Memos, SimulationMemory};
 use super::{ComponentsId, Lexemes, ResidualId, Residuals, SuffixSets, Unread};
 use crate::Budget;
 use crate::vocabulary::VocabularyTrie;
-use palmette_parser::glr::StackNode;
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::StateId;
-use palmette_parser::recognizer::Recognizer;
 
 /// Memory of readings, with the states that the last one read.
 #[derive(Debug, Default)]

@@ -47,9 +47,14 @@ mod transitions;
 mod trie_shape;
 mod unions;
 
-use hashbrown::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use hashbrown::HashMap;
+use palmette_regex::ByteSet;
+use palmette_regex::expressions::{
+    ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions, Front,
+};
 
 pub(super) use lexemes::Lexemes;
 pub(super) use mask_builder::MaskBuilder;
@@ -67,14 +72,8 @@ use transitions::TransitionTables;
 use trie_shape::TrieShape;
 use unions::Unions;
 
-use crate::Budget;
 use crate::vocabulary::VocabularyTrie;
-use crate::{Interrupted, LexerError, LimitError};
-use palmette_parser::lexer::AppendOnly;
-use palmette_regex::ByteSet;
-use palmette_regex::expressions::{
-    ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions, Front,
-};
+use crate::{Budget, Interrupted, LexerError, LimitError};
 
 /// An entry that was not asked for yet.
 const UNKNOWN: u32 = 0;
@@ -133,7 +132,7 @@ pub(super) struct ResidualId(u32);
 /// The residual store of a vocabulary: expressions, lazy DFA rows and token effects. Grows only; threads share it.
 #[derive(Debug)]
 pub(crate) struct Residuals {
-    residuals: AppendOnly<Residual>,
+    residuals: boxcar::Vec<Residual>,
     growing: Mutex<Growing>,
     suffixes: SuffixTries,
     shape: TrieShape,
@@ -149,7 +148,6 @@ struct Growing {
     expressions: Expressions,
     /// By expression: [`UNKNOWN`], [`DEAD`] where it matches nothing, or a residual's number after [`FIRST_RESIDUAL`].
     ids: Vec<u32>,
-    num_residuals: usize,
     /// Reference residuals, which others are compared with.
     references: Vec<ResidualId>,
     /// By condition, the bytes that it allows to come next.
@@ -190,11 +188,10 @@ impl Residuals {
         let expressions = Expressions::new(LIMITS).expect("the limits allow the first few");
         let shape = TrieShape::new(trie);
         Self {
-            residuals: AppendOnly::new(),
+            residuals: boxcar::Vec::new(),
             growing: Mutex::new(Growing {
                 expressions,
                 ids: Vec::new(),
-                num_residuals: 0,
                 references: Vec::new(),
                 allowed: HashMap::new(),
                 agreements: HashMap::new(),
@@ -313,7 +310,6 @@ impl Residuals {
             growing.remember(expr, DEAD);
             return Ok(None);
         }
-        let id = ResidualId(growing.num_residuals as u32);
         let classes = growing.expressions.classes([expr]);
         let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
         let ends = growing.expressions.null(expr);
@@ -321,8 +317,7 @@ impl Residuals {
         self.add_bytes(size_of::<Residual>() + size_of_val(&*row));
         let (effect, quotient) = (OnceLock::new(), OnceLock::new());
         let residual = Residual { expr, classes, row, ends, guarded, effect, quotient };
-        self.residuals.push(growing.num_residuals, residual);
-        growing.num_residuals += 1;
+        let id = ResidualId(self.residuals.push(residual) as u32);
         growing.remember(expr, id.0 + FIRST_RESIDUAL);
         Ok(Some(id))
     }
@@ -336,7 +331,7 @@ impl Residuals {
     }
 
     fn residual(&self, residual: ResidualId) -> &Residual {
-        self.residuals.get(residual.0 as usize)
+        &self.residuals[residual.0 as usize]
     }
 
     fn growing(&self) -> MutexGuard<'_, Growing> {
@@ -349,7 +344,6 @@ impl Residuals {
 impl Residuals {
     /// Of how many residuals it is known what tokens do to them.
     pub(crate) fn num_effects(&self) -> usize {
-        let num_residuals = self.growing().num_residuals;
-        (0..num_residuals).filter(|&at| self.residuals.get(at).effect.get().is_some()).count()
+        self.residuals.iter().filter(|(_, residual)| residual.effect.get().is_some()).count()
     }
 }

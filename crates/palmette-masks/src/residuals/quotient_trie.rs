@@ -15,14 +15,13 @@ use super::transitions::Local;
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
 use crate::vocabulary::VocabularyTrie;
-use palmette_parser::lexer::AppendOnly;
 
 /// The vocabulary trie, quotiented by one reference, as far as it was asked for. Grows only; threads share it.
 #[derive(Debug)]
 pub(super) struct QuotientTrie {
-    nodes: AppendOnly<QuotientNode>,
-    /// Number of nodes.
-    len: Mutex<usize>,
+    nodes: boxcar::Vec<QuotientNode>,
+    /// Held while nodes are added.
+    adding: Mutex<()>,
 }
 
 /// Nodes of the vocabulary's trie after whose texts, byte for byte, the same was left of the reference.
@@ -63,13 +62,12 @@ const MAX_NODES: usize = 1 << 15;
 
 impl QuotientTrie {
     fn new(reference: ResidualId) -> Self {
-        let nodes = AppendOnly::new();
-        nodes.push(0, QuotientNode::new(reference, vec![0], u8::MAX));
-        Self { nodes, len: Mutex::new(1) }
+        let nodes = boxcar::vec![QuotientNode::new(reference, vec![0], u8::MAX)];
+        Self { nodes, adding: Mutex::default() }
     }
 
     fn node(&self, id: u32) -> &QuotientNode {
-        self.nodes.get(id as usize)
+        &self.nodes[id as usize]
     }
 
     /// Edges after a node; `None` where there are too many nodes.
@@ -108,11 +106,11 @@ impl QuotientTrie {
                 }
             }
         }
-        let mut len = self.len.lock().unwrap_or_else(PoisonError::into_inner);
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = node.next.get() {
             return Ok(Some(known));
         }
-        if *len + found.len() > MAX_NODES {
+        if self.nodes.count() + found.len() > MAX_NODES {
             return Ok(None);
         }
         let bytes = |found: &Found| {
@@ -120,9 +118,8 @@ impl QuotientTrie {
         };
         residuals.add_bytes(dead.len() + found.iter().map(bytes).sum::<usize>());
         let children = found.into_iter().map(|Found { residual, bytes, members, height }| {
-            self.nodes.push(*len, QuotientNode::new(residual, members, height));
-            *len += 1;
-            Child { node: *len as u32 - 1, bytes: bytes.into() }
+            let node = self.nodes.push(QuotientNode::new(residual, members, height));
+            Child { node: node as u32, bytes: bytes.into() }
         });
         let children = children.collect();
         Ok(Some(node.next.get_or_init(|| Next { children, dead: dead.into() })))

@@ -1,11 +1,12 @@
 //! Reference residuals, and the choice of the one from which a token effect is a difference.
 
+use palmette_regex::expressions::Exceeded;
+
 use super::bounded_equivalence::BoundedEquivalence;
 use super::quotient_trie::Counts;
 use super::token_effect::EffectComputation;
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
-use palmette_regex::expressions::Exceeded;
 
 /// A byte that is common in tokens: what it leads to again and again is where tokens are mostly consumed.
 pub(super) const COMMON: u8 = b'e';

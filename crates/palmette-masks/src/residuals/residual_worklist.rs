@@ -3,16 +3,17 @@
 //! Terminals have far fewer remainders than texts have positions, and a new one is what takes most of the time of a mask that takes
 //! long.
 
-use hashbrown::HashSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+
+use hashbrown::HashSet;
+use palmette_parser::lexer::Lexer;
 
 use super::lexemes::is_one_residual;
 use super::{Lexemes, ResidualId, Residuals, Unread};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Grammar, TerminalId};
-use palmette_parser::lexer::Lexer;
 
 /// Terminals of which residuals are to be made, and residuals to be looked at, those after fewer bytes first.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl ResidualWorklist {
         if Arc::ptr_eq(lexemes.residuals(), &self.residuals)
             && let Some(id) = lexemes.whole(lexer, terminal, budget)?
         {
-            let lexeme = lexemes.all().get(id.index());
+            let lexeme = &lexemes.all()[id.index()];
             match lexeme.whole {
                 Some(whole) => self.push(whole),
                 None => {

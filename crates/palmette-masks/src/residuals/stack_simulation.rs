@@ -6,6 +6,11 @@
 
 use hashbrown::HashSet;
 use palmette_core::TokenId;
+use palmette_parser::glr::{PartialStack, Settled, Shift, TopId};
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{ContextId, Recognizer};
+use palmette_regex::expressions::ExprId;
 
 use super::deferred_reduction::{At, DeferredReduction};
 use super::lexemes::{InProgress, Lexeme, LexemeId};
@@ -16,11 +21,6 @@ use super::token_effect::Except;
 use super::{Lexemes, ResidualId, Residuals, Unread};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, NonterminalId, TerminalId};
-use palmette_parser::glr::{PartialStack, Settled, Shift, TopId};
-use palmette_parser::lexer::{AppendOnly, LexerState};
-use palmette_parser::lr::StateId;
-use palmette_parser::recognizer::{ContextId, Recognizer};
-use palmette_regex::expressions::ExprId;
 
 /// Component of a mask, found together. None depends on the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,7 +149,7 @@ pub(super) struct Fixed<'p> {
     pub(super) trie: &'p VocabularyTrie,
     pub(super) num_words: usize,
     pub(super) residuals: &'p Residuals,
-    pub(super) lexemes: &'p AppendOnly<Lexeme>,
+    pub(super) lexemes: &'p boxcar::Vec<Lexeme>,
 }
 
 /// Memos that all simulations add to.
@@ -303,7 +303,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         while let Some((place, stack)) = self.memory.within.pop() {
             if self.memory.seen.insert((place, stack)) {
                 self.each_lexeme(place, stack, |at, lexeme, after| {
-                    at.begin_at(place, at.fixed.lexemes.get(lexeme.index()), after)
+                    at.begin_at(place, &at.fixed.lexemes[lexeme.index()], after)
                 })?;
             }
             self.memory.within.append(&mut self.memory.begins);
@@ -532,7 +532,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     /// Adds the tokens that begin with what is left of a lexeme.
     fn at_front(&mut self, front: Place, id: LexemeId, after: &[After]) -> Result<(), Unread> {
         self.memos.budget.spend(1)?;
-        let lexeme = self.fixed.lexemes.get(id.index());
+        let lexeme = &self.fixed.lexemes[id.index()];
         let Some(whole) = lexeme.whole else { return self.begin_at(Place::FRONT, lexeme, after) };
         if front.before.is_none() && self.is_joined(whole)? {
             for &after in after {

@@ -8,6 +8,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::{StateId, Tables};
+use palmette_parser::recognizer::Recognizer;
 
 use super::deferred_reduction::DeferredId;
 use super::stack_simulation::{Fixed, Memos, SimulationMemory};
@@ -15,9 +18,6 @@ use super::{ComponentsId, Lexemes, Residuals, SuffixSets, Unread};
 use crate::Budget;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
 use crate::vocabulary::VocabularyTrie;
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::{StateId, Tables};
-use palmette_parser::recognizer::Recognizer;
 
 /// Nodes to be looked at, in the order in which they were found.
 #[derive(Debug)]

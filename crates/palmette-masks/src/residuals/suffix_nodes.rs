@@ -1,13 +1,13 @@
 //! Stack-automaton nodes that yield the suffixes accepted at a place in tokens.
 
 use hashbrown::HashMap;
+use palmette_parser::lr::StateId;
 
 use super::Unread;
 use super::deferred_reduction::{DeferredId, Step};
 use super::stack_simulation::{Fixed, Found, Memos, Place, StackSimulation};
 use super::suffix_sets::SuffixSetId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId, StackAutomaton};
-use palmette_parser::lr::StateId;
 
 /// Answer of some states about a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

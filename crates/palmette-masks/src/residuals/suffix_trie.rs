@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use palmette_core::TokenId;
 
 use crate::vocabulary::VocabularyTrie;
-use palmette_parser::lexer::AppendOnly;
 
 /// Some nodes of the vocabulary's trie at once: a node of the trie of what follows them. A number into [`SuffixTries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,9 +19,9 @@ impl SuffixId {
 /// Tries of suffixes of tokens, built as they are read. Grows only; threads share it.
 #[derive(Debug)]
 pub(super) struct SuffixTries {
-    nodes: AppendOnly<SuffixNode>,
-    /// Number of nodes.
-    len: Mutex<usize>,
+    nodes: boxcar::Vec<SuffixNode>,
+    /// Held while a node is added.
+    adding: Mutex<()>,
     bytes: AtomicUsize,
 }
 
@@ -62,8 +61,11 @@ impl SuffixNode {
 impl SuffixTries {
     /// The vocabulary itself.
     pub(super) fn new(trie: &VocabularyTrie) -> Self {
-        let made =
-            Self { nodes: AppendOnly::new(), len: Mutex::default(), bytes: AtomicUsize::new(0) };
+        let made = Self {
+            nodes: boxcar::Vec::new(),
+            adding: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+        };
         made.of(trie, &[0]);
         made
     }
@@ -75,14 +77,12 @@ impl SuffixTries {
 
     /// A node.
     pub(super) fn node(&self, id: SuffixId) -> &SuffixNode {
-        self.nodes.get(id.0 as usize)
+        &self.nodes[id.0 as usize]
     }
 
     /// Root of the trie of what follows any of these nodes of the vocabulary's trie.
     pub(super) fn of(&self, trie: &VocabularyTrie, members: &[u32]) -> SuffixId {
-        let node = SuffixNode::new(trie, members, 0);
-        let mut len = self.len.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.push(&mut len, node)
+        self.push(SuffixNode::new(trie, members, 0))
     }
 
     /// The node after `byte`.
@@ -104,22 +104,19 @@ impl SuffixTries {
     fn build(&self, trie: &VocabularyTrie, node: &SuffixNode, at: usize) -> SuffixId {
         let members = &node.members[node.first[at] as usize..node.first[at + 1] as usize];
         let made = SuffixNode::new(trie, members, node.depth + 1);
-        let mut len = self.len.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _adding = self.adding.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let known = node.children[at].load(Ordering::Acquire);
         if known != 0 {
             return SuffixId(known);
         }
-        let id = self.push(&mut len, made);
+        let id = self.push(made);
         node.children[at].store(id.0, Ordering::Release);
         id
     }
 
-    fn push(&self, len: &mut usize, node: SuffixNode) -> SuffixId {
-        let id = SuffixId(u32::try_from(*len).expect("fewer than 2^32 nodes"));
+    fn push(&self, node: SuffixNode) -> SuffixId {
         self.bytes.fetch_add(node.memory_bytes(), Ordering::Relaxed);
-        self.nodes.push(*len, node);
-        *len += 1;
-        id
+        SuffixId(u32::try_from(self.nodes.push(node)).expect("fewer than 2^32 nodes"))
     }
 }
 

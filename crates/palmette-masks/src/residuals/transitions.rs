@@ -1,12 +1,13 @@
 //! Transition table of the residuals that walks meet, dense by byte.
 
-use hashbrown::HashMap;
 use std::sync::{Mutex, PoisonError};
+
+use hashbrown::HashMap;
+use palmette_regex::expressions::ExprId;
 
 use super::byte_groups::{Groups, group_bit};
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
-use palmette_regex::expressions::ExprId;
 
 /// A residual that a walk has met. A number into [`Transitions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,8 +2,9 @@
 
 use std::hash::Hash;
 
-use crate::{TerminalId, TerminalSet};
 use palmette_parser::lexer::{Lexer, LexerError, LexerState};
+
+use crate::{TerminalId, TerminalSet};
 
 /// An automaton over bytes that cuts texts into lexemes, in all the ways that are still open.
 ///

@@ -8,12 +8,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
+use palmette_parser::blocks::{Letter, Line};
+use palmette_parser::lexer::{Lexer, LexerError, LexerState};
+
 use super::rows::Rows;
 use super::spelling::Speller;
 use super::streamline::Streamliner;
 use super::tokens::Tokens;
-use palmette_parser::blocks::{Letter, Line};
-use palmette_parser::lexer::{Lexer, LexerError, LexerState};
 
 /// Sequences with their tokens, ascending.
 type Part = Arc<[(Box<[Letter]>, Tokens)]>;

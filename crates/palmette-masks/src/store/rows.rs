@@ -1,7 +1,8 @@
 //! Rows of one position of the lexer, as a tree of terminal sequences in preorder.
 
-use super::tokens::Tokens;
 use palmette_parser::blocks::{Letter, Line};
+
+use super::tokens::Tokens;
 
 /// Sequences of letters with their token sets, as a tree in preorder: what rows begin with is asked of the parser once.
 #[derive(Debug)]

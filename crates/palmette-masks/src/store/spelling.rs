@@ -7,12 +7,12 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 use palmette_core::TokenId;
+use palmette_parser::blocks::{Letter, Line};
+use palmette_parser::lexer::LexerError;
 
 use super::automaton::LexemeAutomaton;
 use crate::vocabulary::{BytesBelow, Visit, VocabularyTrie, of_kind};
 use crate::{Indentation, TerminalId, TerminalSet};
-use palmette_parser::blocks::{Letter, Line};
-use palmette_parser::lexer::LexerError;
 
 /// Context of all positions: the tokens and what the grammar says of terminals.
 #[derive(Clone, Copy, Debug)]

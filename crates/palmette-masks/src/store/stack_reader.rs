@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::{LimitError, TerminalId};
 use palmette_parser::glr::{PartialStack, Shift, StackNode, TopId};
 use palmette_parser::lr::{StateId, Tables};
+
+use crate::{LimitError, TerminalId};
 
 /// All ways that a stack may be after some terminals; never none.
 pub(super) type Ways = Rc<[TopId]>;

@@ -7,6 +7,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, RwLock};
 
+use palmette_parser::blocks::{Blocks, Letter};
+use palmette_parser::glr::{ParserScratch, Stacks};
+use palmette_parser::lexer::LexerState;
+use palmette_parser::recognizer::{Branch, Position, Recognizer, RecognizerError};
+
 use super::{
     answers::{AnswerId, Answers, Unanswered},
     parts::{PartMaker, Parts},
@@ -17,10 +22,6 @@ use super::{
 };
 use crate::vocabulary::IndexedVocabulary;
 use crate::{Budget, Interrupted, LimitError};
-use palmette_parser::blocks::{Blocks, Letter};
-use palmette_parser::glr::{ParserScratch, Stacks};
-use palmette_parser::lexer::LexerState;
-use palmette_parser::recognizer::{Branch, Position, Recognizer, RecognizerError};
 
 /// A mask engine: the rows of every visited state of a recognizer's lexer. Threads share it; two that visit a state first at
 /// the same time both build its rows, which are equal.

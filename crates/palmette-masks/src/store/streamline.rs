@@ -1,10 +1,10 @@
 //! Streamlining: fewer rows, the same masks.
 
 use palmette_core::TokenId;
+use palmette_parser::blocks::Letter;
 
 use super::{interchange::Interchange, rules::Rules, spelling::Spellings, successors::Successors};
 use crate::{Grammar, TerminalId};
-use palmette_parser::blocks::Letter;
 
 /// Choice of the steps that are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

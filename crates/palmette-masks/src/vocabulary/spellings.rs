@@ -1,7 +1,6 @@
 //! Spellings of a vocabulary's tokens: text, and numbers for those that grammars ask for by name or number.
 
 use palmette_core::{TokenId, Vocabulary};
-
 use palmette_regex::tokens::{NUMBER_BYTES, NUMBER_MARK, spelled_number};
 
 /// The tokens whose numbers are spelled.

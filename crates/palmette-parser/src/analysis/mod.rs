@@ -10,10 +10,11 @@ mod recursion;
 pub use conflicts::Conflict;
 pub use diagnostic::{Diagnostic, Severity};
 
+use palmette_regex::Budget;
+
 use crate::lr::{TableLimits, Tables};
 use crate::rules::{RuleList, nonterminals};
 use crate::{Grammar, NonterminalId};
-use palmette_regex::Budget;
 use recursion::Recursion;
 
 /// Report of [`analyse`]. Lists of nonterminals ascend.

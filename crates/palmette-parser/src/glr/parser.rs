@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use palmette_regex::Budget;
+
 use super::deterministic::{Cursor, Outcome};
 use super::level::{Before, Level};
 use super::node::Node;
 use super::stacks::Stacks;
 use crate::lr::{StateId, TableError, TableLimits, Tables};
 use crate::{Grammar, TerminalId, TerminalSet};
-use palmette_regex::Budget;
 
 /// A generalized LR parser over sequences of terminals.
 ///

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-
-use super::{
-    AppendOnly, Deciding, Demand, Ends, Guards, LexemeEnd, LexerError, LexerLimits, LexerState,
-    Remainders, State, UNKNOWN, error::Kind, rivalry::Rivalry,
-};
-use crate::{Budget, Grammar, Lexing, TerminalId, TerminalKind, TerminalSet};
 use palmette_regex::ByteSet;
 use palmette_regex::expressions::{ExprId, ExpressionLimits, Expressions};
+
+use super::{
+    Deciding, Demand, Ends, Guards, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders,
+    State, UNKNOWN, error::Kind, rivalry::Rivalry,
+};
+use crate::{Budget, Grammar, Lexing, TerminalId, TerminalKind, TerminalSet};
 
 /// Target of a step from a state.
 pub(super) enum Found {
@@ -157,7 +157,7 @@ impl Determiniser {
 
     pub(super) fn start(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
         self.begin(states, ExprId::ALL, budget)
@@ -166,7 +166,7 @@ impl Determiniser {
     /// A state in which no byte was read, without what is left of other terminals than these.
     pub(super) fn restricted_to(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         state: LexerState,
         (terminals, guards): (&TerminalSet, &Guards),
         budget: &mut Budget<'_>,
@@ -215,7 +215,7 @@ impl Determiniser {
     /// A state in which no byte was read, without competition.
     pub(super) fn unrivalled(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
@@ -226,7 +226,7 @@ impl Determiniser {
     /// Target of `byte`.
     pub(super) fn advance(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         from: LexerState,
         byte: u8,
         budget: &mut Budget<'_>,
@@ -265,7 +265,7 @@ impl Determiniser {
     /// Ends of the lexeme in progress.
     pub(super) fn ends(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<Ends, LexerError> {
@@ -311,7 +311,7 @@ impl Determiniser {
     /// A state that goes on as `state` does for `num_bytes` bytes.
     pub(super) fn bounded_equivalent(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         state: LexerState,
         num_bytes: u32,
         budget: &mut Budget<'_>,
@@ -541,7 +541,7 @@ impl Determiniser {
     /// The state at which a lexeme begins, given the condition that is on the text from here.
     fn begin(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         pending: ExprId,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
@@ -565,7 +565,7 @@ impl Determiniser {
     /// The state of a meaning.
     fn find(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         meaning: Meaning,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
@@ -578,7 +578,7 @@ impl Determiniser {
 
     fn add(
         &mut self,
-        states: &AppendOnly<State>,
+        states: &boxcar::Vec<State>,
         meaning: Meaning,
         possible: TerminalSet,
     ) -> Result<LexerState, LexerError> {
@@ -593,7 +593,8 @@ impl Determiniser {
         let may_end = meaning.fresh && self.expressions.holds_at_end(meaning.pending);
         let ends = std::sync::OnceLock::new();
         let is_fresh = meaning.fresh;
-        states.push(index, State { classes, row, possible, is_fresh, may_end, ends });
+        let pushed = states.push(State { classes, row, possible, is_fresh, may_end, ends });
+        debug_assert_eq!(pushed, index, "one thread at a time holds the determiniser");
         let id = LexerState(index as u32);
         self.ids.insert(meaning.clone(), id);
         self.meanings.push(meaning);

@@ -1,7 +1,8 @@
 //! Errors of a lexer's construction and of its steps.
 
-use crate::Interrupted;
 use palmette_regex::expressions::{CompileErrorKind, Exceeded};
+
+use crate::Interrupted;
 
 /// Error of a lexer that cannot be made, or cannot go on.
 #[derive(Debug, thiserror::Error)]

@@ -34,7 +34,6 @@
 //! # Ok::<(), palmette_parser::LexerError>(())
 //! ```
 
-mod append_only;
 mod determinise;
 mod error;
 mod known;
@@ -48,12 +47,12 @@ use std::{
     },
 };
 
-pub use append_only::AppendOnly;
 use determinise::{Determiniser, Found};
 pub use error::LexerError;
 
-use crate::{Budget, Grammar, Symbol, TerminalId, TerminalKind, TerminalSet};
 use palmette_regex::expressions::{ByteClasses, ExprId, Expressions};
+
+use crate::{Budget, Grammar, Symbol, TerminalId, TerminalKind, TerminalSet};
 
 /// A row's entry that was not asked for yet.
 const UNKNOWN: u32 = 0;
@@ -70,7 +69,7 @@ const FIRST_STATE: u32 = 2;
 pub struct Lexer {
     start: LexerState,
     shadowed: TerminalSet,
-    states: AppendOnly<State>,
+    states: boxcar::Vec<State>,
     determiniser: Mutex<Determiniser>,
     max_step_work: u64,
 }
@@ -235,7 +234,7 @@ impl Lexer {
     ) -> Result<Self, LexerError> {
         let used = used_terminals(grammar);
         let mut determiniser = Determiniser::new(grammar, &used, limits, budget)?;
-        let states = AppendOnly::new();
+        let states = boxcar::Vec::new();
         let shadowed = determiniser.shadowed().clone();
         let start = determiniser.start(&states, budget)?;
         let (max_step_work, determiniser) = (limits.max_step_work, Mutex::new(determiniser));
@@ -504,7 +503,7 @@ impl Lexer {
     pub fn statistics(&self) -> LexerStatistics {
         let determiniser = self.determiniser();
         let known = |entry: &&AtomicU32| entry.load(Ordering::Relaxed) != UNKNOWN;
-        let rows = (0..determiniser.num_states()).map(|index| &self.states.get(index).row);
+        let rows = (0..determiniser.num_states()).map(|index| &self.states[index].row);
         LexerStatistics {
             states: determiniser.num_states(),
             transitions: rows.map(|row| row.iter().filter(known).count()).sum(),
@@ -519,7 +518,7 @@ impl Lexer {
     }
 
     fn state(&self, state: LexerState) -> &State {
-        self.states.get(state.0 as usize)
+        &self.states[state.0 as usize]
     }
 
     fn determiniser(&self) -> std::sync::MutexGuard<'_, Determiniser> {

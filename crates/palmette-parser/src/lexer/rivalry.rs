@@ -8,11 +8,11 @@
 //! an intersection; one that passes its limit, or is about lookarounds, is answered so that nothing is left out.
 
 use hashbrown::HashMap;
+use palmette_regex::ByteSet;
+use palmette_regex::expressions::{Exceeded, ExprId, Expressions};
 
 use super::LexerError;
 use crate::{Budget, TerminalId};
-use palmette_regex::ByteSet;
-use palmette_regex::expressions::{Exceeded, ExprId, Expressions};
 
 /// Memo of pairs of terminals.
 #[derive(Debug, Default)]

@@ -3,11 +3,11 @@
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use palmette_regex::Budget;
 
 use super::rule_table::{ItemId, RuleId, RuleTable};
 use super::{TableError, TableLimits};
 use crate::{NonterminalId, Symbol, TerminalId};
-use palmette_regex::Budget;
 
 /// A state of the LR automaton: what an entry of a parser's stack is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

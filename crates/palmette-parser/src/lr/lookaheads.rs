@@ -15,13 +15,13 @@
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
+use palmette_regex::Budget;
 
 use super::automaton::{Automaton, StateId};
 use super::rule_table::{RuleId, RuleTable};
 use super::{TableError, TableLimits};
 use crate::rules::Graph;
 use crate::{Symbol, TerminalId, TerminalSet};
-use palmette_regex::Budget;
 
 /// A set of terminals, with one more for the end of the text, in [`Lookaheads::sets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

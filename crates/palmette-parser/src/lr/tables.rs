@@ -1,11 +1,12 @@
 //! LALR(1) tables: the actions of each state.
 
+use palmette_regex::Budget;
+
 use super::automaton::{Automaton, Rows, StateId};
 use super::lookaheads::{LookaheadId, Lookaheads};
 use super::rule_table::{RuleId, RuleTable};
 use super::{TableError, TableLimits};
 use crate::{Grammar, NonterminalId, Symbol, TerminalId, TerminalSet};
-use palmette_regex::Budget;
 
 /// LALR(1) tables with all conflicts kept.
 ///

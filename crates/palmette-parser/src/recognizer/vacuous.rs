@@ -11,12 +11,12 @@
 //! Cost: a lexer state for each set of residuals; given up, which proves nothing, after [`MAX_STATES`].
 
 use hashbrown::{HashMap, HashSet};
+use palmette_regex::ByteSet;
 
 use super::{ContextId, Contexts};
 use crate::lexer::{Lexer, LexerState};
 use crate::lr::{StateId, Tables};
 use crate::{Budget, Interrupted, LexerError, Symbol, TerminalId, TerminalSet};
-use palmette_regex::ByteSet;
 
 /// States of the lexer that are looked at.
 const MAX_STATES: usize = 4_000;
