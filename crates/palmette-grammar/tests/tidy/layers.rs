@@ -36,7 +36,7 @@ const CRATES: &[(&str, Layers)] = &[
             ("regex", &[]),
             ("gbnf", &["token_references"]),
             ("lark", &["token_references", "json_schema"]),
-            ("structural_tag", &["json_schema", "lark", "gbnf", "regex"]),
+            ("structural_tag", &["json_schema", "gbnf", "regex"]),
         ],
     ),
     // The definition and two engines, none of which knows another.
@@ -45,15 +45,15 @@ const CRATES: &[(&str, Layers)] = &[
         &[
             ("vocabulary", &[]),
             ("walk", &["vocabulary"]),
-            ("store", &["vocabulary"]),
             ("chunks", &[]),
             ("children", &[]),
             ("hash_index", &[]),
-            ("interned", &["chunks", "hash_index"]),
+            ("interned", &["hash_index"]),
             ("stack_trees", &["chunks", "children"]),
+            ("store", &["vocabulary", "interned", "stack_trees"]),
             ("stack_automaton", &["chunks", "children", "hash_index"]),
             ("residuals", &["vocabulary", "chunks", "interned", "stack_automaton", "mask_pool"]),
-            ("mask_pool", &["chunks", "hash_index", "residuals"]),
+            ("mask_pool", &["hash_index", "residuals"]),
             (
                 "automaton",
                 &[
@@ -194,7 +194,8 @@ fn exports(library: &str) -> BTreeMap<String, String> {
     for (at, use_) in library.match_indices("\nuse ").chain(library.match_indices("\npub use ")) {
         let exported = &library[at + use_.len()..];
         let exported = &exported[..exported.find(';').expect("an end")];
-        let (module, names) = exported.split_once("::").expect("a path");
+        // A crate under another name has none to tell.
+        let Some((module, names)) = exported.split_once("::") else { continue };
         for name in names.split(|at: char| !(at.is_alphanumeric() || at == '_')) {
             if !name.is_empty() {
                 exports.insert(name.to_owned(), module.to_owned());

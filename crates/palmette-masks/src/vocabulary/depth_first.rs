@@ -7,11 +7,11 @@ use super::{Node, VocabularyTrie};
 /// Decision about a node that a walk comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit<S> {
-    /// Its children come next, and this is its state.
+    /// Go below: the children come next, and this is the node's state.
     Below(S),
-    /// Its subtree is left out.
+    /// Leave the subtree out.
     Past,
-    /// The walk ends.
+    /// End the walk.
     Stop,
 }
 
