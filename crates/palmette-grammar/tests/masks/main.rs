@@ -2,6 +2,7 @@
 
 mod budget;
 mod constraint;
+mod corpus;
 mod distinct_names;
 mod engines;
 mod hostile;
