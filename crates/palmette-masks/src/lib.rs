@@ -11,8 +11,8 @@
 //!
 //! Three engines give the same masks, and none imports another:
 //!
-//! - [`MaskAutomaton`], this one. Its parts: [`residuals`] (token effects, and the simulation of the parser that decides about
-//!   suffixes), [`stack_automaton`], [`stack_trees`] (its plain form for tokens that are walked), [`mask_pool`], and [`automaton`], which
+//! - [`MaskAutomaton`], this one. Its parts: `residuals` (token effects, and the simulation of the parser that decides about
+//!   suffixes), `stack_automaton`, `stack_trees` (its plain form for tokens that are walked), `mask_pool`, and `automaton`, which
 //!   puts them together under a lock;
 //! - the mask [`store`]: token sets by the sequence of terminals that a token spells, asked of the stack;
 //! - the trie [`walk`]: the definition, executed.

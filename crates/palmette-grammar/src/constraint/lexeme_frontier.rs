@@ -2,7 +2,7 @@
 //!
 //! A mask then depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So lexemes are followed
 //! byte by byte once for each topmost state, and stacks terminal by terminal: where a lexeme may end on a state, so may
-//! it on all stacks with that state on top. What more of the stack says is [another matter](palmette_masks::StacksAhead).
+//! it on all stacks with that state on top. What more of the stack says is [another matter](palmette_masks::StackWorklist).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,7 +8,7 @@
 //! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one is put
 //! together from residuals that grammars share ([`residuals`](super::residuals)), or where these are not known, costs a walk of those
 //! tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is approximated. Lexer
-//! states that go on alike for the longest token share their nodes ([`Lexer::within`](palmette_parser::lexer::Lexer::within)).
+//! states that go on alike for the longest token share their nodes ([`bounded_equivalent`](palmette_parser::lexer::Lexer::bounded_equivalent)).
 
 mod composed;
 mod explore;
