@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, MaskBudget, Recognizer, RecognizerLimits,
-    SavedGrammar, PreparedVocabulary,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, MaskBudget, PreparedVocabulary, Recognizer,
+    RecognizerLimits, SavedGrammar,
     frontends::{json_schema, lark},
 };
 

@@ -171,7 +171,7 @@ impl Open {
         Self { order: (cost, 0), position, token, is_prepared: false, was_visited: false }
     }
 
-    /// Finds out the bytes to be read; tells whether the mask is to be found out now: where a token is likely to be cut, or at the
+    /// Finds the bytes to be read; tells whether the mask is to be computed now: where a token is likely to be cut, or at the
     /// second visit.
     pub(super) fn look(
         &self,

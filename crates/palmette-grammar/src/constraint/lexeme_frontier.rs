@@ -131,7 +131,7 @@ impl LexemeFrontier {
             + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
     }
 
-    /// Takes one entry off the list, and gives the lexeme in progress whose mask is to be found out with it; `None` where nothing is left.
+    /// Takes one entry off the list, and gives the lexeme in progress whose mask is to be computed with it; `None` where nothing is left.
     /// Takes a unit from the budget, and one for each entry added.
     ///
     /// Invariant: each call takes one entry, so that the caller can look at the memory between any two.

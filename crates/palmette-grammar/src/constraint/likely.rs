@@ -110,7 +110,7 @@ pub(super) fn cost(byte: u8, likeliest: Cost, num_bytes: usize) -> Cost {
 }
 
 /// Fingerprint of a key: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
-/// position would be left to be found out when it is asked for.
+/// position would be left to be computed when it is asked for.
 ///
 /// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
 /// threads seemed to wait for tens of milliseconds.

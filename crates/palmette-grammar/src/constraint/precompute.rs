@@ -27,7 +27,7 @@ pub struct PrecomputeLimits {
     /// Positions with the same lexeme in progress, and stacks before lexemes, are taken for one where they agree in this many states of each
     /// stack from its top. More finds more of what differs deep in the stack, and takes longer.
     pub stack_depth: usize,
-    /// Threads that take part. A second one finds out what tokens do to terminals, with half of the steps; more have nothing to do. With
+    /// Threads that take part. A second one computes token effects, with half of the steps; more have nothing to do. With
     /// one, precomputing that takes all its steps comes as far each time.
     pub threads: usize,
 }
@@ -220,7 +220,7 @@ impl<F: FnMut(&Precomputed)> Running<'_, F> {
         Ok(!frontier.is_ambiguous() && !self.some_are_walked)
     }
 
-    /// Visits lexemes while another thread finds out the residuals that they need, or alone where the system has no thread to give.
+    /// Visits lexemes while another thread computes the token effects that they need, or alone where the system has no thread to give.
     fn visit_beside_residuals(
         &mut self,
         automaton: &MaskAutomaton,
@@ -238,7 +238,7 @@ impl<F: FnMut(&Precomputed)> Running<'_, F> {
                     more = automaton.prepare_residual(recognizer, &mut residuals, &mut budget);
                 }
             };
-            // Without it the visits find out the same.
+            // Without it the visits compute the same.
             let _ = std::thread::Builder::new().spawn_scoped(scope, find);
             let visited = self.visit_lexemes(automaton, frontier);
             is_over.store(true, Ordering::Relaxed);

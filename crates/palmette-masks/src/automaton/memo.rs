@@ -74,7 +74,7 @@ pub(super) enum Missing<'s> {
 pub(super) const MAX_WAYS: usize = 1024;
 
 impl Memo {
-    /// Nothing found out, everything before having been dropped.
+    /// An empty memo, everything before having been dropped.
     pub(super) fn after(dropped: &Self) -> Self {
         Self { generation: dropped.generation.wrapping_add(1), ..Self::default() }
     }
@@ -357,7 +357,7 @@ impl Memo {
         Ok(mask)
     }
 
-    /// Finds out ahead of time what one state more of some stacks says.
+    /// Makes the node of one state more of some stacks ahead of time.
     pub(super) fn look_at_stack(
         &mut self,
         recognizer: &Recognizer,
@@ -369,7 +369,7 @@ impl Memo {
         self.compose_all(vocabulary, made_of, budget)
     }
 
-    /// Finds out ahead of time what a lexeme in progress needs on stacks with this topmost state.
+    /// Makes the node of a lexeme in progress on stacks with this topmost state ahead of time.
     pub(super) fn look_at_lexeme(
         &mut self,
         recognizer: &Recognizer,
@@ -434,7 +434,7 @@ impl Memo {
         self.unions.insert(several, union);
     }
 
-    /// Finds out by a walk what is known of a lexer state and the first states of a stack.
+    /// Finds the verdict of a lexer state and the first states of a stack by a walk.
     fn walk(
         &mut self,
         recognizer: &Recognizer,

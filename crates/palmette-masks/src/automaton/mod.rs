@@ -36,7 +36,7 @@ pub use saved::{Above, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD};
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;
 
-/// Masks by reading the stack from the top, as deep as the answer needs. What was found out is kept in nodes, and a step that
+/// Masks by reading the stack from the top, as deep as the answer needs. Verdicts are memoised in nodes, and a step that
 /// meets only known ones costs some look-ups.
 ///
 /// Shared by threads: reading takes a shared lock, a new node an exclusive one. When nodes and masks take more than their
@@ -52,7 +52,7 @@ pub struct MaskAutomaton {
 /// Size of an automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomatonStatistics {
-    /// First states of stacks of which something was found out, without those that say the same as others.
+    /// Nodes: first states of stacks that have a verdict.
     pub nodes: usize,
     /// Masks, of which some may be equal.
     pub masks: usize,
@@ -100,7 +100,7 @@ impl MaskAutomaton {
     }
 
     /// [`fill_mask`](Self::fill_mask) that takes what new nodes cost from `budget`: a unit for each node of the vocabulary's trie
-    /// that is walked, and each of its branches. What was found out before the budget was used up is kept.
+    /// that is walked, and each of its branches. Nodes that were made before the budget was used up are kept.
     ///
     /// # Errors
     /// As [`fill_mask`](Self::fill_mask), and when the budget is used up.

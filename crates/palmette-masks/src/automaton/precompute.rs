@@ -24,7 +24,7 @@ pub enum LexemeAhead {
 }
 
 impl MaskAutomaton {
-    /// Finds out what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
+    /// Computes what the mask of a position needs; tells whether that was not known. What is known stays: where there is no
     /// room for more, that is an error.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl MaskAutomaton {
         ResidualWorklist::new(residuals, recognizer.grammar(), most)
     }
 
-    /// Finds out what tokens do to one residual more, which grammars over the vocabulary share; tells whether there was one, and memory for it.
+    /// Computes one token effect more, which grammars over the vocabulary share; tells whether there was one, and memory for it.
     ///
     /// # Errors
     /// When the budget is used up.
@@ -79,7 +79,7 @@ impl MaskAutomaton {
             };
             match found {
                 Err(Unread::Interrupted(why)) if !budget.gives_up(why, &mut tries)? => {}
-                // It is walked, or found out, whenever it is met.
+                // It is walked, or computed, whenever it is met.
                 Err(_) => {
                     ahead.skip();
                     return Ok(true);
@@ -94,7 +94,7 @@ impl MaskAutomaton {
         StackWorklist::new(recognizer.parser().tables())
     }
 
-    /// Finds out so much more of what stacks say, or all there is; holds what is known meanwhile.
+    /// Makes so many nodes more, or all there are; holds the memo meanwhile.
     ///
     /// # Errors
     /// When the budget is used up or the memory full.
@@ -126,7 +126,7 @@ impl MaskAutomaton {
         Ok(())
     }
 
-    /// Finds out what a lexeme in progress needs on stacks with this topmost state, as far as that alone decides.
+    /// Makes the node of a lexeme in progress on stacks with this topmost state, as far as that alone decides.
     ///
     /// # Errors
     /// When the budget is used up or the memory full.
@@ -154,7 +154,7 @@ impl MaskAutomaton {
         }
     }
 
-    /// Takes hold of what is known, to add to it once nobody else asks.
+    /// Takes hold of the memo, to add to it once nobody else asks.
     fn take_hold(&self, budget: &Budget<'_>) -> Result<RwLockWriteGuard<'_, Memo>, Interrupted> {
         budget.let_others_pass();
         let memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);

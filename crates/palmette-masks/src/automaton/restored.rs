@@ -62,7 +62,7 @@ impl Restored {
     }
 }
 
-/// A node to be saved: of what was found out here, or was restored.
+/// Origin of a node to be saved: made here, or restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
     Own(AutomatonNodeId),

@@ -88,7 +88,7 @@ impl MaskAutomaton {
         SavedMemo { representatives, nodes, stack_automaton, masks }
     }
 
-    /// Takes over what another found out, in place of what was found out here.
+    /// Takes over the nodes of another, in place of the own ones.
     ///
     /// # Panics
     /// When a node comes before its parent or mentions a mask that is not there.
@@ -100,7 +100,7 @@ impl MaskAutomaton {
 }
 
 impl Memo {
-    /// Takes over what another found out, where nothing was found out yet.
+    /// Takes over the nodes of another, where there are none yet.
     fn restore(&mut self, saved: &SavedMemo, vocabulary: &PreparedVocabulary) {
         for &(state, representative) in &saved.representatives {
             *self.representatives.entry(state.0 as usize) = Some(representative);

@@ -34,7 +34,7 @@ pub(super) enum Part {
 
 /// Masks by number, some of them perhaps equal.
 ///
-/// PERF: to find out the words of a new mask, and whether another has the same, took longer than all else about it: 3 to 20 us where most of
+/// PERF: to compute the words of a new mask, and whether another has the same, took longer than all else about it: 3 to 20 us where most of
 /// what it reads is not in the cache.
 #[derive(Debug, Default)]
 pub(super) struct MaskPool {

@@ -64,7 +64,7 @@ impl<T: Copy + Eq + Hash> Queue<T> {
     }
 }
 
-/// At most so many wait to be looked at; others are left to be found out when they are asked for.
+/// At most so many wait to be looked at; others are made when they are asked for.
 const MAX_OPEN: usize = 1 << 17;
 
 /// So many states below others are kept, in some megabytes; they are found again otherwise.
@@ -96,7 +96,7 @@ impl<'b> Look<'_, 'b> {
         })
     }
 
-    /// Lets something be found out.
+    /// Lends the memos to what makes nodes.
     fn memos<T>(
         self,
         spare: &mut Vec<SimulationMemory>,
@@ -239,7 +239,7 @@ impl StackWorklist {
         found
     }
 
-    /// Leaves the next one to be found out when it is asked for.
+    /// Leaves the next one to be made when it is asked for.
     pub(crate) fn skip(&mut self) {
         if self.deferred.open.pop_front().is_none() {
             self.nodes.open.pop_front();

@@ -13,7 +13,7 @@ use crate::Budget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Local(u16);
 
-/// Transitions that a walk asks for: a step is one look-up. What it has found out is kept for later walks, which are likely to
+/// Transitions that a walk asks for: a step is one look-up. The table is kept for later walks, which are likely to
 /// come by the same residuals.
 #[derive(Debug)]
 pub(super) struct Transitions<'a> {
