@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, MaskWork, Recognizer, RecognizerLimits,
-    SavedGrammar, VocabularySlices,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, MaskBudget, PreparedVocabulary, Recognizer,
+    RecognizerLimits, SavedGrammar,
     frontends::{json_schema, lark},
 };
 
@@ -57,7 +57,7 @@ pub fn ask_compiled(data: &[u8]) {
 fn walk(constraint: &GrammarConstraint, random: &mut Random) {
     let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
-    let work = MaskWork { explore: STEPS, walk: STEPS, cancelled: None };
+    let work = MaskBudget { explore: STEPS, walk: STEPS, cancelled: None };
     for _ in 0..8 {
         if constraint.fill_mask_within(&state, &mut scratch, &mut row, &work).is_err() {
             return;
@@ -74,14 +74,14 @@ fn walk(constraint: &GrammarConstraint, random: &mut Random) {
 }
 
 /// Characters, a few longer tokens, and an end: the fingerprint in a file is that of this one.
-fn vocabulary() -> Arc<VocabularySlices> {
+fn vocabulary() -> Arc<PreparedVocabulary> {
     let longer = ["{\"a\"", "\": \"", "ab", "10", "null", "\", ", "\n  ", "aa+b"];
     let characters = "abcnul01\"{}[]:,+ \n\\é".chars().map(|character| Some(character.to_string()));
     let tokens: Vec<Option<String>> =
         characters.chain(longer.map(|text| Some(text.to_owned()))).chain([None]).collect();
     let end = TokenId(tokens.len() as u32 - 1);
     let vocabulary = Vocabulary::new(tokens, [end]).expect("a small vocabulary");
-    Arc::new(VocabularySlices::new(Arc::new(vocabulary)))
+    Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)))
 }
 
 fn schema(source: &str) -> Grammar {

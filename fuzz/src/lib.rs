@@ -6,6 +6,7 @@ mod compiled;
 mod expressions;
 mod laws;
 mod live;
+mod masks;
 mod mutate;
 mod random;
 mod start;
@@ -15,6 +16,7 @@ pub use compiled::{ask_compiled, compiled_grammar_file};
 pub use expressions::{has_look, matches_empty};
 pub use laws::check_laws;
 pub use live::{LiveDirectory, ask_live};
+pub use masks::check_masks;
 pub use mutate::mutate_sections;
 pub use start::{catalog_file, columns, row_id};
 

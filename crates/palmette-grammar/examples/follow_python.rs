@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, VocabularySlices,
+    Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerLimits,
     engine::store::{MaskStore, Steps},
     frontends::lark::{self, LarkOptions},
 };
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
     let vocabulary = palmette_vocabulary::load(&options.vocabulary)?.vocabulary;
     let limits = RecognizerLimits::default();
     let recognizer = Arc::new(Recognizer::new(grammar, &limits, &mut Budget::unlimited())?);
-    let slices = Arc::new(VocabularySlices::new(vocabulary.clone()));
+    let slices = Arc::new(PreparedVocabulary::new(vocabulary.clone()));
     let walked = GrammarConstraint::by_walking(recognizer.clone(), slices.clone());
     let stored = |steps| {
         let store = MaskStore::new(recognizer.clone(), slices.clone(), steps, 2 << 30);

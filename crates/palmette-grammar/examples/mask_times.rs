@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
-    Budget, CompletionLimits, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
-    VocabularySlices,
+    Budget, GrammarConstraint, GrammarScratch, PrecomputeLimits, PreparedVocabulary, Recognizer,
+    RecognizerLimits,
     frontends::json_schema::{JsonSchemaOptions, parse},
+    prepare_json,
 };
 use serde_json::Value;
 
@@ -64,10 +65,10 @@ struct Step {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let vocabulary = palmette_vocabulary::load("o200k_base")?.vocabulary;
-    let slices = Arc::new(VocabularySlices::new(Arc::clone(&vocabulary)));
+    let slices = Arc::new(PreparedVocabulary::new(Arc::clone(&vocabulary)));
     let began = Instant::now();
     if arguments.prepare {
-        slices.prepare_json();
+        prepare_json(&slices);
     }
     let prepare_ms = began.elapsed().as_secs_f64() * 1e3;
     let end = vocabulary.ends()[0];
@@ -111,13 +112,13 @@ fn main() -> anyhow::Result<()> {
         compiled.push((ms, name.to_owned()));
         if arguments.ahead > 0 {
             let began = Instant::now();
-            let limits = CompletionLimits {
+            let limits = PrecomputeLimits {
                 steps: u64::MAX,
                 stack_depth: arguments.stack_depth,
                 threads: arguments.threads,
-                ..CompletionLimits::default()
+                ..PrecomputeLimits::default()
             };
-            let running = constraint.complete_in_background(limits)?;
+            let running = constraint.precompute_in_background(limits)?;
             if !running.wait(Duration::from_millis(arguments.ahead)) {
                 running.stop();
             }
@@ -216,7 +217,7 @@ fn main() -> anyhow::Result<()> {
 /// Compares masks with those of a walk; gives how many.
 fn check(
     constraint: &GrammarConstraint,
-    slices: &Arc<VocabularySlices>,
+    slices: &Arc<PreparedVocabulary>,
     texts: &[Vec<TokenId>],
     steps: usize,
     name: &str,

@@ -6,12 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashbrown::HashMap;
+use palmette_frontends::json_schema::Warning;
+use palmette_masks::PreparedVocabulary;
+use palmette_masks::vocabulary::VocabularyFingerprint;
+use palmette_parser::recognizer::CompileError;
 
-use crate::frontends::json_schema::Warning;
-use crate::masks::VocabularySlices;
-use crate::recognizer::CompileError;
 use crate::source::{GrammarSource, SourceError};
-use crate::vocabulary::VocabularyFingerprint;
 use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits, TokenError};
 
 /// Compiled grammars by content: by their [source](GrammarSource) and the [fingerprint](VocabularyFingerprint) of their
@@ -163,7 +163,7 @@ struct Build {
 /// `None`: it was given up, so whoever waits tries again.
 type BuildResult = Option<Result<Arc<CompiledGrammar>, CacheError>>;
 
-/// How often a waiting thread looks whether it is to stop.
+/// Time between two looks of a waiting thread at its flag.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// After how many questions the memory of grammars, which grow, is looked at again.
@@ -185,7 +185,7 @@ impl GrammarCache {
     pub fn get(
         &self,
         source: &GrammarSource,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
         cancelled: &AtomicBool,
     ) -> Result<Cached, CacheError> {
         let key = Arc::new((source.clone(), vocabulary.fingerprint()));
@@ -221,7 +221,7 @@ impl GrammarCache {
         kept.evict(self.limits.max_bytes);
     }
 
-    /// Its work so far and its contents.
+    /// Work so far and contents.
     pub fn statistics(&self) -> CacheStatistics {
         let kept = self.lock();
         CacheStatistics { grammars: kept.ready().count(), bytes: kept.bytes(), ..kept.statistics }
@@ -260,7 +260,7 @@ impl GrammarCache {
         &self,
         key: &Arc<Key>,
         build: &Build,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
         cancelled: &AtomicBool,
     ) -> Result<Cached, CacheError> {
         // Whatever happens, those who wait are told.
@@ -304,7 +304,7 @@ impl GrammarCache {
     fn compile(
         &self,
         source: &GrammarSource,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
         cancelled: &AtomicBool,
     ) -> Result<CompiledGrammar, CacheError> {
         let budget = &mut Budget::cancellable(self.limits.steps, cancelled);
@@ -367,7 +367,7 @@ impl Kept {
 }
 
 impl Build {
-    /// Its result; `None` when it was given up.
+    /// Result; `None` when it was given up.
     fn wait(&self, cancelled: &AtomicBool) -> Result<BuildResult, CacheError> {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

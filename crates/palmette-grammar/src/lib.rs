@@ -20,8 +20,30 @@
 //!
 //! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
 //!
+//! # Glossary
+//! Words of this crate, each for one idea, in code and documentation. The engine's are in *How masks work*, drawn.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | token; terminal; lexeme | entry of a model's vocabulary; symbol of the rules that matches text; the text that it matched |
+//! | *viable terminals* | those that the lexeme in progress can still become |
+//! | *branch*, position | one reading of the text so far: a lexer state, and LR stacks; all readings |
+//! | LR stack, *partial stack* | states of the parser, the topmost decides first; one of which only the first from the top are known |
+//! | *residual* | Brzozowski derivative of a terminal's expression by the bytes of the lexeme read so far |
+//! | *token effect* | what all tokens do to a residual: those *consumed* whole, and the ends within others |
+//! | *suffix trie*, suffix set | what remains of tokens within which a lexeme ended; those of them that the parser accepts |
+//! | *reference*, *difference* | a residual that another is almost equal to; how their token effects differ |
+//! | *bounded equivalence* | equality of residuals for so many bytes, or for all but certain bytes |
+//! | *stack automaton* | memo that reads an LR stack from the top, and answers when nothing below can matter |
+//! | *deferred reduction* | reduction that pops more of a stack than was read; resumed when that is read |
+//! | verdict | answer for all stacks that begin alike: unread, decided, or partial with some tokens undecided |
+//! | *mask pool* | masks by number, delta-encoded: a shared row and patches |
+//! | *precompute* | computing of masks before they are asked for, the likeliest first |
+//! | mask store | the second engine: token sets by the sequence of terminals that a token spells |
+//! | *budget* | bound on work, in steps that do not depend on a clock |
+//!
 //! # Use
-//! A [`Recognizer`] is a grammar made ready; [`VocabularySlices`] a vocabulary, made ready once for all
+//! A [`Recognizer`] is a grammar made ready; [`PreparedVocabulary`] a vocabulary, made ready once for all
 //! grammars. Both together are a [`GrammarConstraint`], whose states are small: one for each text being written.
 //!
 //! ```
@@ -29,10 +51,10 @@
 //!
 //! use palmette_core::{Constraint, mask};
 //! use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse};
-//! use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer, VocabularySlices};
+//! use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, Recognizer, PreparedVocabulary};
 //!
 //! let loaded = palmette_vocabulary::load("r50k_base")?;
-//! let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
+//! let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
 //!
 //! let schema = r#"{"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 1}"#;
 //! let grammar = Arc::new(parse(schema, &JsonSchemaOptions::default())?);
@@ -55,62 +77,43 @@
 //! - [`GrammarCache`]: compiled grammars by their [`GrammarSource`] and vocabulary; one thread compiles, others wait.
 //! - [`BatchFiller`]: the masks of a batch on several threads, each row of its own grammar.
 //! - [`GrammarConstraint::mask`]: a mask by reference and [number](MaskId) instead of a copy.
-//! - [`MaskWork`]: limits on the work of one mask, and a flag that calls it off.
-//! - [`GrammarConstraint::complete`] and [`complete_in_background`](GrammarConstraint::complete_in_background): masks
-//!   found out while a prompt is read.
+//! - [`MaskBudget`]: limits on the work of one mask, and a flag that calls it off.
+//! - [`GrammarConstraint::precompute`] and [`precompute_in_background`](GrammarConstraint::precompute_in_background): masks
+//!   computed while a prompt is read.
 //! - [`GrammarConstraint::save`] and [`SavedGrammar`]: a compiled grammar with its masks as a file.
+//!
+//! # Crates
+//! This one is the facade: [`GrammarConstraint`], its cache, batches and files. Below it, each with an introduction of its own:
+//! `palmette-regex` (expressions, derivatives) ← `palmette-parser` (grammar, lexer, LR, GLR, recognizer) ← `palmette-masks` (engines);
+//! `palmette-frontends` makes grammars beside. What a user of constraints needs of them is exported here.
 #![forbid(unsafe_code)]
 
-mod analysis;
-mod blocks;
-mod budget;
-mod byte_set;
 mod cache;
 mod common_json;
 mod constraint;
 #[doc(hidden)]
 pub mod engine;
-pub mod frontends;
-mod glr;
-mod grammar;
-mod lexer;
-mod lr;
-mod masks;
-mod names;
-mod recognizer;
-mod regex;
-mod rules;
 mod saved;
 mod source;
-mod span;
-mod store;
-mod vocabulary;
-mod walk;
 
-pub use analysis::{Analysis, Conflict, Diagnostic, Severity, analyse};
-pub use budget::{Budget, Interrupted};
 pub use cache::{
     CacheError, CacheLimits, CacheOutcome, CacheStatistics, Cached, CompiledGrammar, GrammarCache,
 };
+pub use common_json::prepare_json;
 pub use constraint::{
-    BackgroundCompletion, BatchFiller, BatchRow, CommitBytesError, Completion, CompletionLimits,
-    CompletionStop, DictionaryStatistics, GrammarConstraint, GrammarScratch, GrammarState, MaskId,
-    MaskRef, MaskWork, RowError, RowErrorKind,
+    BackgroundPrecompute, BatchFiller, BatchRow, CommitBytesError, DictionaryStatistics,
+    GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, MaskId, MaskRef, PrecomputeLimits,
+    PrecomputeStop, Precomputed, RowError, RowErrorKind,
 };
-pub use glr::{LimitError, ParserLimits};
-pub use grammar::{
-    DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal,
-    NonterminalId, Rule, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+pub use palmette_frontends as frontends;
+pub use palmette_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
+pub use palmette_parser::{
+    Analysis, Budget, CharClass, CompileError, Conflict, DeadEnd, DeadEnds, Diagnostic,
+    DistinctNames, EmbedError, Expected, Grammar, GrammarBuilder, Indentation, Interrupted,
+    LexerError, LexerLimits, Lexing, LimitError, Multiple, Nonterminal, NonterminalId,
+    ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits, RecognizerScratch,
+    Regex, Rule, Severity, Span, Symbol, TableError, TableLimits, Terminal, TerminalId,
+    TerminalKind, TerminalSet, TokenError, TokenPart, TokenPattern, analyse,
 };
-pub use lexer::{LexerError, LexerLimits};
-pub use lr::{TableError, TableLimits};
-pub use masks::{AutomatonStatistics, VocabularySlices};
-pub use recognizer::{
-    CompileError, DeadEnd, DeadEnds, Expected, Position, Recognizer, RecognizerError,
-    RecognizerLimits, RecognizerScratch,
-};
-pub use regex::{CharClass, Multiple, Regex, TokenError, TokenPart, TokenPattern};
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
 pub use source::{GrammarSource, SourceError};
-pub use span::Span;
-pub use vocabulary::VocabularyFingerprint;

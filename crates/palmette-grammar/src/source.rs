@@ -1,8 +1,9 @@
 //! A grammar as its author wrote it, whatever the language.
 
-use crate::frontends::json_schema::{self, JsonSchemaError, JsonSchemaOptions, Warning};
-use crate::frontends::{gbnf, lark, regex, structural_tag};
-use crate::regex::parse::RegexError;
+use palmette_frontends::json_schema::{self, JsonSchemaError, JsonSchemaOptions, Warning};
+use palmette_frontends::{gbnf, lark, regex, structural_tag};
+use palmette_regex::parse::RegexError;
+
 use crate::{Budget, Grammar, Interrupted};
 
 /// A text that a front end reads, and how: all that a [`Grammar`] depends on.
@@ -14,35 +15,35 @@ pub enum GrammarSource {
     Lark {
         /// The grammar.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: lark::LarkOptions,
     },
     /// llama.cpp's EBNF.
     Gbnf {
         /// The grammar.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: gbnf::GbnfOptions,
     },
     /// A JSON Schema.
     JsonSchema {
         /// The schema.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: JsonSchemaOptions,
     },
     /// A structural tag: free text in which triggers begin regions that schemas hold.
     StructuralTag {
         /// The document.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: structural_tag::StructuralTagOptions,
     },
     /// One regular expression for the whole text.
     Regex {
         /// The expression.
         text: String,
-        /// How it is read.
+        /// Options of its reader.
         options: regex::RegexOptions,
     },
 }

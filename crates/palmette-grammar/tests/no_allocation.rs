@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, Recognizer, VocabularySlices,
+    Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
     frontends::json_schema::{JsonSchemaOptions, parse},
 };
 use palmette_testkit::allocations::{Counting, allocations};
@@ -23,7 +23,7 @@ fn constraint(schema: &str) -> GrammarConstraint {
     let bytes = (0..=u8::MAX).map(|byte| Some(vec![byte]));
     let longer = LONGER.iter().map(|text| Some(text.as_bytes().to_vec()));
     let vocabulary = Vocabulary::new(bytes.chain(longer).chain([None]), [END]).unwrap();
-    let slices = VocabularySlices::new(Arc::new(vocabulary));
+    let slices = PreparedVocabulary::new(Arc::new(vocabulary));
     GrammarConstraint::new(Arc::new(recognizer), Arc::new(slices))
 }
 

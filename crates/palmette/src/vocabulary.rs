@@ -10,7 +10,7 @@ use palmette_grammar::frontends::structural_tag::{
     StructuralTagError, StructuralTagOptions, ToolFormat, structural_tag_of,
 };
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
-use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, VocabularySlices};
+use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, PreparedVocabulary};
 use palmette_vocabulary::{
     Assumption, EndsFound, LoadOptions, LoadedVocabulary, TokenizeError, Tokenizer,
     VocabularyLoadError,
@@ -29,7 +29,7 @@ pub struct Vocabulary {
 
 #[derive(Debug)]
 struct Shared {
-    slices: Arc<VocabularySlices>,
+    slices: Arc<PreparedVocabulary>,
     tokenizer: Option<Arc<Tokenizer>>,
     origin: Option<Arc<Origin>>,
     cache: GrammarCache,
@@ -133,7 +133,7 @@ impl Vocabulary {
         tokenizer: Option<Arc<Tokenizer>>,
         origin: Option<Arc<Origin>>,
     ) -> Self {
-        let slices = Arc::new(VocabularySlices::new(vocabulary));
+        let slices = Arc::new(PreparedVocabulary::new(vocabulary));
         let cache = GrammarCache::new(CacheLimits::default());
         Self { shared: Arc::new(Shared { slices, tokenizer, origin, cache }) }
     }
@@ -278,7 +278,7 @@ impl Vocabulary {
     }
 
     /// The vocabulary with what grammars over it share, for the engine crates.
-    pub fn slices(&self) -> &Arc<VocabularySlices> {
+    pub fn slices(&self) -> &Arc<PreparedVocabulary> {
         &self.shared.slices
     }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use palmette::{BeamOptions, BeamSearch, CompiledGrammar, HostBackend, TokenId, Vocabulary};
 use palmette_core::mask;
 use palmette_decode::DecodeError;
-use palmette_grammar::{BatchFiller, BatchRow, CacheLimits, MaskWork};
+use palmette_grammar::{BatchFiller, BatchRow, CacheLimits, MaskBudget};
 use palmette_testkit::logits::TableLogits;
 
 /// Tokens `a`, `b`, `x`, and an end.
@@ -86,7 +86,7 @@ fn a_row_of_a_batch_fails_by_itself() {
             BatchRow::new(wide.constraint(), good.state()),
         ];
         let mut masks = [u32::MAX; 3];
-        let failed = filler.fill(&rows, 1, &mut masks, &MaskWork::unlimited());
+        let failed = filler.fill(&rows, 1, &mut masks, &MaskBudget::unlimited());
         let mut alone = vec![0; mask::num_words(NUM_TOKENS)];
         good.fill(&mut alone).unwrap();
         assert_eq!((masks[0], masks[2]), (alone[0], alone[0]), "neighbours are not affected");

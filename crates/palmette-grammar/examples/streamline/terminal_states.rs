@@ -165,7 +165,7 @@ impl LexemeAutomaton for TerminalStates {
         Ok(())
     }
 
-    fn possible(&self, state: TerminalState) -> &TerminalSet {
+    fn viable_terminals(&self, state: TerminalState) -> &TerminalSet {
         match state {
             TerminalState::In(state) => &self.states[state as usize].possible,
             TerminalState::After(_) => &self.nothing,

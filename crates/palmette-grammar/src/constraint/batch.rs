@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use palmette_core::{Constraint, mask};
+use palmette_parser::recognizer::RecognizerError;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskWork};
-use crate::recognizer::RecognizerError;
+use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 /// Fills the masks of many sequences on several threads. Each may be of another grammar, and over another vocabulary.
 ///
@@ -18,7 +18,7 @@ use crate::recognizer::RecognizerError;
 /// # use palmette_core::{Constraint, TokenId, Vocabulary};
 /// # use palmette_grammar::{frontends::regex, *};
 /// # let vocabulary = Vocabulary::new([Some("a"), Some("b"), None], [TokenId(2)])?;
-/// # let vocabulary = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
+/// # let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
 /// # let compile = |source: &str| {
 /// #     let grammar = regex::parse(source, &Default::default()).unwrap();
 /// #     let recognizer = Recognizer::new(Arc::new(grammar), &Default::default(), &mut Budget::unlimited());
@@ -29,7 +29,7 @@ use crate::recognizer::RecognizerError;
 /// let mut masks = vec![0; 2 * 1]; // [batch, words]
 /// let (one, other) = (first.start(), second.start());
 /// let rows = [BatchRow::new(&first, &one), BatchRow::new(&second, &other)];
-/// let failed = filler.fill(&rows, 1, &mut masks, &MaskWork::unlimited());
+/// let failed = filler.fill(&rows, 1, &mut masks, &MaskBudget::unlimited());
 /// assert!(failed.is_empty());
 /// assert_eq!(masks, [0b001, 0b110]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,7 +41,7 @@ pub struct BatchFiller {
     scratches: Vec<GrammarScratch>,
 }
 
-/// What is to be written into a row of a batch.
+/// Task of a row of a batch.
 #[derive(Clone, Copy, Debug)]
 pub enum BatchRow<'a> {
     /// The mask of a state; all zeros after an end token.
@@ -66,20 +66,20 @@ impl<'a> BatchRow<'a> {
 #[derive(Debug, thiserror::Error)]
 #[error("row {row} of the batch: {kind}")]
 pub struct RowError {
-    /// Its place in the batch.
+    /// Place of the row in the batch.
     pub row: usize,
-    /// Why.
+    /// Reason.
     #[source]
     pub kind: RowErrorKind,
 }
 
-/// Why the mask of a row is not known.
+/// Reason that the mask of a row is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum RowErrorKind {
     /// A limit is exceeded, or the work was cancelled.
     #[error(transparent)]
     Limit(#[from] RecognizerError),
-    /// Its vocabulary has more tokens than the row has bits.
+    /// The vocabulary has more tokens than the row has bits.
     #[error(
         "a mask over {num_tokens} tokens needs {needed} words, but rows have {given}; make the rows wider"
     )]
@@ -112,7 +112,7 @@ impl BatchFiller {
         Ok(Self { pool, scratches: scratches.collect() })
     }
 
-    /// How many threads it fills on, the caller's included.
+    /// Number of threads that it fills on, the caller's included.
     pub fn num_threads(&self) -> usize {
         self.scratches.len()
     }
@@ -131,7 +131,7 @@ impl BatchFiller {
         rows: &[BatchRow<'_>],
         words: usize,
         masks: &mut [u32],
-        work: &MaskWork<'_>,
+        work: &MaskBudget<'_>,
     ) -> Vec<RowError> {
         assert_eq!(masks.len(), rows.len() * words, "{} rows of {words} words", rows.len());
         self.fill_each(rows.iter().copied().zip(rows_of(masks, words, rows.len())), work)
@@ -140,7 +140,7 @@ impl BatchFiller {
     /// [`fill`](Self::fill) for rows that lie anywhere, each with what is to be written into it; they need not be equally wide.
     /// A row of an error is its place in the order given.
     #[must_use = "a row that failed denies everything"]
-    pub fn fill_each<'a, 'm, R>(&mut self, rows: R, work: &MaskWork<'_>) -> Vec<RowError>
+    pub fn fill_each<'a, 'm, R>(&mut self, rows: R, work: &MaskBudget<'_>) -> Vec<RowError>
     where
         R: IntoIterator<Item = (BatchRow<'a>, &'m mut [u32]), IntoIter: ExactSizeIterator + Send>,
     {
@@ -194,7 +194,7 @@ fn fill_row(
     row: BatchRow<'_>,
     mask: &mut [u32],
     scratch: &mut GrammarScratch,
-    work: &MaskWork<'_>,
+    work: &MaskBudget<'_>,
 ) -> Result<(), RowErrorKind> {
     let BatchRow::Mask { constraint, state } = row else { return Ok(()) };
     let num_tokens = constraint.num_tokens();

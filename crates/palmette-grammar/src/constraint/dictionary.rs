@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
 use palmette_core::{Constraint, TokenId, mask};
+use palmette_masks::PoolId;
+use palmette_parser::recognizer::RecognizerError;
 
-use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskWork};
-use crate::masks::PartId;
-use crate::recognizer::RecognizerError;
+use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 /// Masks of a dictionary take at most this much memory.
 const MAX_BYTES: usize = 256 << 20;
@@ -25,7 +25,7 @@ pub struct MaskId {
 }
 
 impl MaskId {
-    /// How often the dictionary had been dropped before this id.
+    /// Number of times that the dictionary had been dropped before this id.
     pub fn generation(self) -> u32 {
         self.generation
     }
@@ -45,12 +45,12 @@ pub struct MaskRef {
 }
 
 impl MaskRef {
-    /// Its number.
+    /// Number of the mask.
     pub fn id(&self) -> MaskId {
         self.id
     }
 
-    /// Its words: `[num_words]`, bit `t` is set where token `t` is allowed.
+    /// Words of the mask: `[num_words]`, bit `t` is set where token `t` is allowed.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
@@ -97,12 +97,12 @@ struct Kept {
     bytes: usize,
 }
 
-/// What a mask is the union of.
+/// Masks of which a mask is the union.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Parts {
     /// Of the automaton's memo.
     generation: u32,
-    parts: Box<[PartId]>,
+    parts: Box<[PoolId]>,
     /// The tokens that are taken out of it.
     denied: Arc<[TokenId]>,
     ends: bool,
@@ -121,7 +121,7 @@ impl GrammarConstraint {
         state: &GrammarState,
         scratch: &mut GrammarScratch,
     ) -> Result<MaskRef, RecognizerError> {
-        self.mask_within(state, scratch, &MaskWork::unlimited())
+        self.mask_within(state, scratch, &MaskBudget::unlimited())
     }
 
     /// [`mask`](Self::mask) with limits on its work.
@@ -132,7 +132,7 @@ impl GrammarConstraint {
         &self,
         state: &GrammarState,
         scratch: &mut GrammarScratch,
-        work: &MaskWork<'_>,
+        work: &MaskBudget<'_>,
     ) -> Result<MaskRef, RecognizerError> {
         let parts = self.parts(state, scratch, work)?;
         if let Some(known) = parts.as_ref().and_then(|parts| self.dictionary.known(parts)) {
@@ -171,12 +171,12 @@ impl GrammarConstraint {
         self.dictionary.statistics()
     }
 
-    /// What the mask of a state is the union of; `None` where the engine cannot say, or not within the work allowed.
+    /// Masks of which that of a state is the union; `None` where the engine cannot say, or not within the work allowed.
     fn parts(
         &self,
         state: &GrammarState,
         scratch: &mut GrammarScratch,
-        work: &MaskWork<'_>,
+        work: &MaskBudget<'_>,
     ) -> Result<Option<Parts>, RecognizerError> {
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
         let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };

@@ -3,19 +3,19 @@
 use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, mask};
+use palmette_masks::walk::TrieWalk;
+use palmette_parser::recognizer::{Position, RecognizerError};
 
 use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState};
 use crate::Budget;
-use crate::recognizer::{Position, RecognizerError};
-use crate::walk::TrieWalk;
 
-/// How much work one mask may take.
+/// Budget of work for one mask.
 ///
 /// A unit is a node of the vocabulary's trie, or one of its branches: some tens of nanoseconds, and about half a million for the
 /// largest masks over 200 thousand tokens. No clock is read: the same question in the same order always stops at the same place.
 #[derive(Clone, Copy, Debug)]
-pub struct MaskWork<'a> {
-    /// For what the mask engine has to find out first. What it found is kept, so this is needed once; where it is used
+pub struct MaskBudget<'a> {
+    /// For what the mask engine has to compute first. What it found is kept, so this is needed once; where it is used
     /// up in the middle of a node, that node is begun again at the next mask that needs it.
     pub explore: u64,
     /// For walking the vocabulary for this one mask, which is tried when exploring takes too much: it finds
@@ -25,14 +25,14 @@ pub struct MaskWork<'a> {
     pub cancelled: Option<&'a AtomicBool>,
 }
 
-impl Default for MaskWork<'_> {
+impl Default for MaskBudget<'_> {
     fn default() -> Self {
         Self::unlimited()
     }
 }
 
-impl<'a> MaskWork<'a> {
-    /// As much as it takes.
+impl<'a> MaskBudget<'a> {
+    /// A budget without limits.
     pub fn unlimited() -> Self {
         Self { explore: u64::MAX, walk: u64::MAX, cancelled: None }
     }
@@ -63,7 +63,7 @@ impl GrammarConstraint {
         state: &GrammarState,
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
-        work: &MaskWork<'_>,
+        work: &MaskBudget<'_>,
     ) -> Result<(), RecognizerError> {
         assert_eq!(mask.len(), mask::num_words(self.num_tokens()), "a mask row");
         let Some(position) = state.position().filter(|_| !state.ended()) else {
@@ -106,7 +106,7 @@ impl GrammarConstraint {
         position: &Position,
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
-        work: &MaskWork<'_>,
+        work: &MaskBudget<'_>,
     ) -> Result<(), RecognizerError> {
         let walk = TrieWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };
         walk.fill_mask_within(position, &mut scratch.walk, mask, &mut work.budget(work.walk))

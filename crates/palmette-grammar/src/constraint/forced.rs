@@ -1,10 +1,10 @@
-//! What must follow, whatever the text becomes.
+//! Forced bytes and tokens: those that must follow, whatever the text becomes.
 
 use palmette_core::{Constraint, TokenId, mask};
+use palmette_parser::recognizer::{Position, RecognizerError};
+use palmette_regex::tokens::NUMBER_MARK;
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState};
-use crate::recognizer::{Position, RecognizerError};
-use crate::regex::tokens::NUMBER_MARK;
 
 impl GrammarConstraint {
     /// The bytes that must follow, whatever the text becomes: as many as there is only one way on and the text cannot end.

@@ -9,19 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::lexer::{Left, Lexer, LexerState};
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{
+    Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch,
+};
 
 use super::likely::{self, Cost, LATER, LIKELY, LITTLE, NOTHING, Token, fingerprint, tops};
-use crate::lexer::{Left, Lexer, LexerState};
-use crate::lr::StateId;
-use crate::recognizer::{Branch, Lexeme, Position, Recognizer, RecognizerError, RecognizerScratch};
-use crate::vocabulary::VocabularyTrie;
 
 /// Positions to be visited, the likeliest first.
 #[derive(Default)]
 pub(super) struct Frontier {
     /// All that were added, by their [fingerprints](fingerprint).
     seen: HashSet<u128>,
-    /// What the parser makes of them.
+    /// Stacks that the parser makes of them.
     meant: HashSet<u128>,
     open: BinaryHeap<Reverse<Open>>,
     num_added: usize,
@@ -32,17 +34,17 @@ pub(super) struct Frontier {
 /// A position to be visited, twice: at first bytes are read that lead to different lexemes which the parser takes, later all
 /// that lead to different states of the lexer.
 pub(super) struct Open {
-    /// What its bytes cost, and when it was found.
+    /// Cost of its bytes, and the order in which it was found.
     order: (Cost, usize),
     pub(super) position: Position,
     token: Token,
-    /// Whether its mask is known.
+    /// True when its mask is known.
     pub(super) is_prepared: bool,
-    /// Whether it was visited.
+    /// True when it was visited.
     was_visited: bool,
 }
 
-/// How much work it was to find out a position's mask.
+/// Work that a position's mask took.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Worth {
     Unknown,
@@ -63,14 +65,14 @@ struct Kind {
 /// the top.
 type Key<L> = (L, Vec<(usize, StateId)>);
 
-/// Where a byte leads.
+/// Edge by a byte.
 pub(super) struct Way {
     pub(super) byte: u8,
     cost: Cost,
     token: Token,
 }
 
-/// How many positions are dropped between two breaks, and how long these are.
+/// Number of positions that are dropped between two breaks, and the length of these.
 const DROPPED_AT_ONCE: usize = 64;
 const BETWEEN_DROPS: Duration = Duration::from_micros(20);
 
@@ -117,7 +119,7 @@ impl Frontier {
         let lexer = recognizer.lexer();
         let mut key: Vec<Key<LexerState>> = Vec::new();
         for branch in open.position.branches() {
-            let state = lexer.within(branch.lexer, alike.bytes)?;
+            let state = lexer.bounded_equivalent(branch.lexer, alike.bytes)?;
             key.push((state, tops(&branch.stacks, alike.stack_depth)));
         }
         if self.seen.insert(fingerprint(&key)) {
@@ -169,7 +171,7 @@ impl Open {
         Self { order: (cost, 0), position, token, is_prepared: false, was_visited: false }
     }
 
-    /// Finds out the bytes to be read; tells whether the mask is to be found out now: where a token is likely to be cut, or at the
+    /// Finds the bytes to be read; tells whether the mask is to be computed now: where a token is likely to be cut, or at the
     /// second visit.
     pub(super) fn look(
         &self,
@@ -186,7 +188,7 @@ impl Open {
         Ok((is_due, bytes.map(way).collect()))
     }
 
-    /// Where a way leads, given the position there and what this one's mask was worth.
+    /// Target of a way, given the position there and what this one's mask was worth.
     pub(super) fn after(&self, way: &Way, position: Position, worth: Worth) -> Self {
         let less = match worth {
             Worth::Unknown | Worth::Much => 0,
@@ -197,7 +199,7 @@ impl Open {
     }
 }
 
-/// Which positions are taken for one.
+/// Equivalence by which positions are taken for one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alike {
     /// Lexemes in progress that go on alike for so many bytes.

@@ -14,7 +14,7 @@ const LONGEST: usize = 64;
 #[derive(Clone)]
 pub(super) struct History {
     last: Option<Arc<Chunk>>,
-    /// How many places of the last chunk are of this list; the others are of forks, or were taken back.
+    /// Number of places of the last chunk that are of this list; the others are of forks, or were taken back.
     used: usize,
     len: usize,
 }
@@ -31,7 +31,7 @@ impl History {
         Self { last: None, used: 0, len: 0 }
     }
 
-    /// How many places there are.
+    /// Number of places.
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -2,20 +2,20 @@
 //!
 //! A mask then depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So lexemes are followed
 //! byte by byte once for each topmost state, and stacks terminal by terminal: where a lexeme may end on a state, so may
-//! it on all stacks with that state on top. What more of the stack says is [another matter](crate::masks::StacksAhead).
+//! it on all stacks with that state on top. What more of the stack says is [another matter](palmette_masks::StackWorklist).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::glr::Stacks;
+use palmette_parser::lexer::{Lexer, LexerState};
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
+use palmette_regex::ByteSet;
 
 use super::likely::{self, Cost, Token};
-use crate::byte_set::ByteSet;
-use crate::glr::Stacks;
-use crate::lexer::{Lexer, LexerState};
-use crate::lr::StateId;
-use crate::recognizer::{Recognizer, RecognizerError, RecognizerScratch};
-use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, TerminalId};
 
 /// Lexemes in progress to be visited, the likeliest first.
@@ -32,11 +32,11 @@ pub(super) struct LexemeFrontier {
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, OnTop>,
     steps: HashMap<LexerState, Arc<Steps>>,
-    /// Whether a text was met that can be read in several ways.
+    /// True when a text was met that can be read in several ways.
     is_ambiguous: bool,
 }
 
-/// What was met with a state on top.
+/// Lexemes met with a state on top.
 #[derive(Default)]
 struct OnTop {
     stacks: Vec<Stacks>,
@@ -47,7 +47,7 @@ struct OnTop {
 #[derive(Clone, Copy)]
 struct Ended {
     terminal: TerminalId,
-    /// How likely, and where that is in a token.
+    /// Likelihood, and the place in a token.
     cost: Cost,
     token: Token,
     /// The bytes that a lexeme may go on with instead.
@@ -65,14 +65,14 @@ enum What {
     Begins(LexerState, Stacks),
     /// A lexeme is in progress.
     InProgress(LexemeOnTop),
-    /// The same, once it was followed.
+    /// Target, once it was followed.
     Followed(LexemeOnTop),
 }
 
 /// A lexeme in progress, and the state on top of the stack.
 pub(super) type LexemeOnTop = (LexerState, StateId);
 
-/// Where bytes lead within a lexeme.
+/// Transitions within a lexeme.
 #[derive(Debug)]
 struct Steps {
     /// Each to another state.
@@ -114,7 +114,7 @@ impl LexemeFrontier {
         made
     }
 
-    /// Whether a text was met that can be read in several ways: then stacks may part, and what begins after several stacks at once was not
+    /// True when a text was met that can be read in several ways: then stacks may part, and what begins after several stacks at once was not
     /// followed.
     pub(super) fn is_ambiguous(&self) -> bool {
         self.is_ambiguous
@@ -131,7 +131,7 @@ impl LexemeFrontier {
             + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
     }
 
-    /// Takes one entry off the list, and gives the lexeme in progress whose mask is to be found out with it; `None` where nothing is left.
+    /// Takes one entry off the list, and gives the lexeme in progress whose mask is to be computed with it; `None` where nothing is left.
     /// Takes a unit from the budget, and one for each entry added.
     ///
     /// Invariant: each call takes one entry, so that the caller can look at the memory between any two.
@@ -261,7 +261,7 @@ impl LexemeFrontier {
         self.num_added += 1;
     }
 
-    /// Where bytes lead from a state.
+    /// Transitions from a state.
     fn steps(&mut self, lexer: &Lexer, state: LexerState) -> Result<Arc<Steps>, RecognizerError> {
         if let Some(known) = self.steps.get(&state) {
             return Ok(Arc::clone(known));
@@ -278,7 +278,7 @@ impl LexemeFrontier {
                     step.cost = step.cost.min(cost);
                 }
                 None => {
-                    let alike = lexer.within(to, self.longest)?;
+                    let alike = lexer.bounded_equivalent(to, self.longest)?;
                     found.push((Step { to, alike, byte: kind.byte, cost }, kind.num_bytes));
                 }
             }

@@ -6,14 +6,13 @@
 
 use std::hash::Hash;
 
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::glr::Stacks;
+use palmette_parser::lr::StateId;
+use palmette_regex::expressions::ByteClasses;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::glr::Stacks;
-use crate::lr::StateId;
-use crate::regex::expressions::ByteClasses;
-use crate::vocabulary::VocabularyTrie;
-
-/// How unlikely something is: the sum over its bytes.
+/// Unlikelihood: the sum over bytes.
 pub(super) type Cost = u32;
 
 /// A byte of a text that the grammar spells.
@@ -22,9 +21,9 @@ pub(super) const SPELLED: Cost = 1;
 pub(super) const COMMON: Cost = 8;
 /// Another byte.
 pub(super) const RARE: Cost = 64;
-/// Where a mask took little work, what follows is likely to take little too.
+/// Little work: what follows is likely to take little too.
 pub(super) const LITTLE: Cost = 16;
-/// Where a mask was known already, what follows is likely to be known too.
+/// Known already: what follows is likely to be known too.
 pub(super) const NOTHING: Cost = 64;
 /// The second visit, and a position that the parser makes nothing else of than of one before.
 pub(super) const LATER: Cost = 256;
@@ -62,7 +61,7 @@ impl Token {
         self.longer(trie, byte).or_else(begun).unwrap_or(Self::NONE)
     }
 
-    /// Whether a token is likely to be cut here, where these bytes may come that cost so much.
+    /// True when a token is likely to be cut here, where these bytes may come that cost so much.
     pub(super) fn is_cut(
         self,
         trie: &VocabularyTrie,
@@ -96,12 +95,12 @@ pub(super) fn kinds_of(classes: &ByteClasses) -> Vec<Kind> {
     kinds
 }
 
-/// What a byte costs that stands for many.
+/// Cost of a byte that stands for many.
 pub(super) fn cost_of_many(byte: u8) -> Cost {
     if LIKELY.contains(&byte) { COMMON } else { RARE }
 }
 
-/// What a byte costs that stands for so many, of which the likeliest costs so much.
+/// Cost of a byte that stands for so many, of which the likeliest costs so much.
 pub(super) fn cost(byte: u8, likeliest: Cost, num_bytes: usize) -> Cost {
     match num_bytes {
         ..=FEW if byte.is_ascii_alphanumeric() => SPELLED,
@@ -110,8 +109,8 @@ pub(super) fn cost(byte: u8, likeliest: Cost, num_bytes: usize) -> Cost {
     }
 }
 
-/// What tells a key from others: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
-/// position would be left to be found out when it is asked for.
+/// Fingerprint of a key: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
+/// position would be left to be computed when it is asked for.
 ///
 /// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
 /// threads seemed to wait for tens of milliseconds.
@@ -136,5 +135,5 @@ pub(super) fn tops(stacks: &Stacks, depth: usize) -> Vec<(usize, StateId)> {
     found
 }
 
-/// As many nodes of a graph of stacks are looked at on each level; further ones only tell apart what may be visited once.
+/// Limit on the nodes of a graph of stacks that are looked at on each level; further ones only tell apart what may be visited once.
 const MAX_NODES: usize = 64;

@@ -1,6 +1,5 @@
 //! A grammar over a vocabulary as a [`Constraint`].
 
-mod ahead;
 mod batch;
 mod dictionary;
 mod filling;
@@ -10,27 +9,28 @@ mod history;
 mod lexeme_frontier;
 mod likely;
 mod names;
+mod precompute;
 mod state;
 
 use std::sync::{Arc, OnceLock};
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
 
-pub use ahead::{BackgroundCompletion, Completion, CompletionLimits, CompletionStop};
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
-pub use filling::MaskWork;
+pub use filling::MaskBudget;
+pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};
 pub use state::GrammarState;
 
-use dictionary::MaskDictionary;
-use names::{DeniedNames, NameTokens};
+use palmette_masks::store::{MaskStore, Steps};
+use palmette_masks::walk::WalkScratch;
+use palmette_masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabulary};
+use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
+use palmette_regex::tokens::NUMBER_MARK;
 
 use crate::Lexing;
-use crate::masks::{AutomatonStatistics, MaskAutomaton, PartId, VocabularySlices};
-use crate::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
-use crate::regex::tokens::NUMBER_MARK;
-use crate::store::{MaskStore, Steps};
-use crate::walk::WalkScratch;
+use dictionary::MaskDictionary;
+use names::{DeniedNames, NameTokens};
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -44,13 +44,13 @@ use crate::walk::WalkScratch;
 #[derive(Clone, Debug)]
 pub struct GrammarConstraint {
     recognizer: Arc<Recognizer>,
-    vocabulary: Arc<VocabularySlices>,
+    vocabulary: Arc<PreparedVocabulary>,
     /// Ascending.
     ends: Arc<[TokenId]>,
     engine: Engine,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
-    /// Whether the grammar asks for tokens by name or number.
+    /// True when the grammar asks for tokens by name or number.
     asks_for_tokens: bool,
     /// Found out for a grammar with distinct names.
     name_tokens: Arc<OnceLock<NameTokens>>,
@@ -72,7 +72,7 @@ pub struct GrammarScratch {
     recognizer: RecognizerScratch,
     walk: WalkScratch,
     mask: Vec<u32>,
-    parts: Vec<PartId>,
+    parts: Vec<PoolId>,
     denied_names: DeniedNames,
 }
 
@@ -88,7 +88,7 @@ impl GrammarConstraint {
     ///
     /// Masks come from a [`MaskAutomaton`]; where lexemes are the longest that any terminal matches, wherever the parser is, and where
     /// blocks by indentation stand between lexer and parser, from a [`MaskStore`].
-    pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
+    pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
         let grammar = recognizer.grammar();
         let vocabulary = vocabulary.for_grammar(grammar);
         let engine = if grammar.lexing() != Lexing::Longest && grammar.indentation().is_none() {
@@ -101,16 +101,16 @@ impl GrammarConstraint {
         Self::with_engine(recognizer, vocabulary, engine)
     }
 
-    /// A constraint whose masks come from a [`TrieWalk`](crate::walk::TrieWalk): slow, and without memory of what was asked.
+    /// A constraint whose masks come from a [`TrieWalk`](palmette_masks::walk::TrieWalk): slow, and without memory of what was asked.
     #[doc(hidden)]
-    pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<VocabularySlices>) -> Self {
+    pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());
         Self::with_engine(recognizer, vocabulary, Engine::Walk)
     }
 
     fn with_engine(
         recognizer: Arc<Recognizer>,
-        vocabulary: Arc<VocabularySlices>,
+        vocabulary: Arc<PreparedVocabulary>,
         engine: Engine,
     ) -> Self {
         let (dictionary, name_tokens) = Default::default();
@@ -138,7 +138,7 @@ impl GrammarConstraint {
         &self.ends
     }
 
-    /// The same masks, looked up in `store`.
+    /// A constraint with these masks, looked up in `store`.
     ///
     /// # Panics
     /// When the store is of another recognizer or vocabulary.
@@ -149,7 +149,7 @@ impl GrammarConstraint {
         Self { engine: Engine::Store(store), dictionary: Arc::default(), ..self }
     }
 
-    /// The same over which what is known of masks takes at most so much memory, and nothing is known yet. Masks that need more
+    /// A constraint on these texts whose memory of masks takes at most so much, and is empty. Masks that need more
     /// push out what was found for others; one that needs more by itself is found by walking the vocabulary.
     pub fn with_mask_bytes(self, max_bytes: usize) -> Self {
         let engine = match &self.engine {
@@ -174,11 +174,11 @@ impl GrammarConstraint {
     }
 
     /// The vocabulary with what grammars over it share.
-    pub fn vocabulary_slices(&self) -> &Arc<VocabularySlices> {
+    pub fn prepared_vocabulary(&self) -> &Arc<PreparedVocabulary> {
         &self.vocabulary
     }
 
-    /// Where masks come from, if that is an automaton.
+    /// Engine of the masks, if that is an automaton.
     pub(crate) fn mask_automaton(&self) -> Option<&MaskAutomaton> {
         match &self.engine {
             Engine::Automaton(automaton) => Some(automaton),
@@ -200,7 +200,7 @@ impl GrammarConstraint {
         self.recognizer.bytes() + masks + self.dictionary.statistics().bytes
     }
 
-    /// How large the automaton of masks has become; `None` where masks come from elsewhere.
+    /// Size of the automaton of masks; `None` where masks come from elsewhere.
     pub fn automaton(&self) -> Option<AutomatonStatistics> {
         self.mask_automaton().map(MaskAutomaton::statistics)
     }
@@ -279,7 +279,7 @@ impl Constraint for GrammarConstraint {
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
-        self.fill_mask_within(state, scratch, mask, &MaskWork::unlimited())
+        self.fill_mask_within(state, scratch, mask, &MaskBudget::unlimited())
     }
 
     fn successors(
@@ -354,7 +354,7 @@ pub enum CommitBytesError {
         "byte {byte:#04x} at offset {offset} does not fit: no text of the grammar goes on with it"
     )]
     NotAllowed {
-        /// Where in the bytes.
+        /// Place in the bytes.
         offset: usize,
         /// The byte.
         byte: u8,

@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 use palmette_core::{TokenId, mask};
+use palmette_masks::PreparedVocabulary;
+use palmette_masks::vocabulary::VocabularyTrie;
+use palmette_parser::names::{BegunName, Names, Repeats};
+use palmette_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
 use super::{GrammarConstraint, GrammarScratch};
-use crate::masks::VocabularySlices;
-use crate::names::{BegunName, Names, Repeats};
-use crate::recognizer::{Position, RecognizerError, RecognizerScratch};
-use crate::vocabulary::VocabularyTrie;
 
 /// The tokens of a vocabulary that begin names.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct NameTokens {
 }
 
 impl NameTokens {
-    fn new(vocabulary: &VocabularySlices) -> Self {
+    fn new(vocabulary: &PreparedVocabulary) -> Self {
         let texts = vocabulary.vocabulary().texts();
         let within = texts.filter_map(|(token, text)| Some((token, BegunName::within(text)?)));
         Self { within: within.collect(), quotes: quotes(vocabulary.trie()) }
@@ -107,7 +107,7 @@ impl GrammarConstraint {
         let (lexer, layer) = (self.recognizer.lexer(), self.recognizer.names());
         for branch in position.branches() {
             // A name that ends within the token may be the one that begins after it.
-            let possible = lexer.possible(branch.lexer);
+            let possible = lexer.viable_terminals(branch.lexer);
             let any = layer.is_before_name(lexer.matched(branch.lexer)?);
             let begun = names.within.iter().filter(|(_, begun)| {
                 any || branch.names.may_repeat(begun)

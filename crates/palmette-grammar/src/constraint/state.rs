@@ -3,9 +3,9 @@
 use std::fmt;
 
 use palmette_core::RollbackError;
+use palmette_parser::recognizer::Position;
 
 use super::history::History;
-use crate::recognizer::Position;
 
 /// The commits so far: the position that they lead to, and the positions on the way there, which forks share. A clone is
 /// two counts more; taking commits back is a look-up.
@@ -17,12 +17,12 @@ pub struct GrammarState {
     before: History,
 }
 
-/// Where a text so far leads.
+/// Position that a text so far leads to.
 #[derive(Clone, PartialEq)]
 pub(super) struct Place {
     /// `None` only before the first token of the empty language.
     position: Option<Position>,
-    /// Whether an end token was committed.
+    /// True when an end token was committed.
     ended: bool,
 }
 
@@ -37,7 +37,7 @@ impl GrammarState {
         self.now.position.as_ref()
     }
 
-    /// Whether an end token was committed.
+    /// True when an end token was committed.
     pub fn ended(&self) -> bool {
         self.now.ended
     }

@@ -1,8 +1,9 @@
 //! A grammar as bytes.
 
+use palmette_parser::Span;
+
 use super::numbers::{In, Malformed, Out};
 use super::regexes::{self, RegexesOut};
-use crate::span::Span;
 use crate::{
     DistinctNames, Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Symbol, Terminal,
     TerminalId, TerminalKind,
@@ -180,7 +181,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::frontends::{json_schema, lark};
+    use palmette_frontends::{json_schema, lark};
 
     /// All of it, in words.
     fn shown(grammar: &Grammar) -> String {

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use hashbrown::{HashMap, HashSet};
+use palmette_masks::{Above, SavedMemo};
+use palmette_parser::lexer::{LexemeEnd, Lexer, LexerState};
+use palmette_parser::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 
 use super::numbers::Malformed;
-use crate::lexer::{LexemeEnd, Lexer, LexerState};
-use crate::masks::{Above, SavedMemo};
-use crate::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 use crate::saved::ReopenError;
 use crate::{TerminalId, TerminalSet};
 
@@ -16,15 +16,15 @@ pub(super) const STEP_NUMBERS: usize = 4;
 
 const BYTE: u32 = 0;
 const END: u32 = 1;
-const ALIKE: u32 = 2;
-const AMONG: u32 = 3;
+const REPRESENTATIVE: u32 = 2;
+const RESTRICTED: u32 = 3;
 /// By the number of a context with guards.
 const GUARDED: u32 = 4;
 
 /// Steps to some states; number 0 is the start, and step `n` leads to number `n + 1`.
 pub(super) struct LexerSteps {
     steps: Vec<u32>,
-    among: Vec<u32>,
+    restricted: Vec<u32>,
     numbers: HashMap<LexerState, u32>,
 }
 
@@ -35,11 +35,15 @@ impl LexerSteps {
         memo: &SavedMemo,
     ) -> Result<Self, RecognizerError> {
         let lexer = recognizer.lexer();
-        let alike: HashMap<LexerState, LexerState> = memo.alike.iter().copied().collect();
-        let mut wanted: HashSet<LexerState> =
-            memo.alike.iter().flat_map(|&(state, alike)| [state, alike]).collect();
+        let representatives: HashMap<LexerState, LexerState> =
+            memo.representatives.iter().copied().collect();
+        let mut wanted: HashSet<LexerState> = memo
+            .representatives
+            .iter()
+            .flat_map(|&(state, representative)| [state, representative])
+            .collect();
         let above = memo.nodes.iter().map(|node| node.above);
-        let above = above.chain(memo.reading.edges.iter().map(|&(from, ..)| from));
+        let above = above.chain(memo.stack_automaton.edges.iter().map(|&(from, ..)| from));
         wanted.extend(above.filter_map(|above| match above {
             Above::Lexer(state) => Some(state),
             Above::Node(_) => None,
@@ -50,10 +54,10 @@ impl LexerSteps {
         before.insert(lexer.start(), None);
         let mut order = vec![lexer.start()];
         let mut open = VecDeque::from([lexer.start()]);
-        let mut among: Vec<Vec<TerminalId>> = Vec::new();
+        let mut restricted: Vec<Vec<TerminalId>> = Vec::new();
         while let Some(state) = open.pop_front() {
-            let is_whole =
-                lexer.is_fresh(state) && !matches!(before[&state], Some((_, AMONG | GUARDED, _)));
+            let is_whole = lexer.is_fresh(state)
+                && !matches!(before[&state], Some((_, RESTRICTED | GUARDED, _)));
             let mut add = |next: LexerState, how: u32, by: u32| {
                 before.entry(next).or_insert_with(|| {
                     order.push(next);
@@ -66,14 +70,14 @@ impl LexerSteps {
             for (end, by) in ends.iter().zip(0..).filter(|(end, _)| is_told_apart(end, ends)) {
                 add(end.next, END, by);
             }
-            if let Some(&stands_for) = alike.get(&state) {
-                add(stands_for, ALIKE, 0);
+            if let Some(&stands_for) = representatives.get(&state) {
+                add(stands_for, REPRESENTATIVE, 0);
             }
             for (next, terminals) in
-                is_whole.then(|| lexer.known_among(state)).into_iter().flatten()
+                is_whole.then(|| lexer.known_restrictions(state)).into_iter().flatten()
             {
-                add(next, AMONG, among.len() as u32);
-                among.push(terminals);
+                add(next, RESTRICTED, restricted.len() as u32);
+                restricted.push(terminals);
             }
             let contexts = recognizer.contexts().filter(|_| is_whole);
             for (number, terminals, guards) in contexts.into_iter().flat_map(Contexts::guarded) {
@@ -91,16 +95,16 @@ impl LexerSteps {
                 at = before[&state].map(|(state, ..)| state);
             }
         }
-        let mut made = Self { steps: Vec::new(), among: Vec::new(), numbers: HashMap::new() };
-        let mut num_among = 0;
+        let mut made = Self { steps: Vec::new(), restricted: Vec::new(), numbers: HashMap::new() };
+        let mut num_restricted = 0;
         for state in order.into_iter().filter(|state| needed.contains(state)) {
             if let Some((before, how, mut by)) = before[&state] {
-                if how == AMONG {
-                    let terminals = &among[by as usize];
-                    by = num_among;
-                    num_among += 1;
-                    made.among.push(terminals.len() as u32);
-                    made.among.extend(terminals.iter().map(|terminal| terminal.0));
+                if how == RESTRICTED {
+                    let terminals = &restricted[by as usize];
+                    by = num_restricted;
+                    num_restricted += 1;
+                    made.restricted.push(terminals.len() as u32);
+                    made.restricted.extend(terminals.iter().map(|terminal| terminal.0));
                 }
                 made.steps.extend([made.numbers[&before], how, by, hash(lexer, state)]);
             }
@@ -117,7 +121,7 @@ impl LexerSteps {
 
     /// The numbers of the steps, and the sets of terminals that are mentioned.
     pub(super) fn into_numbers(self) -> [Vec<u32>; 2] {
-        [self.steps, self.among]
+        [self.steps, self.restricted]
     }
 }
 
@@ -149,12 +153,12 @@ fn terminals(numbers: &[u32], num_terminals: usize) -> Result<TerminalSet, Malfo
 
 /// The states that steps lead to, `longest` being the bytes of the longest token; `None` where one is not like it was.
 pub(super) fn states(
-    [steps, among]: [&[u32]; 2],
+    [steps, restricted]: [&[u32]; 2],
     recognizer: &Recognizer,
     longest: u32,
 ) -> Result<Option<Vec<LexerState>>, ReopenError> {
     let lexer = recognizer.lexer();
-    let sets = sets(among)?;
+    let sets = sets(restricted)?;
     let num_terminals = recognizer.grammar().terminals().len();
     let limit = |error| CompileError::Lexer(error);
     let mut states = vec![lexer.start()];
@@ -169,13 +173,15 @@ pub(super) fn states(
                 let end = ends.get(by as usize).filter(|end| is_told_apart(end, ends));
                 end.map(|end| end.next)
             }
-            (ALIKE, Ok(0)) => Some(lexer.within(before, longest).map_err(limit)?),
-            (AMONG, _) if lexer.is_fresh(before) => {
+            (REPRESENTATIVE, Ok(0)) => {
+                Some(lexer.bounded_equivalent(before, longest).map_err(limit)?)
+            }
+            (RESTRICTED, _) if lexer.is_fresh(before) => {
                 let Some(set) = sets.get(by as usize) else {
                     let error = format!("its lexer mentions set {by} of {}", sets.len());
                     return Err(Malformed(error).into());
                 };
-                Some(lexer.among(before, &terminals(set, num_terminals)?).map_err(limit)?)
+                Some(lexer.restricted_to(before, &terminals(set, num_terminals)?).map_err(limit)?)
             }
             (GUARDED, _) if lexer.is_fresh(before) => {
                 let contexts = recognizer.contexts();
@@ -194,7 +200,7 @@ pub(super) fn states(
     Ok(Some(states))
 }
 
-/// Whether the place of an end among others is the same in every lexer of a grammar: ends are in the order of their least terminals.
+/// True when the place of an end among others is the same in every lexer of a grammar: ends are in the order of their least terminals.
 fn is_told_apart(end: &LexemeEnd, ends: &[LexemeEnd]) -> bool {
     let least = |end: &LexemeEnd| end.terminals.iter().next();
     ends.iter().filter(|other| least(other) == least(end)).count() == 1
@@ -202,7 +208,7 @@ fn is_told_apart(end: &LexemeEnd, ends: &[LexemeEnd]) -> bool {
 
 /// Something of what a state means, the same on every machine.
 fn hash(lexer: &Lexer, state: LexerState) -> u32 {
-    let possible = lexer.possible(state).iter().map(|terminal| u64::from(terminal.0));
+    let possible = lexer.viable_terminals(state).iter().map(|terminal| u64::from(terminal.0));
     let all = possible.chain([u64::MAX, lexer.may_end(state).into()]);
     let mixed = all.fold(0xCBF2_9CE4_8422_2325, |hash: u64, number| {
         (hash ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)

@@ -1,7 +1,7 @@
 //! Compiled grammars as files.
 //!
-//! A file holds the grammar and what its masks took long to find out: the nodes of the
-//! [mask automaton](crate::masks::MaskAutomaton) with their masks, and of the lexer the steps that lead to the states that nodes
+//! A file holds the grammar and what its masks took long to compute: the nodes of the
+//! [mask automaton](palmette_masks::MaskAutomaton) with their masks, and of the lexer the steps that lead to the states that nodes
 //! mention. The parser's tables and the lexer's expressions are made anew when a file is opened, so a file
 //! depends on no detail of them but the numbers of the parser's states; these are compared, and where
 //! another version of the program makes other tables, the nodes are left out and found again when they are needed.
@@ -38,21 +38,23 @@ use bytes::Bytes;
 use palmette_core::{TokenId, Vocabulary, mask};
 use palmette_storage::{Array, Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};
 
-use crate::lexer::LexerState;
-use crate::lr::StateId;
-use crate::masks::{Above, SavedMemo, SavedNode, SavedReading, UNREAD, VocabularySlices};
-use crate::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
-use crate::vocabulary::VocabularyFingerprint;
 use crate::{Budget, Grammar, GrammarConstraint, RecognizerLimits};
 use lexers::{LexerSteps, STEP_NUMBERS};
 pub(crate) use numbers::Malformed;
+use palmette_masks::vocabulary::VocabularyFingerprint;
+use palmette_masks::{
+    Above, PreparedVocabulary, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD,
+};
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{CompileError, Contexts, Recognizer, RecognizerError};
 
 const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 4 };
 
 const HEAD: u32 = 0;
 const GRAMMAR: u32 = 1;
 const LEXER: u32 = 2;
-const ALIKE: u32 = 3;
+const REPRESENTATIVE: u32 = 3;
 const NODES: u32 = 4;
 const UNDECIDED: u32 = 5;
 const MASKS: u32 = 6;
@@ -73,8 +75,8 @@ pub struct SavedGrammar {
     num_tokens: u64,
     tables: u64,
     lexer: Array<u32>,
-    among: Array<u32>,
-    alike: Array<u32>,
+    restricted: Array<u32>,
+    representatives: Array<u32>,
     nodes: Array<u32>,
     undecided: Array<u32>,
     masks: Array<u32>,
@@ -98,7 +100,7 @@ pub enum SaveError {
     /// The system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What files may hold is exceeded: expressions nest too deep, or are too many.
+    /// A limit of files is exceeded: expressions nest too deep, or are too many.
     #[error("the grammar cannot be saved: {0}")]
     Limit(String),
     /// A limit of the grammar is exceeded.
@@ -112,7 +114,7 @@ pub enum ReopenError {
     /// It cannot be opened, is no such file, or is damaged.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Its checksums are right, but not its contents.
+    /// The checksums are right, but not the contents.
     #[error("is no sound compiled grammar: {0}")]
     Malformed(String),
     /// It was compiled for another vocabulary.
@@ -122,7 +124,7 @@ pub enum ReopenError {
     Vocabulary {
         /// The vocabulary of the file.
         said: VocabularyFingerprint,
-        /// How many tokens that has.
+        /// Number of tokens of that.
         num_tokens: u64,
         /// The vocabulary given.
         found: VocabularyFingerprint,
@@ -168,12 +170,12 @@ impl GrammarConstraint {
         let memo = self.mask_automaton().map(|automaton| automaton.save()).unwrap_or_default();
         let lexer = LexerSteps::to_states(recognizer, &memo)?;
 
-        let mut alike = Vec::new();
-        for (state, stands_for) in &memo.alike {
+        let mut representatives = Vec::new();
+        for (state, stands_for) in &memo.representatives {
             if let (Some(state), Some(stands_for)) =
                 (lexer.number(*state), lexer.number(*stands_for))
             {
-                alike.extend([state, stands_for]);
+                representatives.extend([state, stands_for]);
             }
         }
         let (mut nodes, mut undecided) = (Vec::new(), Vec::new());
@@ -190,10 +192,14 @@ impl GrammarConstraint {
             undecided.extend(node.undecided.iter().map(|token| token.0));
         }
 
-        let reading: Vec<u32> =
-            memo.reading.nodes.iter().flat_map(|&(missing, mask)| [missing, mask]).collect();
+        let reading: Vec<u32> = memo
+            .stack_automaton
+            .nodes
+            .iter()
+            .flat_map(|&(missing, mask)| [missing, mask])
+            .collect();
         let mut edges = Vec::new();
-        for &(from, state, to) in &memo.reading.edges {
+        for &(from, state, to) in &memo.stack_automaton.edges {
             let from = match from {
                 Above::Lexer(state) => lexer.number(state).map(|state| [0, state]),
                 Above::Node(node) => Some([1, node]),
@@ -202,27 +208,29 @@ impl GrammarConstraint {
             edges.extend([kind, from, state.0, to]);
         }
 
-        let fingerprint = self.vocabulary_slices().fingerprint().0;
+        let fingerprint = self.prepared_vocabulary().fingerprint().0;
         let words = mask::num_words(self.vocabulary().num_tokens()).max(1);
-        let [steps, among] = lexer.into_numbers();
+        let [steps, restricted] = lexer.into_numbers();
         let head = vec![
             fingerprint as u64,
             (fingerprint >> 64) as u64,
             self.vocabulary().num_tokens() as u64,
             tables_hash(recognizer),
             (steps.len() / STEP_NUMBERS) as u64,
-            (alike.len() / 2) as u64,
+            (representatives.len() / 2) as u64,
             (nodes.len() / NODE_NUMBERS) as u64,
             undecided.len() as u64,
             (memo.masks.len() / words) as u64,
             (reading.len() / READING_NUMBERS) as u64,
             (edges.len() / EDGE_NUMBERS) as u64,
-            among.len() as u64,
+            restricted.len() as u64,
         ];
         let mut out = SectionsOut::default();
         out.add_array(&Array::from(head));
         out.add(grammar.into());
-        for numbers in [steps, alike, nodes, undecided, memo.masks, reading, edges, among] {
+        for numbers in
+            [steps, representatives, nodes, undecided, memo.masks, reading, edges, restricted]
+        {
             out.add_array(&Array::from(numbers));
         }
         Ok(out)
@@ -251,7 +259,8 @@ impl SavedGrammar {
         let &[low, high, num_tokens, tables, ref lens @ ..] = &*head else {
             return Err(Malformed("its head is short".to_owned()).into());
         };
-        let &[steps, alike, nodes, undecided, masks, reading, edges, among] = lens else {
+        let &[steps, representatives, nodes, undecided, masks, reading, edges, restricted] = lens
+        else {
             return Err(Malformed("its head is short".to_owned()).into());
         };
         let words = num_tokens.div_ceil(u64::from(u32::BITS));
@@ -265,8 +274,8 @@ impl SavedGrammar {
             num_tokens,
             tables,
             lexer: array(LEXER, steps, STEP_NUMBERS as u64)?,
-            among: array(SETS, among, 1)?,
-            alike: array(ALIKE, alike, 2)?,
+            restricted: array(SETS, restricted, 1)?,
+            representatives: array(REPRESENTATIVE, representatives, 2)?,
             nodes: array(NODES, nodes, NODE_NUMBERS as u64)?,
             undecided: array(UNDECIDED, undecided, 1)?,
             masks: array(MASKS, masks, words)?,
@@ -292,7 +301,7 @@ impl SavedGrammar {
     /// the compilation is cancelled.
     pub fn compile(
         &self,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
         limits: &RecognizerLimits,
         budget: &mut Budget<'_>,
     ) -> Result<Reopened, ReopenError> {
@@ -311,18 +320,18 @@ impl SavedGrammar {
         Ok(Reopened { constraint, nodes })
     }
 
-    /// What was found out of masks; `None` where that is of another version of the program.
+    /// Nodes and masks of the file; `None` where they are of another version of the program.
     fn memo(
         &self,
         recognizer: &Recognizer,
-        vocabulary: &VocabularySlices,
+        vocabulary: &PreparedVocabulary,
     ) -> Result<Option<SavedMemo>, ReopenError> {
         let tables = recognizer.parser().tables();
         let longest = vocabulary.trie().max_depth() as u32;
         if tables_hash(recognizer) != self.tables {
             return Ok(None);
         }
-        let states = lexers::states([&self.lexer, &self.among], recognizer, longest)?;
+        let states = lexers::states([&self.lexer, &self.restricted], recognizer, longest)?;
         let Some(states) = states else { return Ok(None) };
         let state = |number: u32| match states.get(number as usize) {
             Some(&state) => Ok(state),
@@ -331,8 +340,8 @@ impl SavedGrammar {
             }
         };
         let mut memo = SavedMemo { masks: self.masks.to_vec(), ..SavedMemo::default() };
-        for pair in self.alike.as_chunks::<2>().0 {
-            memo.alike.push((state(pair[0])?, state(pair[1])?));
+        for pair in self.representatives.as_chunks::<2>().0 {
+            memo.representatives.push((state(pair[0])?, state(pair[1])?));
         }
         let num_masks =
             self.masks.len() / mask::num_words(vocabulary.vocabulary().num_tokens()).max(1);
@@ -361,20 +370,20 @@ impl SavedGrammar {
         if undecided.next().is_some() {
             return Err(Malformed("it has tokens of no node".to_owned()).into());
         }
-        memo.reading = self.reading(state, tables.num_states(), num_masks)?;
+        memo.stack_automaton = self.reading(state, tables.num_states(), num_masks)?;
         let asks_for_tokens = self.grammar.token_terminals().next().is_some();
         check_tokens(&memo, vocabulary.vocabulary(), asks_for_tokens)?;
         Ok(Some(memo))
     }
 
-    /// What stacks say of masks; `state` gives the lexer's states by their numbers in the file.
+    /// Stack automaton of masks; `state` gives the lexer's states by their numbers in the file.
     fn reading(
         &self,
         state: impl Fn(u32) -> Result<LexerState, Malformed>,
         num_states: usize,
         num_masks: usize,
-    ) -> Result<SavedReading, Malformed> {
-        let mut reading = SavedReading::default();
+    ) -> Result<SavedStackAutomaton, Malformed> {
+        let mut reading = SavedStackAutomaton::default();
         for &[missing, mask] in self.reading.as_chunks::<READING_NUMBERS>().0 {
             if mask as usize >= num_masks && mask != UNREAD {
                 return Malformed::because(format!("it mentions mask {mask} of {num_masks}"));
@@ -397,7 +406,7 @@ impl SavedGrammar {
     }
 }
 
-/// Whether all tokens that are mentioned have text, or the grammar asks for tokens in other ways.
+/// Checks that all tokens that are mentioned have text, or that the grammar asks for tokens in other ways.
 fn check_tokens(
     memo: &SavedMemo,
     vocabulary: &Vocabulary,

@@ -1,6 +1,6 @@
 //! Numbers and texts, one after another.
 
-/// What is wrong with the contents of a file whose checksums are right.
+/// Error in the contents of a file whose checksums are right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub(crate) String);
@@ -57,7 +57,7 @@ impl<'a> In<'a> {
         Ok(u32::from_le_bytes(*number))
     }
 
-    /// How many of something follow, each at least four bytes long: as many as there is room for.
+    /// Length of a list whose entries are each at least four bytes long: as many as there is room for.
     pub(super) fn count(&mut self, what: &str) -> Result<usize, Malformed> {
         let count = self.u32()? as usize;
         if count > self.rest.len() / 4 {

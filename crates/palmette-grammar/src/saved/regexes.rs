@@ -7,10 +7,10 @@ use hashbrown::HashMap;
 use super::numbers::{In, Malformed, Out};
 use crate::{CharClass, Multiple, Regex, TokenPart, TokenPattern};
 
-/// How deep expressions may nest in a file. What is deeper could not be let go of without recursion as deep.
+/// Limit on the nesting of expressions in a file. What is deeper could not be let go of without recursion as deep.
 pub(super) const MAX_DEPTH: u32 = 4_000;
 
-/// As many nodes may all expressions have with shared parts written out, which is how they are compiled.
+/// Limit on the nodes of all expressions with shared parts written out, which is how they are compiled.
 pub(super) const MAX_NODES: u64 = 1 << 24;
 
 const NEVER: u32 = 0;
@@ -162,7 +162,7 @@ impl RegexesOut {
         Ok(number)
     }
 
-    /// As many nodes as it has with shared parts written out.
+    /// Number of nodes with shared parts written out.
     pub(super) fn num_nodes(&self, number: u32) -> u64 {
         self.sizes[number as usize].nodes
     }
@@ -268,7 +268,7 @@ fn tokens(from: &mut In<'_>) -> Result<TokenPattern, Malformed> {
     Ok(TokenPattern { parts: parts.into(), negated: false })
 }
 
-/// What an expression is directly made of.
+/// Direct parts of an expression.
 fn parts(regex: &Regex) -> &[Regex] {
     match regex {
         Regex::Never

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
-    VocabularySlices,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
+    RecognizerLimits,
     engine::store::{MaskStore, Steps},
     frontends::lark::{self, LarkOptions},
 };
@@ -111,7 +111,7 @@ fn texts_and_masks_are_those_of_the_definition() {
     let limits = RecognizerLimits::default();
     let recognizer =
         Recognizer::new(Arc::new(grammar.clone()), &limits, &mut Budget::unlimited()).unwrap();
-    let slices = Arc::new(VocabularySlices::new(vocabulary.clone()));
+    let slices = Arc::new(PreparedVocabulary::new(vocabulary.clone()));
     let walked = GrammarConstraint::by_walking(Arc::new(recognizer), slices.clone());
     let stored = [Steps::NONE, Steps::ALL].map(|steps| {
         let store = MaskStore::new(walked.recognizer().clone(), slices.clone(), steps, 1 << 20);

@@ -118,7 +118,7 @@ fn check(terminals: &[Terminal], lexing: Lexing, max_len: usize) {
             .unwrap()
             .iter()
             .filter(|(_, cutting)| cutting == before)
-            .flat_map(|(state, _)| lexer.possible(*state).iter())
+            .flat_map(|(state, _)| lexer.viable_terminals(*state).iter())
             .collect();
         assert!(
             at.is_superset(terminals_seen),
@@ -151,7 +151,7 @@ fn check_within(terminals: &[Terminal], lexing: Lexing, num_bytes: u32) {
         // Some of these take more states than are gone through to tell what is possible.
         let Ok(branches) = read(&lexer, &text) else { return };
         for (state, _) in branches.last().unwrap() {
-            let alike = lexer.within(*state, num_bytes).unwrap();
+            let alike = lexer.bounded_equivalent(*state, num_bytes).unwrap();
             check_alike(&lexer, *state, alike, num_bytes);
         }
     }
@@ -161,7 +161,7 @@ fn check_alike(lexer: &Lexer, one: LexerState, other: LexerState, num_bytes: u32
     if one == other {
         return;
     }
-    assert_eq!(lexer.possible(one), lexer.possible(other));
+    assert_eq!(lexer.viable_terminals(one), lexer.viable_terminals(other));
     assert_eq!(lexer.may_end(one), lexer.may_end(other));
     let ends = |state| lexer.ends(state).unwrap().iter();
     let terminals = |state| ends(state).map(|end| &end.terminals);
@@ -189,7 +189,10 @@ fn check_among(
     let only = |terminals: &TerminalSet| -> BTreeSet<TerminalId> {
         terminals.iter().filter(|&terminal| among.contains(terminal)).collect()
     };
-    assert_eq!(lexer.possible(some).iter().collect::<BTreeSet<_>>(), only(lexer.possible(all)));
+    assert_eq!(
+        lexer.viable_terminals(some).iter().collect::<BTreeSet<_>>(),
+        only(lexer.viable_terminals(all))
+    );
     assert_eq!(lexer.may_end(some), lexer.may_end(all));
     let ends = |state| {
         let ends = lexer.ends(state).unwrap().iter();
@@ -199,7 +202,7 @@ fn check_among(
     assert_eq!(ends(some), ends(all));
     for byte in "abé".bytes().filter(|_| num_bytes > 0) {
         let to = |state| lexer.advance(state, byte).unwrap();
-        match (to(all).filter(|&all| !only(lexer.possible(all)).is_empty()), to(some)) {
+        match (to(all).filter(|&all| !only(lexer.viable_terminals(all)).is_empty()), to(some)) {
             (None, None) => {}
             (Some(all), Some(some)) => check_among(lexer, all, some, among, num_bytes - 1),
             (all, some) => panic!("{all:?} but {some:?} after {byte}"),
@@ -217,7 +220,7 @@ fn check_witnesses(
     for text in texts(2) {
         for (state, cutting) in read(lexer, &text).unwrap().last().unwrap() {
             let begin = cutting.last().map_or(0, |&(end, _)| end);
-            for terminal in lexer.possible(*state).iter() {
+            for terminal in lexer.viable_terminals(*state).iter() {
                 let rest = witness(lexer, *state, terminal);
                 let whole: Vec<char> = text.iter().copied().chain(rest.chars()).collect();
                 let lexemes = first_lexemes(terminals, lexing, shadowed, &whole, begin);
@@ -412,7 +415,7 @@ proptest! {
             let states = branches.last().expect("one for each place").iter().map(|&(state, _)| state);
             let nexts = states.flat_map(|state| lexer.ends(state).expect("read before"));
             for begin in nexts.map(|end| end.next).chain([lexer.start()]) {
-                let some = lexer.among(begin, &among).expect("no more than all");
+                let some = lexer.restricted_to(begin, &among).expect("no more than all");
                 match lexing {
                     Lexing::Longest => prop_assert_eq!(some, begin),
                     Lexing::Any => check_among(&lexer, begin, some, &among, 4),

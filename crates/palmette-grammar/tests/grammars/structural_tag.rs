@@ -7,8 +7,8 @@ use palmette_grammar::frontends::structural_tag::{
     StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag, parse, structural_tag_of,
 };
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits,
-    RecognizerScratch, VocabularySlices,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
+    RecognizerLimits, RecognizerScratch,
 };
 
 fn read(source: &str) -> Grammar {
@@ -181,7 +181,7 @@ fn names_in_fixed_texts_are_tokens_where_the_vocabulary_has_them() {
             .unwrap();
     let constraint = GrammarConstraint::new(
         Arc::new(recognizer),
-        Arc::new(VocabularySlices::new(Arc::new(vocabulary))),
+        Arc::new(PreparedVocabulary::new(Arc::new(vocabulary))),
     );
     let allowed = |tokens: &[u32]| {
         let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());

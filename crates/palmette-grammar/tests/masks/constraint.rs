@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, CharClass, CompletionLimits, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing,
-    Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind, VocabularySlices,
+    Budget, CharClass, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing, PrecomputeLimits,
+    PreparedVocabulary, Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
 };
 use palmette_testkit::laws;
 
@@ -47,7 +47,7 @@ fn over_pieces(grammar: palmette_grammar::Grammar) -> GrammarConstraint {
     let texts = ["[", "]", ",", "a", "bc", " ", "],", "[[", "a,", ", b", "x]", "!", "] "];
     let tokens = texts.into_iter().map(Some).chain([None, None]);
     let vocabulary = Arc::new(Vocabulary::new(tokens, [TokenId(13)]).unwrap());
-    let slices = Arc::new(VocabularySlices::new(vocabulary));
+    let slices = Arc::new(PreparedVocabulary::new(vocabulary));
     GrammarConstraint::new(Arc::new(recognizer.unwrap()), slices)
 }
 
@@ -115,8 +115,8 @@ fn ambiguous_texts_with_many_ways_through_their_stacks_are_walked() {
             constraint.commit(&mut state, TokenId(3), &mut scratch).unwrap();
         }
     }
-    let limits = CompletionLimits::default();
-    let completed = constraint.complete(&limits, &AtomicBool::new(false)).unwrap();
+    let limits = PrecomputeLimits::default();
+    let completed = constraint.precompute(&limits, &AtomicBool::new(false)).unwrap();
     assert!(completed.visited > 0);
 }
 

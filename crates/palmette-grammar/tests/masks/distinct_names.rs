@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, VocabularySlices,
+    Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerLimits,
 };
 use palmette_testkit::laws;
 use proptest::prelude::*;
@@ -81,11 +81,11 @@ fn recognizer(schema: &str) -> Arc<Recognizer> {
     Arc::new(recognizer.unwrap())
 }
 
-fn vocabulary() -> Arc<VocabularySlices> {
+fn vocabulary() -> Arc<PreparedVocabulary> {
     let end = TokenId(TOKENS.len() as u32);
     let tokens = TOKENS.iter().copied().map(Some).chain([None]);
     let vocabulary = Arc::new(Vocabulary::new(tokens, [end]).unwrap());
-    Arc::new(VocabularySlices::new(vocabulary))
+    Arc::new(PreparedVocabulary::new(vocabulary))
 }
 
 fn constraint(schema: &str) -> GrammarConstraint {
@@ -100,13 +100,13 @@ fn laws_hold() {
 }
 
 /// Every byte, and pieces of members.
-fn bytes_and_pieces() -> Arc<VocabularySlices> {
+fn bytes_and_pieces() -> Arc<PreparedVocabulary> {
     let bytes = (0..=u8::MAX).map(|byte| Some(vec![byte]));
     let pieces = TOKENS.iter().filter(|piece| piece.len() > 1);
     let pieces = pieces.map(|piece| Some(piece.as_bytes().to_vec()));
     let tokens: Vec<Option<Vec<u8>>> = bytes.chain(pieces).chain([None]).collect();
     let end = TokenId(tokens.len() as u32 - 1);
-    Arc::new(VocabularySlices::new(Arc::new(Vocabulary::new(tokens, [end]).unwrap())))
+    Arc::new(PreparedVocabulary::new(Arc::new(Vocabulary::new(tokens, [end]).unwrap())))
 }
 
 proptest! {

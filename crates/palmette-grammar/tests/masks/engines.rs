@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
     Budget, CharClass, Grammar, GrammarBuilder, GrammarConstraint, GrammarScratch, Lexing,
-    Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind, VocabularySlices,
+    PreparedVocabulary, Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind,
 };
 use palmette_testkit::grammar::TextOracle;
 use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
@@ -29,7 +29,8 @@ fn walk(grammar: &Grammar, tokens: &[Vec<u8>], choices: &[prop::sample::Index]) 
     let is_exact = is_exact(&recognizer);
     let end = TokenId(tokens.len() as u32);
     let texts = tokens.iter().map(Some).chain([None]);
-    let slices = Arc::new(VocabularySlices::new(Arc::new(Vocabulary::new(texts, [end]).unwrap())));
+    let slices =
+        Arc::new(PreparedVocabulary::new(Arc::new(Vocabulary::new(texts, [end]).unwrap())));
     let automaton = GrammarConstraint::new(Arc::clone(&recognizer), Arc::clone(&slices));
     let walking = GrammarConstraint::by_walking(recognizer, slices);
     let definition = TextOracle::new(grammar, &ALPHABET, 200);
@@ -100,7 +101,7 @@ proptest! {
         prop_assume!(is_exact(&recognizer));
         let end = TokenId(tokens.len() as u32);
         let texts = tokens.iter().map(Some).chain([None]);
-        let slices = VocabularySlices::new(Arc::new(Vocabulary::new(texts, [end]).unwrap()));
+        let slices = PreparedVocabulary::new(Arc::new(Vocabulary::new(texts, [end]).unwrap()));
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::new(slices));
         laws::check(&constraint, 11, 1, 4);
     }

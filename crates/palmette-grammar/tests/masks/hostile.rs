@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, CompileError, Grammar, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits,
-    RecognizerScratch, VocabularySlices,
+    Budget, CompileError, Grammar, GrammarConstraint, Interrupted, PreparedVocabulary, Recognizer,
+    RecognizerLimits, RecognizerScratch,
     frontends::{gbnf, json_schema, lark, regex},
 };
 
@@ -172,7 +172,7 @@ fn a_string_of_a_hundred_thousand_characters() {
     assert!(reads(&recognizer, &format!("\"{}\"", "x".repeat(3000))));
     let pieces = ["\"", "x", "xxxx", "xxxxxxxxxxxxxxxx"].map(Some);
     let vocabulary = Arc::new(Vocabulary::new(pieces, []).unwrap());
-    let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
+    let vocabulary = Arc::new(PreparedVocabulary::new(vocabulary));
     let constraint = GrammarConstraint::new(recognizer, vocabulary);
     let mut state = constraint.start();
     let (mut scratch, mut row) = (Default::default(), [0]);

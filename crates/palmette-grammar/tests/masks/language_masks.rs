@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, mask};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, VocabularySlices,
+    Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerLimits,
     frontends::lark::{LarkOptions, parse},
 };
 use palmette_testkit::data;
@@ -12,7 +12,7 @@ use palmette_testkit::data;
 /// So many places of each text are looked at.
 const NUM_PLACES: usize = 48;
 
-fn check(vocabulary: &Arc<VocabularySlices>, source: &str, options: &LarkOptions, text: &str) {
+fn check(vocabulary: &Arc<PreparedVocabulary>, source: &str, options: &LarkOptions, text: &str) {
     let grammar = parse(source, options).expect("a grammar");
     let limits = RecognizerLimits::default();
     let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
@@ -53,7 +53,7 @@ fn check(vocabulary: &Arc<VocabularySlices>, source: &str, options: &LarkOptions
 fn masks_along_real_texts_are_those_of_a_walk() {
     let test = "masks_along_real_texts_are_those_of_a_walk";
     let vocabulary = palmette_vocabulary::load("o200k_base").expect("it is built in").vocabulary;
-    let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
+    let vocabulary = Arc::new(PreparedVocabulary::new(vocabulary));
     let languages = [
         ("lark/c.lark", "start", include_str!("../texts/area.c")),
         ("lark/go.lark", "start", include_str!("../texts/queue.go")),

@@ -2,14 +2,15 @@
 
 mod budget;
 mod constraint;
+mod corpus;
 mod distinct_names;
 mod engines;
 mod hostile;
 mod language_masks;
 mod mask_store;
-mod pieces;
 #[path = "../random_schemas/mod.rs"]
 mod random_schemas;
 mod real_terminals;
+mod residuals;
 mod token_terminals;
 mod tool_calls;

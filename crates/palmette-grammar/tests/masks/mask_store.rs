@@ -5,7 +5,8 @@ use std::sync::Arc;
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, CharClass, Grammar, GrammarBuilder, GrammarConstraint, GrammarScratch, GrammarState,
-    Lexing, Recognizer, RecognizerLimits, Regex, Symbol, Terminal, TerminalKind, VocabularySlices,
+    Lexing, PreparedVocabulary, Recognizer, RecognizerLimits, Regex, Symbol, Terminal,
+    TerminalKind,
     engine::store::{MaskStore, Steps},
 };
 use palmette_testkit::{
@@ -36,7 +37,7 @@ fn try_walked(grammar: &Grammar, tokens: &[Vec<u8>]) -> Option<GrammarConstraint
     let (limits, grammar) = (RecognizerLimits::default(), Arc::new(grammar.clone()));
     let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited());
     let vocabulary = with_specials(tokens);
-    let vocabulary = Arc::new(VocabularySlices::new(vocabulary));
+    let vocabulary = Arc::new(PreparedVocabulary::new(vocabulary));
     Some(GrammarConstraint::by_walking(Arc::new(recognizer.ok()?), vocabulary))
 }
 
@@ -46,7 +47,7 @@ fn stored(
     steps: Steps,
     bytes: usize,
 ) -> (GrammarConstraint, Arc<MaskStore>) {
-    let (recognizer, vocabulary) = (of.recognizer().clone(), of.vocabulary_slices().clone());
+    let (recognizer, vocabulary) = (of.recognizer().clone(), of.prepared_vocabulary().clone());
     let store = Arc::new(MaskStore::new(recognizer, vocabulary, steps, bytes));
     (of.clone().with_store(store.clone()), store)
 }

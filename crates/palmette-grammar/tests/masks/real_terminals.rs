@@ -261,7 +261,7 @@ fn counts_that_are_far_from_used_up_do_not_matter() {
         let mut state = lexer.advance(lexer.start(), b'"').unwrap().unwrap();
         let mut alike = BTreeSet::new();
         for _ in 0..=1000 {
-            alike.insert(lexer.within(state, 10).unwrap());
+            alike.insert(lexer.bounded_equivalent(state, 10).unwrap());
             state = lexer.advance(state, b'x').unwrap().unwrap_or(state);
         }
         // Of the least count, more than ten are left, then 10, 9, ..., 1; of the greatest more than ten, then 10, ..., 0.

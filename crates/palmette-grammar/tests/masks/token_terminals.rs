@@ -5,8 +5,8 @@ use std::sync::Arc;
 use palmette_core::{CommitError, Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::{gbnf, lark};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, Regex,
-    TokenError, TokenPattern, VocabularySlices,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
+    RecognizerLimits, Regex, TokenError, TokenPattern,
 };
 use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar};
 use palmette_testkit::laws;
@@ -44,7 +44,7 @@ fn lark(source: &str) -> GrammarConstraint {
 
 fn over(grammar: Grammar, vocabulary: Vocabulary) -> GrammarConstraint {
     let recognizer = recognizer(grammar.with_tokens_of(&vocabulary).unwrap());
-    GrammarConstraint::new(recognizer, Arc::new(VocabularySlices::new(Arc::new(vocabulary))))
+    GrammarConstraint::new(recognizer, Arc::new(PreparedVocabulary::new(Arc::new(vocabulary))))
 }
 
 /// The tokens allowed after some.

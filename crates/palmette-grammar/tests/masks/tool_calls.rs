@@ -11,7 +11,7 @@ use palmette_grammar::frontends::structural_tag::{
     StructuralTagOptions, ToolFormat, parse, structural_tag_of,
 };
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, Recognizer, RecognizerLimits, VocabularySlices,
+    Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerLimits,
 };
 
 const REQUEST: &str = r#"{"tools": [
@@ -75,7 +75,7 @@ fn tokens(vocabulary: &Vocabulary, text: &str) -> Vec<TokenId> {
 }
 
 fn check(vocabulary: &Arc<Vocabulary>, format: &str) {
-    let slices = Arc::new(VocabularySlices::new(Arc::clone(vocabulary)));
+    let slices = Arc::new(PreparedVocabulary::new(Arc::clone(vocabulary)));
     let tag =
         structural_tag_of(REQUEST, ToolFormat::named(format).expect(format)).expect("a request");
     let grammar = parse(&tag, &StructuralTagOptions::default()).expect("a tag");

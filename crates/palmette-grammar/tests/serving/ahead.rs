@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use palmette_core::mask;
 use palmette_grammar::{
-    CompletionLimits, CompletionStop, GrammarConstraint, GrammarScratch, MaskWork,
+    GrammarConstraint, GrammarScratch, MaskBudget, PrecomputeLimits, PrecomputeStop,
 };
 
 use super::{constraints, filled, lark, recognizer, states, vocabulary, walking};
@@ -22,15 +22,15 @@ fn masks_are_known_after_a_completion_and_are_the_same() {
         .flat_map(|(threads, of)| of.into_iter().enumerate().map(move |one| (threads, one)));
     for (threads, (place, constraint)) in all {
         let slow = walking(&constraint, &vocabulary);
-        let limits = CompletionLimits { stack_depth: 6, threads, ..CompletionLimits::default() };
-        let done = constraint.complete(&limits, &NEVER).unwrap();
+        let limits = PrecomputeLimits { stack_depth: 6, threads, ..PrecomputeLimits::default() };
+        let done = constraint.precompute(&limits, &NEVER).unwrap();
         assert_eq!((done.open, done.stopped), (0, None));
         assert!(done.visited > 3, "{done:?}");
         let (mut known, mut all) = (0, 0);
         for seed in 0..10 {
             for state in states(&slow, seed, 15) {
                 // Nothing can be found out without any work.
-                let work = MaskWork { explore: 0, walk: 0, ..MaskWork::unlimited() };
+                let work = MaskBudget { explore: 0, walk: 0, ..MaskBudget::unlimited() };
                 let (mut row, mut scratch) = (vec![!0; words], GrammarScratch::default());
                 let warm = constraint.fill_mask_within(&state, &mut scratch, &mut row, &work);
                 all += 1;
@@ -52,26 +52,26 @@ fn masks_are_known_after_a_completion_and_are_the_same() {
 fn a_completion_stops_where_it_is_told() {
     let vocabulary = vocabulary();
     let make = || constraints(&vocabulary).swap_remove(1);
-    let whole = make().complete(&CompletionLimits::default(), &NEVER).unwrap();
-    assert_eq!(make().complete(&CompletionLimits::default(), &NEVER).unwrap(), whole);
+    let whole = make().precompute(&PrecomputeLimits::default(), &NEVER).unwrap();
+    assert_eq!(make().precompute(&PrecomputeLimits::default(), &NEVER).unwrap(), whole);
 
-    let steps = CompletionLimits { steps: 500, ..CompletionLimits::default() };
-    let stopped = make().complete(&steps, &NEVER).unwrap();
-    assert_eq!(stopped.stopped, Some(CompletionStop::Steps));
+    let steps = PrecomputeLimits { steps: 500, ..PrecomputeLimits::default() };
+    let stopped = make().precompute(&steps, &NEVER).unwrap();
+    assert_eq!(stopped.stopped, Some(PrecomputeStop::Steps));
     assert!(stopped.open > 0 && stopped.visited < whole.visited, "{stopped:?}");
-    assert_eq!(make().complete(&steps, &NEVER).unwrap(), stopped);
+    assert_eq!(make().precompute(&steps, &NEVER).unwrap(), stopped);
 
-    let shared = CompletionLimits { steps: 1000, threads: 2, ..CompletionLimits::default() };
-    let stopped = make().complete(&shared, &NEVER).unwrap();
-    assert_eq!(stopped.stopped, Some(CompletionStop::Steps), "{stopped:?}");
+    let shared = PrecomputeLimits { steps: 1000, threads: 2, ..PrecomputeLimits::default() };
+    let stopped = make().precompute(&shared, &NEVER).unwrap();
+    assert_eq!(stopped.stopped, Some(PrecomputeStop::Steps), "{stopped:?}");
 
-    let bytes = CompletionLimits { bytes: 0, ..CompletionLimits::default() };
-    let stopped = make().complete(&bytes, &NEVER).unwrap();
-    assert_eq!((stopped.stopped, stopped.visited), (Some(CompletionStop::Bytes), 0));
+    let bytes = PrecomputeLimits { bytes: 0, ..PrecomputeLimits::default() };
+    let stopped = make().precompute(&bytes, &NEVER).unwrap();
+    assert_eq!((stopped.stopped, stopped.visited), (Some(PrecomputeStop::Bytes), 0));
 
     let cancelled = AtomicBool::new(true);
-    let stopped = make().complete(&CompletionLimits::default(), &cancelled).unwrap();
-    assert_eq!(stopped.stopped, Some(CompletionStop::Cancelled));
+    let stopped = make().precompute(&PrecomputeLimits::default(), &cancelled).unwrap();
+    assert_eq!(stopped.stopped, Some(PrecomputeStop::Cancelled));
 }
 
 /// Brackets of three kinds are as many stacks as one likes, of which masks depend on the last alone: what is found out takes little, what
@@ -82,9 +82,9 @@ fn a_completion_stops_where_what_is_to_be_visited_takes_too_much() {
     let brackets = lark("start: \"x\" | \"(\" start \")\" | \"[\" start \"]\" | \"{\" start \"}\"");
     let constraint = GrammarConstraint::new(recognizer(brackets), vocabulary);
     let bytes = constraint.bytes() + (1 << 20);
-    let limits = CompletionLimits { bytes, stack_depth: 64, ..CompletionLimits::default() };
-    let stopped = constraint.complete(&limits, &NEVER).unwrap();
-    assert_eq!(stopped.stopped, Some(CompletionStop::Bytes), "{stopped:?}");
+    let limits = PrecomputeLimits { bytes, stack_depth: 64, ..PrecomputeLimits::default() };
+    let stopped = constraint.precompute(&limits, &NEVER).unwrap();
+    assert_eq!(stopped.stopped, Some(PrecomputeStop::Bytes), "{stopped:?}");
     assert!(constraint.bytes() < bytes, "{} of {bytes}", constraint.bytes());
     let of_one = 100;
     assert!(stopped.open * of_one < bytes && bytes < stopped.open * 10 * of_one, "{stopped:?}");
@@ -95,7 +95,7 @@ fn a_completion_in_the_background_goes_on_beside_questions_and_can_be_stopped() 
     let vocabulary = vocabulary();
     for constraint in constraints(&vocabulary) {
         let slow = walking(&constraint, &vocabulary);
-        let background = constraint.complete_in_background(CompletionLimits::default()).unwrap();
+        let background = constraint.precompute_in_background(PrecomputeLimits::default()).unwrap();
         for seed in 0..3 {
             for state in states(&constraint, seed, 10) {
                 assert_eq!(filled(&constraint, &state), filled(&slow, &state));
@@ -109,7 +109,7 @@ fn a_completion_in_the_background_goes_on_beside_questions_and_can_be_stopped() 
     // Words of up to a thousand letters, each with a state of its own.
     let endless = super::lark("start: A\nA: /([a-z]{1,7}(x|yy)?){1,1000}/");
     let endless = palmette_grammar::GrammarConstraint::new(super::recognizer(endless), vocabulary);
-    let background = endless.complete_in_background(CompletionLimits::default()).unwrap();
+    let background = endless.precompute_in_background(PrecomputeLimits::default()).unwrap();
     background.stop();
     background.join().unwrap();
 }

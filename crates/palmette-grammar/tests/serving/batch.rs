@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    BatchFiller, BatchRow, GrammarConstraint, MaskWork, RowErrorKind, VocabularySlices,
+    BatchFiller, BatchRow, GrammarConstraint, MaskBudget, PreparedVocabulary, RowErrorKind,
 };
 
 use super::{constraints, filled, recognizer, schema, states, vocabulary, walking};
@@ -41,7 +41,7 @@ fn a_batch_is_its_rows_whatever_the_number_of_threads() {
         assert_eq!(filler.num_threads(), threads);
         for _ in 0..2 {
             let mut masks = vec![7; rows.len() * words];
-            let failed = filler.fill(&rows, words, &mut masks, &MaskWork::unlimited());
+            let failed = filler.fill(&rows, words, &mut masks, &MaskBudget::unlimited());
             assert!(failed.is_empty(), "{failed:?}");
             assert!(masks == expected, "with {threads} threads");
         }
@@ -59,7 +59,7 @@ fn rows_may_lie_anywhere() {
     let each = constraints.iter().zip(&states).zip(masks.iter_mut().rev());
     let each: Vec<_> =
         each.map(|((it, state), row)| (BatchRow::new(it, state), &mut row[..])).collect();
-    let failed = filler(2).fill_each(each, &MaskWork::unlimited());
+    let failed = filler(2).fill_each(each, &MaskBudget::unlimited());
     assert!(failed.is_empty(), "{failed:?}");
     for ((constraint, state), mask) in constraints.iter().zip(&states).zip(masks.iter().rev()) {
         let (mask, past) = mask.split_at(words);
@@ -72,7 +72,7 @@ fn rows_may_lie_anywhere() {
 fn a_row_that_fails_is_reported_and_the_others_are_filled() {
     let vocabulary = vocabulary();
     let small = Vocabulary::new([Some("{"), Some("}"), None], [TokenId(2)]).unwrap();
-    let small = Arc::new(VocabularySlices::new(Arc::new(small)));
+    let small = Arc::new(PreparedVocabulary::new(Arc::new(small)));
     let grammar = || recognizer(schema(r#"{"type": "object", "maxProperties": 0}"#));
     let narrow = GrammarConstraint::new(grammar(), small);
     let wide = GrammarConstraint::new(grammar(), vocabulary);
@@ -81,7 +81,7 @@ fn a_row_that_fails_is_reported_and_the_others_are_filled() {
         BatchRow::new(constraint, if constraint.num_tokens() == 3 { &a } else { &b })
     });
     let mut masks = [7; 4];
-    let failed = filler(2).fill(&rows, 1, &mut masks, &MaskWork::unlimited());
+    let failed = filler(2).fill(&rows, 1, &mut masks, &MaskBudget::unlimited());
     assert_eq!(masks, [0b01, 0, 0b01, 0]);
     let places: Vec<usize> = failed.iter().map(|error| error.row).collect();
     assert_eq!(places, [1, 3]);
@@ -101,7 +101,7 @@ fn a_limit_on_the_work_is_an_error_of_its_row() {
     let (warm, cold) = (&constraints[0], &constraints[1]);
     let (known, new) = (warm.start(), cold.start());
     let expected = filled(warm, &known);
-    let work = MaskWork { explore: 3, walk: 3, ..MaskWork::unlimited() };
+    let work = MaskBudget { explore: 3, walk: 3, ..MaskBudget::unlimited() };
     let rows = [BatchRow::new(cold, &new), BatchRow::new(warm, &known)];
     let mut masks = vec![!0; 2 * words];
     let failed = filler(2).fill(&rows, words, &mut masks, &work);

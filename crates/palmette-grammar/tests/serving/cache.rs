@@ -7,7 +7,7 @@ use std::time::Duration;
 use palmette_core::{Constraint, TokenId, Vocabulary};
 use palmette_grammar::{
     CacheError, CacheLimits, CacheOutcome, CacheStatistics, GrammarCache, GrammarSource,
-    VocabularySlices,
+    PreparedVocabulary,
     frontends::{
         json_schema::{Inexpressible, JsonSchemaOptions},
         regex::RegexOptions,
@@ -32,7 +32,7 @@ fn never() -> AtomicBool {
 fn ask(
     cache: &GrammarCache,
     source: &GrammarSource,
-    vocabulary: &Arc<VocabularySlices>,
+    vocabulary: &Arc<PreparedVocabulary>,
 ) -> CacheOutcome {
     cache.get(source, vocabulary, &never()).unwrap().outcome
 }
@@ -41,7 +41,7 @@ fn ask(
 fn a_grammar_is_known_by_all_that_it_depends_on() {
     let (cache, first) = (GrammarCache::new(CacheLimits::default()), vocabulary());
     let other = Vocabulary::new([Some("a"), Some("b"), None], [TokenId(2)]).unwrap();
-    let other = Arc::new(VocabularySlices::new(Arc::new(other)));
+    let other = Arc::new(PreparedVocabulary::new(Arc::new(other)));
     let inexpressible = Inexpressible::Ignored;
     let relaxed = JsonSchemaOptions { inexpressible, ..JsonSchemaOptions::default() };
     let relaxed = GrammarSource::JsonSchema { text: "{}".to_owned(), options: relaxed };
@@ -119,8 +119,8 @@ fn grammars_that_grow_make_others_go() {
     ask(&cache, &first, &vocabulary);
     let grown = cache.get(&second, &vocabulary, &never()).unwrap().grammar;
     assert_eq!(cache.statistics().grammars, 2);
-    let limits = palmette_grammar::CompletionLimits::default();
-    grown.constraint.complete(&limits, &never()).unwrap();
+    let limits = palmette_grammar::PrecomputeLimits::default();
+    grown.constraint.precompute(&limits, &never()).unwrap();
     assert!(grown.bytes() > 80_000, "{}", grown.bytes());
     cache.trim();
     let statistics = cache.statistics();

@@ -1,7 +1,7 @@
 //! Forced tokens against the masks.
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::{GrammarConstraint, GrammarScratch, VocabularySlices};
+use palmette_grammar::{GrammarConstraint, GrammarScratch, PreparedVocabulary};
 use std::sync::Arc;
 
 use super::{constraints, filled, lark, recognizer, states, vocabulary};
@@ -33,7 +33,7 @@ fn forced_tokens_are_those_that_stand_alone_in_their_masks() {
 fn a_run_of_forced_tokens_ends_with_the_end() {
     let tokens = [Some("ab"), Some("c"), Some("x"), None];
     let vocabulary = Vocabulary::new(tokens, [TokenId(3)]).unwrap();
-    let vocabulary = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
+    let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
     let constraint = GrammarConstraint::new(recognizer(lark("start: \"abcab\"")), vocabulary);
     let forced = |limit| {
         constraint

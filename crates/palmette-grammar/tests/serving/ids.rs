@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use palmette_core::Constraint;
-use palmette_grammar::{GrammarScratch, MaskId, MaskWork};
+use palmette_grammar::{GrammarScratch, MaskBudget, MaskId};
 
 use super::{constraints, filled, states, vocabulary, walking};
 
@@ -43,10 +43,10 @@ fn a_mask_by_reference_keeps_to_its_limits() {
     let constraint = &constraints(&vocabulary)[1];
     let mut scratch = GrammarScratch::default();
     let start = constraint.start();
-    let none = MaskWork { explore: 3, walk: 3, ..MaskWork::unlimited() };
+    let none = MaskBudget { explore: 3, walk: 3, ..MaskBudget::unlimited() };
     let error = constraint.mask_within(&start, &mut scratch, &none).unwrap_err();
     assert!(error.to_string().contains("3 steps"), "{error}");
-    let walk = MaskWork { explore: 3, ..MaskWork::unlimited() };
+    let walk = MaskBudget { explore: 3, ..MaskBudget::unlimited() };
     let walked = constraint.mask_within(&start, &mut scratch, &walk).unwrap();
     assert_eq!(walked, constraint.mask(&start, &mut scratch).unwrap());
 }

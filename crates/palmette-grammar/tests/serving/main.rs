@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Recognizer, RecognizerLimits,
-    VocabularySlices,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, PreparedVocabulary,
+    Recognizer, RecognizerLimits,
     frontends::{json_schema, lark},
 };
 
 /// Every byte, some pieces of JSON and of words, and an end.
-fn vocabulary() -> Arc<VocabularySlices> {
+fn vocabulary() -> Arc<PreparedVocabulary> {
     let pieces =
         ["{\"", "\":", "\", \"", "\"}", "}]", "[[", ", ", "name", "na", "value", "true", "null"];
     let words =
@@ -32,7 +32,7 @@ fn vocabulary() -> Arc<VocabularySlices> {
     let num_tokens = 256 + pieces.len() + words.len();
     let tokens = bytes.chain(longer).chain([None, None]);
     let vocabulary = Vocabulary::new(tokens, [TokenId(num_tokens as u32)]).unwrap();
-    Arc::new(VocabularySlices::new(Arc::new(vocabulary)))
+    Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)))
 }
 
 fn recognizer(grammar: Grammar) -> Arc<Recognizer> {
@@ -74,7 +74,7 @@ fn grammars() -> Vec<Grammar> {
     ]
 }
 
-fn constraints(vocabulary: &Arc<VocabularySlices>) -> Vec<GrammarConstraint> {
+fn constraints(vocabulary: &Arc<PreparedVocabulary>) -> Vec<GrammarConstraint> {
     let made = grammars()
         .into_iter()
         .map(|grammar| GrammarConstraint::new(recognizer(grammar), Arc::clone(vocabulary)));
@@ -84,7 +84,7 @@ fn constraints(vocabulary: &Arc<VocabularySlices>) -> Vec<GrammarConstraint> {
 /// The same masks by the definition.
 fn walking(
     constraint: &GrammarConstraint,
-    vocabulary: &Arc<VocabularySlices>,
+    vocabulary: &Arc<PreparedVocabulary>,
 ) -> GrammarConstraint {
     GrammarConstraint::by_walking(Arc::clone(constraint.recognizer()), Arc::clone(vocabulary))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::mask;
 use palmette_grammar::{
-    CompletionLimits, CompletionStop, GrammarConstraint, GrammarScratch, MaskWork,
+    GrammarConstraint, GrammarScratch, MaskBudget, PrecomputeLimits, PrecomputeStop,
     engine::masks::MaskAutomaton,
 };
 
@@ -46,7 +46,7 @@ fn masks_are_exact_beside_a_completion_however_little_memory_there_is() {
         for max_bytes in [2_000, 20_000, 60_000, 200_000] {
             let tight = constraint.clone().with_mask_bytes(max_bytes);
             for seed in 0..8 {
-                let running = tight.complete_in_background(CompletionLimits::default()).unwrap();
+                let running = tight.precompute_in_background(PrecomputeLimits::default()).unwrap();
                 for state in states(&slow, seed, 12) {
                     assert_eq!(filled(&tight, &state), filled(&slow, &state));
                 }
@@ -84,10 +84,10 @@ fn a_mask_that_needs_more_than_there_is_is_refused_by_the_automaton_alone() {
 #[test]
 fn a_completion_stops_before_it_pushes_out_what_it_found() {
     let vocabulary = vocabulary();
-    let limits = CompletionLimits { bytes: usize::MAX, ..CompletionLimits::default() };
+    let limits = PrecomputeLimits { bytes: usize::MAX, ..PrecomputeLimits::default() };
     let never = AtomicBool::new(false);
     for constraint in constraints(&vocabulary) {
-        let whole = constraint.complete(&limits, &never).unwrap();
+        let whole = constraint.precompute(&limits, &never).unwrap();
         assert_eq!(whole.stopped, None);
         if whole.visited < 20 {
             continue;
@@ -95,11 +95,11 @@ fn a_completion_stops_before_it_pushes_out_what_it_found() {
         // A store keeps what rows are put together from beside them.
         let bytes = if constraint.automaton().is_some() { 6_000 } else { 10_000 };
         let tight = constraint.clone().with_mask_bytes(bytes);
-        let stopped = tight.complete(&limits, &never).unwrap();
-        assert_eq!(stopped.stopped, Some(CompletionStop::Bytes), "{stopped:?} of {whole:?}");
+        let stopped = tight.precompute(&limits, &never).unwrap();
+        assert_eq!(stopped.stopped, Some(PrecomputeStop::Bytes), "{stopped:?} of {whole:?}");
         assert!(stopped.visited > 0 && stopped.open > 0, "{stopped:?}");
         if tight.automaton().is_some() {
-            let none = MaskWork { explore: 0, walk: 0, ..MaskWork::unlimited() };
+            let none = MaskBudget { explore: 0, walk: 0, ..MaskBudget::unlimited() };
             let (start, mut scratch) =
                 (states(&constraint, 0, 0).remove(0), GrammarScratch::default());
             let mut row = filled(&constraint, &start);

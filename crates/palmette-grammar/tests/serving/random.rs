@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, CompletionLimits, CompletionStop, Grammar, GrammarConstraint, GrammarScratch, MaskWork,
-    Recognizer, RecognizerLimits, SavedGrammar, VocabularySlices,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, MaskBudget, PrecomputeLimits,
+    PrecomputeStop, PreparedVocabulary, Recognizer, RecognizerLimits, SavedGrammar,
     frontends::{gbnf, json_schema},
 };
 use palmette_testkit::grammar::generate;
@@ -49,7 +49,7 @@ fn mask_bytes() -> impl Strategy<Value = Option<usize>> {
 
 fn check(
     grammar: Grammar,
-    vocabulary: &Arc<VocabularySlices>,
+    vocabulary: &Arc<PreparedVocabulary>,
     mask_bytes: Option<usize>,
     events: &[Event],
 ) -> Result<(), TestCaseError> {
@@ -85,8 +85,8 @@ fn check(
                 tokens.truncate(tokens.len() - count);
             }
             Event::Complete(steps) => {
-                let limits = CompletionLimits { steps: *steps, ..CompletionLimits::default() };
-                fast.complete(&limits, &AtomicBool::new(false)).expect("no limit of the grammar");
+                let limits = PrecomputeLimits { steps: *steps, ..PrecomputeLimits::default() };
+                fast.precompute(&limits, &AtomicBool::new(false)).expect("no limit of the grammar");
             }
             Event::Reopen => {
                 let bytes = fast.to_bytes().expect("a grammar that was compiled");
@@ -111,7 +111,7 @@ fn check(
                 }
             }
             Event::Hurry(steps) => {
-                let work = MaskWork { explore: *steps, walk: *steps, ..MaskWork::unlimited() };
+                let work = MaskBudget { explore: *steps, walk: *steps, ..MaskBudget::unlimited() };
                 let mut row = vec![!0; mask::num_words(fast.num_tokens())];
                 if fast.fill_mask_within(&state, &mut scratch, &mut row, &work).is_ok() {
                     prop_assert_eq!(row, filled(&slow, &expected), "after {:?}", tokens);
@@ -135,7 +135,7 @@ proptest! {
     ) {
         let end = TokenId(texts.len() as u32);
         let vocabulary = Vocabulary::new(texts.iter().map(Some).chain([None]), [end]).unwrap();
-        let vocabulary = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
+        let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
         check(generate::over_alphabet(&grammar), &vocabulary, mask_bytes, &events)?;
     }
 
@@ -154,13 +154,13 @@ proptest! {
 }
 
 /// All grammars share what is known of pieces, as in a server.
-static VOCABULARY: LazyLock<Arc<VocabularySlices>> = LazyLock::new(vocabulary);
+static VOCABULARY: LazyLock<Arc<PreparedVocabulary>> = LazyLock::new(vocabulary);
 
 /// Follows random texts after a completion: no more than so much work is left for any mask where it got to its end, and masks are a
 /// walk's. Memory alone may end it before: some small schemas over numbers have very many lexemes in progress.
 fn check_complete(
     grammar: Grammar,
-    vocabulary: &Arc<VocabularySlices>,
+    vocabulary: &Arc<PreparedVocabulary>,
     walks: &[Vec<prop::sample::Index>],
     work: u64,
 ) -> Result<(), TestCaseError> {
@@ -169,17 +169,17 @@ fn check_complete(
     let recognizer = Arc::new(recognizer.expect("a small grammar"));
     let constraint = GrammarConstraint::new(recognizer, Arc::clone(vocabulary));
     let slow = walking(&constraint, vocabulary);
-    let limits = CompletionLimits::default();
-    let done = constraint.complete(&limits, &AtomicBool::new(false)).expect("small");
+    let limits = PrecomputeLimits::default();
+    let done = constraint.precompute(&limits, &AtomicBool::new(false)).expect("small");
     let to_its_end = done.stopped.is_none();
     if to_its_end {
         prop_assert_eq!(done.open, 0);
     } else {
-        prop_assert_eq!(done.stopped, Some(CompletionStop::Bytes));
+        prop_assert_eq!(done.stopped, Some(PrecomputeStop::Bytes));
         let bytes = constraint.bytes();
         prop_assert!(bytes > limits.bytes / 4, "stopped for memory at {bytes} bytes");
     }
-    let little = MaskWork { explore: work, walk: 0, ..MaskWork::unlimited() };
+    let little = MaskBudget { explore: work, walk: 0, ..MaskBudget::unlimited() };
     let mut scratch = GrammarScratch::default();
     for walk in walks {
         let (mut state, mut text) = (constraint.start(), Vec::new());

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, CompletionLimits, GrammarConstraint, GrammarScratch, GrammarState, MaskWork,
-    RecognizerLimits, ReopenError, Reopened, SavedGrammar, VocabularySlices,
+    Budget, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, PrecomputeLimits,
+    PreparedVocabulary, RecognizerLimits, ReopenError, Reopened, SavedGrammar,
 };
 use palmette_storage::{Check, Format, SectionsIn, SectionsOut};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use super::{constraints, filled, vocabulary, walking};
 const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 4 };
 const NUM_SECTIONS: u32 = 10;
 
-fn reopen(bytes: Vec<u8>, vocabulary: &Arc<VocabularySlices>) -> Result<Reopened, ReopenError> {
+fn reopen(bytes: Vec<u8>, vocabulary: &Arc<PreparedVocabulary>) -> Result<Reopened, ReopenError> {
     let saved = SavedGrammar::from_bytes(bytes.into())?;
     saved.compile(vocabulary, &RecognizerLimits::default(), &mut Budget::new(1 << 30))
 }
@@ -51,7 +51,7 @@ fn states(constraint: &GrammarConstraint, tokens: &[TokenId]) -> Vec<GrammarStat
 /// Whether the mask of a state is known, without finding out anything.
 fn is_known(constraint: &GrammarConstraint, state: &GrammarState) -> bool {
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
-    let nothing = MaskWork { explore: 0, walk: 0, ..MaskWork::unlimited() };
+    let nothing = MaskBudget { explore: 0, walk: 0, ..MaskBudget::unlimited() };
     constraint.fill_mask_within(state, &mut GrammarScratch::default(), &mut row, &nothing).is_ok()
 }
 
@@ -105,8 +105,8 @@ fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
 fn the_file_of_a_completed_grammar_is_complete() {
     let vocabulary = vocabulary();
     for constraint in constraints(&vocabulary) {
-        let limits = CompletionLimits::default();
-        let done = constraint.complete(&limits, &AtomicBool::new(false)).unwrap();
+        let limits = PrecomputeLimits::default();
+        let done = constraint.precompute(&limits, &AtomicBool::new(false)).unwrap();
         let again = reopen(constraint.to_bytes().unwrap(), &vocabulary).unwrap().constraint;
         assert_eq!(num_nodes(&again), num_nodes(&constraint));
         // Stacks that were not visited too, of which others told the masks; and once more.
@@ -126,7 +126,7 @@ fn the_file_of_a_completed_grammar_is_complete() {
             }
         }
         // There is nothing left to be found out.
-        assert_eq!(again.complete(&limits, &AtomicBool::new(false)).unwrap(), done);
+        assert_eq!(again.precompute(&limits, &AtomicBool::new(false)).unwrap(), done);
         assert_eq!(num_nodes(&again), num_nodes(&constraint));
     }
 }
@@ -158,7 +158,7 @@ fn another_vocabulary_or_a_damaged_file_is_an_error() {
     walk(constraint, 1, 5);
     let bytes = constraint.to_bytes().unwrap();
     let small = Vocabulary::new([Some("{"), Some("}"), None], [TokenId(2)]).unwrap();
-    let small = Arc::new(VocabularySlices::new(Arc::new(small)));
+    let small = Arc::new(PreparedVocabulary::new(Arc::new(small)));
     let error = reopen(bytes.clone(), &small).unwrap_err();
     assert!(error.to_string().contains("another vocabulary: that of 282 tokens"), "{error}");
     for at in (0..bytes.len()).step_by(97) {
@@ -235,7 +235,7 @@ proptest! {
             Ok(Reopened { constraint, .. }) => {
                 let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
                 let mut row = vec![0; mask::num_words(constraint.num_tokens())];
-                let work = MaskWork { explore: 100_000, walk: 100_000, cancelled: None };
+                let work = MaskBudget { explore: 100_000, walk: 100_000, cancelled: None };
                 for _ in 0..4 {
                     if constraint.fill_mask_within(&state, &mut scratch, &mut row, &work).is_err() {
                         break;

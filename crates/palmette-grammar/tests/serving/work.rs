@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use palmette_core::{Constraint, mask};
-use palmette_grammar::{GrammarScratch, MaskWork};
+use palmette_grammar::{GrammarScratch, MaskBudget};
 
 use super::{constraints, filled, states, vocabulary, walking};
 
@@ -14,9 +14,9 @@ fn whatever_the_budget_a_mask_is_exact_or_an_error() {
     let (mut exact, mut errors) = (0, 0);
     for units in [0, 1, 40, 400, 4000] {
         for work in [
-            MaskWork { explore: units, walk: 0, ..MaskWork::unlimited() },
-            MaskWork { explore: 0, walk: units, ..MaskWork::unlimited() },
-            MaskWork { explore: units, walk: units, ..MaskWork::unlimited() },
+            MaskBudget { explore: units, walk: 0, ..MaskBudget::unlimited() },
+            MaskBudget { explore: 0, walk: units, ..MaskBudget::unlimited() },
+            MaskBudget { explore: units, walk: units, ..MaskBudget::unlimited() },
         ] {
             for constraint in constraints(&vocabulary) {
                 let slow = walking(&constraint, &vocabulary);
@@ -47,7 +47,7 @@ fn work_that_is_called_off_is_an_error_until_it_is_not() {
     for constraint in constraints(&vocabulary) {
         let slow = walking(&constraint, &vocabulary);
         let cancelled = AtomicBool::new(true);
-        let work = MaskWork { cancelled: Some(&cancelled), ..MaskWork::unlimited() };
+        let work = MaskBudget { cancelled: Some(&cancelled), ..MaskBudget::unlimited() };
         let mut row = vec![!0; mask::num_words(constraint.num_tokens())];
         let mut scratch = GrammarScratch::default();
         let start = constraint.start();
@@ -68,7 +68,7 @@ fn a_limit_is_an_error_of_whatever_was_asked() {
 
     use palmette_core::{AnyConstraint, AnyScratch, TokenId, Vocabulary};
     use palmette_grammar::{
-        Budget, GrammarConstraint, Recognizer, RecognizerLimits, VocabularySlices,
+        Budget, GrammarConstraint, PreparedVocabulary, Recognizer, RecognizerLimits,
     };
 
     let mut limits = RecognizerLimits::default();
@@ -77,7 +77,7 @@ fn a_limit_is_an_error_of_whatever_was_asked() {
     let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap();
     let tokens = [Some("c"), Some("a"), Some("abaabbabaabababbab"), None];
     let vocabulary = Vocabulary::new(tokens, [TokenId(3)]).unwrap();
-    let slices = Arc::new(VocabularySlices::new(Arc::new(vocabulary)));
+    let slices = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
     let constraint = GrammarConstraint::new(Arc::new(made), slices);
     let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
     let mut ended = start.clone();

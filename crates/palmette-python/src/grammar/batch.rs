@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use palmette_core::{CommitError, Constraint};
 use palmette_grammar::{
-    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskWork, RowErrorKind,
+    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -89,7 +89,7 @@ pub(crate) fn fill(
     if rows.len() > 0 {
         let (alone, mut filler) = (num_rows - rows.len(), taken(threads)?);
         let (filler, rest) = py.detach(move || {
-            let rest = filler.fill_each(rows, &MaskWork::unlimited());
+            let rest = filler.fill_each(rows, &MaskBudget::unlimited());
             (filler, rest)
         });
         put_back(filler);

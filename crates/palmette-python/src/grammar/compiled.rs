@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use palmette_grammar::{
-    BackgroundCompletion, Budget, CacheError, CacheLimits, CompletionLimits, GrammarCache,
-    GrammarConstraint, ReopenError, SavedGrammar,
+    BackgroundPrecompute, Budget, CacheError, CacheLimits, GrammarCache, GrammarConstraint,
+    PrecomputeLimits, ReopenError, SavedGrammar,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ pub(crate) struct CompiledGrammar {
     notes: Vec<String>,
     vocabulary: Py<Vocabulary>,
     grammar: Option<Py<Grammar>>,
-    ahead: Mutex<Option<BackgroundCompletion>>,
+    ahead: Mutex<Option<BackgroundPrecompute>>,
 }
 
 /// Masks found out before they are asked for: not, on a thread of its own, or waited for as many seconds.
@@ -136,7 +136,7 @@ fn seconds_of(ahead: Option<Ahead>) -> PyResult<Option<Duration>> {
 impl CompiledGrammar {
     /// Finds out masks on a thread of its own, which is waited for at most so long.
     fn begin_ahead(&self, py: Python<'_>, seconds: Duration) -> PyResult<()> {
-        let begun = self.constraint.complete_in_background(CompletionLimits::default());
+        let begun = self.constraint.precompute_in_background(PrecomputeLimits::default());
         let begun = begun.map_err(|error| errors::of_io(py, &error, None))?;
         *self.ahead.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) = Some(begun);
         if !seconds.is_zero() {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use palmette_core::{CommitError, Constraint, TokenId, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, GrammarState, MaskWork, RecognizerError,
+    GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, RecognizerError,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -62,7 +62,9 @@ pub(crate) fn fill_row(
 ) -> Result<(), RecognizerError> {
     let (row, past) = row.split_at_mut(mask::num_words(constraint.num_tokens()));
     past.fill(0);
-    with_scratch(|scratch| constraint.fill_mask_within(state, scratch, row, &MaskWork::unlimited()))
+    with_scratch(|scratch| {
+        constraint.fill_mask_within(state, scratch, row, &MaskBudget::unlimited())
+    })
 }
 
 /// True when a row forbids any token: of the vocabulary, or one past it that has a place in the row's further words.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use palmette_grammar::{Completion, CompletionLimits, CompletionStop, GrammarConstraint};
+use palmette_grammar::{GrammarConstraint, PrecomputeLimits, PrecomputeStop, Precomputed};
 use serde::Serialize;
 
 use crate::output::{bytes, grouped};
@@ -60,12 +60,12 @@ impl AheadArgs {
         let bytes = self.ahead_mib.saturating_mul(1 << 20);
         let threads = usize::from(self.ahead_threads);
         let limits =
-            CompletionLimits { steps: u64::MAX, bytes, threads, ..CompletionLimits::default() };
-        let running = constraint.complete_in_background(limits)?;
+            PrecomputeLimits { steps: u64::MAX, bytes, threads, ..PrecomputeLimits::default() };
+        let running = constraint.precompute_in_background(limits)?;
         if !running.wait(at_most) {
             running.stop();
         }
-        let Completion { visited, open, stopped } =
+        let Precomputed { visited, open, stopped } =
             running.join().context("while masks were found out ahead of time")?;
         let (nodes, masks, bytes) = match constraint.automaton() {
             Some(found) => (found.nodes, found.masks, found.bytes),
@@ -75,8 +75,8 @@ impl AheadArgs {
             positions: visited,
             open,
             stopped: stopped.map(|why| match why {
-                CompletionStop::Bytes => "memory",
-                CompletionStop::Steps | CompletionStop::Cancelled => "time",
+                PrecomputeStop::Bytes => "memory",
+                PrecomputeStop::Steps | PrecomputeStop::Cancelled => "time",
             }),
             nodes,
             masks,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use palmette_grammar::VocabularySlices;
+use palmette_grammar::PreparedVocabulary;
 use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
@@ -50,7 +50,7 @@ struct Report {
 pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
     let loaded = args.vocabulary.load(&args.vocab, args.json)?;
     let described = Description::of(&loaded);
-    let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
+    let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
     let began = Instant::now();
     let (constraint, warnings) = args.grammar.constraint(&vocabulary)?;
     args.grammar.show(&warnings, args.json);

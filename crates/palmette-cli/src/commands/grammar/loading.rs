@@ -8,8 +8,8 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_grammar::frontends::json_schema;
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, Recognizer, RecognizerLimits, SavedGrammar,
-    VocabularySlices,
+    Budget, Grammar, GrammarConstraint, PreparedVocabulary, Recognizer, RecognizerLimits,
+    SavedGrammar,
 };
 
 use serde::Serialize;
@@ -72,7 +72,7 @@ impl GrammarFileArgs {
     /// The grammar made ready over a vocabulary, with what a compiled one knows of masks.
     pub(crate) fn constraint(
         &self,
-        vocabulary: &Arc<VocabularySlices>,
+        vocabulary: &Arc<PreparedVocabulary>,
     ) -> anyhow::Result<(GrammarConstraint, Vec<Warning>)> {
         if !self.is_compiled() {
             let (grammar, warnings) = self.parse()?;

@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, GrammarState, RecognizerScratch, TerminalSet,
-    VocabularySlices,
+    GrammarConstraint, GrammarScratch, GrammarState, PreparedVocabulary, RecognizerScratch,
+    TerminalSet,
 };
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let described = Description::of(&loaded);
     let vocabulary = loaded.vocabulary;
     let (constraint, warnings) =
-        args.grammar.constraint(&Arc::new(VocabularySlices::new(vocabulary)))?;
+        args.grammar.constraint(&Arc::new(PreparedVocabulary::new(vocabulary)))?;
     args.grammar.show(&warnings, args.json);
     let mut scratch = GrammarScratch::default();
     let prefix = match &args.prefix_file {

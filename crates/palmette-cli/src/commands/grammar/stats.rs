@@ -8,7 +8,7 @@ use anyhow::ensure;
 use clap::Args;
 use palmette_core::{Constraint, Vocabulary, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, Recognizer, RecognizerScratch, VocabularySlices, analyse,
+    GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerScratch, analyse,
     engine::store::{MaskStore, Steps},
 };
 use serde::Serialize;
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         described = Some(Description::of(&loaded));
         let vocabulary = loaded.vocabulary;
         store_found = Some(store(&recognizer, Arc::clone(&vocabulary), args.steps, &texts)?);
-        let slices = Arc::new(VocabularySlices::new(vocabulary));
+        let slices = Arc::new(PreparedVocabulary::new(vocabulary));
         ahead = args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?;
     }
     let lexer = recognizer.lexer().statistics();
@@ -138,7 +138,7 @@ fn store(
         MaskStore::reads(recognizer),
         "the lexemes of this grammar depend on the parser, which the mask store cannot follow; leave out --vocab"
     );
-    let slices = Arc::new(VocabularySlices::new(vocabulary));
+    let slices = Arc::new(PreparedVocabulary::new(vocabulary));
     let which = Steps::first(usize::from(steps));
     let store = MaskStore::new(Arc::clone(recognizer), Arc::clone(&slices), which, usize::MAX);
     let store = Arc::new(store);

@@ -19,9 +19,10 @@ use palmette_bench::grammar::{
 };
 use palmette_core::{TokenId, mask};
 use palmette_grammar::{
-    BackgroundCompletion, Budget, CompletionLimits, GrammarConstraint, Recognizer,
-    RecognizerLimits, VocabularySlices,
+    BackgroundPrecompute, Budget, GrammarConstraint, PrecomputeLimits, PreparedVocabulary,
+    Recognizer, RecognizerLimits,
     engine::store::{MaskStore, Steps},
+    prepare_json,
 };
 use palmette_vocabulary::LoadedVocabulary;
 use peers::{PeerArgs, PeerReport};
@@ -137,10 +138,10 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
         bail!("vocabulary {} has no end token, so no text can end", args.vocab);
     };
     let peers = args.peers.run(&others, &cases, args.json)?;
-    let vocabulary = Arc::new(VocabularySlices::new(loaded.vocabulary));
+    let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
     // As a server would, before the first schema comes.
     if cases.iter().any(|case| case.kind == Syntax::JsonSchema.name()) {
-        vocabulary.prepare_json();
+        prepare_json(&vocabulary);
     }
     let (reading, engine) = (args.reading.clone(), args.engine);
     let as_peer =
@@ -276,13 +277,13 @@ struct Compiler {
     ahead: TimeAhead,
     /// Whether masks are found out ahead while texts are followed too.
     goes_on: bool,
-    vocabulary: Arc<VocabularySlices>,
+    vocabulary: Arc<PreparedVocabulary>,
     end: TokenId,
 }
 
 impl Compile for Compiler {
     type Constraint = GrammarConstraint;
-    type Running = Option<BackgroundCompletion>;
+    type Running = Option<BackgroundPrecompute>;
 
     fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
         let mut syntaxes = Syntax::value_variants().iter().copied();
@@ -324,15 +325,15 @@ impl Compile for Compiler {
         if ahead.is_zero() && !self.goes_on {
             return Ok(None);
         }
-        let limits = CompletionLimits { steps: u64::MAX, ..CompletionLimits::default() };
+        let limits = PrecomputeLimits { steps: u64::MAX, ..PrecomputeLimits::default() };
         if self.goes_on {
             // One core is left to the walk.
-            let running = constraint.complete_in_background(limits);
+            let running = constraint.precompute_in_background(limits);
             let running = running.map_err(|error| error.to_string())?;
             running.wait(ahead);
             return Ok(Some(running));
         }
-        let limits = CompletionLimits { threads: 2, ..limits };
+        let limits = PrecomputeLimits { threads: 2, ..limits };
         complete_for(constraint, &limits, ahead).map(|()| None)
     }
 
@@ -354,7 +355,7 @@ impl Compile for Compiler {
 /// Finds masks out for so long at most; on this thread, as peers compile on theirs, so that the first walk finds as much in the caches.
 fn complete_for(
     constraint: &GrammarConstraint,
-    limits: &CompletionLimits,
+    limits: &PrecomputeLimits,
     time: Duration,
 ) -> Result<(), String> {
     let cancelled = AtomicBool::new(false);
@@ -366,7 +367,7 @@ fn complete_for(
                 is_over.store(true, Ordering::Relaxed);
             }
         });
-        let completed = constraint.complete(limits, &cancelled);
+        let completed = constraint.precompute(limits, &cancelled);
         drop(ended);
         completed.map(|_| ()).map_err(|error| error.to_string())
     })

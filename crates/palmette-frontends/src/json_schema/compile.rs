@@ -1,0 +1,456 @@
+//! From claims on a value to the cases in which they hold.
+
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
+
+use hashbrown::{HashMap, HashSet};
+
+use super::{
+    arrays::ArraySet,
+    cases::{Cases, without_parts},
+    dynamic_scope::{ScopeId, Scopes},
+    error::{JsonSchemaError, Kind, Warning},
+    goals::{About, Claim, GoalId, Goals},
+    keywords::{Role, role},
+    objects::ObjectSet,
+    options::{Draft, Inexpressible, JsonSchemaOptions},
+    resources::Resources,
+    source::{Json, JsonId, Source},
+    wrappers::{Wrapper, wrapper},
+};
+use crate::Budget;
+
+pub(super) type Result<T> = std::result::Result<T, JsonSchemaError>;
+
+/// Results so far.
+pub(super) struct Compiler<'o> {
+    pub(super) options: &'o JsonSchemaOptions,
+    pub(super) source: Source,
+    pub(super) resources: Resources,
+    pub(super) goals: Goals,
+    pub(super) budget: Budget<'o>,
+    pub(super) scopes: Scopes,
+    /// Path to the schema at hand.
+    pub(super) scope: ScopeId,
+    root: JsonId,
+    /// The goal that rules are made for.
+    emitting: GoalId,
+    claim_cases: HashMap<Claim, Rc<Cases>>,
+    goal_cases: HashMap<GoalId, Rc<Cases>>,
+    /// Claims whose cases are being found, outermost first.
+    open: Vec<Claim>,
+    /// Number of values deep that it is being asked whether a goal is empty.
+    probing: usize,
+    pub(super) nesting: usize,
+    work: usize,
+    warnings: BTreeMap<JsonId, String>,
+}
+
+/// A step of combining schemas in units of the budget.
+const UNITS_PER_STEP: usize = 32;
+
+/// Number of values deep that [`Compiler::is_empty`] looks.
+const MAX_PROBING: usize = 3;
+
+impl<'o> Compiler<'o> {
+    pub(super) fn new(
+        schema_text: &str,
+        options: &'o JsonSchemaOptions,
+        mut budget: Budget<'o>,
+    ) -> Result<Self> {
+        let mut source = Source::default();
+        let max_depth = options.limits.max_depth;
+        let mut resources = Resources::new(&options.resources, options.draft, max_depth);
+        let root = resources.add(&mut source, "", schema_text, &mut budget)?;
+        if let Some(Wrapper { what, schema }) = wrapper(&source, root) {
+            return Err(source.error(root, Kind::Wrapped { what, schema }));
+        }
+        Ok(Self {
+            options,
+            source,
+            resources,
+            goals: Goals::new(),
+            budget,
+            scopes: Scopes::new(),
+            scope: ScopeId::EMPTY,
+            root,
+            emitting: GoalId::ANY,
+            claim_cases: HashMap::new(),
+            goal_cases: HashMap::new(),
+            open: Vec::new(),
+            probing: 0,
+            nesting: 0,
+            work: 0,
+            warnings: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn root(&self) -> JsonId {
+        self.root
+    }
+
+    /// The goal of being valid for `schema`.
+    pub(super) fn goal(&mut self, schema: JsonId) -> Result<GoalId> {
+        self.claim_goal(schema, false)
+    }
+
+    /// The goal of not being valid for `schema`.
+    pub(super) fn denied_goal(&mut self, schema: JsonId) -> Result<GoalId> {
+        self.claim_goal(schema, true)
+    }
+
+    pub(super) fn value_goal(&mut self, value: JsonId, denied: bool) -> GoalId {
+        self.goals.add(vec![Claim { about: About::Value(value), denied }])
+    }
+
+    /// The goal of not meeting `goal`, which is of one claim at most.
+    pub(super) fn opposite(&mut self, goal: GoalId) -> GoalId {
+        match self.goals.claims(goal).map(|claims| claims.to_vec()).as_deref() {
+            None => GoalId::ANY,
+            Some([]) => GoalId::NEVER,
+            Some(&[Claim { about, denied }]) => {
+                self.goals.add(vec![Claim { about, denied: !denied }])
+            }
+            Some(_) => unreachable!("a schema's own goals are of one claim"),
+        }
+    }
+
+    fn claim_goal(&mut self, mut schema: JsonId, mut denied: bool) -> Result<GoalId> {
+        let mut scope = self.scope;
+        // What only refers to another schema is that schema; that way, unions and intersections are made once.
+        // Chains of references are followed however long they are; one that comes back to itself has no meaning.
+        let mut seen = HashSet::new();
+        while seen.insert((schema, denied)) {
+            scope = self.entered(scope, schema);
+            let object = match self.source.json(schema) {
+                Json::Bool(valid) => {
+                    return Ok(if *valid != denied { GoalId::ANY } else { GoalId::NEVER });
+                }
+                Json::Object(object) => object,
+                _ => {
+                    let reason = "a schema is an object or a boolean".into();
+                    return Err(self.invalid(schema, reason));
+                }
+            };
+            let mut effective = object.members().iter().filter(|(name, _)| match role(name) {
+                Some(Role::Annotation) | None => false,
+                Some(Role::Core) => &**name == "$ref" || name.ends_with("Ref"),
+                _ => &**name != "definitions" && &**name != "$defs",
+            });
+            match (effective.next().cloned(), effective.next()) {
+                (None, _) => {
+                    self.warn_unknown(schema);
+                    return Ok(if denied { GoalId::NEVER } else { GoalId::ANY });
+                }
+                (Some((name, value)), None) if &*name == "$ref" => {
+                    self.warn_unknown(schema);
+                    schema = self.refer("$ref", value)?;
+                }
+                (Some((name, value)), None) if &*name == "not" => {
+                    self.warn_unknown(schema);
+                    schema = value;
+                    denied = !denied;
+                }
+                _ => {
+                    return Ok(self
+                        .goals
+                        .add(vec![Claim { about: About::Schema(schema, scope), denied }]));
+                }
+            }
+        }
+        Err(self.looping(schema))
+    }
+
+    /// The schema that the reference at `keyword` means.
+    pub(super) fn refer(&mut self, keyword: &str, at: JsonId) -> Result<JsonId> {
+        self.resources.refer(&mut self.source, keyword, at, &mut self.budget)
+    }
+
+    /// The scope at `schema`, which is reached from `scope`.
+    pub(super) fn entered(&mut self, scope: ScopeId, schema: JsonId) -> ScopeId {
+        let anchors = self.resources.dynamic_anchors(&self.source, schema);
+        if anchors.is_empty() { scope } else { self.scopes.enter(scope, anchors) }
+    }
+
+    /// The cases in which a goal is met.
+    pub(super) fn goal_cases(&mut self, goal: GoalId) -> Result<Rc<Cases>> {
+        if let Some(found) = self.goal_cases.get(&goal) {
+            return Ok(found.clone());
+        }
+        let Some(claims) = self.goals.claims(goal).cloned() else {
+            return Ok(Rc::new(Cases::none()));
+        };
+        let mut cases: Option<Rc<Cases>> = None;
+        for &claim in &*claims {
+            let next = self.claim_cases(claim)?;
+            cases = Some(match cases {
+                Some(cases) => Rc::new(self.meet(&cases, &next)?),
+                None => next,
+            });
+        }
+        let cases = cases.unwrap_or_else(|| Rc::new(Cases::all()));
+        self.goal_cases.insert(goal, cases.clone());
+        Ok(cases)
+    }
+
+    fn claim_cases(&mut self, claim: Claim) -> Result<Rc<Cases>> {
+        if let Some(found) = self.claim_cases.get(&claim) {
+            return Ok(found.clone());
+        }
+        let (About::Schema(at, _) | About::Value(at)) = claim.about;
+        if self.open.contains(&claim) {
+            return Err(self.looping(at));
+        }
+        self.nesting += 1;
+        if self.nesting > self.options.limits.max_nesting {
+            let why = ": so many schemas refer to one another on the same value".to_owned();
+            return Err(self.over(at, "max_nesting", self.options.limits.max_nesting, why));
+        }
+        self.open.push(claim);
+        let outer = self.scope;
+        let cases = match (claim.about, claim.denied) {
+            (About::Schema(schema, scope), denied) => {
+                self.scope = scope;
+                if denied { self.denied_schema_cases(schema) } else { self.schema_cases(schema) }
+            }
+            (About::Value(value), denied) => self.value_cases(value, denied),
+        }?;
+        self.scope = outer;
+        self.open.pop();
+        self.nesting -= 1;
+        let cases = Rc::new(cases);
+        self.claim_cases.insert(claim, cases.clone());
+        Ok(cases)
+    }
+
+    /// The values in both, less those that are plainly impossible.
+    pub(super) fn meet(&mut self, one: &Cases, other: &Cases) -> Result<Cases> {
+        let products = |one: usize, other: usize| one.saturating_mul(other);
+        let size = products(one.strings.len(), other.strings.len())
+            .max(products(one.numbers.len(), other.numbers.len()))
+            .max(products(one.arrays.len(), other.arrays.len()))
+            .max(products(one.objects.len(), other.objects.len()));
+        self.spend(size)?;
+        let mut met = one.and(other, &mut self.goals);
+        if met.objects.len() > 1 || one.objects.len() > 1 || other.objects.len() > 1 {
+            met.objects = self.possible(met.objects, Self::is_empty_object);
+            self.spend(met.objects.len() * met.objects.len() / 8)?;
+            met.objects = without_parts(met.objects, 0, &mut self.goals);
+        }
+        if met.arrays.len() > 1 || one.arrays.len() > 1 || other.arrays.len() > 1 {
+            met.arrays = self.possible(met.arrays, Self::is_empty_array);
+        }
+        self.bounded(&met)?;
+        Ok(met)
+    }
+
+    /// The values in either.
+    pub(super) fn join(&mut self, one: Cases, other: &Cases) -> Result<Cases> {
+        self.spend(1 + one.len().max(other.len()))?;
+        let grows = !one.objects.is_empty() && !other.objects.is_empty();
+        let num_known = one.objects.len();
+        let mut joined = one.or(other);
+        if grows {
+            joined.objects = without_parts(joined.objects, num_known, &mut self.goals);
+        }
+        self.bounded(&joined)?;
+        Ok(joined)
+    }
+
+    fn bounded(&mut self, cases: &Cases) -> Result<()> {
+        let max = self.options.limits.max_cases;
+        if cases.len() <= max {
+            return Ok(());
+        }
+        let why = ": the combinators of this schema multiply to more alternatives".to_owned();
+        Err(self.over(self.place(), "max_cases", max, why))
+    }
+
+    pub(super) fn spend(&mut self, work: usize) -> Result<()> {
+        self.work = self.work.saturating_add(work.max(1));
+        self.tick(work.max(1).saturating_mul(UNITS_PER_STEP))?;
+        let max = self.options.limits.max_work;
+        if self.work <= max {
+            return Ok(());
+        }
+        Err(self.over(self.place(), "max_work", max, " of combining schemas".to_owned()))
+    }
+
+    /// Takes units off the budget.
+    pub(super) fn tick(&mut self, units: usize) -> Result<()> {
+        let stopped = self.budget.spend(units as u64);
+        stopped.map_err(|why| self.source.error(self.place(), Kind::Interrupted(why)))
+    }
+
+    fn possible<T>(
+        &mut self,
+        sets: Vec<Rc<T>>,
+        is_empty: impl Fn(&mut Self, &T) -> bool,
+    ) -> Vec<Rc<T>> {
+        sets.into_iter().filter(|set| !is_empty(self, set)).collect()
+    }
+
+    /// True when it is plain that no value meets the goal. `false` may be wrong: it only costs work.
+    pub(super) fn is_empty(&mut self, goal: GoalId) -> bool {
+        if goal == GoalId::NEVER || goal == GoalId::ANY || self.probing >= MAX_PROBING {
+            return goal == GoalId::NEVER;
+        }
+        // Values within a value: a schema that is open outside may come again here.
+        let open = std::mem::take(&mut self.open);
+        let (nesting, scope) = (self.nesting, self.scope);
+        self.probing += 1;
+        let cases = self.goal_cases(goal);
+        let empty = cases.is_ok_and(|cases| self.is_empty_union(&cases));
+        self.probing -= 1;
+        (self.nesting, self.scope) = (nesting, scope);
+        self.open = open;
+        empty
+    }
+
+    /// True when it is plain that there is no value in `cases`.
+    pub(super) fn is_empty_union(&mut self, cases: &Cases) -> bool {
+        !(cases.null || cases.truth || cases.falsity)
+            && cases.numbers.is_empty()
+            && cases.strings.is_empty()
+            && cases.arrays.iter().all(|array| self.is_empty_array(array))
+            && cases.objects.iter().all(|object| self.is_empty_object(object))
+    }
+
+    pub(super) fn is_empty_array(&mut self, array: &ArraySet) -> bool {
+        let sure = array.min.min(array.prefix.len() as u64 + 1);
+        (0..sure).any(|at| self.is_empty(array.item(at)))
+    }
+
+    pub(super) fn is_empty_object(&mut self, object: &ObjectSet) -> bool {
+        object.required.iter().any(|name| {
+            let value = object.value(name, &mut self.goals);
+            self.is_empty(value)
+        })
+    }
+
+    fn value_cases(&mut self, value: JsonId, denied: bool) -> Result<Cases> {
+        let cases = self.one_value(value)?;
+        if denied { self.complement(&cases) } else { Ok(cases) }
+    }
+
+    /// From here on, rules are made for this goal.
+    pub(super) fn emit_goal(&mut self, goal: GoalId) {
+        self.emitting = goal;
+    }
+
+    /// The place at which the compiler is, for messages.
+    pub(super) fn place(&self) -> JsonId {
+        let emitting = self.goals.claims(self.emitting).and_then(|claims| claims.first());
+        match self.open.last().or(emitting) {
+            Some(Claim { about: About::Schema(at, _) | About::Value(at), .. }) => *at,
+            None => self.root,
+        }
+    }
+
+    pub(super) fn draft(&self, schema: JsonId) -> Draft {
+        self.resources.draft(&self.source, schema)
+    }
+
+    /// The value of a keyword of a schema.
+    pub(super) fn get(&self, schema: JsonId, keyword: &str) -> Option<JsonId> {
+        let found = self.source.object(schema)?.get(keyword)?;
+        let listed = self.resources.vocabularies(&self.source, schema);
+        let asserts = listed.is_none_or(|listed| listed.validation || keyword == "format");
+        (asserts || role(keyword) != Some(Role::Assertion)).then_some(found)
+    }
+
+    pub(super) fn invalid(&self, at: JsonId, reason: String) -> JsonSchemaError {
+        self.source.error(at, Kind::Invalid { keyword: self.keyword(at), reason })
+    }
+
+    pub(super) fn unsupported(&self, at: JsonId, reason: impl Into<String>) -> JsonSchemaError {
+        let (keyword, reason) = (self.keyword(at), reason.into());
+        self.source.error(at, Kind::Unsupported { keyword, reason })
+    }
+
+    /// Reports what no grammar can express, but a request should not be lost for: a warning, unless all is to be enforced.
+    pub(super) fn relaxed(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
+        if self.options.inexpressible == Inexpressible::Refused {
+            let or =
+                "or let it go unenforced (`Inexpressible::Approximated`: no --strict; or --relax)";
+            return Err(self.unsupported(at, format!("{message}; {way_out}, {or}")));
+        }
+        self.warn(at, format!("not enforced: {message}"));
+        Ok(())
+    }
+
+    /// Reports what no grammar can express, and is not enforced: an error, or a warning when the caller wants it.
+    pub(super) fn not_enforced(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
+        if self.options.inexpressible == Inexpressible::Ignored {
+            self.warn(at, format!("not enforced: {message}"));
+            return Ok(());
+        }
+        let or = "or let it go unenforced (`Inexpressible::Ignored`, --relax)";
+        Err(self.unsupported(at, format!("{message}; {way_out}, {or}")))
+    }
+
+    pub(super) fn over(
+        &self,
+        at: JsonId,
+        limit: &'static str,
+        value: usize,
+        why: String,
+    ) -> JsonSchemaError {
+        self.source.error(at, Kind::Limit { limit, value, why })
+    }
+
+    pub(super) fn looping(&self, at: JsonId) -> JsonSchemaError {
+        let reason = "this schema refers to itself without a member or an item in between".into();
+        self.source.error(at, Kind::Invalid { keyword: "$ref".into(), reason })
+    }
+
+    /// The keyword whose value is at `at` or around it.
+    fn keyword(&self, at: JsonId) -> String {
+        let pointer = self.source.pointer(at);
+        let steps = pointer.rsplit('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+        steps.into_iter().find(|step| role(step).is_some()).unwrap_or_else(|| "schema".into())
+    }
+
+    pub(super) fn warn(&mut self, at: JsonId, message: String) {
+        self.warnings.entry(at).or_insert(message);
+    }
+
+    /// Warns of the schemas for which no value is valid: those without cases but of arrays and objects, of which `no_value` tells.
+    pub(super) fn warn_of_schemas(&mut self, no_value: impl Fn(&Cases) -> bool) {
+        let mut found = Vec::new();
+        for (claim, cases) in &self.claim_cases {
+            if let Claim { about: About::Schema(at, _), denied: false } = *claim
+                && !(cases.null || cases.truth || cases.falsity)
+                && cases.numbers.is_empty()
+                && cases.strings.is_empty()
+                && no_value(cases)
+            {
+                found.push(at);
+            }
+        }
+        for at in found {
+            self.warn(at, "no value is valid for this schema".to_owned());
+        }
+    }
+
+    /// Lists the members of `schema` that no draft knows.
+    pub(super) fn warn_unknown(&mut self, schema: JsonId) {
+        let Some(object) = self.source.object(schema) else { return };
+        let unknown: Vec<(Arc<str>, JsonId)> =
+            object.members().iter().filter(|(name, _)| role(name).is_none()).cloned().collect();
+        for (name, value) in unknown {
+            if !name.starts_with("x-") {
+                let message = format!("unknown keyword `{name}`: it has no effect");
+                self.warn(value, message);
+            }
+        }
+    }
+
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let warnings = self.warnings.iter().map(|(&at, message)| Warning {
+            pointer: self.source.pointer(at),
+            span: self.source.span(at),
+            message: message.clone(),
+        });
+        warnings.collect()
+    }
+}

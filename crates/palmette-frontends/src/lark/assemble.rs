@@ -1,0 +1,271 @@
+//! The grammar of what the start rule reaches.
+
+use super::{
+    IndentationNames, LarkIndentation, LarkOptions, definitions::Definitions, error::Problems,
+    lower::Draft, terminals::Terminals,
+};
+use crate::{
+    Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Regex, Symbol, Terminal,
+    TerminalId, TerminalKind,
+};
+
+/// Results of the passes before.
+pub(super) struct Parts<'a> {
+    pub(super) definitions: &'a Definitions,
+    pub(super) terminals: &'a mut Terminals,
+    pub(super) rules: Vec<Draft>,
+}
+
+/// The start rule's place in the definitions.
+pub(super) fn start_rule(
+    definitions: &Definitions,
+    options: &LarkOptions,
+    problems: &mut Problems<'_>,
+) -> Option<usize> {
+    let start = &options.start;
+    match definitions.get(start) {
+        Some((index, found)) if !found.is_terminal && found.parameters.is_empty() => {
+            return Some(index);
+        }
+        Some((_, found)) => {
+            let what = if found.is_terminal { "a terminal" } else { "a template" };
+            problems.add(
+                &found.name.range,
+                format!("the start, `{start}`, must be a rule; this is {what}"),
+            );
+        }
+        None => {
+            let rules = definitions
+                .list
+                .iter()
+                .filter(|rule| !rule.is_terminal && rule.parameters.is_empty());
+            let mut names: Vec<_> = rules.map(|rule| &*rule.name.text).collect();
+            let more = names.len().saturating_sub(50);
+            names.truncate(50);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            problems.add_general(match names.is_empty() {
+                true => format!("there is no rule `{start}` to start from: the grammar has no rules"),
+                false => format!(
+                    "there is no rule `{start}` to start from; there are {}{more}: name one of them as the start",
+                    names.join(", ")
+                ),
+            });
+        }
+    }
+    None
+}
+
+/// The grammar, or `None` when problems were found.
+pub(super) fn grammar(
+    parts: Parts<'_>,
+    start: NonterminalId,
+    options: &LarkOptions,
+    problems: &mut Problems<'_>,
+) -> Option<Grammar> {
+    let Parts { definitions, terminals, rules } = parts;
+    let mut ignored = Vec::new();
+    for (expr, range) in &definitions.ignored {
+        let index = terminals.ignored(expr, range, problems)?;
+        if terminals.drafts[index].kind == TerminalKind::Declared {
+            let message = format!(
+                "`{}` is only declared: it has no text to ignore",
+                terminals.drafts[index].name
+            );
+            problems.add(range, message);
+        }
+        ignored.push(index);
+    }
+    let (reached_rules, mut kept) = reach(start, &rules, terminals.drafts.len());
+    for &index in &ignored {
+        // What matches nothing but the empty text is nothing to ignore.
+        kept[index] = terminals.drafts[index].regex != Regex::Never;
+    }
+    let blocks = blocks(options, terminals, problems)?;
+    let lexing = lexing(options, blocks.is_some(), problems)?;
+    if let Some(blocks) = &blocks {
+        for index in [blocks.newline, blocks.indent, blocks.dedent] {
+            kept[index] = true;
+        }
+    }
+    for (index, draft) in terminals.drafts.iter().enumerate() {
+        let made_by_blocks =
+            blocks.as_ref().is_some_and(|found| [found.indent, found.dedent].contains(&index));
+        if kept[index] && draft.kind == TerminalKind::Declared && !made_by_blocks {
+            let message = format!(
+                "`{}` is only declared and rules use it: define it (only the terminals of blocks by indentation have no \
+                 text)",
+                draft.name
+            );
+            problems.add(&draft.range, message);
+        }
+    }
+
+    let mut builder = GrammarBuilder::new();
+    let mut ids: Vec<Option<TerminalId>> = Vec::with_capacity(terminals.drafts.len());
+    for (draft, kept) in terminals.drafts.iter().zip(&kept) {
+        ids.push(kept.then(|| {
+            builder.terminal(Terminal {
+                name: draft.name.clone(),
+                regex: draft.regex.clone(),
+                priority: draft.priority,
+                kind: draft.kind,
+                span: Some(problems.source.span(&draft.range)),
+            })
+        }));
+    }
+    let mut heads: Vec<Option<NonterminalId>> = Vec::with_capacity(rules.len());
+    let mut embeds = false;
+    for (draft, reached) in rules.iter().zip(&reached_rules) {
+        let span = problems.source.span(&draft.range);
+        heads.push(match &draft.embedded {
+            Some(grammar) if *reached => {
+                embeds = true;
+                Some(builder.embed(grammar).expect("it was checked where it was read"))
+            }
+            _ => reached.then(|| builder.nonterminal(draft.name.clone(), Some(span))),
+        });
+    }
+    if embeds && (blocks.is_some() || lexing == Lexing::Longest) {
+        problems.add_general(
+            "grammars within a grammar (`%json` and its like) need contextual lexing, without blocks by indentation",
+        );
+        return None;
+    }
+    // What is ignored is so between lexemes of this grammar, not within those that it embeds.
+    let ignored: Vec<_> = ignored.into_iter().filter_map(|index| ids[index]).collect();
+    let skipped = if embeds { builder.skipped(ignored.clone()) } else { None };
+    for (draft, head) in rules.iter().zip(&heads) {
+        let Some(head) = head else { continue };
+        for alternative in &draft.alternatives {
+            let mut body = Vec::with_capacity(alternative.len());
+            for symbol in alternative {
+                match symbol {
+                    Symbol::Terminal(id) => {
+                        body.push(Symbol::Terminal(ids[id.index()]?));
+                        body.extend(skipped);
+                    }
+                    Symbol::Nonterminal(id) => body.push(Symbol::Nonterminal(heads[id.index()]?)),
+                }
+            }
+            builder.rule(*head, body);
+        }
+    }
+    let mut start = heads[start.index()]?;
+    match skipped {
+        None => ignored.into_iter().for_each(|id| builder.ignore(id)),
+        Some(skipped) => {
+            let inner =
+                std::mem::replace(&mut start, builder.nonterminal(options.start.clone(), None));
+            builder.rule(start, [skipped, Symbol::Nonterminal(inner)]);
+        }
+    }
+    if let Some(blocks) = blocks {
+        let id = |index: usize| ids[index];
+        let brackets = |texts: &[usize]| texts.iter().filter_map(|&index| ids[index]).collect();
+        builder.indentation(Indentation {
+            newline: id(blocks.newline)?,
+            indent: id(blocks.indent)?,
+            dedent: id(blocks.dedent)?,
+            open: brackets(&blocks.open),
+            close: brackets(&blocks.close),
+            tab_width: blocks.tab_width,
+        });
+    }
+    Some(builder.build(start, lexing))
+}
+
+/// The ways to cut texts; `None` where they and blocks by indentation exclude each other.
+fn lexing(options: &LarkOptions, has_blocks: bool, problems: &mut Problems<'_>) -> Option<Lexing> {
+    match (options.lexing, has_blocks) {
+        (Some(Lexing::Contextual), true) => {
+            problems.add_general(
+                "blocks by indentation need a line's end to be one wherever it stands, so lexing cannot be `contextual`: use \
+                 `longest`, which is the default for this grammar",
+            );
+            None
+        }
+        (Some(lexing), _) => Some(lexing),
+        (None, true) => Some(Lexing::Longest),
+        (None, false) => Some(Lexing::Contextual),
+    }
+}
+
+/// Rules and terminals that `start` reaches.
+fn reach(start: NonterminalId, rules: &[Draft], num_terminals: usize) -> (Vec<bool>, Vec<bool>) {
+    let (mut reached, mut terminals) = (vec![false; rules.len()], vec![false; num_terminals]);
+    let mut waiting = vec![start];
+    reached[start.index()] = true;
+    while let Some(head) = waiting.pop() {
+        for symbol in rules[head.index()].alternatives.iter().flatten() {
+            match *symbol {
+                Symbol::Terminal(id) => terminals[id.index()] = true,
+                Symbol::Nonterminal(id) if reached[id.index()] => {}
+                Symbol::Nonterminal(id) => {
+                    reached[id.index()] = true;
+                    waiting.push(id);
+                }
+            }
+        }
+    }
+    (reached, terminals)
+}
+
+/// The terminals of blocks, by place.
+struct Blocks {
+    newline: usize,
+    indent: usize,
+    dedent: usize,
+    open: Vec<usize>,
+    close: Vec<usize>,
+    tab_width: u32,
+}
+
+/// The outer `None`: problems were found.
+fn blocks(
+    options: &LarkOptions,
+    terminals: &Terminals,
+    problems: &mut Problems<'_>,
+) -> Option<Option<Blocks>> {
+    let python = IndentationNames::python();
+    let kind = |name: &str| terminals.named(name).map(|index| terminals.drafts[index].kind);
+    let names = match &options.indentation {
+        LarkIndentation::None => return Some(None),
+        LarkIndentation::Named(names) => names,
+        LarkIndentation::Detect => {
+            let declared = [&python.indent, &python.dedent];
+            let found = declared.iter().all(|name| kind(name) == Some(TerminalKind::Declared))
+                && kind(&python.newline).is_some_and(|kind| kind != TerminalKind::Declared);
+            if !found {
+                return Some(None);
+            }
+            &python
+        }
+    };
+    let mut sound = true;
+    for (name, is_declared) in
+        [(&names.newline, false), (&names.indent, true), (&names.dedent, true)]
+    {
+        if kind(name).map(|kind| kind == TerminalKind::Declared) != Some(is_declared) {
+            let rule =
+                if is_declared { "say %declare for it" } else { "define it as the end of a line" };
+            problems.add_general(format!("blocks by indentation need terminal `{name}`: {rule}"));
+            sound = false;
+        }
+    }
+    if !sound {
+        return None;
+    }
+    let pairs = names.brackets.iter();
+    let pairs = pairs.filter_map(|(open, close)| {
+        Some((terminals.with_text(open)?, terminals.with_text(close)?))
+    });
+    let (open, close) = pairs.unzip();
+    Some(Some(Blocks {
+        newline: terminals.named(&names.newline)?,
+        indent: terminals.named(&names.indent)?,
+        dedent: terminals.named(&names.dedent)?,
+        open,
+        close,
+        tab_width: names.tab_width,
+    }))
+}

@@ -1,0 +1,108 @@
+//! Attributes of rules, `name[lazy]: …`, as llguidance writes them.
+//!
+//! `lazy` makes a rule a terminal whose lexemes are those of which no beginning is one; `suffix=…` does so for the rule and what
+//! comes after it. `capture` and `temperature` are about what is done with a text, and change nothing about which texts there are, nor
+//! does `stop=""`. `max_tokens` is not enforced, and a warning.
+
+use super::parse::Parser;
+use super::syntax::{Definition, Expr, Name, Statement};
+use super::tokens::Kind;
+use crate::json_schema::Warning;
+use crate::{CharClass, Regex, Span};
+
+/// Demands of a rule's attributes on its body.
+#[derive(Debug, Default)]
+pub(super) struct Attributes {
+    lazy: bool,
+    suffix: Option<Expr>,
+}
+
+impl Parser<'_, '_> {
+    /// `[name, name=value, …]`, if that is next.
+    pub(super) fn attributes(&mut self) -> Option<Attributes> {
+        let mut attributes = Attributes::default();
+        if !self.take(Kind::Mark('[')) {
+            return Some(attributes);
+        }
+        while !self.take(Kind::Mark(']')) {
+            self.attribute(&mut attributes)?;
+            if !self.take(Kind::Mark(',')) {
+                self.expect(']', "to close the attributes")?;
+                break;
+            }
+        }
+        Some(attributes)
+    }
+
+    fn attribute(&mut self, attributes: &mut Attributes) -> Option<()> {
+        if !self.is_name() {
+            return self.unexpected("an attribute is a name, or `name=value`");
+        }
+        let name = self.name()?;
+        let value = match self.take(Kind::Mark('=')) {
+            true => Some(self.next()),
+            false => None,
+        };
+        let text = value.as_ref().map(|word| self.text(&word.range).to_owned());
+        match (&*name.text, text.as_deref()) {
+            ("temperature", Some(_)) => {
+                // With digits after a point.
+                if self.take(Kind::Mark('.')) {
+                    self.next();
+                }
+            }
+            ("capture" | "stop_capture", _) | ("stop", Some("\"\"")) => {}
+            ("lazy", None) => attributes.lazy = true,
+            ("max_tokens", Some(count)) if count.parse::<u32>().is_ok() => {
+                let span =
+                    Span::locate(self.problems.source.text, name.range.start, name.range.end);
+                let message = "not enforced: tokens of a rule are not counted".to_owned();
+                let pointer = "max_tokens".to_owned();
+                self.problems.warnings.push(Warning { message, span, pointer });
+            }
+            ("suffix", Some(_)) => {
+                // The value is an atom, to be read again as one.
+                self.back();
+                attributes.suffix = Some(self.atom()?);
+            }
+            _ => {
+                let message = format!(
+                    "there is no attribute `{}` here; there are lazy, suffix=TERMINAL, capture, temperature, max_tokens and \
+                     stop=\"\"; for what ends a text write `suffix=…`",
+                    name.text
+                );
+                self.problems.add(&name.range, message);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// A rule's body with what its attributes ask of it: a terminal of its own.
+    pub(super) fn with_attributes(
+        &mut self,
+        rule: &Name,
+        Attributes { lazy, suffix }: Attributes,
+        body: Expr,
+    ) -> Expr {
+        if !lazy && suffix.is_none() {
+            return body;
+        }
+        let range = rule.range.clone();
+        let whole = Expr::Sequence(std::iter::once(body).chain(suffix).collect());
+        let any = Regex::Class(CharClass::any()).repeat(1, None);
+        let more = Expr::Regex { regex: any, range: range.clone() };
+        let longer = Expr::Not(Box::new(Expr::Sequence(vec![whole.clone(), more])), range.clone());
+        // No name that is written has this sign.
+        let name =
+            Name { text: format!("{}#LAZY", rule.text.to_uppercase()), range: range.clone() };
+        self.statements.push(Statement::Define(Definition {
+            name: name.clone(),
+            is_terminal: true,
+            parameters: Vec::new(),
+            priority: 0,
+            body: Expr::And(vec![whole, longer], range),
+        }));
+        Expr::Terminal(name)
+    }
+}

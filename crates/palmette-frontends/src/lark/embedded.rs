@@ -1,0 +1,206 @@
+//! Grammars in other languages within a rule: `%json {…}`, `%regex {…}` and `%lark {…}`, as llguidance writes them.
+//!
+//! ```text
+//! start: /[^{]*/ answer
+//! answer: %json {"type": "object", "properties": {"city": {"type": "string"}}}
+//! quote: %regex {"substring_words": "some words that a part of is quoted"}
+//! list: %lark { start: "a" ("," "a")*  %ignore " " }
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::error::Problems;
+use super::syntax::Expr;
+use super::{LarkLimits, LarkOptions};
+use crate::json_schema::source::{Json, Source, value_length};
+use crate::json_schema::{self, JsonSchemaLimits, JsonSchemaOptions};
+use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalKind};
+
+/// Grammars within grammars past this many are an error: each is read by recursion.
+const MAX_NESTED: u32 = 8;
+
+/// Characters or words past this many are an error: a part may begin at each of them.
+const MAX_PIECES: usize = 4_096;
+
+/// The length of the word that begins with a directive and has a grammar in braces after it; `None` for other directives.
+///
+/// # Errors
+/// The rule that it breaks.
+pub(super) fn length(source: &str) -> Option<Result<usize, String>> {
+    let (directive, rest) =
+        source.split_at(source[1..].find(|c: char| !c.is_ascii_alphabetic())? + 1);
+    let blanks = rest.len() - rest.trim_start().len();
+    let inside = &rest[blanks..];
+    if !inside.starts_with('{') {
+        return None;
+    }
+    let before = directive.len() + blanks;
+    match directive {
+        "%json" | "%regex" => Some(json_length(inside).map(|length| before + length)),
+        "%lark" => Some(match braces_length(inside) {
+            Some(length) => Ok(before + length),
+            None => Err("a grammar in braces, `%lark {…}`, that is not closed by `}`".to_owned()),
+        }),
+        _ => None,
+    }
+}
+
+fn json_length(source: &str) -> Result<usize, String> {
+    let depth = JsonSchemaLimits::default().max_depth;
+    value_length(source, depth, &mut Budget::unlimited())
+        .map_err(|error| format!("after this comes a JSON object, and it is none: {error}"))
+}
+
+/// The length of a text in braces; those in quotes, regular expressions and comments do not count.
+fn braces_length(source: &str) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(next) = source[at..].chars().next() {
+        let rest = &source[at..];
+        at += match next {
+            '"' => super::tokens::quoted(rest, '"')?,
+            '#' => super::tokens::line_length(rest),
+            '/' if rest.starts_with("//") => super::tokens::line_length(rest),
+            '/' => super::tokens::quoted(rest, '/')?,
+            '{' => {
+                depth += 1;
+                1
+            }
+            '}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+                1
+            }
+            other => other.len_utf8(),
+        };
+    }
+    None
+}
+
+/// The grammar of such a word; `None` when it is none, which was reported.
+pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<Expr> {
+    let word = &problems.source.text[range.clone()];
+    let brace = word.find('{')?;
+    let (directive, inside) = (word[..brace].trim_end(), &word[brace..]);
+    let made = match directive {
+        "%json" => schema(inside, problems),
+        "%regex" => parts(inside),
+        _ => nested(&inside[1..inside.len() - 1], problems),
+    };
+    let checked = made.and_then(|grammar| {
+        // What cannot be embedded is said at its place.
+        GrammarBuilder::new().embed(&grammar).map(|_| grammar).map_err(|error| error.to_string())
+    });
+    match checked {
+        Ok(grammar) => Some(Expr::Embedded { grammar: Arc::new(grammar), range: range.clone() }),
+        Err(message) => {
+            problems.add(&(range.start..range.start + directive.len()), message);
+            None
+        }
+    }
+}
+
+fn schema(source: &str, problems: &mut Problems<'_>) -> Result<Grammar, String> {
+    let mut budget = problems.budget.split_off();
+    let read = json_schema::parse_with_budget(source, &JsonSchemaOptions::default(), &mut budget);
+    problems.budget.join(&budget);
+    let (grammar, warnings) = read.map_err(|error| {
+        if let Some(why) = error.interrupted() {
+            problems.interrupt(why);
+        }
+        format!("in this schema: {error}")
+    })?;
+    problems.warnings.extend(warnings);
+    Ok(grammar)
+}
+
+/// `%regex`: any part of a text that begins and ends where one of its pieces does.
+fn parts(source: &str) -> Result<Grammar, String> {
+    let rule = "after `%regex` comes one of {\"substring_chars\": text}, {\"substring_words\": text} and {\"substring_chunks\": \
+                [texts]}; a regular expression is written `/…/`";
+    let pieces = pieces(source).ok_or(rule)?;
+    if pieces.len() > MAX_PIECES {
+        let len = pieces.len();
+        return Err(format!(
+            "{len} pieces; a part may begin at each of at most {MAX_PIECES}: use larger ones"
+        ));
+    }
+    Ok(part_of(&pieces))
+}
+
+fn pieces(source: &str) -> Option<Vec<String>> {
+    let mut json = Source::default();
+    let root = json.add(None, source, 2, &mut Budget::unlimited()).ok()?;
+    let [(name, value)] = json.object(root)?.members() else { return None };
+    match (&**name, json.json(*value)) {
+        ("substring_chars", Json::String(text)) => Some(text.chars().map(String::from).collect()),
+        ("substring_words", Json::String(text)) => {
+            Some(words(text).into_iter().map(String::from).collect())
+        }
+        ("substring_chunks", Json::Array(items)) => {
+            items.iter().map(|&item| Some(json.string(item)?.to_string())).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Runs of letters, digits and underscores, of blanks, and of other characters.
+fn words(text: &str) -> Vec<&str> {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    let kind = |character: char| (is_word(character), character.is_whitespace());
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|next| kind(next) != kind(first)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        words.push(word);
+        rest = after;
+    }
+    words
+}
+
+/// `start → ε | p₁ rest₁ | …`, where `restᵢ → ε | pᵢ₊₁ restᵢ₊₁`: as many rules as pieces.
+fn part_of(pieces: &[String]) -> Grammar {
+    let mut builder = GrammarBuilder::new();
+    let start = builder.nonterminal("part", None);
+    let mut rest = builder.nonterminal("part#end", None);
+    builder.rule(start, []);
+    builder.rule(rest, []);
+    for piece in pieces.iter().rev().filter(|piece| !piece.is_empty()) {
+        let terminal = builder.terminal(Terminal {
+            name: format!("{piece:?}"),
+            regex: Regex::literal(piece),
+            priority: 0,
+            kind: TerminalKind::Literal,
+            span: None,
+        });
+        let from_here = [Symbol::Terminal(terminal), Symbol::Nonterminal(rest)];
+        rest = builder.nonterminal("part#rest", None);
+        builder.rule(rest, []);
+        builder.rule(rest, from_here);
+        builder.rule(start, from_here);
+    }
+    builder.build(start, Lexing::Any)
+}
+
+fn nested(source: &str, problems: &mut Problems<'_>) -> Result<Grammar, String> {
+    if problems.nested >= MAX_NESTED {
+        return Err(format!(
+            "grammars are nested more than {MAX_NESTED} deep: name their rules apart and put them into one"
+        ));
+    }
+    let mut budget = problems.budget.split_off();
+    let options = LarkOptions { limits: LarkLimits::default(), ..LarkOptions::default() };
+    let read = super::read(source, &options, &mut budget, problems.nested + 1);
+    problems.budget.join(&budget);
+    let (grammar, warnings) = read.map_err(|error| {
+        if let Some(why) = error.interrupted() {
+            problems.interrupt(why);
+        }
+        format!("in this grammar: {error}")
+    })?;
+    problems.warnings.extend(warnings);
+    Ok(grammar)
+}

@@ -1,0 +1,219 @@
+//! Grammars in the dialect of lark, as llguidance and SynCode read it too.
+//!
+//! ```text
+//! start: sum
+//! ?sum: product (("+" | "-") product)*     // ( ) groups, [ ] and ? options, * + ~2..5 {2,5} repetitions
+//! product: atom ("*" atom)*  -> times      // names for parts of a parse tree are read over
+//! atom: NUMBER | "(" sum ")" | list{sum}
+//! list{item}: "[" [item ("," item)*] "]"   // a template
+//! NUMBER.2: /[0-9]+/ ["." /[0-9]+/]        // a terminal with a priority, built of others
+//! %import common.WS
+//! %ignore WS
+//! ```
+//!
+//! What only shapes a parse tree (`?`, `!` and `_` before a name, aliases, priorities of rules) is accepted and means
+//! nothing: the texts of the language are the same. Texts ignore case with an `i` after them; regular expressions are
+//! Python's, with the flags `imsxu`. `%declare`, `%extend` and `%override` work; `%import` knows the library `common`.
+//! `<|name|>`, `<[7]>` in a rule are tokens by name or number; `%json {…}`, `%regex {…}` and `%lark {…}` are grammars of
+//! their own. In terminals `a & b` is what both match and `~a` what `a` does not.
+//!
+//! Where lark gives up we go on: a terminal may match the empty text (rules then may leave it out), rules may collide or
+//! be ambiguous, repetitions may be counted in millions. A rule becomes plain rules just as in lark, so that numbers of
+//! terminals, nonterminals and rules can be compared.
+//!
+//! Steps: `tokens` cuts words, `parse` makes statements, `definitions` gathers and checks them, `terminals` writes
+//! terminals out, `lower` makes plain rules, `assemble` keeps what the start reaches.
+
+mod assemble;
+mod attributes;
+mod definitions;
+mod embedded;
+mod emptiness;
+mod error;
+mod imports;
+mod literals;
+mod lower;
+mod parametric;
+mod parse;
+mod syntax;
+mod terminals;
+mod tokens;
+
+pub use error::{LarkError, LarkProblem};
+
+use crate::json_schema::Warning;
+use crate::{Budget, Grammar, Lexing};
+use definitions::Definitions;
+use error::Problems;
+use lower::Lowering;
+use terminals::Terminals;
+
+/// Options under which a grammar is read. The default: from rule `start`, lexemes by context, blocks by indentation where the
+/// grammar declares them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LarkOptions {
+    /// The rule whose texts are the language.
+    pub start: String,
+    /// The ways in which texts may be cut into lexemes. `None`: [`Lexing::Contextual`], as in lark's parsers and llguidance;
+    /// [`Lexing::Longest`] where blocks are made by indentation, since these need a line's end to be one wherever it stands.
+    pub lexing: Option<Lexing>,
+    /// Blocks by indentation.
+    pub indentation: LarkIndentation,
+    /// Bounds on the grammar's size.
+    pub limits: LarkLimits,
+}
+
+/// Blocks by indentation: detected, none, or of named terminals.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LarkIndentation {
+    /// Python's, if the grammar declares `_INDENT` and `_DEDENT` and defines `_NEWLINE`; otherwise none.
+    #[default]
+    Detect,
+    /// None.
+    None,
+    /// By these terminals.
+    Named(IndentationNames),
+}
+
+/// The terminals that make blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndentationNames {
+    /// Ends a line; has a definition.
+    pub newline: String,
+    /// Begins a block; declared by `%declare`.
+    pub indent: String,
+    /// Ends a block; declared by `%declare`.
+    pub dedent: String,
+    /// Pairs of texts between which lines do not end, such as `("(", ")")`. Those that the grammar does not mention
+    /// are passed over.
+    pub brackets: Vec<(String, String)>,
+    /// Blanks that a tab counts for.
+    pub tab_width: u32,
+}
+
+/// Bounds on a grammar's size; a larger one is refused, since grammars may come from anyone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LarkLimits {
+    /// Nodes of all terminals' regular expressions, terminals within terminals written out.
+    pub terminal_nodes: usize,
+    /// Symbols of all rules, groups and options written out, with what is written on the way.
+    pub rule_symbols: usize,
+    /// Uses of templates with different arguments.
+    pub template_instances: usize,
+}
+
+impl Default for LarkOptions {
+    fn default() -> Self {
+        Self {
+            start: "start".to_owned(),
+            lexing: None,
+            indentation: LarkIndentation::Detect,
+            limits: LarkLimits::default(),
+        }
+    }
+}
+
+impl LarkOptions {
+    /// The default from another rule.
+    pub fn from_rule(start: impl Into<String>) -> Self {
+        Self { start: start.into(), ..Self::default() }
+    }
+
+    /// This grammar with texts cut in these ways.
+    pub fn with_lexing(self, lexing: Lexing) -> Self {
+        Self { lexing: Some(lexing), ..self }
+    }
+
+    /// Blocks as in Python, whatever the grammar declares: by `_NEWLINE`, `_INDENT` and `_DEDENT`, lines going on inside
+    /// brackets, tabs of 8 blanks.
+    pub fn python_indentation(self) -> Self {
+        Self { indentation: LarkIndentation::Named(IndentationNames::python()), ..self }
+    }
+}
+
+impl IndentationNames {
+    /// Those of Python.
+    pub fn python() -> Self {
+        let pair = |(open, close): (&str, &str)| (open.to_owned(), close.to_owned());
+        Self {
+            newline: "_NEWLINE".to_owned(),
+            indent: "_INDENT".to_owned(),
+            dedent: "_DEDENT".to_owned(),
+            brackets: [("(", ")"), ("[", "]"), ("{", "}")].map(pair).into(),
+            tab_width: 8,
+        }
+    }
+}
+
+impl Default for LarkLimits {
+    fn default() -> Self {
+        Self { terminal_nodes: 1 << 20, rule_symbols: 1 << 20, template_instances: 4096 }
+    }
+}
+
+/// Reads a grammar.
+///
+/// Of the definitions only what the start rule reaches, and what is ignored, gets into the grammar; all of them are checked.
+/// O(source) and the size of the rules written out, which [`LarkLimits`] bounds.
+///
+/// # Errors
+/// Everything found wrong, with its place: words and statements that are none, names without a definition or with two,
+/// regular expressions that cannot be read, terminals that are built of themselves, a start rule that is not there, limits
+/// passed.
+///
+/// # Examples
+/// ```
+/// use palmette_frontends::lark::{LarkOptions, parse};
+///
+/// let source = "start: \"(\" start? \")\"  // parentheses";
+/// let grammar = parse(source, &LarkOptions::default())?;
+/// assert_eq!((grammar.terminals().len(), grammar.rules().len()), (2, 2));
+///
+/// let error = parse("start: NAME", &LarkOptions::default()).unwrap_err();
+/// assert_eq!(error.problems()[0].span.map(|span| span.column), Some(8));
+/// # Ok::<(), palmette_frontends::lark::LarkError>(())
+/// ```
+pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> {
+    parse_with_budget(source, options, &mut Budget::unlimited()).map(|(grammar, _)| grammar)
+}
+
+/// [`parse`], as long as the budget lasts and nobody calls it off; with what schemas within the grammar say without effect.
+///
+/// # Errors
+/// As [`parse`], and when the work is [`interrupted`](LarkError::interrupted).
+pub fn parse_with_budget(
+    source: &str,
+    options: &LarkOptions,
+    budget: &mut Budget<'_>,
+) -> Result<(Grammar, Vec<Warning>), LarkError> {
+    read(source, options, budget, 0)
+}
+
+/// Reads a grammar that has so many others around it.
+fn read(
+    source: &str,
+    options: &LarkOptions,
+    budget: &mut Budget<'_>,
+    nested: u32,
+) -> Result<(Grammar, Vec<Warning>), LarkError> {
+    let mut problems = Problems::new(source, budget.split_off(), nested);
+    let statements = parse::statements(&mut problems);
+    problems.check()?;
+    let definitions = Definitions::gather(statements, &mut problems);
+    let start = assemble::start_rule(&definitions, options, &mut problems);
+    problems.check()?;
+    let terminals = Terminals::build(&definitions, &options.limits, &mut problems);
+    problems.check()?;
+    let mut lowering = Lowering::new(&definitions, terminals, &options.limits, &mut problems);
+    let made = lowering.all();
+    let start = start.and_then(|index| lowering.rule_id(index));
+    let (drafts, mut terminals) = (lowering.drafts, lowering.terminals);
+    let grammar = made.and(start).and_then(|start| {
+        let parts =
+            assemble::Parts { definitions: &definitions, terminals: &mut terminals, rules: drafts };
+        assemble::grammar(parts, start, options, &mut problems)
+    });
+    problems.check()?;
+    budget.join(&problems.budget);
+    Ok((grammar.expect("without a problem there is a grammar"), problems.warnings))
+}

@@ -1,0 +1,120 @@
+//! A grammar as it is written.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::parametric::{Condition, Use};
+use crate::{Grammar, Regex, TokenPattern};
+
+/// A name where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) text: String,
+    pub(super) range: Range<usize>,
+}
+
+/// One statement.
+#[derive(Clone, Debug)]
+pub(super) enum Statement {
+    /// `name: …`
+    Define(Definition),
+    /// `%extend name: …`
+    Extend(Definition),
+    /// `%override name: …`
+    Override(Definition),
+    /// `%import library.name -> as_name`, one of them.
+    Import { library: Name, name: Name, as_name: Name },
+    /// `%ignore …`
+    Ignore(Expr, Range<usize>),
+    /// `%declare NAME`, one of them.
+    Declare(Name),
+}
+
+/// Meaning of a name.
+#[derive(Clone, Debug)]
+pub(super) struct Definition {
+    pub(super) name: Name,
+    pub(super) is_terminal: bool,
+    /// Of a template; `_` alone of a [parametric](super::parametric) rule.
+    pub(super) parameters: Vec<Name>,
+    /// Of a terminal; a rule's decides between parses, not between texts.
+    pub(super) priority: i32,
+    pub(super) body: Expr,
+}
+
+/// The name of a parametric rule's number.
+pub(super) const NUMBER: &str = "_";
+
+impl Definition {
+    /// Tells if it is a rule for each number.
+    pub(super) fn is_parametric(&self) -> bool {
+        matches!(&*self.parameters, [only] if only.text == NUMBER)
+    }
+}
+
+/// The right side of a definition. Aliases (`-> name`) name parts of a parse tree and are gone.
+#[derive(Clone, Debug)]
+pub(super) enum Expr {
+    Rule(Name),
+    Terminal(Name),
+    /// `"text"` or `"text"i`; not empty.
+    Literal {
+        text: String,
+        regex: Regex,
+        ignore_case: bool,
+        range: Range<usize>,
+    },
+    /// `"a".."z"`
+    Characters {
+        low: char,
+        high: char,
+        range: Range<usize>,
+    },
+    /// `/regex/`, read.
+    Regex {
+        regex: Regex,
+        range: Range<usize>,
+    },
+    /// `<|name|>`, `<[7]>`
+    Tokens {
+        tokens: TokenPattern,
+        range: Range<usize>,
+    },
+    /// `%json {…}` and its like, read.
+    Embedded {
+        grammar: Arc<Grammar>,
+        range: Range<usize>,
+    },
+    /// Stands alone as the body of a terminal that `%declare` names.
+    Declared,
+    /// `name{arguments}`
+    Template {
+        name: Name,
+        arguments: Vec<Expr>,
+    },
+    /// `name::…`
+    Parametric {
+        name: Name,
+        number: Use,
+    },
+    /// `… %if …`
+    If {
+        inner: Box<Expr>,
+        condition: Condition,
+        range: Range<usize>,
+    },
+    Sequence(Vec<Expr>),
+    Choice(Vec<Expr>),
+    /// `[…]`
+    Maybe(Box<Expr>),
+    /// `…?`, `…*`, `…+`, `…~n..m`
+    Repeat {
+        inner: Box<Expr>,
+        min: u32,
+        max: Option<u32>,
+    },
+    /// `… & …`
+    And(Vec<Expr>, Range<usize>),
+    /// `~…`
+    Not(Box<Expr>, Range<usize>),
+}

@@ -1,0 +1,149 @@
+//! The corpus of grammars in `testdata`, by every engine: texts, masks, and masks of a file that was opened again.
+
+use std::sync::Arc;
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::engine::store::{MaskStore, Steps};
+use palmette_grammar::frontends::{gbnf, json_schema, lark, regex};
+use palmette_grammar::{
+    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, PreparedVocabulary, Recognizer,
+    RecognizerLimits, SavedGrammar,
+};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Corpus {
+    tokens: Tokens,
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    letters: String,
+    longer: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    syntax: String,
+    grammar: String,
+    start: Option<String>,
+    lexing: Option<String>,
+    whitespace: Option<String>,
+    accept: Vec<String>,
+    reject: Vec<String>,
+    #[serde(default)]
+    masks: Vec<Allowed>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Allowed {
+    prefix: String,
+    next: Vec<String>,
+    end: bool,
+}
+
+impl Case {
+    fn grammar(&self) -> Grammar {
+        match &*self.syntax {
+            "regex" => regex::parse(&self.grammar, &regex::RegexOptions::default()).expect("it"),
+            "gbnf" => gbnf::parse(&self.grammar, &gbnf::GbnfOptions::default()).expect("it"),
+            "json-schema" => {
+                let whitespace = match self.whitespace.as_deref() {
+                    None => json_schema::Whitespace::Bounded,
+                    Some("compact") => json_schema::Whitespace::Compact,
+                    Some(other) => panic!("whitespace {other:?}"),
+                };
+                let options = json_schema::JsonSchemaOptions { whitespace, ..Default::default() };
+                json_schema::parse(&self.grammar, &options).expect("it")
+            }
+            "lark" => {
+                let mut options = match &self.start {
+                    Some(start) => lark::LarkOptions::from_rule(start),
+                    None => lark::LarkOptions::default(),
+                };
+                options.lexing = self.lexing.as_deref().map(|lexing| match lexing {
+                    "any" => Lexing::Any,
+                    "contextual" => Lexing::Contextual,
+                    "longest" => Lexing::Longest,
+                    other => panic!("lexing {other:?}"),
+                });
+                lark::parse(&self.grammar, &options).expect("it")
+            }
+            other => panic!("syntax {other:?}"),
+        }
+    }
+}
+
+/// All engines over a grammar, with their names.
+fn engines(
+    recognizer: &Arc<Recognizer>,
+    vocabulary: &Arc<PreparedVocabulary>,
+) -> Vec<(&'static str, GrammarConstraint)> {
+    let (limits, all) = (RecognizerLimits::default(), || Arc::clone(vocabulary));
+    let chosen = GrammarConstraint::new(Arc::clone(recognizer), all());
+    let saved = SavedGrammar::from_bytes(chosen.to_bytes().expect("small").into()).expect("sound");
+    let reopened = saved.compile(vocabulary, &limits, &mut Budget::unlimited()).expect("the same");
+    let mut engines = vec![
+        ("the one that is chosen", chosen.clone()),
+        ("the one of a file", reopened.constraint),
+        ("the definition", GrammarConstraint::by_walking(Arc::clone(recognizer), all())),
+    ];
+    if MaskStore::reads(recognizer) {
+        let store = MaskStore::new(Arc::clone(recognizer), vocabulary, Steps::first(2), 1 << 20);
+        engines.push(("the store", chosen.with_store(Arc::new(store))));
+    }
+    engines
+}
+
+#[test]
+fn every_engine_gives_what_the_corpus_says() {
+    let source = include_str!("../../../../testdata/grammars.toml");
+    let corpus: Corpus = toml::from_str(source).expect("the format that its head tells");
+    let letters = corpus.tokens.letters.chars().map(String::from);
+    let tokens: Vec<String> = letters.chain(corpus.tokens.longer).collect();
+    let end = TokenId(tokens.len() as u32);
+    let texts = tokens.iter().map(Some).chain([None]);
+    let vocabulary = Vocabulary::new(texts, [end]).expect("each has a text");
+    let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
+    let mut num_masks = 0;
+    for case in &corpus.case {
+        let limits = RecognizerLimits::default();
+        let grammar = Arc::new(case.grammar());
+        let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited());
+        let recognizer = Arc::new(recognizer.expect("a small grammar"));
+        for (engine, constraint) in engines(&recognizer, &vocabulary) {
+            let at = |text: &str| format!("{}, {engine}, {text:?}", case.name);
+            let mut scratch = GrammarScratch::default();
+            let texts = case.accept.iter().map(|text| (text, true));
+            for (text, accepted) in texts.chain(case.reject.iter().map(|text| (text, false))) {
+                let mut state = constraint.start();
+                let read = constraint.commit_bytes(&mut state, text.as_bytes(), &mut scratch);
+                let accepts =
+                    read.is_ok() && constraint.is_accepting(&state, &mut scratch).expect("small");
+                assert_eq!(accepts, accepted, "{}", at(text));
+            }
+            for Allowed { prefix, next, end: may_end } in &case.masks {
+                let mut state = constraint.start();
+                constraint
+                    .commit_bytes(&mut state, prefix.as_bytes(), &mut scratch)
+                    .unwrap_or_else(|why| panic!("{}: {why}", at(prefix)));
+                let mut row = vec![!0; mask::num_words(constraint.num_tokens())];
+                constraint.fill_mask(&state, &mut scratch, &mut row).expect("small");
+                let is_text = |token: &TokenId| *token != end;
+                let mut allowed: Vec<&str> =
+                    mask::iter(&row).filter(is_text).map(|token| &*tokens[token.index()]).collect();
+                let mut expected: Vec<&str> = next.iter().map(|text| &**text).collect();
+                allowed.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(allowed, expected, "{}", at(prefix));
+                assert_eq!(mask::contains(&row, end), *may_end, "the end: {}", at(prefix));
+                num_masks += 1;
+            }
+        }
+    }
+    assert!(num_masks > 60, "only {num_masks} masks were compared");
+}

@@ -1,0 +1,47 @@
+//! Memo of masks by their components.
+
+use crate::chunks::SparseChunks;
+use crate::interned::GrowingMap;
+use crate::mask_pool::PoolId;
+use crate::mask_pool::RowId;
+use crate::residuals::{ComponentsId, ResidualId};
+
+/// Memo of masks by their components.
+///
+/// PERF: most new places have a mask that another one has, made of the same: to gather its tokens to find that out took as long as to find
+/// the components.
+#[derive(Debug, Default)]
+pub(super) struct ComposedMasks {
+    masks: SparseChunks<Option<PoolId>>,
+    /// By residuals, ascending, the tokens consumed whole by them, where there are any.
+    consumed: GrowingMap<Box<[ResidualId]>, Option<RowId>>,
+    bytes: usize,
+}
+
+impl ComposedMasks {
+    /// About how much memory they take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.masks.memory_bytes() + self.consumed.memory_bytes() + self.bytes
+    }
+
+    /// The mask of these components, if it is known.
+    pub(super) fn get(&self, components: ComponentsId) -> Option<PoolId> {
+        *self.masks.get(components.index())?
+    }
+
+    /// Remembers a mask.
+    pub(super) fn insert(&mut self, components: ComponentsId, mask: PoolId) {
+        *self.masks.entry(components.index()) = Some(mask);
+    }
+
+    /// The tokens consumed whole by these residuals, if they are known.
+    pub(super) fn consumed(&self, residuals: &[ResidualId]) -> Option<Option<RowId>> {
+        self.consumed.get(residuals).copied()
+    }
+
+    /// Remembers them.
+    pub(super) fn insert_consumed(&mut self, residuals: &[ResidualId], row: Option<RowId>) {
+        self.bytes += size_of_val(residuals);
+        self.consumed.insert(residuals.into(), row);
+    }
+}

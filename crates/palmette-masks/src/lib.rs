@@ -1,0 +1,47 @@
+//! Exact token masks: which tokens of a vocabulary may follow a text so that it can still become a sentence of a grammar.
+//!
+//! A *residual* is the Brzozowski derivative of a terminal's expression by the bytes of the lexeme read so far; residuals are
+//! hash-consed per vocabulary and shared by all grammars. For a residual, one walk over the vocabulary trie yields its *token effect*:
+//! the tokens consumed whole, and, for those within which the lexeme may end, a *suffix trie* of what remains. A mask is the union, over
+//! the residuals that the tops of the LR stacks admit, of their consumed tokens and of those suffixes that the parser accepts.
+//! Acceptance of a suffix is decided by a *stack automaton* that reads the LR stack from the top; a reduction that pops below what was
+//! read is a *deferred reduction*, resumed when those states are read ("template automata" of *Precomputing grammar masks*). Effects
+//! and automaton are built lazily and memoised. Token sets are delta-encoded against shared rows. A residual that is almost another has
+//! its effect computed as a *difference* along the pair.
+//!
+//! Three engines give the same masks, and none imports another:
+//!
+//! - [`MaskAutomaton`], this one. Its parts: `residuals` (token effects, and the simulation of the parser that decides about
+//!   suffixes), `stack_automaton`, `stack_trees` (its plain form for tokens that are walked), `mask_pool`, and `automaton`, which
+//!   puts them together under a lock;
+//! - the mask [`store`]: token sets by the sequence of terminals that a token spells, asked of the stack;
+//! - the trie [`walk`]: the definition, executed.
+//!
+//! [`vocabulary`] is the trie below all of them, [`PreparedVocabulary`] what grammars over a vocabulary share.
+#![forbid(unsafe_code)]
+
+mod automaton;
+mod children;
+mod chunks;
+mod hash_index;
+mod interned;
+mod mask_pool;
+mod residuals;
+mod stack_automaton;
+mod stack_trees;
+pub mod store;
+pub mod vocabulary;
+pub mod walk;
+
+pub use automaton::{
+    Above, AutomatonStatistics, LexemeAhead, MaskAutomaton, PreparedVocabulary, SavedMemo,
+    SavedNode, SavedStackAutomaton, UNREAD,
+};
+pub use mask_pool::PoolId;
+use palmette_parser::{
+    Grammar, Indentation, Interrupted, LexerError, LimitError, NonterminalId, Rule, Symbol,
+    TerminalId, TerminalSet,
+};
+use palmette_regex::{Budget, TokenPattern};
+pub use residuals::{ResidualWorklist, StackWorklist};
+pub use vocabulary::VocabularyFingerprint;

@@ -1,0 +1,204 @@
+//! Bounded equivalence of two residuals: equal unless certain bytes are read.
+//!
+//! A string in which a date is found somewhere takes what any string takes until it ends: only a quote can tell the two
+//! apart, and few tokens have one. So the states of both are gone through together, leaving out the bytes that tell them apart
+//! ([`telling`](BoundedEquivalence::telling)) as these are found. Pairs of states that are reached by other bytes only are alike
+//! below all nodes of the vocabulary's trie below which there are only other bytes.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::Unread;
+use super::byte_groups::{Groups, NUM_GROUPS, group, group_bit};
+use super::transitions::{Local, Transitions};
+use super::trie_shape::TrieShape;
+use crate::Budget;
+
+/// Pairs of residuals that only certain bytes tell apart.
+#[derive(Debug, Default)]
+pub(super) struct BoundedEquivalence {
+    /// For how many bytes; 255, which is any number, where all pairs were gone through.
+    pairs: HashMap<(Local, Local), u8>,
+    /// Groups of bytes that may tell them apart.
+    pub(super) telling: Groups,
+    /// Those of these groups after whose bytes nothing is left of the first residual of any pair; none where pairs lead to equal
+    /// residuals, of which more may be left.
+    pub(super) deadly: Groups,
+    /// True when all that is reached from the first pair by other bytes are these pairs, and equal residuals.
+    pub(super) is_closed: bool,
+}
+
+/// Pairs are gone through up to here.
+const MAX_PAIRS: usize = 64;
+
+/// Few tokens are longer.
+const MAX_DEPTH: u8 = 20;
+
+/// Pairs that differ by common bytes so many bytes from the first are left, as counts are where they are used up.
+const FAR: u8 = 4;
+
+/// Bytes that are rare in tokens and begin what takes many steps to go through, such as escapes and dates: they count as
+/// telling without a look.
+const RARE: &[u8] = b"\\0123456789";
+
+impl BoundedEquivalence {
+    /// Finds the bytes that tell `root`'s residuals apart.
+    ///
+    /// # Errors
+    /// When a limit is exceeded or the budget used up.
+    pub(super) fn find(
+        steps: &mut Transitions<'_>,
+        shape: &TrieShape,
+        root: (Local, Local),
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, Unread> {
+        let rare = |byte: &&u8| shape.is_rare(group(**byte));
+        let rare = RARE.iter().filter(rare).fold(0, |groups, &byte| groups | group_bit(byte));
+        let mut search =
+            Search { steps, shape, budget, telling: rare, meet: false, reached: Vec::new() };
+        while !search.explore(root)? {}
+        search.finish(rare)
+    }
+
+    /// True when two residuals cannot be told apart by at most `height` bytes of the groups `below`.
+    #[inline]
+    pub(super) fn holds(&self, pair: (Local, Local), below: Groups, height: u8) -> bool {
+        below & self.telling == 0 && self.pairs.get(&pair).is_some_and(|&known| known >= height)
+    }
+
+    /// An upper bound on the nodes to be walked, but for those that are dead at once.
+    pub(super) fn weight(&self, shape: &TrieShape) -> u64 {
+        let left = self.telling & !self.deadly;
+        (0..NUM_GROUPS)
+            .filter(|group| left >> group & 1 == 1)
+            .map(|group| u64::from(shape.weight(group)))
+            .sum()
+    }
+}
+
+struct Search<'s, 'a, 'b, 'c> {
+    steps: &'s mut Transitions<'a>,
+    shape: &'s TrieShape,
+    budget: &'b mut Budget<'c>,
+    telling: Groups,
+    /// True when some pair leads to two equal residuals.
+    meet: bool,
+    reached: Vec<Reached>,
+}
+
+/// A pair, in the order of how few bytes lead to it.
+struct Reached {
+    pair: (Local, Local),
+    depth: u8,
+    /// From where, by which group; `None` for the first.
+    from: Option<(usize, usize)>,
+    /// True when all pairs after it have been reached.
+    explored: bool,
+}
+
+impl Search<'_, '_, '_, '_> {
+    /// Reaches what can be reached; `false` where a group that was used turns out to be telling.
+    fn explore(&mut self, root: (Local, Local)) -> Result<bool, Unread> {
+        let mut known: HashSet<_> = HashSet::from_iter([root]);
+        self.reached.clear();
+        self.reached.push(Reached { pair: root, depth: 0, from: None, explored: false });
+        let mut at = 0;
+        while at < self.reached.len() && self.reached.len() < MAX_PAIRS {
+            let Reached { pair, depth, .. } = self.reached[at];
+            if depth >= MAX_DEPTH {
+                break;
+            }
+            self.steps.complete(pair.0, self.telling, self.budget)?;
+            self.steps.complete(pair.1, self.telling, self.budget)?;
+            self.budget.spend(u64::from(u8::MAX))?;
+            for byte in 0..=u8::MAX {
+                let group = group(byte);
+                if self.telling >> group & 1 == 1 {
+                    continue;
+                }
+                let own = self.steps.advance(pair.0, byte, self.budget)?;
+                let like = self.steps.advance(pair.1, byte, self.budget)?;
+                if own == like {
+                    self.meet |= own.is_some();
+                    continue;
+                }
+                match own.zip(like) {
+                    Some(next) if same_ends(self.steps, next) => {
+                        if known.insert(next) {
+                            let from = Some((at, group));
+                            self.reached.push(Reached {
+                                pair: next,
+                                depth: depth.saturating_add(1),
+                                from,
+                                explored: false,
+                            });
+                        }
+                    }
+                    _ => {
+                        let blamed = self.blamed(at, group);
+                        if depth >= FAR && self.shape.is_common(blamed) {
+                            return Ok(true);
+                        }
+                        self.telling |= 1 << blamed;
+                        if blamed != group {
+                            return Ok(false);
+                        }
+                    }
+                }
+            }
+            self.reached[at].explored = true;
+            at += 1;
+        }
+        Ok(true)
+    }
+
+    /// The rarest group on the way to a difference.
+    fn blamed(&self, at: usize, last: usize) -> usize {
+        let mut blamed = last;
+        let mut at = at;
+        while let Some((from, group)) = self.reached[at].from {
+            if self.shape.weight(group) < self.shape.weight(blamed) {
+                blamed = group;
+            }
+            at = from;
+        }
+        blamed
+    }
+
+    fn finish(self, rare: Groups) -> Result<BoundedEquivalence, Unread> {
+        let Self { steps, telling, meet, reached, budget, .. } = self;
+        let open = reached.iter().find(|reached| !reached.explored).map(|reached| reached.depth);
+        let mut equivalence = BoundedEquivalence { telling, ..BoundedEquivalence::default() };
+        let Some(open) = open else {
+            let pairs =
+                reached.iter().map(|reached| reached.pair).filter(|pair| same_ends(steps, *pair));
+            equivalence.pairs = pairs.map(|pair| (pair, u8::MAX)).collect();
+            equivalence.is_closed = true;
+            equivalence.deadly = if meet { 0 } else { telling & !rare };
+            for byte in 0..=u8::MAX {
+                if equivalence.deadly & group_bit(byte) == 0 {
+                    continue;
+                }
+                for Reached { pair, .. } in &reached {
+                    if steps.advance(pair.0, byte, budget)?.is_some() {
+                        equivalence.deadly &= !group_bit(byte);
+                        break;
+                    }
+                }
+            }
+            return Ok(equivalence);
+        };
+        // What was reached by fewer bytes than the first pair that was left stays among pairs that were gone through for
+        // as long as bytes are missing to that one.
+        let near = reached
+            .iter()
+            .filter(|reached| reached.depth <= open && same_ends(steps, reached.pair));
+        equivalence.pairs = near.map(|reached| (reached.pair, open - reached.depth)).collect();
+        Ok(equivalence)
+    }
+}
+
+/// True when both lexemes may end here, or none. Only the first pair may differ in that: it is gone through from its first
+/// byte on, but bytes that tell its residuals apart may lead back to it.
+fn same_ends(steps: &Transitions<'_>, (own, like): (Local, Local)) -> bool {
+    steps.ends(own) == steps.ends(like)
+}

@@ -1,0 +1,168 @@
+//! Deferred reductions: they pop below what was read of a stack, and resume when more is read.
+//!
+//! On a stack of which only the top is known, tokens go on as far as the parser shifts their lexemes. Where it would reduce by a rule that
+//! pops more than is known, what comes then is *deferred*: where the tokens are, the head of the rule, and how many states are
+//! missing. As these are read, what is deferred goes on, and ends or is deferred again. It is little once the first
+//! states are read, brackets that close one after the other mostly, and the same for many stacks. What each part of it finds is
+//! kept by itself ("Precomputing grammar masks": templates that pop, composed).
+
+use palmette_parser::glr::OpenReduction;
+use palmette_parser::lr::StateId;
+
+use super::Unread;
+use super::lexemes::LexemeId;
+use super::stack_simulation::{ExceptId, Fixed, Found, Memos, Place, StackSimulation};
+use super::suffix_sets::SuffixSetId;
+use crate::interned::{GrowingMap, Interned};
+use crate::{NonterminalId, TerminalId};
+
+/// Place of tokens when the parser reduces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum At {
+    Place(Place),
+    /// Before their first byte, in a terminal's lexeme, of which this is left.
+    Within(LexemeId, TerminalId),
+}
+
+/// Continuation after a reduction that pops more of the stack than is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct DeferredReduction {
+    pub(super) at: At,
+    pub(super) reduction: OpenReduction,
+}
+
+/// Set of deferred reductions. A number into [`DeferredSets`]; equal numbers are equal sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct DeferredId(u32);
+
+/// Step of a set of deferred reductions, once a state is read.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// Suffixes that are accepted.
+    pub(super) suffix_sets: Box<[SuffixSetId]>,
+    pub(super) deferred: DeferredId,
+}
+
+/// Sets of deferred reductions of a grammar, with memos of their steps.
+#[derive(Debug, Default)]
+pub(super) struct DeferredSets {
+    /// Ascending.
+    sets: Interned<Box<[DeferredReduction]>>,
+    /// With the state that is missing.
+    steps: GrowingMap<(DeferredId, StateId), Step>,
+    /// With what a rule's head goes on.
+    reduced: GrowingMap<(At, NonterminalId, StateId), (SuffixSetId, DeferredId)>,
+    bytes: usize,
+}
+
+impl DeferredReduction {
+    /// Remaining reduction after some states that make no difference.
+    pub(super) fn after(self, read: u32) -> Self {
+        let OpenReduction { head, missing } = self.reduction;
+        Self { reduction: OpenReduction { head, missing: missing - read }, ..self }
+    }
+
+    /// This reduction at a place of which some tokens do not count.
+    pub(super) fn without(self, except: Option<ExceptId>) -> Self {
+        match self.at {
+            At::Place(place) if except.is_some() => {
+                Self { at: At::Place(Place { except, ..place }), ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+impl DeferredSets {
+    /// About how much memory they take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.sets.memory_bytes()
+            + self.steps.memory_bytes()
+            + self.reduced.memory_bytes()
+            + self.bytes
+    }
+
+    pub(super) fn get(&self, id: DeferredId) -> &[DeferredReduction] {
+        self.sets.get(id.0)
+    }
+
+    /// The number of a set, ascending, and how many states are [missing](Self::missing).
+    pub(super) fn intern(&mut self, set: Box<[DeferredReduction]>) -> (DeferredId, u32) {
+        let bytes = size_of_val(&*set);
+        let (number, is_new) = self.sets.intern(set);
+        self.bytes += if is_new { bytes } else { 0 };
+        let id = DeferredId(number);
+        (id, self.missing(id))
+    }
+
+    /// Of so many states only the last decides how a set goes on; 0 where it is empty.
+    pub(super) fn missing(&self, id: DeferredId) -> u32 {
+        self.get(id).iter().map(|deferred| deferred.reduction.missing).min().unwrap_or(0)
+    }
+}
+
+impl Memos<'_, '_> {
+    /// Resumes a set of deferred reductions with the state that decides: suffixes found, and the set deferred then.
+    pub(super) fn step(
+        &mut self,
+        fixed: Fixed<'_>,
+        deferred: DeferredId,
+        state: StateId,
+    ) -> Result<Step, Unread> {
+        if let Some(known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
+            return Ok(known.clone());
+        }
+        let set: Box<[DeferredReduction]> = self.suffix_sets.deferred.get(deferred).into();
+        let known = self.suffix_sets.deferred.missing(deferred);
+        let (mut suffix_sets, mut rest) = (Vec::new(), Vec::new());
+        for deferred in set {
+            if deferred.reduction.missing > known {
+                rest.push(deferred.after(known));
+                continue;
+            }
+            let (at, except) = match deferred.at {
+                At::Place(place) => (At::Place(Place { except: None, ..place }), place.except),
+                at @ At::Within(..) => (at, None),
+            };
+            let (mut suffix_set, after) =
+                self.reduced(fixed, at, deferred.reduction.head, state)?;
+            if let Some(except) = except {
+                suffix_set = self.suffix_sets.without(suffix_set, except, fixed.residuals);
+            }
+            if suffix_set != SuffixSetId::NOTHING {
+                suffix_sets.push(suffix_set);
+            }
+            let after = self.suffix_sets.deferred.get(after).iter();
+            rest.extend(after.map(|deferred| deferred.without(except)));
+        }
+        suffix_sets.sort_unstable();
+        suffix_sets.dedup();
+        rest.sort_unstable();
+        rest.dedup();
+        let sets = &mut self.suffix_sets.deferred;
+        let (rest, _) = sets.intern(rest.into());
+        let found = Step { suffix_sets: suffix_sets.into(), deferred: rest };
+        sets.bytes += size_of_val(&*found.suffix_sets);
+        sets.steps.insert((deferred, state), found.clone());
+        Ok(found)
+    }
+
+    /// Suffixes that are accepted once a rule's head is on top of a state.
+    fn reduced(
+        &mut self,
+        fixed: Fixed<'_>,
+        at: At,
+        head: NonterminalId,
+        state: StateId,
+    ) -> Result<(SuffixSetId, DeferredId), Unread> {
+        if let Some(&known) = self.suffix_sets.deferred.reduced.get(&(at, head, state)) {
+            return Ok(known);
+        }
+        let Found { suffix_set, deferred } =
+            StackSimulation::on(fixed, self.reborrow(), state).read_reduced(at, head)?;
+        let (deferred, _) = self.suffix_sets.deferred.intern(deferred);
+        let found = (self.suffix_sets.intern(suffix_set), deferred);
+        self.suffix_sets.deferred.reduced.insert((at, head, state), found);
+        Ok(found)
+    }
+}

@@ -1,0 +1,349 @@
+//! Token effects, memoised per residual and shared by all grammars over a vocabulary.
+//!
+//! A *residual* is the Brzozowski derivative of a terminal's expression by the bytes of the lexeme read so far: the inside of a
+//! string, a string of at most so many more characters, a date after its fourth digit. Residuals are hash-consed, so equal ones
+//! are one number, whatever grammar they come from; their transitions are a lazy DFA. One walk over the vocabulary trie yields a
+//! residual's [`TokenEffect`]:
+//!
+//! - the tokens *consumed whole*: the lexeme goes on to the token's end, or ends just there;
+//! - the places in the vocabulary trie where the lexeme may *end* with more of a token to come. What comes then is a
+//!   [suffix trie](suffix_trie), small for most residuals: after a string's closing quote there is punctuation.
+//!
+//! A residual that is almost another, its [reference](references), has its effect computed as a difference along the pair: by the
+//! bytes that can tell them apart ([`bounded_equivalence`], [`difference`]), by finitely many exceptions ([`finite_difference`]), or
+//! through the trie's quotient by the reference ([`quotient_trie`]).
+//!
+//! A mask is the union, over the residuals that the tops of the LR stacks admit, of their consumed tokens and of those suffixes that
+//! the parser accepts ([`mask_reading`]). Acceptance is found by a [simulation](stack_simulation) of the parser on the top of a stack;
+//! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks ([`mask_nodes`]) and
+//! suffixes accepted at a place ([`suffix_nodes`]), are memoised as [stack automata](super::stack_automaton).
+//!
+//! Effects ([`residual_worklist`]) and nodes ([`stack_worklist`]) may be computed ahead of time.
+//!
+//! Where terminals compete for lexemes, or look at what follows these, a residual is *guarded*: an end of its lexeme asks something
+//! of what follows, a *condition*. That goes along with the place in the token, so that the lexemes that begin there are those that
+//! meet it ([`lexemes`]). Terminals that look at what is before their lexeme have no residuals.
+
+mod bounded_equivalence;
+mod byte_groups;
+mod deferred_reduction;
+mod difference;
+mod finite_difference;
+mod lexemes;
+mod mask_builder;
+mod mask_nodes;
+mod mask_reading;
+mod quotient_trie;
+mod references;
+mod residual_worklist;
+mod stack_simulation;
+mod stack_worklist;
+mod suffix_nodes;
+mod suffix_sets;
+mod suffix_trie;
+mod token_effect;
+mod token_set;
+mod transitions;
+mod trie_shape;
+mod unions;
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use hashbrown::HashMap;
+use palmette_regex::ByteSet;
+use palmette_regex::expressions::{
+    ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions, Front,
+};
+
+pub(super) use lexemes::Lexemes;
+pub(super) use mask_builder::MaskBuilder;
+pub(super) use mask_nodes::ComponentsId;
+pub(super) use mask_reading::{Reading, ReadingMemory};
+use quotient_trie::QuotientTrie;
+pub use residual_worklist::ResidualWorklist;
+pub(super) use stack_simulation::Component;
+pub(super) use stack_worklist::Look;
+pub use stack_worklist::StackWorklist;
+pub(super) use suffix_sets::{SuffixSetId, SuffixSets};
+use suffix_trie::SuffixTries;
+use token_effect::TokenEffect;
+use transitions::TransitionTables;
+use trie_shape::TrieShape;
+use unions::Unions;
+
+use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, Interrupted, LexerError, LimitError};
+
+/// An entry that was not asked for yet.
+const UNKNOWN: u32 = 0;
+/// An entry for what leads nowhere.
+const DEAD: u32 = 1;
+/// An entry for residual 0; others follow.
+const FIRST_RESIDUAL: u32 = 2;
+
+/// Limits of the expressions; a grammar that needs more is walked. Their number is bounded by the memory of residuals.
+const LIMITS: ExpressionLimits =
+    ExpressionLimits { max_expressions: 16_000_000, max_nesting: 1_000, max_visited: 20_000 };
+
+/// About how much memory an expression takes with its derivatives.
+const EXPRESSION_BYTES: usize = 256;
+
+/// Reason that a mask was not put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// The residuals of the grammar are not known, and its masks are to be found by walking.
+    Unknown,
+    /// The budget is used up, or the work was called off.
+    Interrupted(Interrupted),
+}
+
+impl From<Exceeded> for Unread {
+    fn from(exceeded: Exceeded) -> Self {
+        match exceeded {
+            Exceeded::Interrupted(why) => Self::Interrupted(why),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl From<LexerError> for Unread {
+    fn from(error: LexerError) -> Self {
+        error.interrupted().map_or(Self::Unknown, Self::Interrupted)
+    }
+}
+
+impl From<LimitError> for Unread {
+    fn from(_: LimitError) -> Self {
+        Self::Unknown
+    }
+}
+
+impl From<Interrupted> for Unread {
+    fn from(why: Interrupted) -> Self {
+        Self::Interrupted(why)
+    }
+}
+
+/// Residual of a terminal. A number into [`Residuals`]; equal numbers are equal residuals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ResidualId(u32);
+
+/// The residual store of a vocabulary: expressions, lazy DFA rows and token effects. Grows only; threads share it.
+#[derive(Debug)]
+pub(crate) struct Residuals {
+    residuals: boxcar::Vec<Residual>,
+    growing: Mutex<Growing>,
+    suffixes: SuffixTries,
+    shape: TrieShape,
+    transition_tables: TransitionTables,
+    unions: Unions,
+    bytes: AtomicUsize,
+    num_expressions: AtomicUsize,
+}
+
+/// The part that is behind a lock.
+#[derive(Debug)]
+struct Growing {
+    expressions: Expressions,
+    /// By expression: [`UNKNOWN`], [`DEAD`] where it matches nothing, or a residual's number after [`FIRST_RESIDUAL`].
+    ids: Vec<u32>,
+    /// Reference residuals, which others are compared with.
+    references: Vec<ResidualId>,
+    /// By condition, the bytes that it allows to come next.
+    allowed: HashMap<ExprId, ByteSet>,
+    /// For how many bytes two residuals agree.
+    agreements: HashMap<(ResidualId, ResidualId), Option<u8>>,
+    /// By what stands before a part, the nodes of the vocabulary's trie where that ends, if it ends there for sure.
+    fronts: HashMap<ExprId, Option<Arc<[u32]>>>,
+}
+
+#[derive(Debug)]
+struct Residual {
+    expr: ExprId,
+    classes: Arc<ByteClasses>,
+    /// By class: [`UNKNOWN`], [`DEAD`], or a residual's number after [`FIRST_RESIDUAL`].
+    row: Box<[AtomicU32]>,
+    /// Condition that an end of the lexeme puts on what follows; never, where it cannot end here.
+    ends: ExprId,
+    /// True when that may be more than nothing anywhere.
+    guarded: bool,
+    effect: OnceLock<Box<TokenEffect>>,
+    /// The vocabulary trie, quotiented by this residual, where it is a reference.
+    quotient: OnceLock<Box<QuotientTrie>>,
+}
+
+impl Growing {
+    fn remember(&mut self, expr: ExprId, entry: u32) {
+        if self.ids.len() <= expr.index() {
+            self.ids.resize(expr.index() + 1, UNKNOWN);
+        }
+        self.ids[expr.index()] = entry;
+    }
+}
+
+impl Residuals {
+    /// None yet.
+    pub(crate) fn new(trie: &VocabularyTrie) -> Self {
+        let expressions = Expressions::new(LIMITS).expect("the limits allow the first few");
+        let shape = TrieShape::new(trie);
+        Self {
+            residuals: boxcar::Vec::new(),
+            growing: Mutex::new(Growing {
+                expressions,
+                ids: Vec::new(),
+                references: Vec::new(),
+                allowed: HashMap::new(),
+                agreements: HashMap::new(),
+                fronts: HashMap::new(),
+            }),
+            suffixes: SuffixTries::new(trie),
+            bytes: AtomicUsize::new(shape.memory_bytes()),
+            shape,
+            transition_tables: TransitionTables::default(),
+            unions: Unions::default(),
+            num_expressions: AtomicUsize::new(0),
+        }
+    }
+
+    /// About how much memory they take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+            + self.suffixes.memory_bytes()
+            + self.num_expressions.load(Ordering::Relaxed) * EXPRESSION_BYTES
+    }
+
+    /// Condition that an end of the lexeme puts on what follows; `None` where it cannot end here.
+    fn ends(&self, residual: ResidualId) -> Option<ExprId> {
+        Some(self.residual(residual).ends).filter(|&condition| condition != ExprId::NEVER)
+    }
+
+    /// True when lexemes may ask something of what follows them.
+    fn is_guarded(&self, residual: ResidualId) -> bool {
+        self.residual(residual).guarded
+    }
+
+    /// The bytes that a condition allows to come next.
+    fn allowed_by(&self, condition: ExprId, budget: &mut Budget<'_>) -> Result<ByteSet, Exceeded> {
+        let mut growing = self.growing();
+        if let Some(known) = growing.allowed.get(&condition) {
+            return Ok(*known);
+        }
+        let found = growing.expressions.first_bytes(condition, budget)?;
+        growing.allowed.insert(condition, found);
+        Ok(found)
+    }
+
+    /// The residual after a byte; `None` when nothing goes on so.
+    fn advance(
+        &self,
+        residual: ResidualId,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<ResidualId>, Exceeded> {
+        let from = self.residual(residual);
+        let class = from.classes.class(byte);
+        match from.row[class].load(Ordering::Acquire) {
+            UNKNOWN => self.find(from, class, budget),
+            DEAD => Ok(None),
+            found => Ok(Some(ResidualId(found - FIRST_RESIDUAL))),
+        }
+    }
+
+    /// The bytes that a residual tells apart.
+    fn classes(&self, residual: ResidualId) -> &ByteClasses {
+        &self.residual(residual).classes
+    }
+
+    /// Front of a residual.
+    fn front(&self, residual: ResidualId, budget: &mut Budget<'_>) -> Result<Front, Exceeded> {
+        let expr = self.residual(residual).expr;
+        self.growing().expressions.making(budget).front(expr)
+    }
+
+    /// A residual that goes on as this one does for so many bytes; it may be this one.
+    fn bounded_equivalent(
+        &self,
+        residual: ResidualId,
+        num_bytes: u32,
+        budget: &mut Budget<'_>,
+    ) -> Result<ResidualId, Exceeded> {
+        let mut growing = self.growing();
+        let within = growing
+            .expressions
+            .making(budget)
+            .bounded_equivalent(self.residual(residual).expr, num_bytes)?;
+        let within = within.map(|expr| self.intern(&mut growing, expr, budget)).transpose()?;
+        Ok(within.flatten().unwrap_or(residual))
+    }
+
+    #[cold]
+    fn find(
+        &self,
+        from: &Residual,
+        class: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<ResidualId>, Exceeded> {
+        let byte = from.classes.representatives()[class];
+        let mut growing = self.growing();
+        let after = growing.expressions.making(budget).derive(from.expr, byte)?;
+        let found = self.intern(&mut growing, after, budget)?;
+        let entry = found.map_or(DEAD, |residual| residual.0 + FIRST_RESIDUAL);
+        from.row[class].store(entry, Ordering::Release);
+        Ok(found)
+    }
+
+    /// The residual of an expression; `None` when that matches nothing.
+    fn intern(
+        &self,
+        growing: &mut Growing,
+        expr: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<ResidualId>, Exceeded> {
+        match growing.ids.get(expr.index()) {
+            None | Some(&UNKNOWN) => {}
+            Some(&DEAD) => return Ok(None),
+            Some(found) => return Ok(Some(ResidualId(found - FIRST_RESIDUAL))),
+        }
+        self.num_expressions.store(growing.expressions.len(), Ordering::Relaxed);
+        if !growing.expressions.making(budget).matches_something(expr)? {
+            growing.remember(expr, DEAD);
+            return Ok(None);
+        }
+        let classes = growing.expressions.classes([expr]);
+        let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
+        let ends = growing.expressions.null(expr);
+        let guarded = growing.expressions.looks_ahead(expr);
+        self.add_bytes(size_of::<Residual>() + size_of_val(&*row));
+        let (effect, quotient) = (OnceLock::new(), OnceLock::new());
+        let residual = Residual { expr, classes, row, ends, guarded, effect, quotient };
+        let id = ResidualId(self.residuals.push(residual) as u32);
+        growing.remember(expr, id.0 + FIRST_RESIDUAL);
+        Ok(Some(id))
+    }
+
+    fn add_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn take_bytes(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn residual(&self, residual: ResidualId) -> &Residual {
+        &self.residuals[residual.0 as usize]
+    }
+
+    fn growing(&self) -> MutexGuard<'_, Growing> {
+        // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil it.
+        self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+impl Residuals {
+    /// Of how many residuals it is known what tokens do to them.
+    pub(crate) fn num_effects(&self) -> usize {
+        self.residuals.iter().filter(|(_, residual)| residual.effect.get().is_some()).count()
+    }
+}

@@ -1,0 +1,749 @@
+//! Stack simulation: lexemes that go on or begin on the top of an LR stack, and the suffixes that the parser accepts.
+//!
+//! Simulations nest up to three levels deep: the mask's own, where a lexeme is in progress or has ended; below it that of tokens that begin
+//! with new lexemes; and below that, that of what is left of tokens in which a lexeme has ended. The lower two know one state at a time,
+//! and what they find is kept ([`suffix_nodes`](super::suffix_nodes)).
+
+use hashbrown::HashSet;
+use palmette_core::TokenId;
+use palmette_parser::glr::{PartialStack, Settled, Shift, TopId};
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::{ContextId, Recognizer};
+use palmette_regex::expressions::ExprId;
+
+use super::deferred_reduction::{At, DeferredReduction};
+use super::lexemes::{InProgress, Lexeme, LexemeId};
+use super::suffix_nodes::SaidOfPlace;
+use super::suffix_sets::{SuffixSet, SuffixSetId, SuffixSets};
+use super::suffix_trie::SuffixId;
+use super::token_effect::Except;
+use super::{Lexemes, ResidualId, Residuals, Unread};
+use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, NonterminalId, TerminalId};
+
+/// Component of a mask, found together. None depends on the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Component {
+    /// The tokens consumed whole by a residual.
+    Consumed(ResidualId),
+    /// A suffix set.
+    SuffixSet(SuffixSetId),
+}
+
+/// The exceptions of one of the tries of suffixes after a residual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ExceptId {
+    residual: ResidualId,
+    suffixes: u32,
+}
+
+impl Residuals {
+    /// The exceptions.
+    pub(super) fn except(&self, id: ExceptId) -> &Except {
+        let effect = self.residual(id.residual).effect.get().expect("where they were found");
+        effect.suffixes[id.suffixes as usize].except.as_ref().expect("it has some")
+    }
+}
+
+/// A place in a trie of suffixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    pub(super) suffix: SuffixId,
+    /// Tokens that do not count.
+    pub(super) except: Option<ExceptId>,
+    /// Condition that earlier lexemes put on the text from here.
+    pub(super) condition: ExprId,
+    /// Residual of a lexeme that comes first; only before the first byte of tokens.
+    pub(super) before: Option<LexemeId>,
+    /// The context of the lexeme that begins here, where there are contexts and reductions have begun that wait for the lexeme; else
+    /// that of the topmost state.
+    pub(super) context: Option<ContextId>,
+}
+
+impl Place {
+    /// Before the first byte of all tokens.
+    const FRONT: Self = Self {
+        suffix: SuffixId::WHOLE,
+        except: None,
+        condition: ExprId::ALL,
+        before: None,
+        context: None,
+    };
+
+    pub(super) fn is_front(self) -> bool {
+        self.suffix == SuffixId::WHOLE
+    }
+
+    fn at(self, suffix: SuffixId) -> Self {
+        Self { suffix, ..self }
+    }
+
+    /// Place at which a lexeme has ended that puts a condition on the text from here.
+    fn after_lexeme(self, suffix: SuffixId, condition: ExprId) -> Self {
+        Self { suffix, condition, before: None, context: None, ..self }
+    }
+}
+
+/// Result of a simulation with one state at hand.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) suffix_set: SuffixSet,
+    /// Ascending.
+    pub(super) deferred: Box<[DeferredReduction]>,
+}
+
+/// Stack once a lexeme has ended.
+#[derive(Clone, Copy, Debug)]
+enum After {
+    /// The lexeme is ignored.
+    Same(TopId),
+    /// It is shifted on a stack.
+    Shifted(TopId, StateId),
+}
+
+/// Common head of lexemes that begin at one place: the blanks at their front, and the first byte of the text then, if there is one.
+type Head = (Place, Option<ResidualId>, Option<u8>);
+
+/// Memory of a simulation, kept from one to the next.
+#[derive(Debug, Default)]
+pub(super) struct SimulationMemory {
+    partial: PartialStack,
+    /// Single tokens, with the lengths of what was left of them.
+    pub(super) tokens: Vec<(TokenId, u32)>,
+    /// The residuals by which tokens may be consumed whole, each once.
+    consuming: Vec<ResidualId>,
+    /// The stacks on which lexemes begin at a token's front, and under which conditions.
+    fronts: Vec<(Place, TopId)>,
+    /// Places within tokens at which lexemes begin, and their stacks.
+    begins: Vec<(Place, TopId)>,
+    /// Those of them that are followed here.
+    within: Vec<(Place, TopId)>,
+    seen: HashSet<(Place, TopId)>,
+    shifts: Vec<Shift>,
+    blank_nodes: Vec<SuffixId>,
+    /// Places where lexemes that begin alike may go on, and what they have in common.
+    heads: Vec<Place>,
+    heads_of: Option<Head>,
+    along: Vec<(SuffixId, ResidualId)>,
+    deferred: Vec<DeferredReduction>,
+}
+
+impl SimulationMemory {
+    fn clear(&mut self) {
+        self.tokens.clear();
+        self.consuming.clear();
+        self.fronts.clear();
+        self.begins.clear();
+        self.within.clear();
+        self.seen.clear();
+        self.deferred.clear();
+        self.heads_of = None;
+    }
+}
+
+/// Context that all simulations read.
+#[derive(Clone, Copy)]
+pub(super) struct Fixed<'p> {
+    pub(super) recognizer: &'p Recognizer,
+    pub(super) trie: &'p VocabularyTrie,
+    pub(super) num_words: usize,
+    pub(super) residuals: &'p Residuals,
+    pub(super) lexemes: &'p boxcar::Vec<Lexeme>,
+}
+
+/// Memos that all simulations add to.
+pub(super) struct Memos<'g, 'b> {
+    pub(super) lexemes: &'g mut Lexemes,
+    pub(super) suffix_sets: &'g mut SuffixSets,
+    pub(super) budget: &'g mut Budget<'b>,
+    /// Memory for further simulations.
+    pub(super) spare: &'g mut Vec<SimulationMemory>,
+}
+
+impl<'b> Memos<'_, 'b> {
+    /// Lends them for a while.
+    pub(super) fn reborrow(&mut self) -> Memos<'_, 'b> {
+        let Self { lexemes, suffix_sets, budget, spare } = self;
+        Memos { lexemes, suffix_sets, budget, spare }
+    }
+}
+
+/// Simulation of the parser on a stack of which only the topmost state is known.
+///
+/// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
+pub(super) struct StackSimulation<'p, 'g, 'b> {
+    fixed: Fixed<'p>,
+    memos: Memos<'g, 'b>,
+    partial: PartialStack,
+    memory: SimulationMemory,
+}
+
+impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
+    /// A stack of which only the topmost state is known.
+    pub(super) fn on(fixed: Fixed<'p>, memos: Memos<'g, 'b>, top: StateId) -> Self {
+        let mut memory = memos.spare.pop().unwrap_or_default();
+        memory.clear();
+        let mut partial = std::mem::take(&mut memory.partial);
+        partial.begin(&[top]);
+        Self { fixed, memos, partial, memory }
+    }
+
+    /// Suffixes that are accepted at a place.
+    pub(super) fn read_place(mut self, place: Place) -> Result<Found, Unread> {
+        self.start(place, TopId::WHOLE);
+        self.read_to_end()
+    }
+
+    /// Suffixes that are accepted once a rule's head is on the stack.
+    pub(super) fn read_reduced(mut self, at: At, head: NonterminalId) -> Result<Found, Unread> {
+        let tables = self.fixed.recognizer.parser().tables();
+        if let Some(target) = tables.goto(self.partial.state(TopId::WHOLE), head) {
+            let stack = self.partial.push(target, TopId::WHOLE);
+            match at {
+                At::Place(place) => self.start(place, stack),
+                At::Within(lexeme, terminal) => {
+                    self.go_on_with_terminal(stack, terminal, |_| Ok(Some(lexeme)), None)?;
+                }
+            }
+        }
+        self.read_to_end()
+    }
+
+    /// Finds what a mask is made of, as far as the stack is known, and what is deferred, which is ascending.
+    pub(super) fn read_mask(
+        mut self,
+        in_progress: &InProgress,
+    ) -> Result<(Vec<Component>, Box<[DeferredReduction]>), Unread> {
+        let mut components = Vec::new();
+        let found = self.find_components(in_progress, &mut components);
+        let deferred = self.deferred();
+        self.finish();
+        found.map(|()| (components, deferred))
+    }
+
+    fn find_components(
+        &mut self,
+        in_progress: &InProgress,
+        components: &mut Vec<Component>,
+    ) -> Result<(), Unread> {
+        let whole = TopId::WHOLE;
+        if in_progress.fresh {
+            let front = Place { condition: in_progress.condition, ..Place::FRONT };
+            self.memory.fronts.push((front, whole));
+        } else {
+            self.go_on(whole, in_progress, components)?;
+        }
+        let mut add = |suffix_set: SuffixSetId| {
+            if suffix_set != SuffixSetId::NOTHING {
+                components.push(Component::SuffixSet(suffix_set));
+            }
+        };
+        let fronts = std::mem::take(&mut self.memory.fronts);
+        for &(front, stack) in &fronts {
+            add(self.along_known(front, stack)?);
+        }
+        self.memory.fronts = fronts;
+        while let Some((place, stack)) = self.memory.begins.pop() {
+            if self.memory.seen.insert((place, stack)) {
+                add(self.along_known(place, stack)?);
+            }
+        }
+        components.extend(self.memory.consuming.iter().copied().map(Component::Consumed));
+        Ok(())
+    }
+
+    /// Adds a place on a stack.
+    fn start(&mut self, place: Place, stack: TopId) {
+        if !place.is_front() {
+            self.memory.within.push((place, stack));
+        } else if !self.memory.fronts.contains(&(place, stack)) {
+            self.memory.fronts.push((place, stack));
+        }
+    }
+
+    /// Gives the memory back.
+    fn finish(self) {
+        let memory = SimulationMemory { partial: self.partial, ..self.memory };
+        self.memos.spare.push(memory);
+    }
+
+    /// Finds how tokens go on at all places that were added.
+    fn read_to_end(mut self) -> Result<Found, Unread> {
+        let found = self.find_all().map(|()| {
+            let SimulationMemory { tokens, consuming, .. } = &mut self.memory;
+            tokens.sort_unstable();
+            tokens.dedup();
+            consuming.sort_unstable();
+            let suffix_set = SuffixSet {
+                tokens: tokens.as_slice().into(),
+                consuming: consuming.as_slice().into(),
+            };
+            Found { suffix_set, deferred: self.deferred() }
+        });
+        self.finish();
+        found
+    }
+
+    fn find_all(&mut self) -> Result<(), Unread> {
+        let mut done = 0;
+        while let Some(&(front, stack)) = self.memory.fronts.get(done) {
+            done += 1;
+            self.each_lexeme(front, stack, |at, lexeme, after| at.at_front(front, lexeme, after))?;
+        }
+        // What comes where a lexeme has ended is kept for other fronts.
+        while let Some((place, stack)) = self.memory.begins.pop() {
+            if self.memory.seen.insert((place, stack)) {
+                let suffix_set = self.along_known(place, stack)?;
+                self.memory
+                    .tokens
+                    .extend_from_slice(&self.memos.suffix_sets.get(suffix_set).tokens);
+            }
+        }
+        while let Some((place, stack)) = self.memory.within.pop() {
+            if self.memory.seen.insert((place, stack)) {
+                self.each_lexeme(place, stack, |at, lexeme, after| {
+                    at.begin_at(place, &at.fixed.lexemes[lexeme.index()], after)
+                })?;
+            }
+            self.memory.within.append(&mut self.memory.begins);
+        }
+        Ok(())
+    }
+
+    /// Reductions that were deferred.
+    fn deferred(&mut self) -> Box<[DeferredReduction]> {
+        let deferred = &mut self.memory.deferred;
+        deferred.sort_unstable();
+        deferred.dedup();
+        deferred.as_slice().into()
+    }
+
+    /// Suffixes that are accepted at a place as far as the stack is known; adds what is deferred then.
+    fn along_known(&mut self, place: Place, stack: TopId) -> Result<SuffixSetId, Unread> {
+        let Some(stack) = self.settled(place, stack)? else { return Ok(SuffixSetId::NOTHING) };
+        let (mut at, counted) = (stack, Place { except: None, ..place });
+        let mut node = self.memos.first_suffixes(self.fixed, counted, self.partial.state(at))?;
+        let pending_after = 'read: loop {
+            let missing = self.memos.suffix_sets.nodes.get(node).missing;
+            if missing == 0 {
+                break None;
+            }
+            for read in 0..missing {
+                match self.partial.below(at) {
+                    Ok(Some(below)) => at = below,
+                    Ok(None) => break 'read None,
+                    Err(_) => break 'read Some(read),
+                }
+            }
+            node = self.memos.next_suffixes(self.fixed, node, self.partial.state(at))?;
+        };
+        let suffix_sets = &mut *self.memos.suffix_sets;
+        let SaidOfPlace { suffix_set, deferred, .. } = suffix_sets.nodes.get(node).said;
+        if let Some(read) = pending_after {
+            let deferred = suffix_sets.deferred.get(deferred).iter();
+            let deferred = deferred.map(|deferred| deferred.after(read).without(place.except));
+            self.memory.deferred.extend(deferred);
+        }
+        Ok(match place.except {
+            None => suffix_set,
+            Some(except) => suffix_sets.without(suffix_set, except, self.fixed.residuals),
+        })
+    }
+
+    /// Adds the tokens that go on with lexemes in progress; of those that are taken as texts, what they are made of.
+    fn go_on(
+        &mut self,
+        stack: TopId,
+        in_progress: &InProgress,
+        components: &mut Vec<Component>,
+    ) -> Result<(), Unread> {
+        let recognizer = self.fixed.recognizer;
+        let tables = recognizer.parser().tables();
+        let top = self.partial.state(stack);
+        let live = &*in_progress.live;
+        // Where a name may begin, all names of the grammar are in progress, of which the parser takes few.
+        if tables.reductions(top).next().is_none() && tables.shifts(top).len() < live.len() {
+            let left = |terminal: TerminalId| {
+                let at = live.binary_search_by_key(&terminal, |&(terminal, _)| terminal).ok()?;
+                Some(live[at].1)
+            };
+            for &(terminal, to) in tables.shifts(top) {
+                if let Some(expr) = left(terminal) {
+                    let after = [After::Shifted(stack, to)];
+                    self.go_on_with(in_progress.state, expr, &after, components)?;
+                }
+            }
+            for terminal in recognizer.ignored().iter() {
+                if let Some(expr) = left(terminal) {
+                    let after = [After::Same(stack)];
+                    self.go_on_with(in_progress.state, expr, &after, components)?;
+                }
+            }
+            return Ok(());
+        }
+        for &(terminal, expr) in live {
+            if recognizer.ignored().contains(terminal) {
+                let after = [After::Same(stack)];
+                self.go_on_with(in_progress.state, expr, &after, components)?;
+            } else {
+                let left = |at: &mut Self| at.left(in_progress.state, expr);
+                self.go_on_with_terminal(stack, terminal, left, Some(&mut *components))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens that go on with a terminal's lexeme in progress on a stack.
+    fn go_on_with_terminal(
+        &mut self,
+        stack: TopId,
+        terminal: TerminalId,
+        left: impl FnOnce(&mut Self) -> Result<Option<LexemeId>, Unread>,
+        components: Option<&mut Vec<Component>>,
+    ) -> Result<(), Unread> {
+        let tables = self.fixed.recognizer.parser().tables();
+        let mut shifts = std::mem::take(&mut self.memory.shifts);
+        shifts.clear();
+        let found = self.partial.shifts(tables, &[stack], Some(terminal), &mut shifts);
+        let after: Vec<_> = shifts.iter().map(|&(_, base, to)| After::Shifted(base, to)).collect();
+        self.memory.shifts = shifts;
+        found?;
+        if after.is_empty() && self.partial.open_reductions().is_empty() {
+            return Ok(());
+        }
+        let Some(lexeme) = left(self)? else { return Ok(()) };
+        let at = At::Within(lexeme, terminal);
+        let open = self.partial.open_reductions().iter();
+        self.memory.deferred.extend(open.map(|&reduction| DeferredReduction { at, reduction }));
+        self.go_on_with_lexeme(lexeme, &after, components)
+    }
+
+    /// Adds the tokens that go on with one of the lexemes in progress.
+    fn go_on_with(
+        &mut self,
+        state: LexerState,
+        expr: ExprId,
+        after: &[After],
+        components: &mut Vec<Component>,
+    ) -> Result<(), Unread> {
+        match self.left(state, expr)? {
+            Some(lexeme) => self.go_on_with_lexeme(lexeme, after, Some(components)),
+            None => Ok(()),
+        }
+    }
+
+    /// Residual of a terminal in a state of the lexer.
+    fn left(&mut self, state: LexerState, expr: ExprId) -> Result<Option<LexemeId>, Unread> {
+        let Memos { lexemes, budget, .. } = &mut self.memos;
+        lexemes.left(self.fixed.recognizer.lexer(), state, expr, budget)
+    }
+
+    /// Adds the tokens that go on with a lexeme; those that end within its text are a component.
+    fn go_on_with_lexeme(
+        &mut self,
+        lexeme: LexemeId,
+        after: &[After],
+        components: Option<&mut Vec<Component>>,
+    ) -> Result<(), Unread> {
+        if after.is_empty() {
+            return Ok(());
+        }
+        // What lexemes have in common is a part of each of them, which other masks have without the others.
+        self.memory.heads_of = None;
+        self.at_front(Place::FRONT, lexeme, after)?;
+        if let Some(components) = components
+            && !self.memory.tokens.is_empty()
+        {
+            let suffix_set = self.memos.suffix_sets.of_text(lexeme, &mut self.memory.tokens);
+            components.push(Component::SuffixSet(suffix_set));
+        }
+        Ok(())
+    }
+
+    /// Shows all lexemes that may begin at a place on a stack, as far as it is known.
+    fn each_lexeme(
+        &mut self,
+        place: Place,
+        stack: TopId,
+        mut show: impl FnMut(&mut Self, LexemeId, &[After]) -> Result<(), Unread>,
+    ) -> Result<(), Unread> {
+        let recognizer = self.fixed.recognizer;
+        let Some(stack) = self.settled(place, stack)? else { return Ok(()) };
+        let was_reduced = place.context.is_some();
+        let context = || recognizer.contexts().map(|all| all.of(self.partial.state(stack)));
+        let place = Place { context: place.context.or_else(context), ..place };
+        let mut shifts = std::mem::take(&mut self.memory.shifts);
+        shifts.clear();
+        self.partial.shifts(recognizer.parser().tables(), &[stack], None, &mut shifts)?;
+        let open = self.partial.open_reductions().iter();
+        let at = At::Place(place);
+        self.memory.deferred.extend(open.map(|&reduction| DeferredReduction { at, reduction }));
+        shifts.sort_unstable();
+        let mut after = Vec::new();
+        for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {
+            if let Some(lexeme) = self.begun(place, of_terminal[0].0)? {
+                after.clear();
+                after.extend(of_terminal.iter().map(|&(_, base, to)| After::Shifted(base, to)));
+                show(self, lexeme, &after)?;
+            }
+        }
+        self.memory.shifts = shifts;
+        // What is ignored is no lookahead to reduce by: after it, the stack is what it was, and so is the next lexeme's context.
+        if was_reduced {
+            return Ok(());
+        }
+        for terminal in recognizer.ignored().iter() {
+            if let Some(lexeme) = self.begun(place, terminal)? {
+                show(self, lexeme, &[After::Same(stack)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A terminal before its first byte; `None` where it cannot begin.
+    fn begun(&mut self, place: Place, terminal: TerminalId) -> Result<Option<LexemeId>, Unread> {
+        let Memos { lexemes, budget, .. } = &mut self.memos;
+        let (recognizer, at) = (self.fixed.recognizer, (place.context, place.condition));
+        let begun = lexemes.begun(recognizer, terminal, at, budget)?;
+        match begun.zip(place.before) {
+            Some((lexeme, before)) => lexemes.joined(recognizer.lexer(), (before, lexeme), budget),
+            None => Ok(begun),
+        }
+    }
+
+    /// The stack on which a lexeme begins at a place: where the topmost state decides its context, after the reductions that need no
+    /// lookahead; `None` where that is not known, which is then deferred, or there is none.
+    fn settled(&mut self, place: Place, stack: TopId) -> Result<Option<TopId>, Unread> {
+        let recognizer = self.fixed.recognizer;
+        if recognizer.contexts().is_none() || place.context.is_some() {
+            return Ok(Some(stack));
+        }
+        Ok(match self.partial.settled(recognizer.parser().tables(), stack)? {
+            Settled::On(stack) => Some(stack),
+            Settled::Nowhere => None,
+            Settled::After(reduction) => {
+                self.memory.deferred.push(DeferredReduction { at: At::Place(place), reduction });
+                None
+            }
+        })
+    }
+
+    /// Adds the tokens that begin with what is left of a lexeme.
+    fn at_front(&mut self, front: Place, id: LexemeId, after: &[After]) -> Result<(), Unread> {
+        self.memos.budget.spend(1)?;
+        let lexeme = &self.fixed.lexemes[id.index()];
+        let Some(whole) = lexeme.whole else { return self.begin_at(Place::FRONT, lexeme, after) };
+        if front.before.is_none() && self.is_joined(whole)? {
+            for &after in after {
+                let next = self.next(after);
+                self.start(Place { before: Some(id), ..Place::FRONT }, next);
+            }
+            return self.consumed(whole, |_, _| Ok(()));
+        }
+        if let Some(condition) = self.fixed.residuals.ends(whole) {
+            let front = Place { condition, ..Place::FRONT };
+            for &after in after {
+                let next = (front, self.next(after));
+                if !self.memory.fronts.contains(&next) {
+                    self.memory.fronts.push(next);
+                }
+            }
+        }
+        self.consumed(whole, |at, place| at.begin(place, after))
+    }
+
+    /// True when a lexeme is taken as one with each that may come next.
+    ///
+    /// PERF: after a space any word may come, and so most of what is left of the tokens that begin with one. As a part of the lexeme that
+    /// comes next these are found once for all stacks.
+    fn is_joined(&mut self, whole: ResidualId) -> Result<bool, Unread> {
+        let Fixed { residuals, trie, num_words, .. } = self.fixed;
+        let effect = residuals.effect(trie, num_words, whole, self.memos.budget)?;
+        Ok(effect.consumed.is_list() && effect.suffixes.iter().any(|ended| ended.are_many))
+    }
+
+    /// Adds the tokens that go on at a place with a lexeme's blanks, its text and what comes then.
+    fn begin_at(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unread> {
+        let (first, text) = match &*lexeme.text {
+            [first, text @ ..] => (Some(*first), text),
+            [] => (None, &[] as _),
+        };
+        let head = (place, lexeme.blanks, first);
+        let mut heads = std::mem::take(&mut self.memory.heads);
+        if self.memory.heads_of != Some(head) {
+            self.find_heads(head, &mut heads)?;
+            self.memory.heads_of = Some(head);
+        }
+        for &head in &heads {
+            self.follow(head, text, lexeme.rest, after)?;
+        }
+        self.memory.heads = heads;
+        Ok(())
+    }
+
+    /// Finds the places after what lexemes have in common, and adds the tokens that end on the way.
+    fn find_heads(
+        &mut self,
+        (place, blanks, first): Head,
+        heads: &mut Vec<Place>,
+    ) -> Result<(), Unread> {
+        heads.clear();
+        match blanks {
+            None => heads.push(place),
+            Some(blanks) if place.is_front() => {
+                heads.push(place);
+                self.consumed(blanks, |_, place| {
+                    heads.push(place);
+                    Ok(())
+                })?;
+            }
+            Some(blanks) => {
+                let mut nodes = std::mem::take(&mut self.memory.blank_nodes);
+                self.blank_nodes(place, blanks, &mut nodes)?;
+                heads.extend(nodes.iter().map(|&node| place.at(node)));
+                self.memory.blank_nodes = nodes;
+            }
+        }
+        if let Some(first) = first {
+            let Fixed { residuals, trie, .. } = self.fixed;
+            heads.retain_mut(|place| {
+                let after = residuals.suffixes.child(trie, place.suffix, first);
+                if let Some(suffix) = after {
+                    *place = place.at(suffix);
+                    self.insert(*place);
+                }
+                after.is_some()
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens consumed whole by a residual; shows what may be left of others.
+    fn consumed(
+        &mut self,
+        residual: ResidualId,
+        mut show: impl FnMut(&mut Self, Place) -> Result<(), Unread>,
+    ) -> Result<(), Unread> {
+        let Fixed { residuals, trie, num_words, .. } = self.fixed;
+        let effect = residuals.effect(trie, num_words, residual, self.memos.budget)?;
+        if !self.memory.consuming.contains(&residual) {
+            self.memory.consuming.push(residual);
+        }
+        for (ended, suffixes) in effect.suffixes.iter().zip(0..) {
+            let except = ended.except.as_ref().map(|_| ExceptId { residual, suffixes });
+            let place = Place::FRONT.after_lexeme(ended.suffixes, ended.condition);
+            show(self, Place { except, ..place })?;
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens that go on with a text and what comes then.
+    fn follow(
+        &mut self,
+        place: Place,
+        text: &[u8],
+        rest: ResidualId,
+        after: &[After],
+    ) -> Result<(), Unread> {
+        self.memos.budget.spend(1)?;
+        let Fixed { residuals, trie, .. } = self.fixed;
+        let mut at = place;
+        for &byte in text {
+            match residuals.suffixes.child(trie, at.suffix, byte) {
+                Some(child) => at.suffix = child,
+                None => return Ok(()),
+            }
+            self.insert(at);
+        }
+        self.along(at, rest, after)
+    }
+
+    /// Adds the tokens that go on with a residual.
+    fn along(&mut self, place: Place, residual: ResidualId, after: &[After]) -> Result<(), Unread> {
+        let Fixed { residuals, trie, .. } = self.fixed;
+        let mut work = std::mem::take(&mut self.memory.along);
+        work.clear();
+        work.push((place.suffix, residual));
+        while let Some((suffix, residual)) = work.pop() {
+            self.memos.budget.spend(1)?;
+            if let Some(condition) = residuals.ends(residual) {
+                self.begin(place.after_lexeme(suffix, condition), after)?;
+            }
+            for (&byte, at) in residuals.suffixes.node(suffix).bytes().iter().zip(0..) {
+                if let Some(next) = residuals.advance(residual, byte, self.memos.budget)? {
+                    let child = residuals.suffixes.child_at(trie, suffix, at);
+                    self.insert(place.at(child));
+                    work.push((child, next));
+                }
+            }
+        }
+        self.memory.along = work;
+        Ok(())
+    }
+
+    /// Finds the nodes that are reached by any number of a residual's bytes, and adds the tokens that end there.
+    fn blank_nodes(
+        &mut self,
+        place: Place,
+        blanks: ResidualId,
+        nodes: &mut Vec<SuffixId>,
+    ) -> Result<(), Unread> {
+        let Fixed { residuals, trie, .. } = self.fixed;
+        nodes.clear();
+        nodes.push(place.suffix);
+        let mut done = 0;
+        while let Some(&node) = nodes.get(done) {
+            done += 1;
+            for (&byte, at) in residuals.suffixes.node(node).bytes().iter().zip(0..) {
+                if residuals.advance(blanks, byte, self.memos.budget)?.is_some() {
+                    let child = residuals.suffixes.child_at(trie, node, at);
+                    self.insert(place.at(child));
+                    nodes.push(child);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A lexeme has ended, and more of tokens is to come.
+    fn begin(&mut self, place: Place, after: &[After]) -> Result<(), Unread> {
+        let residuals = self.fixed.residuals;
+        let bytes = residuals.suffixes.node(place.suffix).bytes();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if place.condition != ExprId::ALL {
+            let allowed = residuals.allowed_by(place.condition, self.memos.budget)?;
+            if !bytes.iter().any(|&byte| allowed.contains(byte)) {
+                return Ok(());
+            }
+        }
+        for &after in after {
+            let next = self.next(after);
+            self.memory.begins.push((place, next));
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, after: After) -> TopId {
+        match after {
+            After::Same(stack) => stack,
+            After::Shifted(base, to) => self.partial.push(to, base),
+        }
+    }
+
+    /// Adds the tokens that are at their end.
+    fn insert(&mut self, place: Place) {
+        let node = self.fixed.residuals.suffixes.node(place.suffix);
+        let tokens = node.tokens().iter().map(|&token| (token, node.depth()));
+        match place.except {
+            None => self.memory.tokens.extend(tokens),
+            Some(except) => {
+                let except = self.fixed.residuals.except(except);
+                let counts = |&(token, left): &(TokenId, u32)| !except.contains(token, left);
+                self.memory.tokens.extend(tokens.filter(counts));
+            }
+        }
+    }
+}

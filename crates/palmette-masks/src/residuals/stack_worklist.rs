@@ -1,0 +1,248 @@
+//! Worklist over stack-automaton nodes, visited before masks ask for them.
+//!
+//! Positions of texts are many; what decides a mask is little: the [lexeme in progress](super::mask_nodes) and some states from the top of the
+//! stack. Any way through the parser's states back to the first is a stack, so all that may come is found by going back.
+
+use std::collections::VecDeque;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use palmette_parser::lexer::LexerState;
+use palmette_parser::lr::{StateId, Tables};
+use palmette_parser::recognizer::Recognizer;
+
+use super::deferred_reduction::DeferredId;
+use super::stack_simulation::{Fixed, Memos, SimulationMemory};
+use super::{ComponentsId, Lexemes, Residuals, SuffixSets, Unread};
+use crate::Budget;
+use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
+use crate::vocabulary::VocabularyTrie;
+
+/// Nodes to be looked at, in the order in which they were found.
+#[derive(Debug)]
+pub struct StackWorklist {
+    /// Residuals that nodes are made of, and how often those were dropped, once there are some.
+    found_with: Option<(Arc<Residuals>, u32)>,
+    /// By state, those from which it is reached.
+    above: Vec<Vec<StateId>>,
+    /// Sets of deferred reductions, with the state to be read: the same for many nodes, which then take little each.
+    deferred: Queue<DeferredId>,
+    nodes: Queue<AutomatonNodeId>,
+    /// The states so many states below one; as many as memory allows.
+    below: HashMap<(StateId, u32), Arc<[StateId]>>,
+    /// Number of these in all.
+    num_below: usize,
+    spare: Vec<SimulationMemory>,
+}
+
+/// First-in, first-out worklist of pairs of something and the state that is read next.
+#[derive(Debug)]
+struct Queue<T> {
+    open: VecDeque<(T, StateId)>,
+    seen: HashSet<(T, StateId)>,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { open: VecDeque::new(), seen: HashSet::new() }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Queue<T> {
+    /// Adds what was not added before, unless that is too much.
+    fn add(&mut self, what: T, states: &[StateId]) {
+        if self.open.len() < MAX_OPEN {
+            let seen = &mut self.seen;
+            let open = states.iter().map(|&state| (what, state));
+            self.open.extend(open.filter(|&open| seen.insert(open)));
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.seen.len() * 2 * size_of::<(T, StateId)>()
+    }
+}
+
+/// At most so many wait to be looked at; others are made when they are asked for.
+const MAX_OPEN: usize = 1 << 17;
+
+/// So many states below others are kept, in some megabytes; they are found again otherwise.
+const MAX_BELOW: usize = 1 << 20;
+
+/// Arguments of a look.
+pub(crate) struct Look<'a, 'b> {
+    pub(crate) recognizer: &'a Recognizer,
+    pub(crate) trie: &'a VocabularyTrie,
+    pub(crate) num_words: usize,
+    pub(crate) lexemes: &'a mut Lexemes,
+    pub(crate) suffix_sets: &'a mut SuffixSets,
+    pub(crate) budget: &'a mut Budget<'b>,
+    /// Number of times that nodes were dropped.
+    pub(crate) generation: u32,
+}
+
+impl<'b> Look<'_, 'b> {
+    /// Finds a node.
+    fn find(
+        self,
+        spare: &mut Vec<SimulationMemory>,
+        find: impl FnOnce(Memos<'_, 'b>, Fixed<'_>) -> Result<AutomatonNodeId, Unread>,
+    ) -> Result<Found, Unread> {
+        self.memos(spare, |mut memos, fixed| {
+            let node = find(memos.reborrow(), fixed)?;
+            let &AutomatonNode { said, missing, .. } = memos.suffix_sets.mask_nodes.get(node);
+            Ok(Found { node, missing, made_of: said.made_of, deferred: said.deferred })
+        })
+    }
+
+    /// Lends the memos to what makes nodes.
+    fn memos<T>(
+        self,
+        spare: &mut Vec<SimulationMemory>,
+        grow: impl FnOnce(Memos<'_, 'b>, Fixed<'_>) -> Result<T, Unread>,
+    ) -> Result<T, Unread> {
+        let residuals = Arc::clone(self.lexemes.residuals());
+        let in_all = Arc::clone(self.lexemes.all());
+        let Self { recognizer, trie, num_words, lexemes, suffix_sets, budget, .. } = self;
+        let fixed = Fixed { recognizer, trie, num_words, residuals: &residuals, lexemes: &in_all };
+        budget.spend(1)?;
+        grow(Memos { lexemes, suffix_sets, budget, spare }, fixed)
+    }
+}
+
+/// A node that was looked at.
+struct Found {
+    node: AutomatonNodeId,
+    missing: u32,
+    made_of: ComponentsId,
+    deferred: DeferredId,
+}
+
+impl StackWorklist {
+    /// Nothing looked at yet.
+    pub(crate) fn new(tables: &Tables) -> Self {
+        let mut above = vec![Vec::new(); tables.num_states()];
+        for state in tables.states() {
+            let shifts = tables.shifts(state).iter().map(|&(_, target)| target);
+            let gotos = tables.gotos(state).iter().map(|&(_, target)| target);
+            shifts.chain(gotos).for_each(|target| above[target.index()].push(state));
+        }
+        for states in &mut above {
+            states.sort_unstable();
+            states.dedup();
+        }
+        Self {
+            found_with: None,
+            above,
+            deferred: Queue::default(),
+            nodes: Queue::default(),
+            below: HashMap::new(),
+            num_below: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// True when there is nothing to be looked at.
+    pub fn is_empty(&self) -> bool {
+        self.deferred.open.is_empty() && self.nodes.open.is_empty()
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.deferred.bytes() + self.nodes.bytes() + self.num_below * size_of::<StateId>()
+    }
+
+    /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made of where no other state matters.
+    ///
+    /// # Errors
+    /// When the budget is used up; work that was called off is begun again by the next call.
+    pub(crate) fn look_at_lexeme(
+        &mut self,
+        lexer: LexerState,
+        top: StateId,
+        look: Look<'_, '_>,
+    ) -> Result<Option<ComponentsId>, Unread> {
+        self.turn_to(&look);
+        let first =
+            |mut memos: Memos<'_, '_>, fixed: Fixed<'_>| memos.first_mask(fixed, lexer, top);
+        let found = look.find(&mut self.spare, first)?;
+        Ok(self.go_below(found, top))
+    }
+
+    /// Looks at one state more of some stacks, what is deferred first; gives what a mask is made of where no other matters.
+    ///
+    /// # Errors
+    /// As [`look_at_lexeme`](Self::look_at_lexeme).
+    pub(crate) fn look(&mut self, look: Look<'_, '_>) -> Result<Option<ComponentsId>, Unread> {
+        self.turn_to(&look);
+        if let Some(&(deferred, state)) = self.deferred.open.front() {
+            let (next, missing) = look.memos(&mut self.spare, |mut memos, fixed| {
+                let next = memos.step(fixed, deferred, state)?.deferred;
+                Ok((next, memos.suffix_sets.deferred.missing(next)))
+            })?;
+            self.deferred.open.pop_front();
+            if missing > 0 {
+                let below = self.below(state, missing);
+                self.deferred.add(next, &below);
+            }
+            return Ok(None);
+        }
+        let Some(&(node, state)) = self.nodes.open.front() else { return Ok(None) };
+        let next = |mut memos: Memos<'_, '_>, fixed: Fixed<'_>| memos.next_mask(fixed, node, state);
+        let found = look.find(&mut self.spare, next)?;
+        self.nodes.open.pop_front();
+        Ok(self.go_below(found, state))
+    }
+
+    /// Adds what may come below a node that was found by reading a state.
+    fn go_below(&mut self, found: Found, state: StateId) -> Option<ComponentsId> {
+        let Found { node, missing, made_of, deferred } = found;
+        if missing == 0 {
+            return Some(made_of);
+        }
+        let below = self.below(state, missing);
+        self.deferred.add(deferred, &below);
+        self.nodes.add(node, &below);
+        below.is_empty().then_some(made_of)
+    }
+
+    /// Forgets what was found once nodes were dropped, or have become numbers into other residuals, as they do where these take too much memory.
+    fn turn_to(&mut self, look: &Look<'_, '_>) {
+        let residuals = look.lexemes.residuals();
+        let is_same = |(same, generation): &(Arc<Residuals>, u32)| {
+            Arc::ptr_eq(same, residuals) && *generation == look.generation
+        };
+        if !self.found_with.as_ref().is_some_and(is_same) {
+            self.found_with = Some((Arc::clone(residuals), look.generation));
+            (self.deferred, self.nodes) = (Queue::default(), Queue::default());
+        }
+    }
+
+    /// The states that may be so many states below one.
+    fn below(&mut self, state: StateId, depth: u32) -> Arc<[StateId]> {
+        if let Some(known) = self.below.get(&(state, depth)) {
+            return Arc::clone(known);
+        }
+        let mut found = vec![state];
+        for _ in 0..depth {
+            found = found.iter().flat_map(|state| &self.above[state.index()]).copied().collect();
+            found.sort_unstable();
+            found.dedup();
+        }
+        let found: Arc<[StateId]> = found.into();
+        if self.num_below + found.len() > MAX_BELOW {
+            (self.below, self.num_below) = (HashMap::new(), 0);
+        }
+        self.num_below += found.len();
+        self.below.insert((state, depth), Arc::clone(&found));
+        found
+    }
+
+    /// Leaves the next one to be made when it is asked for.
+    pub(crate) fn skip(&mut self) {
+        if self.deferred.open.pop_front().is_none() {
+            self.nodes.open.pop_front();
+        }
+    }
+}

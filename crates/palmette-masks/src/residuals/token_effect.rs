@@ -1,0 +1,584 @@
+//! Token effect of a residual: one walk over the vocabulary trie, or a difference from a reference.
+//!
+//! Some residuals are another but for finitely many lexemes ([`finite_difference`](super::finite_difference)). Where few tokens
+//! are left of a residual, its walk is short. Others are mostly like one that is known already, their
+//! [reference](super::references). A string of at most forty more characters is like one of any length: it goes through the
+//! vocabulary trie quotiented by that one ([`quotient_trie`](super::quotient_trie)). A string in which a date is found is like any
+//! string: the walk goes through both at once ([`difference`](super::difference)), and leaves out each part of the vocabulary where nothing can tell
+//! them apart.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use palmette_core::TokenId;
+use palmette_regex::ByteSet;
+use palmette_regex::expressions::{Exceeded, ExprId};
+
+use super::bounded_equivalence::BoundedEquivalence;
+use super::difference::Difference;
+use super::suffix_trie::SuffixId;
+use super::token_set::TokenSet;
+use super::transitions::Transitions;
+use super::{ResidualId, Residuals, Unread};
+use crate::vocabulary::{Visit, VocabularyTrie};
+use crate::{Budget, Interrupted};
+
+/// Token effect of a residual: what each token does to the lexeme in progress.
+#[derive(Debug)]
+pub(super) struct TokenEffect {
+    /// The tokens after which the lexeme goes on, or has just ended.
+    pub(super) consumed: TokenSet,
+    /// Suffix tries of the tokens within which the lexeme may end, not at their front.
+    pub(super) suffixes: Box<[Ended]>,
+    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded residuals, which are no references.
+    pub(super) ends: Box<[u32]>,
+}
+
+/// Ends of a lexeme within tokens that ask the same of what follows.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) suffixes: SuffixId,
+    /// Tokens that do not count.
+    pub(super) except: Option<Arc<Except>>,
+    pub(super) condition: ExprId,
+    /// True when tokens go on from there in many ways.
+    pub(super) are_many: bool,
+}
+
+/// More tokens than this, counted for each of the ends that they go on from, are many.
+const MANY: usize = if cfg!(test) { 40 } else { 4096 };
+
+impl TokenEffect {
+    /// The ends within some ranges of nodes, both ascending.
+    pub(super) fn ends_in(&self, ranges: &[Range<u32>]) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut ranges = ranges.iter().peekable();
+        for &end in &*self.ends {
+            while ranges.next_if(|range| range.end <= end).is_some() {}
+            found.extend(ranges.peek().filter(|range| range.contains(&end)).map(|_| end));
+        }
+        found
+    }
+}
+
+/// A walk is short while no more than one node of so many is left to it.
+const SHORT: usize = 200;
+
+/// Tokens of a trie of suffixes that do not count, each with the length of its suffix.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Except {
+    /// Ascending.
+    pub(super) tokens: Box<[(TokenId, u32)]>,
+}
+
+/// More exceptions than this are not kept: the trie of suffixes is built without them.
+const MAX_EXCEPTIONS: usize = 4096;
+
+impl Except {
+    /// True when the token does not count where so many bytes are left of it.
+    pub(super) fn contains(&self, token: TokenId, left: u32) -> bool {
+        self.tokens.binary_search(&(token, left)).is_ok()
+    }
+}
+
+impl Residuals {
+    /// Token effect of a residual, where `num_words` are those of a mask row.
+    pub(super) fn effect(
+        &self,
+        trie: &VocabularyTrie,
+        num_words: usize,
+        residual: ResidualId,
+        budget: &mut Budget<'_>,
+    ) -> Result<&TokenEffect, Unread> {
+        let memo = &self.residual(residual).effect;
+        if let Some(known) = memo.get() {
+            return Ok(known);
+        }
+        let mut at = EffectComputation::new(self, trie, num_words, budget);
+        let found = at.find(residual)?;
+        let except: usize = found
+            .suffixes
+            .iter()
+            .flat_map(|ended| &ended.except)
+            .map(|except| size_of_val(&*except.tokens))
+            .sum();
+        let bytes = found.consumed.memory_bytes() + size_of_val(&*found.ends) + except;
+        self.add_bytes(bytes);
+        Ok(memo.get_or_init(|| Box::new(found)))
+    }
+}
+
+/// A walk for one residual.
+pub(super) struct EffectComputation<'a, 'b, 'c> {
+    pub(super) residuals: &'a Residuals,
+    pub(super) trie: &'a VocabularyTrie,
+    pub(super) num_words: usize,
+    pub(super) steps: Transitions<'a>,
+    /// By condition, the bytes that it allows to come next.
+    allowed: HashMap<ExprId, ByteSet>,
+    pub(super) budget: &'b mut Budget<'c>,
+}
+
+impl<'a, 'b, 'c> EffectComputation<'a, 'b, 'c> {
+    fn new(
+        residuals: &'a Residuals,
+        trie: &'a VocabularyTrie,
+        num_words: usize,
+        budget: &'b mut Budget<'c>,
+    ) -> Self {
+        let (steps, allowed) = (Transitions::new(residuals), HashMap::new());
+        Self { residuals, trie, num_words, steps, allowed, budget }
+    }
+}
+
+impl EffectComputation<'_, '_, '_> {
+    fn find(&mut self, residual: ResidualId) -> Result<TokenEffect, Unread> {
+        if self.residuals.is_guarded(residual) {
+            return Ok(self.walk(residual, usize::MAX)?.expect("there are no more nodes"));
+        }
+        if let Some(found) = self.finite_difference(residual)? {
+            return Ok(found);
+        }
+        let home = self.home(residual)?;
+        let simpler = match home {
+            None => self.simpler(residual)?,
+            Some(_) => None,
+        };
+        let known =
+            simpler.filter(|&simpler| self.residuals.residual(simpler).quotient.get().is_some());
+        // Once the vocabulary has been seen as a reference sees it, going through that takes less than finding out that a walk
+        // is not short.
+        if let Some(simpler) = known
+            && let Some(found) = self.by_quotient(residual, simpler)?
+        {
+            return Ok(found);
+        }
+        // Where common bytes may come again and again, tokens are many.
+        if home.is_none()
+            && let Some(found) = self.walk(residual, self.few())?
+        {
+            return Ok(found);
+        }
+        match (home, simpler) {
+            (Some(home), _) if home != residual => return self.like(residual, home),
+            (None, Some(simpler)) => {
+                if known.is_none()
+                    && let Some(found) = self.by_quotient(residual, simpler)?
+                {
+                    return Ok(found);
+                }
+                return self.like(residual, simpler);
+            }
+            _ => {}
+        }
+        let reference = self.best_reference(residual)?;
+        if home == Some(residual) {
+            self.residuals.add_reference(residual);
+        }
+        let found = match reference {
+            Some((reference, equivalence)) => {
+                self.difference(residual, reference, &equivalence, usize::MAX)?
+            }
+            None => self.walk(residual, usize::MAX)?,
+        };
+        Ok(found.expect("there are no more nodes"))
+    }
+
+    /// With no more nodes left a walk is short.
+    pub(super) fn few(&self) -> usize {
+        self.trie.num_nodes() / SHORT
+    }
+
+    /// The residual without counts and exceptions, if that is another and no limit is in the way.
+    fn simpler(&mut self, residual: ResidualId) -> Result<Option<ResidualId>, Interrupted> {
+        match self.residuals.relaxed(residual, self.budget) {
+            Err(Exceeded::Interrupted(why)) => Err(why),
+            simpler => Ok(simpler.unwrap_or_default()),
+        }
+    }
+
+    /// Token effect of a residual that is like another.
+    fn like(&mut self, residual: ResidualId, reference: ResidualId) -> Result<TokenEffect, Unread> {
+        if let Some(found) =
+            self.difference(residual, reference, &BoundedEquivalence::default(), self.few())?
+        {
+            return Ok(found);
+        }
+        let equivalence = self.equivalence(residual, reference)?;
+        let found = self.difference(residual, reference, &equivalence, usize::MAX)?;
+        Ok(found.expect("there are no more nodes"))
+    }
+
+    fn difference(
+        &mut self,
+        residual: ResidualId,
+        reference: ResidualId,
+        equivalence: &BoundedEquivalence,
+        most: usize,
+    ) -> Result<Option<TokenEffect>, Unread> {
+        let pair = (self.steps.number(residual)?, self.steps.number(reference)?);
+        let known = self.residuals.effect(self.trie, self.num_words, reference, self.budget)?;
+        let found = Difference::walk(self, pair, equivalence, known, most)?;
+        Ok(found.map(|found| found.like(self, known)))
+    }
+
+    /// Walks all tokens through a residual; `None` where more than `most` nodes are left of them.
+    fn walk(&mut self, residual: ResidualId, most: usize) -> Result<Option<TokenEffect>, Unread> {
+        let (mut consumed, mut ends, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
+        let (trie, root) = (self.trie, self.steps.number(residual)?);
+        let (mut path, mut left) = (Vec::new(), most);
+        for first in 0..=u8::MAX {
+            // Where few bytes go on at all, most of the time would go into coming by the root's other children.
+            let Some(index) = trie.child(0, first) else { continue };
+            if self.steps.advance(root, first, self.budget)?.is_none() {
+                continue;
+            }
+            let ended = trie.walk(index..trie.end(index), root, &mut path, |node, &from| {
+                self.budget.spend(1)?;
+                let Some(next) = self.steps.advance(from, node.byte, self.budget)? else {
+                    return Ok(Visit::Past);
+                };
+                if left == 0 {
+                    return Ok(Visit::Stop);
+                }
+                left -= 1;
+                let index = node.index;
+                consumed.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+                match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
+                    Some(ExprId::ALL) => ends.push(index as u32),
+                    Some(condition) if self.goes_on_under(index, condition)? => {
+                        guarded.push((condition, index as u32));
+                    }
+                    _ => {}
+                }
+                Ok::<_, Unread>(Visit::Below(next))
+            })?;
+            if !ended {
+                return Ok(None);
+            }
+        }
+        guarded.sort_unstable();
+        let guarded = guarded.chunk_by(|(one, _), (other, _)| one == other).flat_map(|ends| {
+            let nodes: Vec<u32> = ends.iter().map(|&(_, node)| node).collect();
+            self.suffixes(&nodes, ends[0].0)
+        });
+        let suffixes = self.suffixes(&ends, ExprId::ALL).into_iter().chain(guarded).collect();
+        let consumed = TokenSet::new(consumed, self.num_words);
+        Ok(Some(TokenEffect { consumed, suffixes, ends: ends.into() }))
+    }
+
+    /// True when some token goes on at a node as a condition allows, as far as the next byte tells.
+    fn goes_on_under(&mut self, node: usize, condition: ExprId) -> Result<bool, Unread> {
+        let allowed = match self.allowed.get(&condition) {
+            Some(known) => *known,
+            None => {
+                let found = self.residuals.allowed_by(condition, self.budget)?;
+                *self.allowed.entry(condition).or_insert(found)
+            }
+        };
+        Ok(self.trie.children(node).any(|child| allowed.contains(child.byte)))
+    }
+
+    /// Suffix trie of what follows these nodes.
+    pub(super) fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<Ended> {
+        let below = |&end: &u32| self.trie.ranks(end as usize).len();
+        (!ends.is_empty()).then(|| Ended {
+            suffixes: self.residuals.suffixes.of(self.trie, ends),
+            except: None,
+            condition,
+            are_many: ends.iter().map(below).sum::<usize>() > MANY,
+        })
+    }
+
+    /// Token effect of a residual by which the tokens of `consumed` are consumed, and which ends where its reference does, but for
+    /// `removed`, and at `added`. All are ascending.
+    pub(super) fn like_reference(
+        &self,
+        reference: &TokenEffect,
+        consumed: TokenSet,
+        removed: &[u32],
+        added: &[u32],
+    ) -> TokenEffect {
+        let is_left = |end: &&u32| removed.binary_search(end).is_err();
+        let mut ends: Vec<u32> = reference.ends.iter().filter(is_left).copied().collect();
+        let kept =
+            !ends.is_empty() && reference.suffixes.iter().all(|ended| ended.except.is_none());
+        let except = if kept { self.exceptions(removed) } else { None };
+        ends.extend_from_slice(added);
+        ends.sort_unstable();
+        let suffixes = match except {
+            Some(except) => {
+                let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
+                let same = reference.suffixes.iter().map(|ended| Ended {
+                    suffixes: ended.suffixes,
+                    except: except.clone(),
+                    condition: ended.condition,
+                    are_many: ended.are_many,
+                });
+                same.chain(self.suffixes(added, ExprId::ALL)).collect()
+            }
+            None => self.suffixes(&ends, ExprId::ALL).into_iter().collect(),
+        };
+        TokenEffect { consumed, suffixes, ends: ends.into() }
+    }
+
+    /// The tokens that go on after these nodes; `None` when they are many.
+    fn exceptions(&self, removed: &[u32]) -> Option<Except> {
+        let (trie, mut tokens) = (self.trie, Vec::new());
+        for &node in removed {
+            let (node, depth) = (node as usize, trie.node(node as usize).depth);
+            let mut below = node + 1;
+            while below < trie.end(node) {
+                let left = (trie.node(below).depth - depth) as u32;
+                let own = trie.tokens_in(trie.own_ranks(below));
+                tokens.extend(own.iter().map(|&token| (token, left)));
+                below += 1;
+            }
+            if tokens.len() > MAX_EXCEPTIONS {
+                return None;
+            }
+        }
+        tokens.sort_unstable();
+        Some(Except { tokens: tokens.into() })
+    }
+
+    /// Bounded equivalence of two residuals.
+    pub(super) fn equivalence(
+        &mut self,
+        residual: ResidualId,
+        reference: ResidualId,
+    ) -> Result<BoundedEquivalence, Unread> {
+        let pair = (self.steps.number(residual)?, self.steps.number(reference)?);
+        BoundedEquivalence::find(&mut self.steps, &self.residuals.shape, pair, self.budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::LazyLock;
+
+    use palmette_core::{Vocabulary, mask};
+    use proptest::prelude::*;
+
+    use super::*;
+    use palmette_regex::Regex;
+    use palmette_regex::parse::{Dialect, Flags, parse_text};
+
+    const LETTERS: &[&str] = &["a", "b", "e", "1", "\"", "\\", ",", "-", " ", "}", "é"];
+
+    /// All texts of up to three characters and some that are longer, so that few tokens are a small part of them.
+    static TRIE: LazyLock<VocabularyTrie> = LazyLock::new(|| {
+        let mut texts = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..3 {
+            let until = texts.len();
+            for at in from..until {
+                let text = texts[at].clone();
+                texts.extend(LETTERS.iter().map(|letter| format!("{text}{letter}")));
+            }
+            from = until;
+        }
+        for part in ["a", "e", "1", "ab", "1,", "\\\"", "é"] {
+            texts.extend([4, 8, 20].map(|times| part.repeat(times)));
+            texts.extend([",", "\"e", "}b"].map(|end| part.repeat(5) + end));
+        }
+        let vocabulary = Vocabulary::new(texts.iter().map(|text| Some(text.as_bytes())), []);
+        VocabularyTrie::new(&vocabulary.expect("no token ends a text"))
+    });
+
+    fn num_words() -> usize {
+        mask::num_words(TRIE.num_ranks() + 1)
+    }
+
+    fn regex(pattern: &str) -> Regex {
+        parse_text(pattern, Dialect::Rust, Flags::default()).expect(pattern)
+    }
+
+    /// The residual of all that an expression matches.
+    fn residual(residuals: &Residuals, regex: &Regex) -> Option<ResidualId> {
+        let mut budget = Budget::unlimited();
+        let mut growing = residuals.growing();
+        let expr = growing.expressions.making(&mut budget).compile(regex).expect("small");
+        residuals.intern(&mut growing, expr, &mut budget).expect("small")
+    }
+
+    /// Tokens with how much is left of them where the lexeme has ended.
+    fn left_over(residuals: &Residuals, effect: &TokenEffect) -> BTreeSet<(TokenId, u32)> {
+        let mut found = BTreeSet::new();
+        for Ended { suffixes, except, .. } in &effect.suffixes {
+            let mut work = vec![*suffixes];
+            while let Some(id) = work.pop() {
+                let node = residuals.suffixes.node(id);
+                let counts =
+                    |token| !except.as_ref().is_some_and(|e| e.contains(token, node.depth()));
+                if node.depth() > 0 {
+                    let tokens = node.tokens().iter().filter(|&&token| counts(token));
+                    found.extend(tokens.map(|&token| (token, node.depth())));
+                }
+                work.extend(
+                    (0..node.bytes().len()).map(|at| residuals.suffixes.child_at(&TRIE, id, at)),
+                );
+            }
+        }
+        found
+    }
+
+    /// Compares what is found for a residual, given what is known of others, with a walk through the whole vocabulary.
+    fn check(residuals: &Residuals, residual: ResidualId, name: &str) {
+        let (trie, num_words) = (&*TRIE, num_words());
+        let found =
+            residuals.effect(trie, num_words, residual, &mut Budget::unlimited()).expect("small");
+        let budget = &mut Budget::unlimited();
+        let mut at = EffectComputation::new(residuals, trie, num_words, budget);
+        let walked = at.walk(residual, usize::MAX).expect("small").expect("no limit");
+        let words = |effect: &TokenEffect| effect.consumed.to_words(num_words);
+        assert_eq!(words(found), words(&walked), "tokens consumed by {name}");
+        assert_eq!(found.ends, walked.ends, "where {name} ends");
+        assert_eq!(
+            left_over(residuals, found),
+            left_over(residuals, &walked),
+            "what follows {name}"
+        );
+    }
+
+    /// Checks what is left of a pattern after some bytes, as long as something is.
+    fn check_along(residuals: &Residuals, pattern: &str, bytes: &[u8]) {
+        check_all_along(residuals, &regex(pattern), pattern, bytes);
+    }
+
+    fn check_all_along(residuals: &Residuals, regex: &Regex, name: &str, bytes: &[u8]) {
+        let mut at = residual(residuals, regex);
+        for (read, byte) in bytes.iter().copied().map(Some).chain([None]).enumerate() {
+            let Some(here) = at else { break };
+            check(residuals, here, &format!("{name} after {}", bytes[..read].escape_ascii()));
+            let next =
+                |byte| residuals.advance(here, byte, &mut Budget::unlimited()).expect("small");
+            at = byte.and_then(next);
+        }
+    }
+
+    /// Six digits lead back to where none was read, and the lexeme may end there; any text may not.
+    #[test]
+    fn bytes_that_lead_back_to_the_first_pair_show_that_it_differs_in_its_end() {
+        check_along(&Residuals::new(&TRIE), "(1{6})*", b"");
+    }
+
+    /// Whatever is left of a count: at once, in the middle of a character, and when it is used up.
+    #[test]
+    fn residuals_that_count_are_walked_as_their_model_sees_the_vocabulary() {
+        let residuals = Residuals::new(&TRIE);
+        for pattern in [
+            "[ab1é]{0,9}1",
+            "[^\",]{3,6}\"",
+            "[ab1é]{4}",
+            "(?:[^ ]+ +){0,9}[^ ]+",
+            "(?:ab|é){2,8},",
+        ] {
+            check_along(&residuals, pattern, "ab1éab 1ab ab1".as_bytes());
+        }
+        let quotient = |at| residuals.residual(ResidualId(at)).quotient.get().is_some();
+        let num_residuals = residuals.residuals.count() as u32;
+        assert!((0..num_residuals).filter(|&at| quotient(at)).count() >= 4);
+    }
+
+    fn pattern() -> impl Strategy<Value = String> {
+        let leaf = prop::sample::select(vec![
+            "a",
+            "b",
+            "e",
+            "1",
+            "1",
+            ",",
+            "\"",
+            "é",
+            "[abe]",
+            "[^\"]",
+            "[^a]",
+            "[abe1]",
+            "[1-9]",
+            "-",
+            "\\\\.",
+            "[^\"\\\\]",
+        ]);
+        let times =
+            prop::sample::select(vec!["*", "*", "+", "?", "{2}", "{1,3}", "{2,}", "{0,9}", "{6}"]);
+        leaf.prop_map(str::to_owned).prop_recursive(3, 10, 3, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| parts.concat()),
+                prop::collection::vec(inner.clone(), 2..3)
+                    .prop_map(|parts| format!("(?:{})", parts.join("|"))),
+                (inner, times.clone()).prop_map(|(inner, times)| format!("(?:{inner}){times}")),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// In any order, so that any may be the reference of any other.
+        #[test]
+        fn what_is_found_is_what_a_walk_finds(
+            patterns in prop::collection::vec(
+                (pattern(), prop::collection::vec(prop::sample::select(b"abe11\",-\\".to_vec()), 0..4)),
+                1..12,
+            ),
+        ) {
+            let residuals = Residuals::new(&TRIE);
+            for (pattern, bytes) in &patterns {
+                check_along(&residuals, pattern, bytes);
+            }
+        }
+
+        /// Whatever is excepted, before and after whatever, and whatever is left of it.
+        #[test]
+        fn what_is_found_of_exceptions_is_what_a_walk_finds(
+            (head, of, rest) in (
+                prop::sample::select(vec!["", "\"", " *\"", "a?", "[ab]*1"]),
+                prop::sample::select(vec![
+                    "[^\"]*", "[^\"\\\\]*", "[abe]*", "(?:[^\"\\\\]|\\\\.)*", "(?:a|b|é|ee)*", "[abe]{0,9}",
+                    "[^1]+", "(?:ab|e)*",
+                ]),
+                prop::sample::select(vec!["\"", "\"[ 1]*,", "1", "e", "(?:-|\"b)", "a*", ""]),
+            ),
+            but in prop::collection::vec(
+                prop::sample::select(vec![
+                    "", "a", "ab", "abe", "ea", "b", "é", "aé", "aaaa", "e\\\\", "\\\\\"", "a.*", "[ab]{1,3}", "e*", "[^a]*",
+                ]),
+                1..5,
+            ),
+            bytes in prop::collection::vec(prop::sample::select("aabe \"1\\-".as_bytes().to_vec()), 0..6),
+        ) {
+            let but_regex = Regex::alternate(but.iter().map(|pattern| regex(pattern)));
+            let part = Regex::and([regex(of), Regex::complement(but_regex)]);
+            let whole = Regex::concat([regex(head), part, regex(rest)]);
+            let name = format!("{head:?}, {of:?} but {but:?}, {rest:?}");
+            check_all_along(&Residuals::new(&TRIE), &whole, &name, &bytes);
+        }
+    }
+
+    /// Names but declared ones are not compared with names, byte by byte.
+    #[test]
+    fn names_are_found_by_their_exceptions() {
+        let residuals = Residuals::new(&TRIE);
+        let but = Regex::alternate(["ab", "abe", "b-", ""].map(Regex::literal));
+        let part = Regex::and([regex("[^\"]*"), Regex::complement(but)]);
+        let whole = Regex::concat([regex(" *\""), part, regex("\"")]);
+        for bytes in ["", " ", "\"", "\"a", "\"ab"] {
+            let after = |residual, &byte| {
+                residuals.advance(residual, byte, &mut Budget::unlimited()).expect("small")
+            };
+            let at = bytes
+                .as_bytes()
+                .iter()
+                .try_fold(residual(&residuals, &whole).expect("some"), after);
+            let budget = &mut Budget::unlimited();
+            let mut computation = EffectComputation::new(&residuals, &TRIE, num_words(), budget);
+            assert!(
+                computation.finite_difference(at.expect("some")).expect("small").is_some(),
+                "{bytes:?}"
+            );
+        }
+    }
+}

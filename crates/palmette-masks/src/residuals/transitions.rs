@@ -1,0 +1,188 @@
+//! Transition table of the residuals that walks meet, dense by byte.
+
+use std::sync::{Mutex, PoisonError};
+
+use hashbrown::HashMap;
+use palmette_regex::expressions::ExprId;
+
+use super::byte_groups::{Groups, group_bit};
+use super::{ResidualId, Residuals, Unread};
+use crate::Budget;
+
+/// A residual that a walk has met. A number into [`Transitions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Local(u16);
+
+/// Transitions that a walk asks for: a step is one look-up. The table is kept for later walks, which are likely to
+/// come by the same residuals.
+#[derive(Debug)]
+pub(super) struct Transitions<'a> {
+    residuals: &'a Residuals,
+    table: TransitionTable,
+}
+
+/// The tables of walks that have ended, at most one for each walk that there was at the same time.
+#[derive(Debug, Default)]
+pub(super) struct TransitionTables(Mutex<Vec<TransitionTable>>);
+
+#[derive(Debug, Default)]
+struct TransitionTable {
+    numbers: HashMap<ResidualId, Local>,
+    known: Vec<KnownResidual>,
+    /// By residual and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
+    rows: Vec<[u16; 256]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KnownResidual {
+    residual: ResidualId,
+    ends: Option<ExprId>,
+    /// All steps are known but those by these groups of bytes.
+    incomplete: Groups,
+}
+
+/// A table of more residuals, which would take more than 4 MiB, is not kept.
+const MAX_KEPT: usize = 4096;
+
+const UNASKED: u16 = 0;
+const NOWHERE: u16 = 1;
+const FIRST: u16 = 2;
+
+impl<'a> Transitions<'a> {
+    pub(super) fn new(residuals: &'a Residuals) -> Self {
+        let kept =
+            residuals.transition_tables.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let table = kept.unwrap_or_default();
+        residuals.take_bytes(table.memory_bytes());
+        Self { residuals, table }
+    }
+
+    /// The number of a residual.
+    ///
+    /// # Errors
+    /// When a walk meets too many.
+    pub(super) fn number(&mut self, residual: ResidualId) -> Result<Local, Unread> {
+        if let Some(&known) = self.table.numbers.get(&residual) {
+            return Ok(known);
+        }
+        if self.table.known.len() >= usize::from(u16::MAX - FIRST) {
+            return Err(Unread::Unknown);
+        }
+        let number = Local(self.table.known.len() as u16);
+        let ends = self.residuals.ends(residual);
+        self.table.known.push(KnownResidual { residual, ends, incomplete: Groups::MAX });
+        self.table.rows.push([UNASKED; 256]);
+        self.table.numbers.insert(residual, number);
+        Ok(number)
+    }
+
+    /// The residual of a number.
+    pub(super) fn residual(&self, local: Local) -> ResidualId {
+        self.table.known[usize::from(local.0)].residual
+    }
+
+    /// True when the lexeme may end here.
+    pub(super) fn ends(&self, local: Local) -> bool {
+        self.ends_if(local).is_some()
+    }
+
+    /// Condition that an end of the lexeme puts on what follows; `None` where it cannot end here.
+    pub(super) fn ends_if(&self, local: Local) -> Option<ExprId> {
+        self.table.known[usize::from(local.0)].ends
+    }
+
+    /// The residual after a byte.
+    #[inline]
+    pub(super) fn advance(
+        &mut self,
+        from: Local,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Local>, Unread> {
+        match self.table.rows[usize::from(from.0)][usize::from(byte)] {
+            UNASKED => self.find(from, byte, budget),
+            NOWHERE => Ok(None),
+            found => Ok(Some(Local(found - FIRST))),
+        }
+    }
+
+    /// [`advance`](Self::advance) where there may be no residual left already.
+    #[inline]
+    pub(super) fn advance_if(
+        &mut self,
+        from: Option<Local>,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Local>, Unread> {
+        match from {
+            Some(from) => self.advance(from, byte, budget),
+            None => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn find(
+        &mut self,
+        from: Local,
+        byte: u8,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Local>, Unread> {
+        let residual = self.residual(from);
+        let found = match self.residuals.advance(residual, byte, budget)? {
+            Some(residual) => Some(self.number(residual)?),
+            None => None,
+        };
+        let entry = found.map_or(NOWHERE, |local| local.0 + FIRST);
+        self.table.rows[usize::from(from.0)][usize::from(byte)] = entry;
+        Ok(found)
+    }
+
+    /// Asks for the steps by all bytes but those of some groups.
+    pub(super) fn complete(
+        &mut self,
+        from: Local,
+        but: Groups,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        if self.table.known[usize::from(from.0)].incomplete & !but == 0 {
+            return Ok(());
+        }
+        let residuals = self.residuals;
+        let classes = residuals.classes(self.residual(from));
+        let mut by_class = vec![UNASKED; classes.representatives().len()];
+        for byte in 0..=u8::MAX {
+            if but & group_bit(byte) != 0 {
+                continue;
+            }
+            let at = usize::from(byte);
+            match self.table.rows[usize::from(from.0)][at] {
+                UNASKED if by_class[classes.class(byte)] == UNASKED => {
+                    self.find(from, byte, budget)?;
+                    by_class[classes.class(byte)] = self.table.rows[usize::from(from.0)][at];
+                }
+                UNASKED => self.table.rows[usize::from(from.0)][at] = by_class[classes.class(byte)],
+                known => by_class[classes.class(byte)] = known,
+            }
+        }
+        self.table.known[usize::from(from.0)].incomplete &= but;
+        Ok(())
+    }
+}
+
+impl Drop for Transitions<'_> {
+    fn drop(&mut self) {
+        let table = std::mem::take(&mut self.table);
+        if table.known.len() <= MAX_KEPT {
+            self.residuals.add_bytes(table.memory_bytes());
+            let mut tables =
+                self.residuals.transition_tables.0.lock().unwrap_or_else(PoisonError::into_inner);
+            tables.push(table);
+        }
+    }
+}
+
+impl TransitionTable {
+    fn memory_bytes(&self) -> usize {
+        self.known.capacity() * (size_of::<KnownResidual>() + size_of::<[u16; 256]>() + 16)
+    }
+}

@@ -1,0 +1,144 @@
+//! Stack automaton: reads LR stacks from the top, and answers as soon as nothing below can matter ("parser automaton" and
+//! "template automata" of *Precomputing grammar masks*). Its nodes are made as stacks come by.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::DefaultHashBuilder;
+use palmette_parser::glr::StackNode;
+use palmette_parser::lr::StateId;
+
+use super::children::Children;
+use super::chunks::SparseChunks;
+use super::hash_index::HashIndex;
+
+/// A number into [`StackAutomaton`]; equal numbers are equal nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct AutomatonNodeId(u32);
+
+/// Nodes materialised so far, each for all first states of stacks that give the same answer and leave the same open.
+///
+/// `C` is the answer with what is open, as far as the states read decide; equal ones are one node, so recursion comes back to nodes
+/// that are known.
+#[derive(Debug)]
+pub(super) struct StackAutomaton<C> {
+    /// By what is asked about, and by topmost state.
+    first: SparseChunks<Children<AutomatonNodeId>>,
+    nodes: boxcar::Vec<AutomatonNode<C>>,
+    ids: HashIndex,
+    hasher: DefaultHashBuilder,
+    bytes: usize,
+}
+
+/// Node of a stack automaton: the answer after some states of a stack.
+#[derive(Debug)]
+pub(super) struct AutomatonNode<C> {
+    pub(super) said: C,
+    /// Of so many states below, only the last decides how it goes on; 0 where nothing is open.
+    pub(super) missing: u32,
+    children: Children<AutomatonNodeId>,
+}
+
+impl<C> Default for StackAutomaton<C> {
+    fn default() -> Self {
+        Self {
+            first: SparseChunks::default(),
+            nodes: boxcar::Vec::new(),
+            ids: HashIndex::default(),
+            hasher: DefaultHashBuilder::default(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<C: Copy + Eq + Hash> StackAutomaton<C> {
+    /// About how much memory they take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.first.memory_bytes()
+            + self.nodes.count() * size_of::<AutomatonNode<C>>()
+            + self.ids.memory_bytes()
+            + self.bytes
+    }
+
+    pub(super) fn get(&self, id: AutomatonNodeId) -> &AutomatonNode<C> {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// The node of the topmost state, if it is known.
+    pub(super) fn first(&self, of: usize, top: StateId) -> Option<AutomatonNodeId> {
+        self.first.get(of)?.get(top)
+    }
+
+    /// Remembers it.
+    pub(super) fn know_first(&mut self, of: usize, top: StateId, node: AutomatonNodeId) {
+        self.bytes += self.first.entry(of).insert(top, node);
+    }
+
+    /// The node after the state that decides, if it is known.
+    pub(super) fn next(&self, node: AutomatonNodeId, state: StateId) -> Option<AutomatonNodeId> {
+        self.get(node).children.get(state)
+    }
+
+    /// Remembers it.
+    pub(super) fn know_next(
+        &mut self,
+        node: AutomatonNodeId,
+        state: StateId,
+        next: AutomatonNodeId,
+    ) {
+        let known = self.nodes.get_mut(node.0 as usize).expect("its number was handed out");
+        self.bytes += known.children.insert(state, next);
+    }
+
+    /// Answer of a stack that does not part before it is reached, as far as the nodes are known.
+    pub(super) fn said(&self, of: usize, stack: StackNode<'_>) -> Option<C> {
+        let mut at = stack;
+        let mut node = self.first(of, stack.state())?;
+        loop {
+            let &AutomatonNode { said, missing, .. } = self.get(node);
+            if missing == 0 {
+                return Some(said);
+            }
+            for _ in 0..missing {
+                let mut below = at.below();
+                match (below.next(), below.next()) {
+                    (None, _) => return Some(said),
+                    (Some(only), None) => at = only,
+                    (Some(_), Some(_)) => return None,
+                }
+            }
+            node = self.next(node, at.state())?;
+        }
+    }
+
+    /// The first nodes, with what is asked about and the topmost state.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = (usize, StateId, AutomatonNodeId)> {
+        let first = self.first.iter();
+        first.flat_map(|(of, children)| children.iter().map(move |(top, node)| (of, top, node)))
+    }
+
+    /// The nodes after one, with the states that decide for them.
+    pub(super) fn nexts(
+        &self,
+        node: AutomatonNodeId,
+    ) -> impl Iterator<Item = (StateId, AutomatonNodeId)> {
+        self.get(node).children.iter()
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = AutomatonNodeId> {
+        (0..self.nodes.count() as u32).map(AutomatonNodeId)
+    }
+
+    /// The node that says this.
+    pub(super) fn intern(&mut self, said: C, missing: u32) -> AutomatonNodeId {
+        let hash = self.hasher.hash_one(said);
+        let same = |number: u32| self.nodes[number as usize].said == said;
+        if let Some(known) = self.ids.find(hash, same) {
+            return AutomatonNodeId(known);
+        }
+        let next = self.nodes.count() as u32;
+        self.ids.insert(hash, next);
+        self.nodes.push(AutomatonNode { said, missing, children: Children::None });
+        AutomatonNodeId(next)
+    }
+}

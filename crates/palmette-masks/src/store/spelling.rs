@@ -1,0 +1,456 @@
+//! Spellings: the sequences of terminals that each token spells from a position of the lexer.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+use std::ops::Range;
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+use palmette_core::TokenId;
+use palmette_parser::blocks::{Letter, Line};
+use palmette_parser::lexer::LexerError;
+
+use super::automaton::LexemeAutomaton;
+use crate::vocabulary::{BytesBelow, Visit, VocabularyTrie, of_kind};
+use crate::{Indentation, TerminalId, TerminalSet};
+
+/// Context of all positions: the tokens and what the grammar says of terminals.
+#[derive(Clone, Copy, Debug)]
+pub struct Speller<'a> {
+    /// The tokens in question.
+    pub tokens: &'a VocabularyTrie,
+    /// Bytes below their nodes.
+    pub below: &'a BytesBelow,
+    /// Terminals that are left out of sequences.
+    pub ignored: &'a TerminalSet,
+    /// Whose line's ends are told apart by the depth that they lead to.
+    pub indentation: Option<&'a Indentation>,
+}
+
+/// The tokens by the sequence of terminals that they spell; a token may be in several sets.
+///
+/// A sequence ends with the lexeme in progress at the token's end, as something that it can become; those before it ended
+/// inside the token. The first began before the token where a lexeme was in progress. Sets are in ascending order.
+pub type Spellings = BTreeMap<Vec<Letter>, Vec<TokenId>>;
+
+/// Sequences with their tokens, in any order.
+pub(super) type Spelled = Vec<(Vec<Letter>, Vec<TokenId>)>;
+
+impl Speller<'_> {
+    /// Spellings of the tokens from `start`, and the number of token transitions: triples of a token, a position after it,
+    /// and the terminals whose lexemes began in it.
+    ///
+    /// Tokens that lead to the same ways of cutting what was read go on alike, so these *cuts* are found once and numbered,
+    /// and a byte leads from number to number.
+    ///
+    /// Cost: a look-up for each node of the vocabulary's trie that can be reached, but for those below which all bytes leave the
+    /// cuts as they are; and what the different cuts cost.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded.
+    pub fn spell<A: LexemeAutomaton>(
+        &self,
+        automaton: &A,
+        start: A::State,
+    ) -> Result<(Spellings, usize), LexerError> {
+        self.spell_within(automaton, start, |_| Ok(()))
+    }
+
+    /// [`spell`](Self::spell) that reports its steps to `spend`: a unit for each node of the vocabulary's trie that is
+    /// reached, and for each way to cut what was read when the cuts after a byte are first asked for.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded, and those of `spend`.
+    fn spell_within<A: LexemeAutomaton, E: From<LexerError>>(
+        &self,
+        automaton: &A,
+        start: A::State,
+        spend: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(Spellings, usize), E> {
+        let mut cuts = Cuts::new();
+        cuts.begin_with(&[Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }]);
+        let mut walk = Walk::new(self, automaton);
+        let led = walk.lead(&mut cuts, spend)?;
+        Ok(walk.spellings(&cuts, &led))
+    }
+
+    /// Spellings of the tokens that begin with each of these bytes, in ascending order, given where the byte leads:
+    /// for each, the sequences with their tokens, in any order. `line` is what is known of the line before the byte.
+    ///
+    /// Reports its steps as [`spell_within`](Self::spell_within) does.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded, and those of `spend`.
+    pub(super) fn spell_by_first<A: LexemeAutomaton, E: From<LexerError>>(
+        &self,
+        automaton: &A,
+        firsts: &[(u8, A::State)],
+        line: Line,
+        spend: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Vec<Spelled>, E> {
+        let mut cuts = Cuts::new();
+        let mut walk = Walk::new(self, automaton);
+        cuts.begin_with(&[]);
+        cuts.next[Cuts::<A::State>::BEGIN as usize] = [Cuts::<A::State>::DEAD; 256];
+        for &(byte, state) in firsts {
+            let mut after = Branch { state, sequence: ROOT, line: walk.line_after(line, byte) };
+            walk.forget_line(&mut after);
+            let after = cuts.number(&[after]);
+            cuts.next[Cuts::<A::State>::BEGIN as usize][usize::from(byte)] = after;
+        }
+        let led = walk.lead(&mut cuts, spend)?;
+        let mut spelled_by_cut = vec![None; cuts.branches.len()];
+        let mut by_byte = vec![Vec::new(); firsts.len()];
+        for child in self.tokens.children(0) {
+            if let Ok(at) = firsts.binary_search_by_key(&child.byte, |&(byte, _)| byte) {
+                let ranks = self.tokens.ranks(child.index);
+                by_byte[at] = walk.spellings_in(&cuts, &led, ranks, &mut spelled_by_cut);
+            }
+        }
+        Ok(by_byte)
+    }
+}
+
+/// One way to cut what was read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Branch<S> {
+    state: S,
+    /// The lexemes that have ended.
+    sequence: u32,
+    line: Line,
+}
+
+/// All ways to cut what was read, each set of them known by a number.
+struct Cuts<S> {
+    branches: Vec<Rc<[Branch<S>]>>,
+    numbers: HashMap<Rc<[Branch<S>]>, u32>,
+    /// By number and byte: the number after it, or [`Self::UNKNOWN`].
+    next: Vec<[u32; 256]>,
+    /// By number: the kinds of bytes that were found to leave it as it is, and those that were found not to.
+    stays: Vec<[u64; 2]>,
+}
+
+impl<S: Copy + Eq + Hash> Cuts<S> {
+    /// No way.
+    const DEAD: u32 = 0;
+    /// Before the first byte.
+    const BEGIN: u32 = 1;
+    const UNKNOWN: u32 = u32::MAX;
+
+    /// Only [`Self::DEAD`].
+    fn new() -> Self {
+        let mut cuts = Self {
+            branches: Vec::new(),
+            numbers: HashMap::new(),
+            next: Vec::new(),
+            stays: Vec::new(),
+        };
+        cuts.number(&[]);
+        cuts
+    }
+
+    /// Makes [`Self::BEGIN`].
+    fn begin_with(&mut self, branches: &[Branch<S>]) {
+        assert_eq!(self.add(branches.into()), Self::BEGIN, "it is the second");
+    }
+
+    fn number(&mut self, branches: &[Branch<S>]) -> u32 {
+        if let Some(&known) = self.numbers.get(branches) {
+            return known;
+        }
+        let branches: Rc<[_]> = branches.into();
+        let number = self.add(Rc::clone(&branches));
+        self.numbers.insert(branches, number);
+        number
+    }
+
+    fn add(&mut self, branches: Rc<[Branch<S>]>) -> u32 {
+        self.branches.push(branches);
+        self.next.push([Self::UNKNOWN; 256]);
+        self.stays.push([0, 0]);
+        self.branches.len() as u32 - 1
+    }
+
+    /// True when all bytes of these kinds leave a number as it is.
+    fn stay<A: LexemeAutomaton<State = S>>(
+        &mut self,
+        number: u32,
+        kinds: u64,
+        walk: &mut Walk<'_, A>,
+    ) -> Result<bool, LexerError>
+    where
+        S: Ord,
+    {
+        loop {
+            let [stay, leave] = self.stays[number as usize];
+            if kinds & leave != 0 {
+                return Ok(false);
+            }
+            let unknown = kinds & !stay;
+            if unknown == 0 {
+                return Ok(true);
+            }
+            let kind = unknown.trailing_zeros();
+            let mut stays = true;
+            for byte in of_kind(kind) {
+                let next = match self.known(number, byte) {
+                    Some(known) => known,
+                    None => self.find(number, byte, walk)?,
+                };
+                stays &= next == number;
+                if !stays {
+                    break;
+                }
+            }
+            self.stays[number as usize][usize::from(!stays)] |= 1 << kind;
+        }
+    }
+
+    /// The cuts after `byte`, if they were asked for before.
+    fn known(&self, number: u32, byte: u8) -> Option<u32> {
+        let known = self.next[number as usize][usize::from(byte)];
+        (known != Self::UNKNOWN).then_some(known)
+    }
+
+    /// The cuts after `byte`.
+    fn find<A: LexemeAutomaton<State = S>>(
+        &mut self,
+        number: u32,
+        byte: u8,
+        walk: &mut Walk<'_, A>,
+    ) -> Result<u32, LexerError>
+    where
+        S: Ord,
+    {
+        let mut after = Vec::new();
+        walk.read(&self.branches[number as usize], byte, &mut after)?;
+        let next = self.number(&after);
+        self.next[number as usize][usize::from(byte)] = next;
+        Ok(next)
+    }
+}
+
+struct Walk<'a, A> {
+    speller: &'a Speller<'a>,
+    automaton: &'a A,
+    sequences: Sequences,
+}
+
+impl<'a, A: LexemeAutomaton> Walk<'a, A> {
+    fn new(speller: &'a Speller<'a>, automaton: &'a A) -> Self {
+        Self { speller, automaton, sequences: Sequences::default() }
+    }
+
+    /// By rank, to which cuts the whole token leads.
+    fn lead<E: From<LexerError>>(
+        &mut self,
+        cuts: &mut Cuts<A::State>,
+        mut spend: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Vec<u32>, E> {
+        let Speller { tokens, below, .. } = *self.speller;
+        let mut led = vec![Cuts::<A::State>::DEAD; tokens.num_ranks()];
+        let nodes = 1..tokens.num_nodes();
+        tokens.walk(nodes, Cuts::<A::State>::BEGIN, &mut Vec::new(), |node, &before| {
+            spend(1)?;
+            let at = match cuts.known(before, node.byte) {
+                Some(known) => known,
+                None => {
+                    spend(cuts.branches[before as usize].len() as u64)?;
+                    cuts.find(before, node.byte, self)?
+                }
+            };
+            if at == Cuts::<A::State>::DEAD {
+                return Ok(Visit::Past);
+            }
+            let index = node.index;
+            let is_whole =
+                tokens.end(index) > index + 1 && cuts.stay(at, below.kinds(index), self)?;
+            let ranks = if is_whole { tokens.ranks(index) } else { tokens.own_ranks(index) };
+            led[ranks.start as usize..ranks.end as usize].fill(at);
+            Ok::<_, E>(if is_whole { Visit::Past } else { Visit::Below(at) })
+        })?;
+        Ok(led)
+    }
+
+    fn read(
+        &mut self,
+        before: &[Branch<A::State>],
+        byte: u8,
+        after: &mut Vec<Branch<A::State>>,
+    ) -> Result<(), LexerError> {
+        let automaton = self.automaton;
+        let mut ended = Vec::new();
+        for &Branch { state, sequence, line } in before {
+            let going_on = self.line_after(line, byte);
+            automaton.advance(state, byte, |state| {
+                after.push(Branch { state, sequence, line: going_on });
+            })?;
+            ended.clear();
+            automaton.ends(state, |terminal, next| ended.push((terminal, next)))?;
+            let fresh = self.line_after(Line::OTHER, byte);
+            for &(terminal, next) in &ended {
+                let line = if self.is_newline(terminal) { line.ended() } else { Line::OTHER };
+                // Most lexemes cannot end here: a sequence is interned only for those that do.
+                let mut longer = None;
+                automaton.advance(next, byte, |state| {
+                    let sequence = *longer.get_or_insert_with(|| {
+                        if self.speller.ignored.contains(terminal) {
+                            sequence
+                        } else {
+                            self.sequences.longer(sequence, Letter { terminal, line })
+                        }
+                    });
+                    after.push(Branch { state, sequence, line: fresh });
+                })?;
+            }
+        }
+        after.iter_mut().for_each(|branch| self.forget_line(branch));
+        if after.len() > 1 {
+            after.sort_unstable();
+            after.dedup();
+        }
+        Ok(())
+    }
+
+    /// Lines matter to line's ends only.
+    fn forget_line(&self, branch: &mut Branch<A::State>) {
+        let newline = self.speller.indentation.map(|blocks| blocks.newline);
+        let possible = self.automaton.viable_terminals(branch.state);
+        if !newline.is_some_and(|newline| possible.contains(newline)) {
+            branch.line = Line::OTHER;
+        }
+    }
+
+    /// Spellings of all tokens that lead to these cuts, each once.
+    fn spelled(&mut self, branches: &[Branch<A::State>]) -> Vec<u32> {
+        let mut spelled = Vec::new();
+        for branch in branches {
+            for terminal in self.automaton.viable_terminals(branch.state).iter() {
+                spelled.push(self.longer(branch.sequence, Letter::of(terminal)));
+            }
+        }
+        spelled.sort_unstable();
+        spelled.dedup();
+        spelled
+    }
+
+    /// The tokens of some ranks by what they spell. `spelled_by_cut` is kept from one call to the next.
+    fn spellings_in(
+        &mut self,
+        cuts: &Cuts<A::State>,
+        led: &[u32],
+        ranks: Range<u32>,
+        spelled_by_cut: &mut [Option<Vec<u32>>],
+    ) -> Spelled {
+        let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
+        let mut begin = ranks.start;
+        for run in led[ranks.start as usize..ranks.end as usize].chunk_by(|a, b| a == b) {
+            let end = begin + run.len() as u32;
+            let tokens = self.speller.tokens.tokens_in(begin..end);
+            begin = end;
+            if run[0] == Cuts::<A::State>::DEAD {
+                continue;
+            }
+            let cut = run[0] as usize;
+            let spelled =
+                spelled_by_cut[cut].get_or_insert_with(|| self.spelled(&cuts.branches[cut]));
+            for &sequence in &*spelled {
+                by_sequence.entry(sequence).or_default().extend_from_slice(tokens);
+            }
+        }
+        let letters = |(sequence, tokens)| (self.sequences.letters(sequence), tokens);
+        by_sequence.into_iter().map(letters).collect()
+    }
+
+    /// The tokens by what they spell, and the number of token transitions. `led`: by rank, where the token leads.
+    fn spellings(mut self, cuts: &Cuts<A::State>, led: &[u32]) -> (Spellings, usize) {
+        let tokens = self.speller.tokens.tokens();
+        let mut by_token =
+            vec![Cuts::<A::State>::DEAD; tokens.iter().max().map_or(0, |token| token.index() + 1)];
+        // Tokens by where they lead, in ascending order: `sorted[begins[number]..begins[number + 1]]`.
+        let mut begins = vec![0; cuts.branches.len() + 1];
+        for (token, &number) in tokens.iter().zip(led) {
+            by_token[token.index()] = number;
+            begins[number as usize + 1] += 1;
+        }
+        begins[1] = 0;
+        for number in 1..begins.len() {
+            begins[number] += begins[number - 1];
+        }
+        let mut sorted = vec![TokenId(0); begins[begins.len() - 1]];
+        let mut next = begins.clone();
+        for (&number, token) in by_token.iter().zip(0..) {
+            if number != Cuts::<A::State>::DEAD {
+                sorted[next[number as usize]] = TokenId(token);
+                next[number as usize] += 1;
+            }
+        }
+        let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
+        let mut num_transitions = 0;
+        for (branches, ends) in cuts.branches.iter().zip(begins.windows(2)) {
+            let tokens = &sorted[ends[0]..ends[1]];
+            if tokens.is_empty() {
+                continue;
+            }
+            let possible = branches.iter().map(|one| self.automaton.viable_terminals(one.state));
+            num_transitions +=
+                possible.map(|possible| possible.iter().count() * tokens.len()).sum::<usize>();
+            for sequence in self.spelled(branches) {
+                by_sequence.entry(sequence).or_default().extend_from_slice(tokens);
+            }
+        }
+        let sequences = &self.sequences;
+        let spellings = by_sequence.into_iter().map(|(sequence, mut tokens)| {
+            // A few runs in ascending order, one for each way to get there.
+            tokens.sort();
+            (sequences.letters(sequence), tokens)
+        });
+        (spellings.collect(), num_transitions)
+    }
+
+    fn longer(&mut self, sequence: u32, letter: Letter) -> u32 {
+        if self.speller.ignored.contains(letter.terminal) {
+            return sequence;
+        }
+        self.sequences.longer(sequence, letter)
+    }
+
+    fn line_after(&self, line: Line, byte: u8) -> Line {
+        self.speller.indentation.map_or(Line::OTHER, |blocks| line.after(byte, blocks))
+    }
+
+    fn is_newline(&self, terminal: TerminalId) -> bool {
+        self.speller.indentation.is_some_and(|blocks| blocks.newline == terminal)
+    }
+}
+
+/// The empty sequence.
+const ROOT: u32 = 0;
+
+/// Sequences as a tree, each known by a number: 0 is the empty one.
+#[derive(Default)]
+struct Sequences {
+    /// Sequence `i + 1`: all but the last letter, the last letter.
+    nodes: Vec<(u32, Letter)>,
+    children: HashMap<(u32, Letter), u32>,
+}
+
+impl Sequences {
+    fn longer(&mut self, sequence: u32, letter: Letter) -> u32 {
+        *self.children.entry((sequence, letter)).or_insert_with(|| {
+            self.nodes.push((sequence, letter));
+            self.nodes.len() as u32
+        })
+    }
+
+    fn letters(&self, mut sequence: u32) -> Vec<Letter> {
+        let mut letters = Vec::new();
+        while sequence != ROOT {
+            let (before, letter) = self.nodes[sequence as usize - 1];
+            letters.push(letter);
+            sequence = before;
+        }
+        letters.reverse();
+        letters
+    }
+}

@@ -1,0 +1,51 @@
+//! Spellings of a vocabulary's tokens: text, and numbers for those that grammars ask for by name or number.
+
+use palmette_core::{TokenId, Vocabulary};
+use palmette_regex::tokens::{NUMBER_BYTES, NUMBER_MARK, spelled_number};
+
+/// The tokens whose numbers are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbered {
+    /// Special tokens, which have no other spelling.
+    Special,
+    /// All, text besides: for grammars that ask for tokens with text by name or number.
+    All,
+}
+
+/// All spellings of a vocabulary's tokens.
+///
+/// Invariant: a text that holds the byte of numbers, 0xFF, is no spelling. No UTF-8 text does, so no grammar allows its token.
+///
+/// Cost: 5 bytes a token.
+#[derive(Clone, Debug)]
+pub struct Spellings {
+    numbers: Vec<[u8; NUMBER_BYTES]>,
+    numbered: Numbered,
+}
+
+impl Spellings {
+    /// Those of a vocabulary.
+    pub fn new(vocabulary: &Vocabulary, numbered: Numbered) -> Self {
+        let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
+        Self { numbers: tokens.map(spelled_number).collect(), numbered }
+    }
+
+    /// The spellings of a token: one or two, none where its text is no part of a UTF-8 text.
+    pub fn of<'s>(
+        &'s self,
+        vocabulary: &'s Vocabulary,
+        token: TokenId,
+    ) -> impl Iterator<Item = &'s [u8]> {
+        let text = vocabulary.text(token);
+        let is_text = !text.is_empty();
+        let has_number = !is_text || self.numbered == Numbered::All;
+        let number = has_number.then(|| &self.numbers[token.index()][..]);
+        let text = (is_text && !text.contains(&NUMBER_MARK)).then_some(text);
+        text.into_iter().chain(number)
+    }
+
+    /// Memory, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.numbers)
+    }
+}

@@ -1,0 +1,541 @@
+//! Reading a text byte by byte: lexer and parser together, without tokens.
+//!
+//! A [`Recognizer`] is a grammar made ready. A [`Position`] is what a text so far may be: *branches*, each a way to
+//! cut it into lexemes with all ways to parse these. [`Recognizer::advance`] reads a byte: in each branch the
+//! lexeme in progress goes on, or it ended before the byte and the parser shifts what it was. Branches
+//! that nothing can complete are dropped at once, so a position is live by its existence.
+
+mod contexts;
+mod dead_ends;
+mod error;
+mod expected;
+mod position;
+mod scratch;
+mod vacuous;
+
+use std::sync::Arc;
+
+pub use contexts::{ContextId, Contexts, ContextualStates};
+use dead_ends::exclusion;
+pub use dead_ends::{DeadEnd, DeadEnds};
+pub use error::{CompileError, RecognizerError};
+pub use expected::Expected;
+pub use expected::Lexeme;
+pub use position::{Branch, Position};
+pub use scratch::RecognizerScratch;
+use vacuous::is_vacuous;
+
+use crate::blocks::{Blocks, Layer, Line};
+use crate::glr::{Parser, Stacks};
+use crate::lexer::{Lexer, LexerLimits, LexerState};
+use crate::names::{NameLayer, Names};
+use crate::{
+    Budget, Grammar, GrammarBuilder, Lexing, ParserLimits, Symbol, TerminalId, TerminalKind,
+    TerminalSet,
+};
+
+/// A grammar made ready to read texts: its lexer and its parser.
+///
+/// Frozen, but that the lexer grows as it is used; threads share it.
+#[derive(Debug)]
+pub struct Recognizer {
+    /// The grammar that was given.
+    source: Arc<Grammar>,
+    grammar: Arc<Grammar>,
+    lexer: Lexer,
+    parser: Parser,
+    layer: Layer,
+    names: NameLayer,
+    beginnings: Beginnings,
+    dead_ends: DeadEnds,
+    start: Option<Position>,
+    /// Tells it from other recognizers.
+    mark: Arc<()>,
+}
+
+/// The terminals with which a lexeme begins.
+#[derive(Debug)]
+enum Beginnings {
+    /// Any: how a text is cut does not depend on the parser.
+    All,
+    /// Those that can follow on the stacks at hand.
+    Viable,
+    /// Those of the topmost states' contexts.
+    Contextual(Contexts),
+}
+
+impl Beginnings {
+    fn new(grammar: &Grammar, parser: &Parser, ignored: &TerminalSet) -> Self {
+        match grammar.lexing() {
+            Lexing::Contextual => Self::Contextual(Contexts::new(parser.tables(), ignored, &[])),
+            Lexing::Any if grammar.indentation().is_none() => Self::Viable,
+            Lexing::Any | Lexing::Longest => Self::All,
+        }
+    }
+}
+
+/// Limits of a [`Recognizer`]. Exceeding one is an error that names it.
+#[derive(Clone, Debug, Default)]
+pub struct RecognizerLimits {
+    /// The lexer.
+    pub lexer: LexerLimits,
+    /// The parser.
+    pub parser: ParserLimits,
+}
+
+impl Recognizer {
+    /// Makes a grammar ready.
+    ///
+    /// # Errors
+    /// When a terminal cannot be honoured, a limit is exceeded, the budget is used up or the compilation is cancelled.
+    pub fn new(
+        grammar: Arc<Grammar>,
+        limits: &RecognizerLimits,
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, CompileError> {
+        let mut lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
+        let source = Arc::clone(&grammar);
+        let mut grammar = spelled(grammar, lexer.viable_terminals(lexer.start()));
+        let mut parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
+        let layer = Layer::new(&grammar);
+        let names = NameLayer::new(&grammar);
+        let mark = Arc::default();
+        let mut beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
+        let mut dead_ends = DeadEnds::NONE;
+        if let Beginnings::Contextual(contexts) = &beginnings {
+            let uncut = grammar.with_lexing(Lexing::Any);
+            let free = Lexer::with_budget(&uncut, &limits.lexer, budget)?;
+            let both = (&lexer, &free);
+            if is_vacuous(both, parser.tables(), contexts, &layer.ignored, budget)? {
+                (grammar, lexer, beginnings) = (Arc::new(uncut), free, Beginnings::Viable);
+            } else {
+                let stacks = parser.start();
+                let (tables, ignored) = (parser.tables(), &layer.ignored);
+                let excluded =
+                    exclusion(&lexer, tables, contexts, ignored, stacks.states(), budget)?;
+                dead_ends = excluded.dead_ends;
+                if let Some(tables) = excluded.tables {
+                    let contexts = Contexts::new(&tables, ignored, &excluded.guards);
+                    beginnings = Beginnings::Contextual(contexts);
+                    parser = parser.with_tables(tables);
+                }
+            }
+        }
+        let start = None;
+        let mut recognizer = Self {
+            source,
+            grammar,
+            lexer,
+            parser,
+            layer,
+            names,
+            beginnings,
+            dead_ends,
+            start,
+            mark,
+        };
+        recognizer.start = recognizer.find_start()?;
+        Ok(recognizer)
+    }
+
+    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored. Where
+    /// competition between terminals is proven to be vacuous, its lexing is [`Lexing::Any`].
+    pub fn grammar(&self) -> &Arc<Grammar> {
+        &self.grammar
+    }
+
+    /// The grammar that it was made of.
+    pub fn source(&self) -> &Arc<Grammar> {
+        &self.source
+    }
+
+    /// Lexer of the grammar.
+    #[doc(hidden)]
+    pub fn lexer(&self) -> &Lexer {
+        &self.lexer
+    }
+
+    /// Parser of the grammar.
+    #[doc(hidden)]
+    pub fn parser(&self) -> &Parser {
+        &self.parser
+    }
+
+    /// The terminals that the parser does not see.
+    pub fn ignored(&self) -> &TerminalSet {
+        &self.layer.ignored
+    }
+
+    /// Layer between lexer and parser.
+    pub fn layer(&self) -> &Layer {
+        &self.layer
+    }
+
+    /// The memory of names between lexer and parser.
+    pub fn names(&self) -> &NameLayer {
+        &self.names
+    }
+
+    /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
+    pub fn bytes(&self) -> usize {
+        let contexts = self.contexts().map_or(0, Contexts::bytes);
+        self.lexer.bytes() + self.parser.tables().bytes() + contexts
+    }
+
+    /// Before the first byte; `None` when no text is in the language.
+    pub fn start(&self) -> Option<&Position> {
+        self.start.as_ref()
+    }
+
+    /// The position after `byte`; `None` when no text of the language goes on so.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn advance(
+        &self,
+        position: &Position,
+        byte: u8,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<Position>, RecognizerError> {
+        self.advance_all(position, &[byte], scratch)
+    }
+
+    /// The position after all of `bytes`; `None` when no text of the language goes on so.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn advance_all(
+        &self,
+        position: &Position,
+        bytes: &[u8],
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<Position>, RecognizerError> {
+        scratch.now.clear();
+        scratch.now.extend_from_slice(position.branches());
+        let result = self.read(bytes, scratch);
+        scratch.next.clear();
+        if result.is_err() {
+            scratch.now.clear();
+        }
+        let live = result.map(|()| !scratch.now.is_empty())?;
+        Ok(live.then(|| scratch.position(self)))
+    }
+
+    /// All readings of two positions: where a token may be read in two ways.
+    pub fn either(
+        &self,
+        one: Position,
+        other: Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Position {
+        scratch.next.clear();
+        for branch in one.branches().iter().chain(other.branches()) {
+            self.add(branch.clone(), scratch);
+        }
+        std::mem::swap(&mut scratch.now, &mut scratch.next);
+        scratch.now.sort_by(|a, b| a.key().cmp(&b.key()));
+        scratch.position(self)
+    }
+
+    /// True when the text so far is in the language.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn is_accepting(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        if let Some(&known) = position.accepting().get() {
+            return Ok(known);
+        }
+        let accepting = self.accepts_end(position, scratch)?;
+        Ok(*position.accepting().get_or_init(|| accepting))
+    }
+
+    fn find_start(&self) -> Result<Option<Position>, RecognizerError> {
+        let scratch = &mut RecognizerScratch::default();
+        let stacks = self.parser.start();
+        let empty = self.parser.accepts_end(&stacks, &mut scratch.parser)?;
+        let mut first = TerminalSet::new(self.grammar.terminals().len());
+        self.parser.allowed(&stacks, &mut first, &mut scratch.parser)?;
+        if !empty && first.is_empty() {
+            return Ok(None);
+        }
+        let branch = |(lexer, stacks)| Branch {
+            lexer,
+            stacks,
+            blocks: Blocks::default(),
+            line: Line::OTHER,
+            names: Names::default(),
+        };
+        let begun = self.begin(self.lexer.start(), stacks, &Names::default(), scratch)?;
+        let mut branches: Vec<Branch> = begun.map(branch).collect();
+        first.union_with(&self.layer.ignored);
+        let is_live =
+            |branch: &Branch| self.lexer.viable_terminals(branch.lexer).intersects(&first);
+        if !empty && self.contexts().is_some() && !branches.iter().any(is_live) {
+            return Ok(None);
+        }
+        Ok(Some(Position::new(&mut branches)))
+    }
+
+    /// Moves the branches in `scratch.now` over `bytes`.
+    fn read(&self, bytes: &[u8], scratch: &mut RecognizerScratch) -> Result<(), RecognizerError> {
+        for &byte in bytes {
+            let mut now = std::mem::take(&mut scratch.now);
+            scratch.next.clear();
+            for branch in now.drain(..) {
+                self.begin_lexemes(&branch, byte, scratch)?;
+                self.go_on(branch, byte, scratch)?;
+            }
+            scratch.now = std::mem::replace(&mut scratch.next, now);
+            if scratch.now.len() > 1 {
+                scratch.now.sort_by(|a, b| a.key().cmp(&b.key()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lexeme in progress goes on with `byte`.
+    fn go_on(
+        &self,
+        mut branch: Branch,
+        byte: u8,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        let Some(lexer) = self.lexer.advance(branch.lexer, byte)? else { return Ok(()) };
+        let possible = self.lexer.viable_terminals(lexer);
+        // The branch was live, and still is if what it may become is the same. At the start it may only have been at its end.
+        let begun = !self.lexer.is_fresh(branch.lexer);
+        let is_same = begun && possible == self.lexer.viable_terminals(branch.lexer);
+        branch.lexer = lexer;
+        branch.line = self.layer.line_after(branch.line, byte);
+        if !self.names.read(&mut branch.names, byte, !begun, &self.lexer, lexer)? {
+            return Ok(());
+        }
+        if is_same || self.is_live(&branch, scratch)? {
+            self.add(branch, scratch);
+        }
+        Ok(())
+    }
+
+    /// The lexeme in progress ended before `byte`.
+    fn begin_lexemes(
+        &self,
+        branch: &Branch,
+        byte: u8,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        for end in self.lexer.ends(branch.lexer)? {
+            let line = self.layer.line_after(Line::OTHER, byte);
+            for terminal in end.terminals.iter() {
+                let after = self.step(branch, terminal, scratch)?;
+                let Some((stacks, blocks, names)) = after else { continue };
+                for (start, stacks) in self.begin(end.next, stacks, &names, scratch)? {
+                    let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
+                    let mut names = names.clone();
+                    let live = self.names.read(&mut names, byte, true, &self.lexer, lexer)?;
+                    let begun = Branch { lexer, stacks, blocks: blocks.clone(), line, names };
+                    if live && self.is_live(&begun, scratch)? {
+                        self.add(begun, scratch);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The state `next`, in which no byte of a lexeme was read, for the terminals with which a lexeme begins after some stacks, less the
+    /// names that were seen; stacks that differ in these terminals are parted.
+    fn begin(
+        &self,
+        next: LexerState,
+        stacks: Stacks,
+        names: &Names,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<impl Iterator<Item = (LexerState, Stacks)> + use<>, RecognizerError> {
+        let mut others = Vec::new();
+        let first = match &self.beginnings {
+            Beginnings::All => (next, stacks),
+            Beginnings::Viable => (scratch.restricted_to(self, next, (&stacks, names))?, stacks),
+            Beginnings::Contextual(contexts) => {
+                let parts = stacks.by_top(|state| contexts.of(state));
+                let mut begin = |(context, stacks)| {
+                    let state = match names.is_any_seen() {
+                        true => self.among_unseen((contexts, context), next, names)?,
+                        false => {
+                            let known = scratch.contextual(self);
+                            known.begin(&self.lexer, contexts, next, context)?
+                        }
+                    };
+                    Ok::<_, RecognizerError>((state, stacks))
+                };
+                let mut parts = parts.into_iter();
+                let first = begin(parts.next().expect("stacks are never none"))?;
+                for part in parts {
+                    others.push(begin(part)?);
+                }
+                first
+            }
+        };
+        Ok(std::iter::once(first).chain(others))
+    }
+
+    /// The state `next` for the terminals of a context less the names that were seen.
+    fn among_unseen(
+        &self,
+        (contexts, context): (&Contexts, ContextId),
+        next: LexerState,
+        names: &Names,
+    ) -> Result<LexerState, RecognizerError> {
+        let leave_out = |terminals: &mut _| self.names.leave_out(names, terminals);
+        Ok(contexts.begin(&self.lexer, next, context, leave_out)?)
+    }
+
+    /// The contexts in which lexemes begin, where these depend on the parser's topmost state.
+    pub fn contexts(&self) -> Option<&Contexts> {
+        match &self.beginnings {
+            Beginnings::Contextual(contexts) => Some(contexts),
+            Beginnings::All | Beginnings::Viable => None,
+        }
+    }
+
+    /// True when states of the lexer know only terminals that the parser takes.
+    fn knows_viable(&self) -> bool {
+        matches!(self.beginnings, Beginnings::Viable)
+    }
+
+    /// True when lexemes do not depend on each other nor on what is around them, and states of the lexer know only terminals that the parser
+    /// takes: then what may follow depends on the lexeme in progress and the stacks alone.
+    pub fn is_independent(&self) -> bool {
+        self.knows_viable()
+            && self.lexer.remainders(self.lexer.start(), |left| {
+                let free = |&(_, expr): &(_, _)| left.expressions.is_context_free(expr);
+                left.independent && left.live.iter().all(free)
+            })
+    }
+
+    /// The stacks after a terminal that the parser sees, and where the next lexeme begins, where lexemes are
+    /// [independent](Self::is_independent) and no names were seen.
+    pub fn after(
+        &self,
+        stacks: &Stacks,
+        terminal: TerminalId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<(LexerState, Stacks)>, RecognizerError> {
+        if self.layer.ignored.contains(terminal) {
+            return Ok(None);
+        }
+        let Some(stacks) = scratch.shift(self, stacks, terminal)? else { return Ok(None) };
+        let lexer =
+            scratch.restricted_to(self, self.lexer.start(), (&stacks, &Names::default()))?;
+        Ok(Some((lexer, stacks)))
+    }
+
+    /// Adds a live branch; branches that differ in their stacks only become one.
+    fn add(&self, mut branch: Branch, scratch: &mut RecognizerScratch) {
+        branch.line = self.layer.line_of(self.lexer.viable_terminals(branch.lexer), branch.line);
+        match scratch.next.iter_mut().find(|known| known.key() == branch.key()) {
+            Some(known) => known.stacks = self.parser.merge(&known.stacks, &branch.stacks),
+            None => scratch.next.push(branch),
+        }
+    }
+
+    /// True when the lexeme in progress can become something that the parser takes.
+    fn is_live(
+        &self,
+        branch: &Branch,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        if self.knows_viable() {
+            return Ok(true);
+        }
+        let possible = self.lexer.viable_terminals(branch.lexer);
+        let parsed = (&branch.stacks, &branch.blocks);
+        Ok(self.layer.accepts_any(&self.parser, parsed, possible, &mut scratch.parser)?)
+    }
+
+    /// True when the text may end at a position.
+    fn accepts_end(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        let (layer, parser) = (&self.layer, &self.parser);
+        for branch in position.branches() {
+            let parsed = (&branch.stacks, &branch.blocks);
+            if self.lexer.may_end(branch.lexer)
+                && layer.accepts_end(parser, parsed, &mut scratch.parser)?
+            {
+                return Ok(true);
+            }
+            for end in self.lexer.ends(branch.lexer)? {
+                if !self.lexer.may_end(end.next) {
+                    continue;
+                }
+                for terminal in end.terminals.iter() {
+                    if let Some((stacks, blocks, _)) = self.step(branch, terminal, scratch)?
+                        && layer.accepts_end(parser, (&stacks, &blocks), &mut scratch.parser)?
+                    {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// After the branch's lexeme, which ends as `terminal`.
+    fn step(
+        &self,
+        branch: &Branch,
+        terminal: TerminalId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<(Stacks, Blocks, Names)>, RecognizerError> {
+        let Some(names) = self.names.after(&branch.names, terminal) else { return Ok(None) };
+        let parsed = (&branch.stacks, &branch.blocks);
+        if self.layer.indentation.is_some() || self.layer.ignored.contains(terminal) {
+            let letter = self.layer.ended(terminal, branch.line);
+            let after = self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
+            return Ok(after.map(|(stacks, blocks)| (stacks, blocks, names)));
+        }
+        let stacks = scratch.shift(self, &branch.stacks, terminal)?;
+        Ok(stacks.map(|stacks| (stacks, Blocks::default(), names)))
+    }
+}
+
+/// A grammar without the rules that no text fits, where `possible` are the terminals that match some text. The parser would
+/// wait for their terminals in vain.
+fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
+    let fits = |symbol: &Symbol| match *symbol {
+        Symbol::Nonterminal(_) => true,
+        Symbol::Terminal(terminal) => {
+            let declared = grammar.terminals()[terminal.index()].kind == TerminalKind::Declared;
+            let marks = grammar.indentation().is_some() && declared;
+            marks || possible.contains(terminal) && !grammar.ignored().contains(&terminal)
+        }
+    };
+    // A rule that the start does not reach is no matter, nor are its terminals, which the lexer leaves out.
+    if grammar.rules().iter().all(|rule| rule.body.iter().all(fits)) {
+        return grammar;
+    }
+    let mut kept = GrammarBuilder::new();
+    for terminal in grammar.terminals() {
+        kept.terminal(terminal.clone());
+    }
+    for nonterminal in grammar.nonterminals() {
+        kept.nonterminal(nonterminal.name.clone(), nonterminal.span);
+    }
+    for rule in grammar.rules().iter().filter(|rule| rule.body.iter().all(fits)) {
+        kept.rule(rule.head, rule.body.clone());
+    }
+    grammar.ignored().iter().for_each(|&terminal| kept.ignore(terminal));
+    if let Some(blocks) = grammar.indentation() {
+        kept.indentation(blocks.clone());
+    }
+    if let Some(names) = grammar.distinct_names() {
+        kept.distinct_names(names.clone());
+    }
+    Arc::new(kept.build(grammar.start(), grammar.lexing()))
+}

@@ -1,0 +1,113 @@
+//! Positions: all readings of a text so far.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use crate::blocks::{Blocks, Line};
+use crate::glr::Stacks;
+use crate::lexer::LexerState;
+use crate::names::Names;
+
+/// Every way to read a text so far; never none. Immutable: a clone is one count more.
+///
+/// Invariant: branches are in ascending order of all but their stacks, and differ in it.
+#[derive(Clone)]
+pub struct Position {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    branches: Branches,
+    /// True when the text so far is in the language, once that was asked.
+    accepting: OnceLock<bool>,
+}
+
+/// Most positions are one branch, which then is no further look-up away.
+enum Branches {
+    One(Branch),
+    Many(Box<[Branch]>),
+}
+
+/// One way to cut a text into lexemes, with all ways to parse them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branch {
+    /// Within the lexeme in progress.
+    pub lexer: LexerState,
+    /// After the lexemes before it.
+    pub stacks: Stacks,
+    /// The open blocks and brackets of a grammar with indentation.
+    pub blocks: Blocks,
+    /// Of a line's end in progress of such a grammar: how deep the next line begins, as far as it is read.
+    pub line: Line,
+    /// The open scopes of a grammar with distinct names.
+    pub names: Names,
+}
+
+impl Branch {
+    /// Branches that differ in nothing but their stacks have the same key.
+    pub(super) fn key(&self) -> (LexerState, Line, &Blocks, &Names) {
+        (self.lexer, self.line, &self.blocks, &self.names)
+    }
+}
+
+impl Position {
+    /// The position of these branches, which are taken out of the list.
+    pub(super) fn new(branches: &mut Vec<Branch>) -> Self {
+        debug_assert!(branches.is_sorted_by(|a, b| a.key() < b.key()));
+        let branches = if branches.len() == 1
+            && let Some(only) = branches.pop()
+        {
+            Branches::One(only)
+        } else {
+            Branches::Many(branches.drain(..).collect())
+        };
+        Self { shared: Arc::new(Shared { branches, accepting: OnceLock::new() }) }
+    }
+
+    /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation or distinct
+    /// names.
+    #[doc(hidden)]
+    #[inline]
+    pub fn branches(&self) -> &[Branch] {
+        match &self.shared.branches {
+            Branches::One(branch) => std::slice::from_ref(branch),
+            Branches::Many(branches) => branches,
+        }
+    }
+
+    /// Memo of acceptance: is the text so far in the language?
+    pub(super) fn accepting(&self) -> &OnceLock<bool> {
+        &self.shared.accepting
+    }
+}
+
+impl PartialEq for Position {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared) || self.branches() == other.branches()
+    }
+}
+
+impl Eq for Position {}
+
+impl Hash for Position {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.branches().hash(state);
+    }
+}
+
+impl Hash for Branch {
+    /// By all but the line, which seldom tells branches apart.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.lexer.hash(state);
+        self.stacks.fingerprint().hash(state);
+        self.blocks.hash(state);
+        self.names.hash(state);
+    }
+}
+
+impl fmt::Debug for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.branches()).finish()
+    }
+}

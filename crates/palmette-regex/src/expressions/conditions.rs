@@ -1,0 +1,35 @@
+//! Lexemes under a condition, decided by their first bytes where these decide.
+
+use super::{Exceeded, ExprId, Maker};
+
+/// Residual of an expression whose lexemes meet a condition together with what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// All: the condition holds once a first byte of a lexeme was read, whichever it is.
+    Always,
+    /// Nothing: no first byte of a lexeme is allowed.
+    Never,
+    /// Those of this expression.
+    By(ExprId),
+}
+
+impl Maker<'_, '_> {
+    /// Part of an expression without the empty lexeme that meets a condition.
+    pub fn met_by(&mut self, condition: ExprId, of: ExprId) -> Result<Met, Exceeded> {
+        let (mut holds, mut fails) = (true, true);
+        let classes = self.classes([condition, of]);
+        for &byte in classes.representatives() {
+            if self.derive(of, byte)? == ExprId::NEVER {
+                continue;
+            }
+            let after = self.derive(condition, byte)?;
+            holds &= after == ExprId::ALL;
+            fails &= after == ExprId::NEVER;
+        }
+        Ok(match (holds, fails) {
+            (_, true) => Met::Never,
+            (true, _) => Met::Always,
+            _ => Met::By(self.given(condition, of)?),
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! Regular expressions from their text, in the dialects of Python, ECMAScript and the `regex` crate.
+//!
+//! Three questions can be asked of the same text:
+//!
+//! - [`parse`]: the lexemes of a terminal. What follows a lexeme is seen by lookaheads, which stay in the tree as
+//!   [`Regex::Look`]; what precedes it is not: a lexeme begins where a text would. `^` and `$` at its ends say nothing.
+//! - [`parse_text`]: the texts that match from their beginning to their end.
+//! - [`parse_search`]: the texts that contain a match.
+//!
+//! The latter two know the whole text. Anchors, word boundaries and lookaheads are worked into the tree there, exactly,
+//! and no `Look` is left; what cannot be is an error.
+//!
+//! Steps: `reader` (or `rust`, by crate `regex-syntax`) makes a syntax tree of characters, repetitions and
+//! conditions on places; `places` resolves the conditions.
+
+mod classes;
+mod conditions;
+mod equations;
+mod escapes;
+mod places;
+mod reader;
+pub mod restrict;
+mod rust;
+mod syntax;
+
+use crate::{Budget, Interrupted, Regex};
+use places::resolve;
+
+/// Notation of a regular expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Module `re` of Python 3.
+    Python,
+    /// ECMAScript with the flag `u`, and where that would refuse punctuation (`\-`, a lone `{`), without.
+    Ecma,
+    /// The crate `regex`.
+    Rust,
+}
+
+/// Switches for a whole regular expression. The default has none set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags {
+    /// `i`: upper and lower case are the same, by Unicode's simple case folding.
+    pub ignore_case: bool,
+    /// `m`: `^` and `$` match at line breaks too.
+    pub multi_line: bool,
+    /// `s`: `.` matches line breaks too.
+    pub dot_all: bool,
+    /// `x`: blanks and comments are skipped (not in ECMAScript).
+    pub verbose: bool,
+    /// `a`: `\w`, `\d`, `\s`, `\b` and `i` know ASCII only (Python).
+    pub ascii: bool,
+}
+
+/// Error of a text that is no regular expression that can be used here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset} of the regular expression: {message}")]
+pub struct RegexError {
+    /// The place in the text, in bytes.
+    pub offset: usize,
+    /// The construct, the rule and the way out.
+    pub message: String,
+    /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
+    /// with the text.
+    pub interrupted: Option<Interrupted>,
+}
+
+impl RegexError {
+    /// An error at a place of the source.
+    pub fn new(offset: usize, message: impl Into<String>) -> Self {
+        Self { offset, message: message.into(), interrupted: None }
+    }
+}
+
+impl From<Interrupted> for RegexError {
+    fn from(why: Interrupted) -> Self {
+        Self { offset: 0, message: why.to_string(), interrupted: Some(why) }
+    }
+}
+
+/// Question asked of a regular expression; see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reading {
+    /// The lexemes of a terminal: [`parse`].
+    Lexeme,
+    /// The texts that match from beginning to end: [`parse_text`].
+    Text,
+    /// The texts that contain a match: [`parse_search`].
+    Search,
+}
+
+impl Flags {
+    /// The flags that these letters set: of `i`, `m`, `s`, `x`, `a` and `u` (which is the default).
+    ///
+    /// # Errors
+    /// Names any other letter.
+    pub fn from_letters(letters: &str) -> Result<Self, RegexError> {
+        let mut flags = Self::default();
+        for (offset, letter) in letters.char_indices() {
+            flags.set(letter, true, offset)?;
+        }
+        Ok(flags)
+    }
+
+    fn set(&mut self, letter: char, to: bool, offset: usize) -> Result<(), RegexError> {
+        match letter {
+            'i' => self.ignore_case = to,
+            'm' => self.multi_line = to,
+            's' => self.dot_all = to,
+            'x' => self.verbose = to,
+            'a' => self.ascii = to,
+            'u' => self.ascii = !to,
+            'l' | 'L' => {
+                let message = "flag L asks for the locale, which is not known here; leave it out";
+                return Err(RegexError::new(offset, message));
+            }
+            _ => {
+                let message = format!("unknown flag {letter:?}; there are i, m, s, x, a and u");
+                return Err(RegexError::new(offset, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lexemes of a terminal: what `source` matches from beginning to end.
+///
+/// Conditions on what follows the lexeme, and lookarounds within it, stay as [`Regex::Look`]; other conditions on places
+/// are resolved. `$` as the last thing, and `^` as the first, say nothing.
+///
+/// # Errors
+/// The place and what is wrong there: no regular expression of the dialect, something that no finite automaton does
+/// (backreferences, atomic groups), or a limit passed.
+pub fn parse(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
+    parse_with_budget(source, dialect, flags, Reading::Lexeme, &mut Budget::unlimited())
+}
+
+/// The texts that `source` matches from beginning to end, without [`Regex::Look`] in them.
+///
+/// # Errors
+/// As [`parse`]; and for conditions that cannot be worked into the tree: a lookbehind for more than a character, a
+/// lookahead for more than a character within a repetition without end.
+pub fn parse_text(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
+    parse_with_budget(source, dialect, flags, Reading::Text, &mut Budget::unlimited())
+}
+
+/// The texts that contain a match of `source`, without [`Regex::Look`] in them: what `pattern` means in a JSON
+/// schema.
+///
+/// # Errors
+/// As [`parse_text`].
+pub fn parse_search(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
+    parse_with_budget(source, dialect, flags, Reading::Search, &mut Budget::unlimited())
+}
+
+/// [`parse`], [`parse_text`] or [`parse_search`], as `reading` says, as long as the budget lasts and nobody
+/// calls it off.
+///
+/// # Errors
+/// As these, and when the work is [`interrupted`](RegexError::interrupted).
+pub fn parse_with_budget(
+    source: &str,
+    dialect: Dialect,
+    flags: Flags,
+    reading: Reading,
+    budget: &mut Budget<'_>,
+) -> Result<Regex, RegexError> {
+    let tree = match dialect {
+        Dialect::Rust => rust::read(source, flags, budget),
+        Dialect::Python | Dialect::Ecma => reader::read(source, dialect, flags, budget),
+    };
+    resolve(tree?, reading, budget)
+}

@@ -1,0 +1,399 @@
+//! Reads the structure of the dialects of Python and ECMAScript: sequences, groups, quantifiers.
+
+use super::{
+    Dialect, Flags, RegexError, classes,
+    syntax::{MAX_NESTING, Node},
+};
+use crate::{Budget, CharClass};
+
+/// The longest text that is read, in bytes.
+const MAX_LEN: usize = 1 << 20;
+
+pub(super) fn read(
+    source: &str,
+    dialect: Dialect,
+    flags: Flags,
+    budget: &mut Budget<'_>,
+) -> Result<Node, RegexError> {
+    if source.len() > MAX_LEN {
+        let message = format!("{} bytes; at most {MAX_LEN} are read", source.len());
+        return Err(RegexError::new(0, message));
+    }
+    if dialect == Dialect::Ecma && (flags.verbose || flags.ascii) {
+        let message = "flags x and a are Python's; ECMAScript has i, m and s";
+        return Err(RegexError::new(0, message));
+    }
+    let mut reader = Reader { source, at: 0, dialect, flags, depth: 0, budget: budget.split_off() };
+    let node = reader.whole();
+    budget.join(&reader.budget);
+    node
+}
+
+pub(super) struct Reader<'a> {
+    pub(super) source: &'a str,
+    pub(super) at: usize,
+    pub(super) dialect: Dialect,
+    pub(super) flags: Flags,
+    depth: usize,
+    budget: Budget<'a>,
+}
+
+/// Atom: what may stand before a quantifier.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Atom {
+    Repeatable,
+    /// An anchor, a word boundary, or in ECMAScript a lookbehind.
+    Assertion,
+    Repeated,
+}
+
+/// Cost of reading an atom.
+const UNITS_PER_ATOM: u64 = 16;
+
+impl<'a> Reader<'a> {
+    fn whole(&mut self) -> Result<Node, RegexError> {
+        self.leading_flags()?;
+        let node = self.alternatives()?;
+        match self.peek() {
+            None => Ok(node),
+            Some(_) => {
+                Err(self.error(self.at, "`)` closes no group; write `\\)` for the character"))
+            }
+        }
+    }
+
+    /// Python's `(?i)` at the beginning.
+    fn leading_flags(&mut self) -> Result<(), RegexError> {
+        while self.dialect == Dialect::Python && self.rest().starts_with("(?") {
+            let letters = &self.rest()[2..];
+            let len = letters.bytes().take_while(u8::is_ascii_alphabetic).count();
+            if len == 0 || letters.as_bytes().get(len) != Some(&b')') {
+                break;
+            }
+            for (offset, letter) in letters[..len].char_indices() {
+                self.flags.set(letter, true, self.at + 2 + offset)?;
+            }
+            self.at += len + 3;
+        }
+        Ok(())
+    }
+
+    fn alternatives(&mut self) -> Result<Node, RegexError> {
+        let mut options = vec![self.sequence()?];
+        while self.eat('|') {
+            options.push(self.sequence()?);
+        }
+        Ok(if options.len() == 1 { options.remove(0) } else { Node::Alternate(options) })
+    }
+
+    fn sequence(&mut self) -> Result<Node, RegexError> {
+        let mut parts: Vec<Node> = Vec::new();
+        let mut last = None;
+        loop {
+            self.skip_blanks();
+            let start = self.at;
+            let Some(next) = self.peek() else { break };
+            if matches!(next, '|' | ')') {
+                break;
+            }
+            if let Some((min, max)) = self.quantifier()? {
+                let Some(kind) = last else {
+                    return Err(self.error(
+                        start,
+                        "there is nothing before this quantifier to repeat; escape it with `\\`",
+                    ));
+                };
+                self.check_repeatable(kind, start)?;
+                let reluctant = self.eat('?');
+                if self.dialect == Dialect::Python && !reluctant && self.peek() == Some('+') {
+                    return Err(self.error(start, "a possessive quantifier does not backtrack, which no finite automaton does; leave out the `+`"));
+                }
+                let inner = Box::new(parts.pop().expect("a part before"));
+                parts.push(Node::Repeat { inner, min, max, reluctant, offset: start });
+                last = Some(Atom::Repeated);
+                continue;
+            }
+            if self.rest().starts_with("(?#") && self.dialect == Dialect::Python {
+                let Some(len) = self.rest().find(')') else {
+                    return Err(self.error(start, "this comment has no end; close it with `)`"));
+                };
+                self.at += len + 1;
+                continue;
+            }
+            let (node, kind) = self.atom()?;
+            parts.push(node);
+            last = Some(kind);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Node::Concat(parts) })
+    }
+
+    fn check_repeatable(&self, kind: Atom, start: usize) -> Result<(), RegexError> {
+        match kind {
+            Atom::Repeatable => Ok(()),
+            Atom::Assertion => Err(self.error(start, "an anchor, a word boundary or a lookbehind cannot be repeated; leave out the quantifier")),
+            Atom::Repeated => Err(self.error(start, "two quantifiers in a row; put what is repeated twice in `(?:…)`")),
+        }
+    }
+
+    fn atom(&mut self) -> Result<(Node, Atom), RegexError> {
+        let start = self.at;
+        self.budget.spend(UNITS_PER_ATOM)?;
+        let next = self.next().expect("a character");
+        let node = match next {
+            '(' => return self.group(start),
+            '[' => {
+                let class = self.class(start)?;
+                Node::Class(class)
+            }
+            '.' => Node::Class(classes::dot(self.dialect, self.flags)),
+            '^' => return Ok((Node::start(self.flags.multi_line), Atom::Assertion)),
+            '$' => return Ok((self.dollar(start), Atom::Assertion)),
+            '\\' => return self.escape(start),
+            other => Node::Class(self.fold(&CharClass::single(other))),
+        };
+        Ok((node, Atom::Repeatable))
+    }
+
+    /// Python's `$` also matches before a line break that ends the text.
+    fn dollar(&self, start: usize) -> Node {
+        let end = Node::end(self.flags.multi_line);
+        if self.dialect == Dialect::Ecma || self.flags.multi_line {
+            return end;
+        }
+        let line_break = Node::Class(CharClass::single('\n'));
+        let last_line = Node::look_ahead(Node::Concat(vec![line_break, end.clone()]), start);
+        Node::Alternate(vec![end, last_line])
+    }
+
+    fn escape(&mut self, start: usize) -> Result<(Node, Atom), RegexError> {
+        let word = || classes::by_letter('w', self.dialect, self.flags);
+        let python = self.dialect == Dialect::Python;
+        let place = match self.peek() {
+            Some('b') => Node::word_boundary(&word(), false),
+            Some('B') => Node::word_boundary(&word(), true),
+            Some('A') if python => Node::start(false),
+            Some('Z' | 'z') if python => Node::end(false),
+            _ => {
+                let class = self.escaped_class(start, false)?;
+                return Ok((Node::Class(class), Atom::Repeatable));
+            }
+        };
+        self.next();
+        Ok((place, Atom::Assertion))
+    }
+
+    fn group(&mut self, start: usize) -> Result<(Node, Atom), RegexError> {
+        let outer_flags = self.flags;
+        let look = self.group_head(start)?;
+        self.depth += 1;
+        if self.depth > MAX_NESTING {
+            let message = format!("groups nest deeper than {MAX_NESTING}; nest them less");
+            return Err(self.error(start, &message));
+        }
+        let inner = self.alternatives()?;
+        self.depth -= 1;
+        if !self.eat(')') {
+            return Err(self.error(
+                start,
+                "this group has no end; close it with `)`, or write `\\(` for the character",
+            ));
+        }
+        self.flags = outer_flags;
+        Ok(match look {
+            None => {
+                // A group keeps its parts together: a quantifier after it repeats them all.
+                (inner, Atom::Repeatable)
+            }
+            Some((behind, negated)) => {
+                let kind = match behind && self.dialect == Dialect::Ecma {
+                    true => Atom::Assertion,
+                    false => Atom::Repeatable,
+                };
+                let inner = Box::new(inner);
+                (Node::Look { inner, behind, negated, offset: start }, kind)
+            }
+        })
+    }
+
+    /// Kind of a group, by what follows `(`; for a lookaround, whether it looks behind and whether it is negated.
+    fn group_head(&mut self, start: usize) -> Result<Option<(bool, bool)>, RegexError> {
+        if !self.eat('?') {
+            return Ok(None);
+        }
+        let python = self.dialect == Dialect::Python;
+        for (head, look) in [
+            ("<=", (true, false)),
+            ("<!", (true, true)),
+            ("=", (false, false)),
+            ("!", (false, true)),
+        ] {
+            if self.eat_text(head) {
+                return Ok(Some(look));
+            }
+        }
+        if self.eat(':') {
+            return Ok(None);
+        }
+        if self.eat('>') {
+            return Err(self.error(
+                start,
+                "an atomic group does not backtrack, which no finite automaton does; write `(?:…)`",
+            ));
+        }
+        if python && self.rest().starts_with("P=") {
+            return Err(self.backreference(start));
+        }
+        if python && self.rest().starts_with('(') {
+            return Err(self.error(start, "a group that depends on another having matched is not regular; write both cases out"));
+        }
+        if self.rest().starts_with(if python { "P<" } else { "<" }) {
+            let len = self.rest().find('>');
+            let name_at = self.at + if python { 2 } else { 1 };
+            let name = len.map(|len| &self.source[name_at..self.at + len]);
+            let word = |c: char| c == '_' || c == '$' || c.is_alphanumeric();
+            let sound = |name: &&str| {
+                name.starts_with(|c: char| word(c) && !c.is_numeric()) && name.chars().all(word)
+            };
+            let Some(name) = name.filter(sound) else {
+                return Err(self.error(start, "a group's name is letters, digits and `_`, not a digit first, and ends with `>`"));
+            };
+            self.at = name_at + name.len() + 1;
+            return Ok(None);
+        }
+        self.group_flags(start)?;
+        Ok(None)
+    }
+
+    /// `(?i:`, `(?-i:`, `(?i-s:`.
+    fn group_flags(&mut self, start: usize) -> Result<(), RegexError> {
+        let mut to = true;
+        let mut any = false;
+        loop {
+            let offset = self.at;
+            match self.next() {
+                Some(':') if any => return Ok(()),
+                Some('-') if to => to = false,
+                Some(')') if any => return Err(self.error(start, "flags for all that follows stand only at the beginning, in Python; write `(?i:…)` around what they are for")),
+                Some(letter) if letter.is_ascii_alphabetic() => {
+                    let known = self.dialect == Dialect::Python || "ims".contains(letter);
+                    if !known {
+                        return Err(self.error(start, "ECMAScript has no such group; it has `(?:…)`, `(?<name>…)`, `(?=…)`, `(?!…)`, `(?<=…)`, `(?<!…)` and the flags i, m and s"));
+                    }
+                    self.flags.set(letter, to, offset)?;
+                    any = true;
+                }
+                _ => return Err(self.error(start, "no group begins like this; write `(?:…)`, or `\\(` for the character")),
+            }
+        }
+    }
+
+    /// The least and greatest number of times, where a quantifier is next.
+    fn quantifier(&mut self) -> Result<Option<(u32, Option<u32>)>, RegexError> {
+        let start = self.at;
+        let bounds = match self.peek() {
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('?') => (0, Some(1)),
+            Some('{') => {
+                let Some(bounds) = self.counted()? else {
+                    self.at = start;
+                    return Ok(None);
+                };
+                if bounds.1.is_some_and(|max| max < bounds.0) {
+                    return Err(self.error(
+                        start,
+                        "the least number of times is greater than the greatest; swap them",
+                    ));
+                }
+                return Ok(Some(bounds));
+            }
+            _ => return Ok(None),
+        };
+        self.next();
+        Ok(Some(bounds))
+    }
+
+    /// `{m}`, `{m,}`, `{m,n}`, in Python `{,n}`; `None` where the brace is a character.
+    fn counted(&mut self) -> Result<Option<(u32, Option<u32>)>, RegexError> {
+        self.next();
+        if self.peek() == Some('}') {
+            return Ok(None);
+        }
+        let min = self.number()?;
+        let comma = self.eat(',');
+        let max = if comma { self.number()? } else { min };
+        if !self.eat('}') || (min.is_none() && (self.dialect == Dialect::Ecma || !comma)) {
+            return Ok(None);
+        }
+        Ok(Some((min.unwrap_or(0), max)))
+    }
+
+    fn number(&mut self) -> Result<Option<u32>, RegexError> {
+        let len = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        let digits = &self.rest()[..len];
+        if len == 0 {
+            return Ok(None);
+        }
+        let number = digits.parse().map_err(|_| {
+            let message = format!("{digits} times; a repetition counts to {} at most", u32::MAX);
+            self.error(self.at, &message)
+        })?;
+        self.at += len;
+        Ok(Some(number))
+    }
+
+    /// Blanks and comments of verbose expressions.
+    fn skip_blanks(&mut self) {
+        while self.flags.verbose {
+            match self.peek() {
+                Some(' ' | '\t' | '\n' | '\r' | '\u{B}' | '\u{C}') => _ = self.next(),
+                Some('#') => {
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                }
+                _ => return,
+            }
+        }
+    }
+
+    pub(super) fn backreference(&self, start: usize) -> RegexError {
+        self.error(start, "a backreference repeats what a group matched, which is not regular; write the group's expression again")
+    }
+
+    pub(super) fn fold(&self, class: &CharClass) -> CharClass {
+        classes::fold(class, self.dialect, self.flags)
+    }
+
+    pub(super) fn error(&self, offset: usize, message: &str) -> RegexError {
+        RegexError::new(offset, message)
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        &self.source[self.at..]
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    pub(super) fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.at += wanted.len_utf8();
+        }
+        found
+    }
+
+    fn eat_text(&mut self, wanted: &str) -> bool {
+        let found = self.rest().starts_with(wanted);
+        if found {
+            self.at += wanted.len();
+        }
+        found
+    }
+}
