@@ -24,6 +24,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Conversations
+//! A [`Conversation`] is messages and tools as requests have them; [`TextModel::chat_prompt`] makes a prompt of it by the model's own chat
+//! template.
+//!
 //! # One text, step by step
 //! [`TextSequence`] is a text being written, without the model: [`settle`](TextSequence::settle) moves over forced tokens,
 //! [`take_unread`](TextSequence::take_unread) gives what the model has to read, [`choose`](TextSequence::choose) draws from logits. `generate`
@@ -39,6 +43,7 @@
 //! Nothing here reads a clock: [`TextEvent::Stage`] tells when a stage ends, and the caller may time it.
 #![forbid(unsafe_code)]
 
+mod conversation;
 mod detokenize;
 mod error;
 mod generate;
@@ -50,12 +55,14 @@ pub mod sources;
 mod stops;
 mod tool_calls;
 
+pub use conversation::{Conversation, ConversationError};
 pub use detokenize::{Detokenizer, ReleasedText};
 pub use error::{OpenError, RequestError, TextError};
 pub use generate::{TextSession, generate};
 pub use model::{TextModel, TextModelOptions};
 pub use palmette_decode::{LogProbabilities, SamplerOptions, Stage};
 pub use palmette_grammar::frontends::structural_tag::ToolFormat;
+pub use palmette_template::{ChatTemplate, TemplateError};
 pub use request::{Constrained, SpecialText, TextRequest};
 pub use sequence::{Ended, FinishReason, TextEvent, TextPiece, TextSequence, TextToken, Usage};
 pub use stops::{Released, StopStrings};

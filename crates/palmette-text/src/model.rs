@@ -7,14 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use palmette_core::TokenId;
+use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_grammar::{
     CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarSource, VocabularySlices,
 };
 use palmette_model::{Model, WeightFormat};
+use palmette_template::{ChatTemplate, TemplateError};
 use palmette_vocabulary::{LoadOptions, LoadedVocabulary, TokenizeError, Tokenizer, load_with};
 
+use crate::conversation::{Conversation, ConversationError};
 use crate::error::{OpenError, OpenErrorKind};
 use crate::prompt_tokens::{PromptTokens, TokenizerFiles};
+use crate::tool_calls::tool_format_of_template;
 
 /// Choices that a model's folder leaves open.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +39,13 @@ pub struct TextModelOptions {
 #[derive(Clone)]
 pub struct TextModel {
     shared: Arc<Shared>,
+    chat: Arc<ChatOf>,
+}
+
+/// The chat template, or the reason why there is none; and the format of calls that it shows.
+struct ChatOf {
+    template: Result<ChatTemplate, TemplateError>,
+    tool_format: Option<&'static ToolFormat>,
 }
 
 struct Shared {
@@ -64,11 +75,16 @@ impl TextModel {
         // What is read fast goes first, so that its errors come at once.
         let files = TokenizerFiles::read(&path)?;
         let loaded = load_with(&path.to_string_lossy(), &options.vocabulary)?;
+        let chat = ChatOf {
+            template: ChatTemplate::from_directory(dir),
+            tool_format: files.chat_template().as_deref().and_then(tool_format_of_template),
+        };
         let model = Model::load(dir)?.with_weights(options.weights);
-        Self::of_parts(&dir.display().to_string(), Arc::new(model), loaded, &files, options)
+        let name = dir.display().to_string();
+        Self::of_parts(&name, Arc::new(model), loaded, &files, chat, options)
     }
 
-    /// A model from its parts, for programs that have them: no settings of a tokenizer beside the vocabulary.
+    /// A model from its parts, for programs that have them: no settings of a tokenizer beside the vocabulary, and no chat template.
     ///
     /// # Errors
     /// When the vocabulary does not say how text is cut.
@@ -78,7 +94,9 @@ impl TextModel {
         vocabulary: LoadedVocabulary,
         options: &TextModelOptions,
     ) -> Result<Self, OpenError> {
-        Self::of_parts(name, model, vocabulary, &TokenizerFiles::default(), options)
+        let template = ChatTemplate::from_directory(Path::new(name));
+        let chat = ChatOf { template, tool_format: None };
+        Self::of_parts(name, model, vocabulary, &TokenizerFiles::default(), chat, options)
     }
 
     fn of_parts(
@@ -86,6 +104,7 @@ impl TextModel {
         model: Arc<Model>,
         loaded: LoadedVocabulary,
         files: &TokenizerFiles,
+        chat: ChatOf,
         options: &TextModelOptions,
     ) -> Result<Self, OpenError> {
         let named = || OpenErrorKind::NoTokenizer { name: loaded.name.clone() };
@@ -104,7 +123,49 @@ impl TextModel {
                 grammars: GrammarCache::new(options.grammars.clone()),
                 threads: options.threads.max(1),
             }),
+            chat: Arc::new(chat),
         })
+    }
+
+    /// The same model with a chat template in place of its own, and the special tokens of that.
+    ///
+    /// # Errors
+    /// When it is no template.
+    pub fn with_chat_template(&self, source: &str) -> Result<Self, TemplateError> {
+        let own = self.chat.template.as_ref().map(ChatTemplate::special_tokens);
+        let tokens = own.cloned().unwrap_or_default();
+        let template = ChatTemplate::from_source(source)?.with_special_tokens(tokens);
+        let chat = ChatOf { template: Ok(template), tool_format: tool_format_of_template(source) };
+        Ok(Self { shared: Arc::clone(&self.shared), chat: Arc::new(chat) })
+    }
+
+    /// The model's chat template.
+    ///
+    /// # Errors
+    /// When the folder has none, or it is no template.
+    pub fn chat_template(&self) -> Result<&ChatTemplate, &TemplateError> {
+        self.chat.template.as_ref()
+    }
+
+    /// The format in which the model writes calls, as far as its chat template shows one that is known.
+    pub fn tool_format(&self) -> Option<&'static ToolFormat> {
+        self.chat.tool_format
+    }
+
+    /// The prompt of a conversation, as text, for [`encode_prompt`](Self::encode_prompt). `now` is the time in seconds since 1970, for templates that
+    /// print the date.
+    ///
+    /// # Errors
+    /// When the model has no chat template, the template refuses the conversation, or it is none.
+    pub fn chat_prompt(
+        &self,
+        conversation: &Conversation,
+        now: Option<i64>,
+    ) -> Result<String, ConversationError> {
+        match &self.chat.template {
+            Ok(template) => conversation.prompt(template, now),
+            Err(error) => Err(ConversationError::no_template(error)),
+        }
     }
 
     /// The folder it was read from, or the name it was given.

@@ -28,6 +28,11 @@ pub(super) enum Read {
 }
 
 impl JsonValue {
+    /// False as long as nothing but white space was read.
+    pub(super) fn has_begun(&self) -> bool {
+        self.place != Place::Before
+    }
+
     /// Reads on. White space before the value belongs to it; what is no beginning of a value ends it at once.
     pub(super) fn read(&mut self, text: &str) -> Read {
         for (place, character) in text.char_indices() {

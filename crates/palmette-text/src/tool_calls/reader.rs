@@ -202,6 +202,10 @@ impl ToolCallReader {
     }
 
     fn step_arguments(&mut self, mut value: JsonValue, pieces: &mut Vec<Piece>) -> bool {
+        if !value.has_begun() {
+            let blanks = self.buffer.len() - self.buffer.trim_start().len();
+            self.take(blanks);
+        }
         let read = value.read(&self.buffer);
         self.state = State::Arguments(value);
         let len = match read {
