@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use palmette_core::TokenId;
 use palmette_decode::{LogitsSource, Stage};
 use palmette_model::{Session, SessionOptions};
 
@@ -25,6 +24,7 @@ pub fn generate(
 }
 
 /// A session of the model that writes one text after another: its memory is kept from text to text, and grows with the longest.
+/// What a prompt begins with in common with the text before is not read again.
 #[derive(Debug)]
 pub struct TextSession {
     model: TextModel,
@@ -70,7 +70,7 @@ impl TextSession {
             let logits = match stage {
                 Stage::Prefill => {
                     let tokens = request.prompt.len() + request.max_tokens;
-                    self.begin(&unread, tokens)?.prompt_logits()?
+                    self.session_for(tokens)?.prompt_logits_after(&unread)?
                 }
                 _ => self.session.as_mut().expect("it was begun").append(&unread)?,
             };
@@ -80,22 +80,22 @@ impl TextSession {
         }
     }
 
-    /// A session that has the prompt, with room for so many tokens.
-    fn begin(&mut self, prompt: &[TokenId], tokens: usize) -> Result<&mut Session, TextError> {
+    /// A session with room for so many tokens. What the one before has read is kept where there is room in it.
+    fn session_for(&mut self, tokens: usize) -> Result<&mut Session, TextError> {
         if self.session.is_none() || self.planned < tokens {
             // Not both at once.
             self.session = None;
+            // Texts of about the same length need no plan each.
+            let planned = tokens.next_power_of_two().min(self.model.context_length());
             let options = SessionOptions {
-                max_prompt_tokens: tokens,
+                max_prompt_tokens: planned,
                 max_beams: 0,
                 max_decode_passes: 0,
                 threads: self.model.threads(),
             };
             self.session = Some(Session::new(self.model.model(), options)?);
-            self.planned = tokens;
+            self.planned = planned;
         }
-        let session = self.session.as_mut().expect("just planned");
-        session.set_prompt(prompt)?;
-        Ok(session)
+        Ok(self.session.as_mut().expect("just planned"))
     }
 }

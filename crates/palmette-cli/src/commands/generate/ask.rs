@@ -27,8 +27,8 @@ use crate::output::visible;
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
     pub(super) id: Option<Value>,
-    pub(super) prompt: Option<String>,
-    pub(super) messages: Option<Value>,
+    prompt: Option<String>,
+    messages: Option<Value>,
     tools: Option<Value>,
     tool_choice: Option<Value>,
     parallel_tool_calls: Option<bool>,
@@ -75,6 +75,17 @@ pub(super) struct Prepared {
 }
 
 impl Ask {
+    /// A text to go on with.
+    pub(super) fn of_prompt(prompt: String) -> Self {
+        Self { prompt: Some(prompt), ..Self::default() }
+    }
+
+    /// A conversation of one question.
+    pub(super) fn of_question(question: &str) -> Self {
+        let messages = json!([{"role": "user", "content": question}]);
+        Self { messages: Some(messages), ..Self::default() }
+    }
+
     /// A list of messages, or a request with them.
     pub(super) fn of_chat(text: &str) -> anyhow::Result<Self> {
         let value: Value = serde_json::from_str(text).context("a conversation is JSON")?;

@@ -150,14 +150,10 @@ enum Asks {
 impl GenerateArgs {
     fn asks(&self) -> anyhow::Result<Asks> {
         let PromptArgs { prompt, prompt_file, ask, chat, batch } = &self.prompt;
-        let of = |prompt: String| Ask { prompt: Some(prompt), ..Ask::default() };
         let ask = match (prompt, prompt_file, ask, chat, batch) {
-            (Some(prompt), ..) => of(prompt.clone()),
-            (_, Some(file), ..) => of(text_of(file)?),
-            (_, _, Some(question), ..) => {
-                let messages = json!([{"role": "user", "content": question}]);
-                Ask { messages: Some(messages), ..Ask::default() }
-            }
+            (Some(prompt), ..) => Ask::of_prompt(prompt.clone()),
+            (_, Some(file), ..) => Ask::of_prompt(text_of(file)?),
+            (_, _, Some(question), ..) => Ask::of_question(question),
             (_, _, _, Some(file), _) => {
                 let text = text_of(file)?;
                 Ask::of_chat(&text).with_context(|| file.display().to_string())?
