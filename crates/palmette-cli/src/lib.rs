@@ -15,7 +15,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    bench, catalog, demo, eval, grammar, key, loadtest, recommend, serve, simulate, vocabulary,
+    bench, catalog, demo, eval, generate, grammar, key, loadtest, recommend, serve, simulate,
+    vocabulary,
 };
 
 /// Let a language model write only what is valid.
@@ -37,6 +38,7 @@ Start here:
   palmette demo --export shop                   the same shop as files, to try the commands on
   palmette catalog build shop/items.jsonl --out shop.palm
   palmette recommend --model shop/model --catalog shop.palm --history P0001,P0002
+  palmette generate --model smollm2 --ask 'Describe a tent as JSON.' --schema order.json
 
 With --json, every command but completions prints one JSON document; where it fails, {\"error\": …}, and the exit
 status is not 0. What this build has and what it leaves out is said by --version.";
@@ -51,6 +53,7 @@ enum Command {
     #[command(subcommand, after_help = grammar::AFTER_HELP)]
     Grammar(grammar::GrammarCommand),
     Vocabulary(vocabulary::VocabularyArgs),
+    Generate(Box<generate::GenerateArgs>),
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
     Demo(Box<demo::DemoArgs>),
@@ -96,6 +99,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Catalog(command) => catalog::run(command),
         Command::Grammar(command) => grammar::run(command),
         Command::Vocabulary(args) => vocabulary::run(args),
+        Command::Generate(args) => generate::run(args),
         Command::Recommend(args) => recommend::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Demo(args) => demo::run(args),

@@ -417,6 +417,30 @@ impl Session {
         Ok(())
     }
 
+    /// The logits after a prompt, `[V]`, to the bit those of [`set_prompt`](Self::set_prompt) and a pass over it. What it begins with
+    /// in common with the tokens read before is not read again, where the rest is short: conversations that go on, several texts
+    /// after one prompt, prompts that begin alike.
+    ///
+    /// # Errors
+    /// As [`set_prompt`](Self::set_prompt).
+    pub fn prompt_logits_after(&mut self, tokens: &[TokenId]) -> Result<&[f32], SessionError> {
+        let same = self.prompt.iter().zip(tokens).take_while(|(read, token)| read == token);
+        // The last token is read in any case: its row is what the logits come of.
+        let kept = same.count().min(tokens.len().saturating_sub(1));
+        let rest = tokens.len() - kept;
+        // What is read anew is read on one thread.
+        let is_short = rest.saturating_mul(self.threads_for(tokens.len())) <= tokens.len();
+        let fits = tokens.len() <= self.options.max_prompt_tokens;
+        if !(self.prompt_read && kept > 0 && is_short && fits) {
+            self.set_prompt(tokens)?;
+            return self.prompt_logits();
+        }
+        self.check_tokens(&tokens[kept..])?;
+        self.prompt.truncate(kept);
+        self.extend_prompt(&tokens[kept..])?;
+        self.prompt_logits_again(0..self.model.config.vocab_size)
+    }
+
     /// The logits of some tokens after one more token per beam, `[beams, columns]`, as
     /// [`next_logits`](LogitsSource::next_logits) gives all.
     ///
@@ -721,6 +745,49 @@ mod tests {
             let lists = beams.len() * session.options.max_beams * 8 + (beams.len() + 1) * 8;
             assert_eq!(planned.beam_cache, own_values + lists);
         }
+    }
+
+    #[test]
+    fn a_prompt_that_begins_like_the_one_before_gives_the_same_bits() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tied_f32");
+        let model = Arc::new(Model::load(&dir).unwrap());
+        let options = SessionOptions {
+            max_prompt_tokens: 40,
+            max_beams: 0,
+            max_decode_passes: 0,
+            threads: 1,
+        };
+        let mut session = Session::new(&model, options).unwrap();
+        let tokens = |len: u32, from: u32| (from..from + len).map(|t| TokenId(t * 7 % 97));
+        let first: Vec<TokenId> = tokens(30, 1).collect();
+        // Shorter, longer, the same, another from the middle on, another from the first on, and what was read after one.
+        let prompts = [
+            first[..20].to_vec(),
+            first.clone(),
+            first.clone(),
+            first[..15].iter().copied().chain(tokens(20, 60)).collect(),
+            tokens(9, 50).collect(),
+            first[..1].to_vec(),
+            first.iter().copied().chain(tokens(10, 2)).collect(),
+        ];
+        for prompt in prompts {
+            let logits = session.prompt_logits_after(&prompt).unwrap().to_vec();
+            let mut fresh = Session::new(&model, options).unwrap();
+            fresh.set_prompt(&prompt).unwrap();
+            assert_eq!(logits, fresh.prompt_logits().unwrap(), "{prompt:?}");
+            assert_eq!(session.prompt, prompt);
+            if prompt.len() < 39 {
+                let more = [TokenId(5), TokenId(6)];
+                let next = session.append(&more).unwrap().to_vec();
+                assert_eq!(next, fresh.append(&more).unwrap());
+            }
+        }
+        let long: Vec<TokenId> = tokens(41, 1).collect();
+        assert!(session.prompt_logits_after(&long).is_err());
+        assert_eq!(session.prompt_logits_after(&[]), Err(SessionError::EmptyPrompt));
+        let unknown = [first[0], TokenId(97)];
+        assert!(session.prompt_logits_after(&unknown).is_err());
+        assert!(session.prompt_logits_after(&first).is_ok());
     }
 
     #[track_caller]

@@ -7,6 +7,7 @@ mod cold_start;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
 pub(crate) mod eval;
+pub(crate) mod generate;
 pub(crate) mod grammar;
 mod histories;
 mod items;

@@ -39,20 +39,24 @@ fn special_token(given: &str) -> anyhow::Result<(String, TokenId)> {
 impl VocabularyOptions {
     /// Loads a vocabulary; what was assumed about it goes to standard error, but where it is part of a JSON document.
     pub(crate) fn load(&self, name: &str, json: bool) -> anyhow::Result<LoadedVocabulary> {
-        let options = LoadOptions {
+        let loaded = load_with(name, &self.options())?;
+        for assumed in loaded.assumptions.iter().filter(|_| !json) {
+            let assumed = visible(&assumed.to_string());
+            eprintln!("note: {name}: {assumed} (--angle-tokens, --special-token)");
+        }
+        Ok(loaded)
+    }
+
+    /// What they say.
+    pub(crate) fn options(&self) -> LoadOptions {
+        LoadOptions {
             special_tokens: self.special_token.clone(),
             end_tokens: self.end_token.clone(),
             angle_tokens: match self.angle_tokens {
                 AngleTokensArg::Special => AngleTokens::Special,
                 AngleTokensArg::Text => AngleTokens::Text,
             },
-        };
-        let loaded = load_with(name, &options)?;
-        for assumed in loaded.assumptions.iter().filter(|_| !json) {
-            let assumed = visible(&assumed.to_string());
-            eprintln!("note: {name}: {assumed} (--angle-tokens, --special-token)");
         }
-        Ok(loaded)
     }
 }
 

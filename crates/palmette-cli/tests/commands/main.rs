@@ -14,6 +14,7 @@ mod cli;
 mod command;
 #[cfg(feature = "demo")]
 mod filters;
+mod generate;
 mod grammar;
 #[cfg(target_os = "linux")]
 mod hostile;

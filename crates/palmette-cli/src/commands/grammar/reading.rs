@@ -79,7 +79,7 @@ enum Order {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
-enum Spaces {
+pub(crate) enum Spaces {
     /// Up to 2 blanks, or a line break and up to 40, before each token; nothing at the end. A model cannot go on writing blanks
     #[default]
     Bounded,
@@ -89,6 +89,17 @@ enum Spaces {
     Compact,
     /// One space after each comma and colon
     Spaced,
+}
+
+impl From<Spaces> for Whitespace {
+    fn from(spaces: Spaces) -> Self {
+        match spaces {
+            Spaces::Bounded => Self::Bounded,
+            Spaces::Flexible => Self::Flexible,
+            Spaces::Compact => Self::Compact,
+            Spaces::Spaced => Self::Spaced,
+        }
+    }
 }
 
 impl ReadingArgs {
@@ -189,12 +200,7 @@ impl ReadingArgs {
                 Escaped::Needed => default.escapes,
                 Escaped::Any => Escapes::Any,
             },
-            whitespace: match self.whitespace {
-                Spaces::Bounded => Whitespace::Bounded,
-                Spaces::Flexible => Whitespace::Flexible,
-                Spaces::Compact => Whitespace::Compact,
-                Spaces::Spaced => Whitespace::Spaced,
-            },
+            whitespace: self.whitespace.into(),
             inexpressible: match (self.strict, self.relax) {
                 (true, _) => Inexpressible::Refused,
                 (false, true) => Inexpressible::Ignored,

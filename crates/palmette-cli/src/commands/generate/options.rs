@@ -1,0 +1,108 @@
+//! Options of sampling.
+
+use std::num::NonZeroUsize;
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use palmette_text::SamplerOptions;
+
+/// How tokens are drawn, and where the text ends.
+#[derive(Clone, Debug, Args)]
+pub(super) struct SamplingArgs {
+    /// The most tokens of the text [default: 512, or as many as the model still reads]
+    #[arg(long, value_name = "N", help_heading = "Sampling")]
+    pub(super) max_tokens: Option<usize>,
+    /// Tokens before which the model may not end the text, unless the grammar allows nothing else
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
+    pub(super) min_tokens: usize,
+    /// Divides logits: 0 takes the most likely token, 1 draws as the model says, more is wilder
+    #[arg(long, value_name = "T", default_value_t = 0.0, help_heading = "Sampling")]
+    pub(super) temperature: f32,
+    /// Draw among so many of the most likely tokens
+    #[arg(long, value_name = "K", help_heading = "Sampling")]
+    pub(super) top_k: Option<NonZeroUsize>,
+    /// Draw among the most likely tokens whose probabilities sum to this
+    #[arg(long, value_name = "P", default_value_t = 1.0, help_heading = "Sampling")]
+    pub(super) top_p: f32,
+    /// Draw among tokens at least this many times as likely as the most likely one
+    #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = "Sampling")]
+    pub(super) min_p: f32,
+    /// Makes tokens of the prompt and the text less likely, by division; 1 for none
+    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = "Sampling")]
+    pub(super) repetition_penalty: f32,
+    /// Taken from the logits of tokens that are in the text
+    #[arg(
+        long,
+        value_name = "F",
+        default_value_t = 0.0,
+        allow_hyphen_values = true,
+        help_heading = "Sampling"
+    )]
+    pub(super) presence_penalty: f32,
+    /// The same for each time that they are
+    #[arg(
+        long,
+        value_name = "F",
+        default_value_t = 0.0,
+        allow_hyphen_values = true,
+        help_heading = "Sampling"
+    )]
+    pub(super) frequency_penalty: f32,
+    /// Added to the logit of a token, by its id; again for more
+    #[arg(long, value_name = "ID=F", value_parser = bias, help_heading = "Sampling")]
+    pub(super) logit_bias: Vec<(u32, f32)>,
+    /// The random numbers: the same seed draws the same text, on every machine
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
+    pub(super) seed: u64,
+    /// End the text before this string; again for more
+    #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
+    pub(super) stop: Vec<String>,
+    /// So many texts, the seeds counting up
+    #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Sampling")]
+    pub(super) n: usize,
+    /// With --json: log-probabilities of each token among the allowed ones, and of the N likeliest
+    #[arg(long, value_name = "N", help_heading = "Sampling")]
+    pub(super) logprobs: Option<usize>,
+}
+
+/// The most texts of one prompt.
+pub(super) const MAX_N: usize = 10_000;
+
+fn bias(given: &str) -> anyhow::Result<(u32, f32)> {
+    let (token, value) =
+        given.split_once('=').ok_or_else(|| anyhow!("it is ID=F, as in 2=-100"))?;
+    let token = token.parse().with_context(|| format!("{token:?} is no token id"))?;
+    Ok((token, value.parse().with_context(|| format!("{value:?} is no number"))?))
+}
+
+impl SamplingArgs {
+    /// Refuses what no model could make good.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        check_n(self.n)?;
+        ensure!(self.max_tokens != Some(0), "--max-tokens is 0; it must be at least 1");
+        ensure!(
+            !self.stop.iter().any(String::is_empty),
+            "--stop is empty, and would end every text at once; leave it out"
+        );
+        palmette_decode::Sampler::new(self.sampler())?;
+        Ok(())
+    }
+
+    pub(super) fn sampler(&self) -> SamplerOptions {
+        SamplerOptions {
+            repetition_penalty: self.repetition_penalty,
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            seed: self.seed,
+        }
+    }
+}
+
+pub(super) fn check_n(n: usize) -> anyhow::Result<()> {
+    ensure!((1..=MAX_N).contains(&n), "n is {n}; it must be from 1 to {MAX_N}");
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! A text that was written: its parts, its end, and times.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use palmette_text::{
+    Ended, FinishReason, Piece, Stage, TextEvent, TextModel, TextToken, ToolCallReader,
+};
+use serde_json::{Value, json};
+
+use super::show::Show;
+use crate::output::visible;
+
+/// Time of each part of the work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    pub(super) prefill: Duration,
+    pub(super) decode: Duration,
+    pub(super) mask: Duration,
+    pub(super) choose: Duration,
+    /// Passes of the model after the prompt's.
+    pub(super) passes: usize,
+}
+
+impl Times {
+    pub(super) fn total(&self) -> Duration {
+        self.prefill + self.decode + self.mask + self.choose
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.prefill += other.prefill;
+        self.decode += other.decode;
+        self.mask += other.mask;
+        self.choose += other.choose;
+        self.passes += other.passes;
+    }
+}
+
+/// A text being written, and the time it takes.
+pub(super) struct Clock {
+    last: Instant,
+    times: Times,
+    reader: Option<ToolCallReader>,
+    pieces: Vec<Piece>,
+    tokens: Vec<TextToken>,
+    failed: Option<anyhow::Error>,
+}
+
+/// A text, and how it was written.
+pub(super) struct Written {
+    pub(super) ended: Ended,
+    pub(super) times: Times,
+    pieces: Vec<Piece>,
+    tokens: Vec<TextToken>,
+}
+
+impl Clock {
+    pub(super) fn start(reader: Option<ToolCallReader>) -> Self {
+        Self {
+            last: Instant::now(),
+            times: Times::default(),
+            reader,
+            pieces: Vec::new(),
+            tokens: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Hears of the text. What showing it takes is in no stage's time.
+    pub(super) fn hear(&mut self, event: TextEvent, show: &mut Show) -> ControlFlow<()> {
+        let heard = Instant::now();
+        let since = heard - self.last;
+        match event {
+            TextEvent::Stage(stage) => {
+                *match stage {
+                    Stage::Prefill => &mut self.times.prefill,
+                    Stage::Decode => &mut self.times.decode,
+                    Stage::Mask => &mut self.times.mask,
+                    Stage::TopK => &mut self.times.choose,
+                } += since;
+                self.times.passes += usize::from(stage == Stage::Decode);
+                self.last = heard;
+            }
+            TextEvent::Text(piece) => {
+                self.tokens.extend(piece.tokens);
+                let pieces = match &mut self.reader {
+                    Some(reader) => reader.push(&piece.text),
+                    None => vec![Piece::Text(piece.text)],
+                };
+                self.take(pieces, show);
+                // The stage goes on where it was.
+                self.last += heard.elapsed();
+            }
+            TextEvent::End(_) => {}
+        }
+        if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn take(&mut self, pieces: Vec<Piece>, show: &mut Show) {
+        for piece in pieces {
+            if let Err(error) = show.piece(&piece) {
+                self.failed.get_or_insert(error);
+            }
+            match (self.pieces.last_mut(), piece) {
+                (Some(Piece::Text(last)), Piece::Text(text))
+                | (Some(Piece::Reasoning(last)), Piece::Reasoning(text))
+                | (Some(Piece::Arguments(last)), Piece::Arguments(text)) => last.push_str(&text),
+                (_, piece) => self.pieces.push(piece),
+            }
+        }
+    }
+
+    pub(super) fn end(mut self, ended: Ended, show: &mut Show) -> anyhow::Result<Written> {
+        let rest = self.reader.take().map_or_else(Vec::new, ToolCallReader::finish);
+        self.take(rest, show);
+        match self.failed {
+            Some(error) => return Err(error),
+            None => show.end()?,
+        }
+        let Self { times, pieces, tokens, .. } = self;
+        Ok(Written { ended, times, pieces, tokens })
+    }
+}
+
+/// A call of a tool.
+struct Call<'a> {
+    name: &'a str,
+    arguments: String,
+    is_whole: bool,
+}
+
+impl Written {
+    fn text(&self) -> String {
+        let text = |piece: &Piece| match piece {
+            Piece::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        self.pieces.iter().filter_map(text).collect()
+    }
+
+    fn calls(&self) -> Vec<Call<'_>> {
+        let mut calls: Vec<Call<'_>> = Vec::new();
+        for piece in &self.pieces {
+            match (piece, calls.last_mut()) {
+                (Piece::CallBegin { name, .. }, _) => {
+                    calls.push(Call { name, arguments: String::new(), is_whole: false });
+                }
+                (Piece::Arguments(text), Some(call)) => call.arguments.push_str(text),
+                (Piece::CallEnd { is_whole }, Some(call)) => call.is_whole = *is_whole,
+                _ => {}
+            }
+        }
+        calls
+    }
+
+    /// The reason of the end, in a word of OpenAI's interface.
+    fn finish_reason(&self) -> &'static str {
+        match &self.ended.reason {
+            FinishReason::Length => "length",
+            FinishReason::Cancelled => "cancelled",
+            _ if self.calls().iter().any(|call| call.is_whole) => "tool_calls",
+            _ => "stop",
+        }
+    }
+
+    pub(super) fn json(&self, model: &TextModel, n: Option<usize>) -> Value {
+        let usage = self.ended.usage;
+        let mut document = json!({});
+        if let Some(n) = n {
+            document["index"] = json!(n);
+        }
+        document["text"] = json!(self.text());
+        let reasoning: String = self.pieces.iter().filter_map(reasoning_of).collect();
+        if !reasoning.is_empty() {
+            document["reasoning"] = json!(reasoning);
+        }
+        let calls = self.calls();
+        if !calls.is_empty() {
+            let call = |call: &Call<'_>| json!({"name": call.name, "arguments": call.arguments.trim(), "is_whole": call.is_whole});
+            document["tool_calls"] = calls.iter().map(call).collect();
+        }
+        document["finish_reason"] = json!(self.finish_reason());
+        match &self.ended.reason {
+            FinishReason::StopString(stop) => document["stop"] = json!(stop),
+            FinishReason::EndToken(token) => {
+                document["end_token"] = json!(token_text(model, *token))
+            }
+            _ => {}
+        }
+        document["is_complete"] = json!(self.ended.is_complete);
+        document["usage"] = json!({
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "forced_tokens": usage.forced_tokens,
+            "passes": self.times.passes + 1,
+        });
+        let seconds = |time: Duration| json!((time.as_secs_f64() * 1e6).round() / 1e6);
+        document["seconds"] = json!({
+            "prompt": seconds(self.times.prefill),
+            "passes": seconds(self.times.decode),
+            "masks": seconds(self.times.mask),
+            "choices": seconds(self.times.choose),
+        });
+        if self.tokens.iter().any(|token| token.logprobs.is_some()) {
+            document["tokens"] = self.tokens.iter().map(|token| token_json(model, token)).collect();
+        }
+        document
+    }
+
+    /// A line for people: tokens, speed, forced tokens, masks, end.
+    pub(super) fn summary(&self, model: &TextModel) -> String {
+        let usage = self.ended.usage;
+        let ended = match &self.ended.reason {
+            FinishReason::EndToken(token) => format!("ended by {}", token_text(model, *token)),
+            FinishReason::Complete => "ended by the grammar".to_owned(),
+            FinishReason::StopString(stop) => format!("ended by the stop string {stop:?}"),
+            FinishReason::Length => "cut off at the most tokens".to_owned(),
+            FinishReason::Cancelled => "broken off".to_owned(),
+        };
+        let incomplete =
+            if self.ended.is_complete { "" } else { ", not a whole text of the grammar" };
+        let head = tokens_line(
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.forced_tokens,
+            &self.times,
+        );
+        format!("{head}; {}{incomplete}", visible(&ended))
+    }
+}
+
+/// `41 tokens in 1.20 s, 34.2 a second, after a prompt of 30 in 0.41 s; 12 forced (29.3 %); masks 0.41 % of the time`.
+pub(super) fn tokens_line(prompt: usize, tokens: usize, forced: usize, times: &Times) -> String {
+    let writing = times.total() - times.prefill;
+    let per_second = tokens as f64 / writing.as_secs_f64().max(1e-9);
+    let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+    let masks = share(times.mask.as_secs_f64(), times.total().as_secs_f64());
+    format!(
+        "{tokens} tokens in {:.2} s, {per_second:.1} a second, after a prompt of {prompt} in {:.2} s; {forced} forced ({:.1} %); masks \
+         {masks:.2} % of the time",
+        writing.as_secs_f64(),
+        times.prefill.as_secs_f64(),
+        share(forced as f64, tokens as f64),
+    )
+}
+
+fn reasoning_of(piece: &Piece) -> Option<&str> {
+    match piece {
+        Piece::Reasoning(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A token's name or its bytes, as text.
+fn token_text(model: &TextModel, token: palmette_core::TokenId) -> String {
+    let named = model.special_name(token).map(str::to_owned);
+    let text = || model.vocabulary().vocabulary().text(token);
+    named.unwrap_or_else(|| String::from_utf8_lossy(text()).into_owned())
+}
+
+fn token_json(model: &TextModel, of: &TextToken) -> Value {
+    let logprobs = of.logprobs.clone().unwrap_or_default();
+    let top = logprobs.top.iter().map(
+        |&(token, log)| json!({"id": token.0, "text": token_text(model, token), "logprob": log}),
+    );
+    json!({
+        "id": of.token.0,
+        "text": token_text(model, of.token),
+        "forced": of.is_forced,
+        "logprob": logprobs.token,
+        "top": top.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,6 @@
+//! Texts of tiny models against their definitions: masks, draws and streams, one step at a time.
+
+mod folder;
+mod requests;
+mod texts;
+mod tiny;
