@@ -10,9 +10,9 @@ positions of prompts shorter and longer than the sliding windows and the origina
 three continuations as beams of one search. Of an encoder-decoder the encoder reads the prompt, so that there is one position,
 the start token's; there it is also checked that padding under a mask changes nothing.
 
-What it writes is what the crate's tests compare with: `crates/palmette-model/tests/fixtures/architectures/NAME.json`, both configurations, names and shapes of the tensors, and
-logits. The weights are not in them: value i of all tensors in the order of their names is drawn by `splitmix64`, which the
-tests do too.
+What it writes is what the crate's tests compare with: `crates/palmette-model/tests/fixtures/architectures/NAME.json`, both
+configurations, names and shapes of the tensors, and logits. The weights are not in them: value i of all tensors in the order of
+their names is drawn by `splitmix64`, which the tests do too.
 """
 
 import argparse

@@ -91,6 +91,8 @@ def generated(model, prompt: list[int], items: list[list[int]]) -> list[tuple[li
         early_stopping=False,
         eos_token_id=None,
         pad_token_id=0,
+        # transformers 5.24 makes a cache for as many layers as the encoder has, and a decoder may have more.
+        use_cache=not model.config.is_encoder_decoder,
         return_dict_in_generate=True,
         output_scores=True,
     )

@@ -55,7 +55,7 @@ pub struct Architecture {
     pub embedding_scale: f32,
     /// The function of gates, or of the feed-forward part's only matrix.
     pub activation: Activation,
-    /// Whether what goes through it is multiplied with another product.
+    /// True where values that went through it are multiplied with another product.
     pub gated_mlp: bool,
     /// Products of queries and keys are divided by the root of this; `None`: of `head_dim`.
     pub query_scalar: Option<f64>,
@@ -67,7 +67,7 @@ pub struct Architecture {
     pub relative_positions: Option<RelativePositions>,
     /// Factor of logits.
     pub logit_scale: f32,
-    /// What reads the prompt; in decoders alone they do.
+    /// The reader of prompts; `None` where the decoder reads them.
     pub encoder: Option<Encoder>,
 }
 
@@ -91,7 +91,7 @@ pub enum Family {
     T5,
     /// Multilingual T5.
     Mt5,
-    /// Its successor.
+    /// The successor of mT5.
     Umt5,
 }
 

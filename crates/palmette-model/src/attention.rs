@@ -57,7 +57,7 @@ impl HeadShape {
     }
 }
 
-/// What rows see of the positions before them, and what distances add to their scores.
+/// The reach of a row among the positions before it, and the biases of their distances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'a> {
     /// Most positions that a row sees, its own included; `usize::MAX` for all.
@@ -71,7 +71,7 @@ struct Seen {
     positions: Range<usize>,
     /// Those that the first row sees, counted from the first of `positions`.
     visible: usize,
-    /// How many more the next row sees.
+    /// Positions that the next row sees more.
     advance: usize,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn causal(
 }
 
 /// Attention of rows to every token of a prompt, those after their own position too: within an encoder, and of a decoder to
-/// what an encoder made.
+/// the encoder's output.
 ///
 /// `queries`, `out`: `[rows, H·C]`, the first row at `position`, which only a bias asks about; `scores`: room for
 /// [`QUERY_ROWS`] rows of all tokens.

@@ -42,7 +42,7 @@ pub struct ModelConfig {
     pub rms_norm_eps: f32,
     /// Base of the rotary wavelengths; layers with a sliding window may have their own. Unused with relative positions.
     pub rope_theta: f64,
-    /// Whether the output head reuses the embedding matrix. In an encoder–decoder it does as well where this is false and there is
+    /// True where the output head reuses the embedding matrix. In an encoder–decoder it does as well where this is false and there is
     /// no head of its own.
     pub tie_word_embeddings: bool,
     /// The differences from plain Qwen3.

@@ -40,7 +40,7 @@ pub(crate) struct Positions<'a> {
     pub(crate) rope: Option<&'a RopeTable>,
     /// Biases of distances, where positions are relative.
     pub(crate) bias: Option<&'a RelativeBias>,
-    /// What an encoder made, for a layer that attends to it.
+    /// The encoder's output, for a layer that attends to it.
     pub(crate) encoded: Option<Encoded<'a>>,
     /// Most positions that a row sees; `usize::MAX` for all.
     pub(crate) window: usize,

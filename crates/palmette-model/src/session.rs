@@ -133,7 +133,7 @@ fn described(bytes: Option<usize>) -> String {
 /// Keys and values are kept in two parts: the prompt's once, whatever the number of beams, and the beams' own, exactly
 /// one slot per beam and pass. A beam that forks copies nothing: each row keeps a list of the slots of its ancestors.
 ///
-/// Where an encoder reads the prompt, it does so once, and what each layer of the decoder attends to of it is kept as a
+/// An encoder, where there is one, reads the prompt once, and what each layer of the decoder attends to of it is kept as a
 /// decoder's prompt is. The decoder begins with its start token, and what is said of a prompt's last position is said of that.
 ///
 /// Rows are computed in blocks, and blocks shared among threads where the work is worth it. A row's bits depend neither
@@ -142,7 +142,7 @@ fn described(bytes: Option<usize>) -> String {
 pub struct Session {
     model: Arc<Model>,
     options: SessionOptions,
-    /// What reads prompts where the decoder does not.
+    /// The reader of prompts where the decoder does not read them.
     encoder: Option<EncoderRun>,
     /// The decoder's: the start token alone where there is an encoder.
     prompt: Vec<TokenId>,
@@ -176,7 +176,7 @@ struct Ropes {
     plain: Option<RopeTable>,
     /// In layers with a sliding window, where they are others.
     sliding: Option<RopeTable>,
-    /// Where positions are relative: of each layer, or one for all.
+    /// Biases of distances where positions are relative: of each layer, or one for all.
     biases: Vec<RelativeBias>,
 }
 
@@ -712,6 +712,9 @@ impl LogitsSource for Session {
         if self.passes == 0 && self.encoder.is_none() {
             self.extend_prompt(tokens)?;
             return self.prompt_logits_again(0..self.model.config.vocab_size);
+        }
+        if !self.prompt_read {
+            return Err(SessionError::NoPass);
         }
         append_one_by_one(self, tokens)
     }

@@ -27,7 +27,7 @@ pub(crate) struct Weights {
     pub(crate) final_norm: Vec<f32>,
     /// Turns hidden states into logits: `[D, V]`
     pub(crate) head: PackedMatrix,
-    /// What reads prompts in an encoder–decoder.
+    /// The reader of prompts in an encoder–decoder.
     pub(crate) encoder: Option<EncoderWeights>,
 }
 

@@ -13,7 +13,7 @@ use crate::plan::zeroed;
 /// The encoder's side of a session: one prompt at a time.
 #[derive(Debug)]
 pub(crate) struct EncoderRun {
-    /// What the encoder reads.
+    /// Tokens that the encoder reads.
     prompt: Vec<TokenId>,
     /// Keys and values of the encoder's layer that is being computed.
     own: PromptKeyValues,
@@ -22,7 +22,7 @@ pub(crate) struct EncoderRun {
     biases: Vec<RelativeBias>,
     /// The residual stream, `[T, D]`
     hidden: Vec<f32>,
-    /// Whether `cross` is of this prompt.
+    /// True once `cross` is of this prompt.
     is_read: bool,
 }
 
@@ -61,7 +61,7 @@ impl EncoderRun {
         self.prompt.len()
     }
 
-    /// What one layer of the decoder attends to; after [`run`](Self::run).
+    /// Keys and values that one layer of the decoder attends to; after [`run`](Self::run).
     pub(crate) fn layer(&self, index: usize) -> Encoded<'_> {
         Encoded { key_values: self.cross.layer(index), tokens: self.prompt.len() }
     }

@@ -33,7 +33,7 @@ pub(crate) use weights::{
 /// The encoder that reads prompts before a decoder; its layers have the decoder's widths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoder {
-    /// Its layers; the decoder's are `num_hidden_layers`.
+    /// Layers of the encoder; the decoder's are `num_hidden_layers`.
     pub num_layers: usize,
     /// The token that every sequence of the decoder begins with.
     pub start_token: u32,

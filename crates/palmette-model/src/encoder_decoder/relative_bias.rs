@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::zeroed;
 
-/// How distances become buckets, of each of which a head has learnt a bias.
+/// The buckets of distances, of each of which a head has learnt a bias.
 ///
 /// Near distances have a bucket each; farther ones share buckets whose widths grow as logarithms, up to `max_distance`, from
-/// where all share the last. Where positions see those after them too, half of the buckets are for these. There is no
+/// which all share the last. Where positions see those after them too, half of the buckets are for these. There is no
 /// longest sequence. Source: T5, arXiv 1910.10683, §2.1, with the buckets of transformers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelativePositions {

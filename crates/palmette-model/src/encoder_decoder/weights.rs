@@ -67,7 +67,7 @@ pub(crate) fn weights_from_tensors(
     let embedding = take(SHARED, &[vocab, d])?;
     let encoder = stack(config, "encoder", encoder_layers, take)?;
     let mut decoder = stack(config, "decoder", config.num_hidden_layers, take)?;
-    // What logits are multiplied with, the last norm can be.
+    // A factor of logits is one of the last norm.
     decoder.final_norm.iter_mut().for_each(|weight| *weight *= config.architecture.logit_scale);
     let (embedding, head) = match config.tie_word_embeddings {
         true => (None, embedding),

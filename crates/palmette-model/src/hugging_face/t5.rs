@@ -53,7 +53,7 @@ pub(super) fn read(fields: &Fields<'_>, family: Family) -> Result<ModelConfig, S
     Ok(config)
 }
 
-/// Whether the feed-forward part is gated, and the function in it.
+/// The form of the feed-forward part: gated or not, and the function in it.
 fn feed_forward(fields: &Fields<'_>, family: Family) -> Result<(bool, Activation), String> {
     let default = if family == Family::T5 { "relu" } else { "gated-gelu" };
     let found = fields.get("feed_forward_proj").map_or(Some(default), Value::as_str);
@@ -103,7 +103,7 @@ fn start_token(fields: &Fields<'_>, family: Family) -> Result<u32, String> {
 /// Beginning of the versions of transformers that scale logits of an mT5 whose head is tied.
 const TIED_VERSION: &str = "4.";
 
-/// Whether the head must be the embeddings, and whether logits are scaled by the width.
+/// The head: true where it must be the embeddings, and true where logits are scaled by the width.
 fn head(fields: &Fields<'_>, family: Family) -> Result<(bool, bool), String> {
     if fields.get("scale_decoder_outputs").is_some() {
         return Ok((false, fields.flag("scale_decoder_outputs", false)?));

@@ -68,6 +68,7 @@ fn beams_equal_sequences_that_are_read_alone() {
         let (mut beams, mut alone) = (session(&model, 70, 4, 1), session(&model, 70, 1, 1));
         for length in [1, 16, 17, 60] {
             beams.set_prompt(&prompt(length)).unwrap();
+            assert_eq!(beams.append(&[TokenId(1)]).unwrap_err(), SessionError::NoPass);
             beams.prompt_logits().unwrap();
             let mut sequences = vec![Vec::new()];
             for pass in 0..6_u32 {
