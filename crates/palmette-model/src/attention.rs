@@ -10,10 +10,13 @@
 //! the own part is a few short products a beam. Source: xGR, arXiv 2512.11529, §5.2. We differ: both stages write into
 //! one row of scores and share its maximum and sum, which is what merging by online softmax comes to, less a rounding.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::config::ModelConfig;
-use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply};
+use crate::encoder_decoder::RelativeBias;
+use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply, multiply_add};
 use crate::key_values::{OwnPart, PromptPart};
 
 /// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
@@ -54,7 +57,25 @@ impl HeadShape {
     }
 }
 
-/// Attention of prompt positions to themselves and those before, `window` of them at most.
+/// The reach of a row among the positions before it, and the biases of their distances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight<'a> {
+    /// Most positions that a row sees, its own included; `usize::MAX` for all.
+    pub(crate) window: usize,
+    /// Added to the products of queries and keys, before they are scaled.
+    pub(crate) bias: Option<&'a RelativeBias>,
+}
+
+/// The positions that a block of rows looks at, from the panel on in which the first of them lies.
+struct Seen {
+    positions: Range<usize>,
+    /// Those that the first row sees, counted from the first of `positions`.
+    visible: usize,
+    /// Positions that the next row sees more.
+    advance: usize,
+}
+
+/// Attention of prompt positions to themselves and those before, as far as they see.
 ///
 /// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`] rows of as many
 /// places as the last position sees.
@@ -63,27 +84,72 @@ pub(crate) fn causal(
     queries: &[f32],
     prompt: PromptPart<'_>,
     (rows, position): (usize, usize),
-    window: usize,
+    sight: Sight<'_>,
+    scores: &mut [f32],
+    out: &mut [f32],
+) {
+    let seen = |row: usize, count: usize| {
+        let (visible, end) = (position + row + 1, position + row + count);
+        let first = panel_of(visible.saturating_sub(sight.window));
+        Seen { positions: first..end, visible: visible - first, advance: 1 }
+    };
+    over_prompt(shape, queries, prompt, (rows, position, seen), sight, scores, out);
+}
+
+/// Attention of rows to every token of a prompt, those after their own position too: within an encoder, and of a decoder to
+/// the encoder's output.
+///
+/// `queries`, `out`: `[rows, H·C]`, the first row at `position`, which only a bias asks about; `scores`: room for
+/// [`QUERY_ROWS`] rows of all tokens.
+pub(crate) fn whole(
+    shape: &HeadShape,
+    queries: &[f32],
+    (prompt, tokens): (PromptPart<'_>, usize),
+    (rows, position): (usize, usize),
+    bias: Option<&RelativeBias>,
+    scores: &mut [f32],
+    out: &mut [f32],
+) {
+    let seen = |_, _| Seen { positions: 0..tokens, visible: tokens, advance: 0 };
+    let sight = Sight { window: usize::MAX, bias };
+    over_prompt(shape, queries, prompt, (rows, position, seen), sight, scores, out);
+}
+
+/// Attention of rows to prompt tokens, of which `seen(row, count)` are those of `count` rows from `row` on.
+fn over_prompt(
+    shape: &HeadShape,
+    queries: &[f32],
+    prompt: PromptPart<'_>,
+    (rows, position, seen): (usize, usize, impl Fn(usize, usize) -> Seen),
+    Sight { window, bias }: Sight<'_>,
     scores: &mut [f32],
     out: &mut [f32],
 ) {
     let (width, c, scale) = (shape.query_width(), shape.head_dim, shape.scale);
     for start in (0..rows).step_by(QUERY_ROWS) {
         let count = QUERY_ROWS.min(rows - start);
-        let (visible, end) = (position + start + 1, position + start + count);
-        let first = panel_of(visible.saturating_sub(window));
-        let (visible, seen) = (visible - first, end - first);
-        let scores = &mut scores[..count * seen];
+        let Seen { positions, visible, advance } = seen(start, count);
+        let stride = positions.len();
+        let scores = &mut scores[..count * stride];
         for head in 0..shape.heads {
             let (key_head, places) = (shape.key_head(head), start * width + head * c);
             let x = RowsRef { data: &queries[places..], rows: count, stride: width };
-            multiply(RowsMut { data: scores, stride: seen }, x, prompt.keys(key_head, first..end));
+            let keys = prompt.keys(key_head, positions.clone());
+            match bias {
+                None => multiply(RowsMut { data: scores, stride }, x, keys),
+                Some(bias) => {
+                    for (row, scores) in scores.chunks_exact_mut(stride).enumerate() {
+                        let query = position + start + row;
+                        scores.copy_from_slice(bias.row(head, query, positions.start, stride));
+                    }
+                    multiply_add(RowsMut { data: scores, stride }, x, keys);
+                }
+            }
             let data = &mut *scores;
-            Scores { data, stride: seen, width: seen, visible, advance: 1, window, scale }
-                .softmax();
-            let weights = RowsRef { data: scores, rows: count, stride: seen };
+            Scores { data, stride, width: stride, visible, advance, window, scale }.softmax();
+            let weights = RowsRef { data: scores, rows: count, stride };
             let out = RowsMut { data: &mut out[places..], stride: width };
-            multiply(out, weights, prompt.values(key_head, first..end));
+            multiply(out, weights, prompt.values(key_head, positions.clone()));
         }
     }
 }
@@ -93,7 +159,7 @@ fn panel_of(position: usize) -> usize {
     position - position % PANEL
 }
 
-/// Attention of beams to the prompt and to their own tokens, the newest included; to `window` of all these at most.
+/// Attention of beams to the prompt and to their own tokens, the newest included, as far as they see.
 ///
 /// `queries`, `out`: `[rows, H·C]`; `scores`: room for [`QUERY_ROWS`] rows of prompt and own tokens.
 pub(crate) fn beams(
@@ -101,7 +167,7 @@ pub(crate) fn beams(
     queries: &[f32],
     (prompt, tokens): (PromptPart<'_>, usize),
     own: OwnPart<'_>,
-    (rows, window): (usize, usize),
+    (rows, Sight { window, bias }): (usize, Sight<'_>),
     scores: &mut [f32],
     out: &mut [f32],
 ) {
@@ -115,13 +181,19 @@ pub(crate) fn beams(
         for head in 0..shape.heads {
             let (key_head, places) = (shape.key_head(head), start * width + head * c);
             let queries = RowsRef { data: &queries[places..], rows: count, stride: width };
-            multiply(
-                RowsMut { data: scores, stride: seen },
-                queries,
-                prompt.keys(key_head, first..tokens),
-            );
+            let keys = prompt.keys(key_head, first..tokens);
+            match bias {
+                None => multiply(RowsMut { data: scores, stride: seen }, queries, keys),
+                Some(bias) => {
+                    // All beams are at one position, that of their newest token.
+                    let biases = bias.row(head, first + seen - 1, first, seen);
+                    scores.chunks_exact_mut(seen).for_each(|row| row.copy_from_slice(biases));
+                    multiply_add(RowsMut { data: scores, stride: seen }, queries, keys);
+                }
+            }
             let part = OwnHead { own, first_row: start, rows: count, key_head, head_dim: c };
-            Arch::new().dispatch(OwnScores { part, queries, scores, stride: seen });
+            let add = bias.is_some();
+            Arch::new().dispatch(OwnScores { part, queries, scores, stride: seen, add });
             let (data, stride, visible) = (&mut *scores, seen, seen);
             Scores { data, stride, width: seen, visible, advance: 0, window, scale }.softmax();
             let weights = RowsRef { data: scores, rows: count, stride: seen };
@@ -149,6 +221,8 @@ struct OwnScores<'a> {
     queries: RowsRef<'a>,
     scores: &'a mut [f32],
     stride: usize,
+    /// To what is there.
+    add: bool,
 }
 
 /// Adds own values by their weights.
@@ -169,7 +243,8 @@ impl WithSimd for OwnScores<'_> {
             let query = &self.queries.data[row * self.queries.stride..][..head_dim];
             let places = &mut scores[self.stride - own.passes()..];
             for (pass, score) in places.iter_mut().enumerate() {
-                *score = dot(query, own.key(pass, first_row + row, key_head, head_dim));
+                let product = dot(query, own.key(pass, first_row + row, key_head, head_dim));
+                *score = if self.add { *score + product } else { product };
             }
         }
     }
@@ -196,6 +271,7 @@ impl WithSimd for OwnValues<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoder_decoder::{RelativePositions, bias_tables};
     use crate::key_values::{BeamKeyValues, PromptKeyValues, store_block};
     use crate::plan::{Plan, SessionOptions};
 
@@ -212,17 +288,20 @@ mod tests {
         random.take(count).map(|x| (x >> 40) as f32 / (1 << 22) as f32 - 2.0).collect()
     }
 
-    /// The definition, in f64: `query` `[H, C]`, each of `tokens` `[2, G, C]`.
-    fn naive(query: &[f32], tokens: &[&[f32]]) -> Vec<f64> {
+    /// The definition, in f64: `query` `[H, C]`, each of `tokens` `[2, G, C]`, and what is added to the products of a head
+    /// with each of them.
+    fn naive(query: &[f32], tokens: &[&[f32]], added: impl Fn(usize, usize) -> f32) -> Vec<f64> {
         let (c, width) = (SHAPE.head_dim, SHAPE.key_value_width());
         let mut out = Vec::new();
         for (head, query) in query.chunks_exact(c).enumerate() {
             let at = head / 3 * c;
-            let score = |token: &&[f32]| -> f64 {
+            let score = |(place, token): (usize, &&[f32])| -> f64 {
                 let products = query.iter().zip(&token[at..]).map(|(q, k)| f64::from(q * k));
-                products.sum::<f64>() * f64::from(SHAPE.scale)
+                let sum = products.sum::<f64>() + f64::from(added(head, place));
+                sum * f64::from(SHAPE.scale)
             };
-            let weights: Vec<f64> = tokens.iter().map(|token| score(token).exp()).collect();
+            let weights: Vec<f64> =
+                tokens.iter().enumerate().map(|token| score(token).exp()).collect();
             let total: f64 = weights.iter().sum();
             out.extend((0..c).map(|i| {
                 let value = |token: &&[f32]| f64::from(token[width + at + i]);
@@ -238,6 +317,19 @@ mod tests {
         let worst =
             got.iter().zip(want).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
         assert!(worst < 1e-5, "off by {worst}");
+    }
+
+    /// Biases of 6 heads among 100 positions, and the same by query and key: bucket by bucket, without a table.
+    fn biases(sees_later: bool) -> (RelativeBias, impl Fn(usize, usize, usize) -> f32) {
+        let by = RelativePositions { num_buckets: 8, max_distance: 20, in_every_layer: false };
+        let of_buckets = values(8 * SHAPE.heads, 7);
+        let tables = bias_tables(&by, std::slice::from_ref(&of_buckets), sees_later, 100);
+        let [table] = <[RelativeBias; 1]>::try_from(tables.unwrap()).unwrap();
+        let of = move |head: usize, query: usize, key: usize| {
+            let bucket = by.bucket(key as isize - query as isize, sees_later);
+            of_buckets[bucket * SHAPE.heads + head]
+        };
+        (table, of)
     }
 
     fn stored(key_values: &[f32], tokens: usize) -> PromptKeyValues {
@@ -262,14 +354,36 @@ mod tests {
                 let mut out = vec![0.0; rows * q];
                 let (part, place) = (cache.layer(0), (rows, first));
                 let queries = &queries[first * q..];
-                // Scores of before are of no account.
+                let (table, of) = biases(false);
+                for bias in [None, Some(&table)] {
+                    // Scores of before are of no account.
+                    scores.fill(f32::NAN);
+                    let sight = Sight { window, bias };
+                    causal(&SHAPE, queries, part, place, sight, &mut scores, &mut out);
+                    for row in 0..rows {
+                        let end = first + row + 1;
+                        let before = end.saturating_sub(window);
+                        let seen = key_values.chunks_exact(kv).take(end);
+                        let seen: Vec<&[f32]> = seen.skip(before).collect();
+                        let want = naive(&queries[row * q..][..q], &seen, |head, place| {
+                            bias.map_or(0.0, |_| of(head, end - 1, before + place))
+                        });
+                        check(&out[row * q..][..q], &want);
+                    }
+                }
+            }
+            let (table, of) = biases(true);
+            let all: Vec<&[f32]> = key_values.chunks_exact(kv).collect();
+            for (first, bias) in [(0, None), (0, Some(&table)), (tokens / 2, Some(&table))] {
+                let rows = tokens - first;
+                let (mut out, queries) = (vec![0.0; rows * q], &queries[first * q..]);
+                let (part, place) = ((cache.layer(0), tokens), (rows, first));
                 scores.fill(f32::NAN);
-                causal(&SHAPE, queries, part, place, window, &mut scores, &mut out);
+                whole(&SHAPE, queries, part, place, bias, &mut scores, &mut out);
                 for row in 0..rows {
-                    let end = first + row + 1;
-                    let seen = key_values.chunks_exact(kv).take(end);
-                    let seen: Vec<&[f32]> = seen.skip(end.saturating_sub(window)).collect();
-                    let want = naive(&queries[row * q..][..q], &seen);
+                    let want = naive(&queries[row * q..][..q], &all, |head, place| {
+                        bias.map_or(0.0, |_| of(head, first + row, place))
+                    });
                     check(&out[row * q..][..q], &want);
                 }
             }
@@ -306,14 +420,21 @@ mod tests {
             let width = SHAPE.key_value_width();
             let own = OwnPart { earlier, current, first_beam: 0, layer: 0, width };
             let prompt = (cache.layer(0), tokens);
-            for window in WINDOWS {
-                super::beams(&SHAPE, &queries, prompt, own, (rows, window), &mut scores, &mut out);
+            let (table, of) = biases(false);
+            for (window, bias) in WINDOWS.into_iter().flat_map(|w| [(w, None), (w, Some(&table))]) {
+                let sight = Sight { window, bias };
+                scores.fill(f32::NAN);
+                super::beams(&SHAPE, &queries, prompt, own, (rows, sight), &mut scores, &mut out);
                 for (row, history) in histories.iter().enumerate() {
                     let own = history.iter().map(Vec::as_slice);
                     let seen = key_values.chunks_exact(kv).chain(own);
-                    let before = (tokens + history.len()).saturating_sub(window);
+                    let end = tokens + history.len();
+                    let before = end.saturating_sub(window);
                     let seen: Vec<&[f32]> = seen.skip(before).collect();
-                    check(&out[row * q..][..q], &naive(&queries[row * q..][..q], &seen));
+                    let want = naive(&queries[row * q..][..q], &seen, |head, place| {
+                        bias.map_or(0.0, |_| of(head, end - 1, before + place))
+                    });
+                    check(&out[row * q..][..q], &want);
                 }
             }
         }

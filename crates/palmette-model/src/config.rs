@@ -9,7 +9,7 @@ use crate::architecture::Architecture;
 use crate::error::LoadError;
 use crate::hugging_face;
 
-/// The sizes and constants of a decoder, as in its `config.json`, and its architecture.
+/// The sizes and constants of a model, as in its `config.json`, and its architecture. An encoder has the decoder's widths.
 ///
 /// Letters used in this crate's shapes: T prompt tokens, B beams, D `hidden_size`, H
 /// `num_attention_heads`, G `num_key_value_heads`, C `head_dim`, F `intermediate_size`, V
@@ -26,7 +26,7 @@ pub struct ModelConfig {
     pub vocab_size: usize,
     /// D: width of the residual stream.
     pub hidden_size: usize,
-    /// F: width of the gated feed-forward layer.
+    /// F: width of the feed-forward part.
     pub intermediate_size: usize,
     /// Number of decoder layers.
     pub num_hidden_layers: usize,
@@ -34,15 +34,16 @@ pub struct ModelConfig {
     pub num_attention_heads: usize,
     /// G: key/value heads; H is a multiple of G.
     pub num_key_value_heads: usize,
-    /// C: width of one head; even, since rotary positions turn pairs.
+    /// C: width of one head; even where rotary positions turn pairs.
     pub head_dim: usize,
-    /// The longest sequence, prompt and generated tokens together.
+    /// The longest sequence, prompt and generated tokens together; with relative positions there is none, and this is 2^31.
     pub max_position_embeddings: usize,
     /// Added to the mean square in every RMS norm.
     pub rms_norm_eps: f32,
-    /// Base of the rotary wavelengths; layers with a sliding window may have their own.
+    /// Base of the rotary wavelengths; layers with a sliding window may have their own. Unused with relative positions.
     pub rope_theta: f64,
-    /// Whether the output head reuses the embedding matrix.
+    /// True where the output head reuses the embedding matrix. In an encoder–decoder it does as well where this is false and there is
+    /// no head of its own.
     pub tie_word_embeddings: bool,
     /// The differences from plain Qwen3.
     #[serde(default, skip_serializing_if = "is_plain")]
@@ -115,7 +116,7 @@ impl ModelConfig {
                 "`num_attention_heads` is {heads}, which is not a multiple of `num_key_value_heads`, {groups}"
             ));
         }
-        if !self.head_dim.is_multiple_of(2) {
+        if self.architecture.relative_positions.is_none() && !self.head_dim.is_multiple_of(2) {
             return Err(format!(
                 "`head_dim` is {}; rotary positions need an even number",
                 self.head_dim
@@ -124,7 +125,17 @@ impl ModelConfig {
         if !(self.rms_norm_eps.is_finite() && self.rms_norm_eps >= 0.0) {
             return Err(format!("`rms_norm_eps` is {}; it cannot be negative", self.rms_norm_eps));
         }
-        self.architecture.check(self.rope_theta, self.num_hidden_layers)
+        self.architecture.check(self.rope_theta, self.num_hidden_layers)?;
+        if let Some(by) = &self.architecture.relative_positions {
+            check_weight_size(&[("relative_attention_num_buckets", by.num_buckets), query_heads])?;
+        }
+        match &self.architecture.encoder {
+            Some(encoder) if encoder.start_token as usize >= self.vocab_size => Err(format!(
+                "`decoder_start_token_id` is {}, which the vocabulary of {} does not have",
+                encoder.start_token, self.vocab_size
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// H · C: values of one position's queries. No overflow in a [checked](Self::check) shape.

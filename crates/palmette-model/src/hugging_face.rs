@@ -9,6 +9,8 @@
 //! | those of Gemma's windows | `rope_local_base_freq` | `rope_parameters`, an object each for `full_attention` and `sliding_attention` |
 //! | layers with a window | `sliding_window_pattern`, `max_window_layers` | `layer_types` |
 
+mod t5;
+
 use serde_json::{Map, Value, json};
 
 use crate::architecture::{Architecture, Family, SlidingWindow, WindowLayers};
@@ -23,7 +25,10 @@ pub(crate) fn read(value: &Value) -> Result<ModelConfig, String> {
     }
     let fields = Fields { value, path: String::new() };
     let family = family(&fields)?;
-    refuse_unsupported(&fields)?;
+    refuse_unsupported(&fields, family)?;
+    if family.has_encoder() {
+        return t5::read(&fields, family);
+    }
     let (num_attention_heads, hidden_size) =
         (fields.size("num_attention_heads")?, fields.size("hidden_size")?);
     let num_key_value_heads = match fields.get("num_key_value_heads") {
@@ -34,6 +39,7 @@ pub(crate) fn read(value: &Value) -> Result<ModelConfig, String> {
             Family::Qwen2 | Family::Qwen3 => 32,
             Family::Mistral => 8,
             Family::Gemma3 => 4,
+            Family::T5 | Family::Mt5 | Family::Umt5 => num_attention_heads,
         },
     };
     let head_dim = match family {
@@ -152,19 +158,16 @@ fn family(fields: &Fields<'_>) -> Result<Family, String> {
         return Ok(family);
     }
     let names: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
-    let reason = foreign_part(fields).unwrap_or_else(|| {
+    let reason = foreign_part(fields, None).unwrap_or_else(|| {
         "its layers may do what these do not, and logits would come out wrong; take a checkpoint of one of these, \
          or where it is one under another name, write that name there"
             .into()
     });
-    Err(format!(
-        "`model_type` is {model_type}; only decoders of {} are computed: {reason}",
-        names.join(", ")
-    ))
+    Err(format!("`model_type` is {model_type}; only {} are computed: {reason}", names.join(", ")))
 }
 
-/// A part that no row of the table has, in words: what would be left out, and the way out.
-fn foreign_part(fields: &Fields<'_>) -> Option<String> {
+/// A part that no row of the table has, or not the one of this family, in words: what would be left out, and the way out.
+fn foreign_part(fields: &Fields<'_>, family: Option<Family>) -> Option<String> {
     for name in ["num_experts", "num_local_experts", "n_routed_experts"] {
         let experts = fields.get(name).filter(|experts| experts.as_u64() != Some(0));
         if let Some(experts) = experts {
@@ -181,9 +184,11 @@ fn foreign_part(fields: &Fields<'_>) -> Option<String> {
             ));
         }
     }
-    if fields.get("is_encoder_decoder") == Some(&Value::Bool(true)) {
+    let has_encoder = fields.get("is_encoder_decoder") == Some(&Value::Bool(true));
+    if has_encoder && !family.is_some_and(Family::has_encoder) {
         return Some(
-            "`is_encoder_decoder` is true, and attention to an encoder would be left out; take a decoder-only checkpoint"
+            "`is_encoder_decoder` is true, and attention to an encoder would be left out; take a decoder-only checkpoint, or an \
+             encoder–decoder in the form of T5"
                 .into(),
         );
     }
@@ -197,8 +202,8 @@ fn foreign_part(fields: &Fields<'_>) -> Option<String> {
 }
 
 /// Fields that may stand in any configuration and ask for what is not computed.
-fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), String> {
-    if let Some(reason) = foreign_part(fields) {
+fn refuse_unsupported(fields: &Fields<'_>, family: Family) -> Result<(), String> {
+    if let Some(reason) = foreign_part(fields, Some(family)) {
         return Err(reason);
     }
     for name in ["quantization_config", "compression_config"] {
@@ -393,7 +398,7 @@ fn window(
         Some(_) => Some(fields.size("sliding_window")?),
     };
     let of_family = match family {
-        Family::Llama => None,
+        Family::Llama | Family::T5 | Family::Mt5 | Family::Umt5 => None,
         Family::Qwen2 | Family::Qwen3 => {
             let used = fields.flag("use_sliding_window", false)? && positions.is_some();
             // A layer number, so that 0 is one.
@@ -466,6 +471,9 @@ fn listed_layers(fields: &Fields<'_>, num_layers: usize) -> Result<Option<Vec<bo
 /// The document of a configuration; `dtype` says how the weights beside it are stored.
 pub(crate) fn write(config: &ModelConfig, dtype: &str) -> Value {
     let Architecture { family, activation, window, .. } = &config.architecture;
+    if family.has_encoder() {
+        return t5::write(config, dtype);
+    }
     let mut document = json!({
         "architectures": [family.class()],
         "model_type": family.name(),
@@ -477,8 +485,7 @@ pub(crate) fn write(config: &ModelConfig, dtype: &str) -> Value {
         "num_key_value_heads": config.num_key_value_heads,
         "head_dim": config.head_dim,
         "max_position_embeddings": config.max_position_embeddings,
-        // Both through a decimal: f32 → f64 would spell 1e-6 as 9.999999974752427e-7.
-        "rms_norm_eps": config.rms_norm_eps.to_string().parse::<f64>().unwrap_or(1e-6),
+        "rms_norm_eps": decimal(config.rms_norm_eps),
         "rope_theta": config.rope_theta,
         "tie_word_embeddings": config.tie_word_embeddings,
     });
@@ -489,6 +496,7 @@ pub(crate) fn write(config: &ModelConfig, dtype: &str) -> Value {
     document[act] = match activation {
         Activation::Silu => "silu".into(),
         Activation::GeluTanh => "gelu_pytorch_tanh".into(),
+        Activation::Relu => "relu".into(),
     };
     document["attention_bias"] = config.architecture.attention_out_bias.into();
     document["attention_dropout"] = 0.0.into();
@@ -534,6 +542,11 @@ pub(crate) fn write(config: &ModelConfig, dtype: &str) -> Value {
         (None, _) => {}
     }
     document
+}
+
+/// The number that a decimal of it means: as an f64, 1e-6 would be spelled 9.999999974752427e-7.
+fn decimal(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(1e-6)
 }
 
 fn scaling_fields(scaling: &RopeScaling) -> Map<String, Value> {

@@ -1,11 +1,13 @@
-//! The arithmetic of the decoder's layers over one block of rows.
+//! The arithmetic of layers over one block of rows.
 
 use std::ops::Range;
 
-use crate::attention::{self, HeadShape};
+use crate::attention::{self, HeadShape, Sight};
 use crate::config::ModelConfig;
+use crate::encoder_decoder::{CrossWeights, RelativeBias};
 use crate::kernels::{
-    Heads, RopeTable, RowsMut, RowsRef, add_normed_rows, multiply, multiply_gated, rms_norm_rows,
+    Heads, RopeTable, RowsMut, RowsRef, activate_rows, add_normed_rows, multiply, multiply_gated,
+    rms_norm_rows,
 };
 use crate::key_values::{OwnPart, PromptPart};
 use crate::model::Model;
@@ -34,13 +36,36 @@ pub(crate) struct Workspace {
 /// Positions of a block's rows, and the reach of a layer's sight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positions<'a> {
-    pub(crate) rope: &'a RopeTable,
+    /// Turns queries and keys; `None` where positions are relative.
+    pub(crate) rope: Option<&'a RopeTable>,
+    /// Biases of distances, where positions are relative.
+    pub(crate) bias: Option<&'a RelativeBias>,
+    /// The encoder's output, for a layer that attends to it.
+    pub(crate) encoded: Option<Encoded<'a>>,
     /// Most positions that a row sees; `usize::MAX` for all.
     pub(crate) window: usize,
     /// Of the first row.
     pub(crate) first: usize,
     /// How far the next row is from there: 1 in a prompt, 0 among beams.
     pub(crate) advance: usize,
+}
+
+/// Keys and values that every row sees, wherever it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoded<'a> {
+    pub(crate) key_values: PromptPart<'a>,
+    pub(crate) tokens: usize,
+}
+
+impl<'a> Positions<'a> {
+    /// Rows from position `first` on whose distances count, and nothing else.
+    pub(crate) fn relative(bias: Option<&'a RelativeBias>, first: usize, advance: usize) -> Self {
+        Self { rope: None, bias, encoded: None, window: usize::MAX, first, advance }
+    }
+
+    fn sight(&self) -> Sight<'a> {
+        Sight { window: self.window, bias: self.bias }
+    }
 }
 
 impl Workspace {
@@ -82,8 +107,45 @@ impl Workspace {
         let (heads, head_dim) = (config.num_key_value_heads, config.head_dim);
         let norm = layer.key_norm.as_deref();
         let Positions { rope, first: position, advance, .. } = positions;
-        Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }.norm_and_turn();
+        // Relative positions leave keys as they are, and come without norms of heads.
+        if let Some(rope) = rope {
+            Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }
+                .norm_and_turn();
+        }
         data
+    }
+
+    /// Keys and values of what an encoder made, before its last norm, for one decoder layer: `[R, 2, G·C]`.
+    pub(crate) fn project_encoded(
+        &mut self,
+        config: &ModelConfig,
+        last_norm: &[f32],
+        cross: &CrossWeights,
+        hidden: &[f32],
+    ) -> &[f32] {
+        let (rows, stride) = (hidden.len() / config.hidden_size, 2 * config.key_value_width());
+        let normed = &mut self.normed[..hidden.len()];
+        rms_norm_rows(normed, hidden, last_norm, config.rms_norm_eps);
+        cross.keys_values.multiply(RowsMut { data: &mut self.key_values, stride }, normed);
+        &self.key_values[..rows * stride]
+    }
+
+    /// The rest of an encoder's layer, whose keys and values of all tokens are in `all`.
+    pub(crate) fn finish_encoder_layer(
+        &mut self,
+        config: &ModelConfig,
+        layer: &LayerWeights,
+        positions: Positions<'_>,
+        all: Encoded<'_>,
+        hidden: &mut [f32],
+    ) {
+        let rows = hidden.len() / config.hidden_size;
+        self.project_queries(config, layer, positions, hidden);
+        let (prompt, place) = ((all.key_values, all.tokens), (rows, positions.first));
+        let (shape, queries) = (&HeadShape::of(config), &self.queries);
+        let (scores, out) = (&mut self.scores, &mut self.attended);
+        attention::whole(shape, queries, prompt, place, positions.bias, scores, out);
+        self.finish_layer(config, layer, None, hidden);
     }
 
     /// The rest of a layer over prompt positions, whose keys and values are in `prompt`.
@@ -97,11 +159,11 @@ impl Workspace {
     ) {
         let rows = hidden.len() / config.hidden_size;
         self.project_queries(config, layer, positions, hidden);
-        let (place, window) = ((rows, positions.first), positions.window);
+        let (place, sight) = ((rows, positions.first), positions.sight());
         let (shape, queries) = (&HeadShape::of(config), &self.queries);
         let (scores, out) = (&mut self.scores, &mut self.attended);
-        attention::causal(shape, queries, prompt, place, window, scores, out);
-        self.finish_layer(config, layer, hidden);
+        attention::causal(shape, queries, prompt, place, sight, scores, out);
+        self.finish_layer(config, layer, positions.encoded, hidden);
     }
 
     /// The rest of a layer over beams.
@@ -116,10 +178,10 @@ impl Workspace {
     ) {
         let rows = hidden.len() / config.hidden_size;
         self.project_queries(config, layer, positions, hidden);
-        let (rows, shape) = ((rows, positions.window), &HeadShape::of(config));
+        let (rows, shape) = ((rows, positions.sight()), &HeadShape::of(config));
         let (scores, out) = (&mut self.scores, &mut self.attended);
         attention::beams(shape, &self.queries, prompt, own, rows, scores, out);
-        self.finish_layer(config, layer, hidden);
+        self.finish_layer(config, layer, positions.encoded, hidden);
     }
 
     /// Logits of some columns of the vocabulary: `[R, columns]`.
@@ -156,12 +218,48 @@ impl Workspace {
         let (heads, head_dim) = (config.num_attention_heads, config.head_dim);
         let norm = layer.query_norm.as_deref();
         let Positions { rope, first: position, advance, .. } = positions;
-        Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }.norm_and_turn();
+        if let Some(rope) = rope {
+            Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }
+                .norm_and_turn();
+        }
     }
 
-    /// Adds what was attended to, and the feed-forward part, to the residual stream.
-    fn finish_layer(&mut self, config: &ModelConfig, layer: &LayerWeights, hidden: &mut [f32]) {
-        let (d, f, width) = (config.hidden_size, config.intermediate_size, config.query_width());
+    /// Adds what was attended to, what of the encoder's is, and the feed-forward part, to the residual stream.
+    fn finish_layer(
+        &mut self,
+        config: &ModelConfig,
+        layer: &LayerWeights,
+        encoded: Option<Encoded<'_>>,
+        hidden: &mut [f32],
+    ) {
+        self.add_attended(config, layer, hidden);
+        if let (Some(cross), Some(encoded)) = (&layer.cross, encoded) {
+            self.attend_to_encoded(config, cross, encoded, hidden);
+        }
+        self.add_feed_forward(config, layer, hidden);
+    }
+
+    fn attend_to_encoded(
+        &mut self,
+        config: &ModelConfig,
+        cross: &CrossWeights,
+        encoded: Encoded<'_>,
+        hidden: &mut [f32],
+    ) {
+        let (d, stride) = (config.hidden_size, config.query_width());
+        let rows = hidden.len() / d;
+        let normed = &mut self.normed[..hidden.len()];
+        rms_norm_rows(normed, hidden, &cross.norm, config.rms_norm_eps);
+        cross.queries.multiply(RowsMut { data: &mut self.queries, stride }, normed);
+        let (shape, prompt) = (&HeadShape::of(config), (encoded.key_values, encoded.tokens));
+        let (scores, out) = (&mut self.scores, &mut self.attended);
+        attention::whole(shape, &self.queries, prompt, (rows, 0), None, scores, out);
+        let attended = &mut self.attended[..rows * stride];
+        cross.out.multiply_add(RowsMut { data: hidden, stride: d }, attended);
+    }
+
+    fn add_attended(&mut self, config: &ModelConfig, layer: &LayerWeights, hidden: &mut [f32]) {
+        let (d, width) = (config.hidden_size, config.query_width());
         let rows = hidden.len() / d;
         let (attended, eps) = (&mut self.attended[..rows * width], config.rms_norm_eps);
         let normed = &mut self.normed[..hidden.len()];
@@ -179,9 +277,22 @@ impl Workspace {
                 add_normed_rows(hidden, normed, norm, eps);
             }
         }
+    }
+
+    fn add_feed_forward(&mut self, config: &ModelConfig, layer: &LayerWeights, hidden: &mut [f32]) {
+        let (d, f, eps) = (config.hidden_size, config.intermediate_size, config.rms_norm_eps);
+        let rows = hidden.len() / d;
+        let normed = &mut self.normed[..hidden.len()];
         rms_norm_rows(normed, hidden, &layer.mlp_norm, eps);
-        let out = RowsMut { data: &mut self.gated, stride: f };
-        multiply_gated(out, normed, &layer.gate, &layer.up, config.architecture.activation);
+        let (out, by) =
+            (RowsMut { data: &mut self.gated, stride: f }, config.architecture.activation);
+        match &layer.up {
+            Some(up) => multiply_gated(out, normed, &layer.gate, up, by),
+            None => {
+                layer.gate.multiply(out, normed);
+                activate_rows(&mut self.gated[..rows * f], by);
+            }
+        }
         let gated = &mut self.gated[..rows * f];
         match &layer.norm_after_mlp {
             None => layer.down.multiply_add(RowsMut { data: hidden, stride: d }, gated),

@@ -1,8 +1,8 @@
-//! Decoder-only Transformer inference on the CPU, for wide beam searches over short sequences.
+//! Transformer inference on the CPU, for wide beam searches over short sequences.
 //!
 //! [`Model::load`] reads a Hugging Face directory of a decoder with RMS norms, rotary positions, grouped-query attention
-//! and a gated feed-forward part: Qwen2, Qwen3, Llama, Mistral or Gemma 3, whose differences are the table of
-//! [`Architecture`]. A [`Session`] holds the caches and buffers of one request and is a
+//! and a gated feed-forward part (Qwen2, Qwen3, Llama, Mistral or Gemma 3), or of an encoder–decoder of T5's form, whose
+//! differences are the table of [`Architecture`]. A [`Session`] holds the caches and buffers of one request and is a
 //! [`LogitsSource`](palmette_decode::LogitsSource): one pass over the prompt, whose keys and values
 //! all beams share, then one pass a level over all beams at once. With a [draft head](draft) there are no more passes
 //! after the one over the prompt.
@@ -16,6 +16,7 @@ mod attention;
 mod blocks;
 mod config;
 pub mod draft;
+mod encoder_decoder;
 mod error;
 mod hugging_face;
 pub mod kernels;
@@ -31,6 +32,7 @@ mod weights;
 
 pub use architecture::{Architecture, Family, SlidingWindow, WindowLayers};
 pub use config::ModelConfig;
+pub use encoder_decoder::{Encoder, RelativePositions};
 pub use error::LoadError;
 pub use model::{Model, WeightFormat};
 pub use plan::{PlannedBytes, SessionOptions};

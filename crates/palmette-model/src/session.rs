@@ -6,15 +6,18 @@ use std::sync::Arc;
 use palmette_core::TokenId;
 use palmette_decode::{DecodeError, LogitsSource, append_one_by_one};
 
-use crate::attention::{HeadShape, QUERY_ROWS};
+use crate::attention::HeadShape;
 use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block, worthwhile_threads};
 use crate::config::ModelConfig;
 use crate::draft::DraftHead;
+use crate::encoder_decoder::{EncoderRun, RelativeBias, bias_tables};
 use crate::kernels::{RopeTable, rms_norm_rows};
 use crate::key_values::{BeamKeyValues, OwnPart, PromptKeyValues, store_block};
 use crate::layers::{Positions, Workspace};
 use crate::model::Model;
-use crate::plan::{Plan, PlannedBytes, SessionOptions, workspaces, zeroed};
+use crate::plan::{
+    Plan, PlannedBytes, SessionOptions, decoder_prompt_tokens, score_places, workspaces, zeroed,
+};
 use crate::rotary::Rope;
 use crate::weights::LayerWeights;
 
@@ -108,6 +111,11 @@ pub enum SessionError {
         /// [`PlannedBytes::total`]; `None` when there are more than an address can count.
         bytes: Option<usize>,
     },
+    /// A draft head on an encoder–decoder.
+    #[error(
+        "a draft head reads hidden states at placeholders after the prompt, which an encoder reads here: search without one, by `--mode beam`"
+    )]
+    NoDraft,
     /// The search failed.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -125,18 +133,24 @@ fn described(bytes: Option<usize>) -> String {
 /// Keys and values are kept in two parts: the prompt's once, whatever the number of beams, and the beams' own, exactly
 /// one slot per beam and pass. A beam that forks copies nothing: each row keeps a list of the slots of its ancestors.
 ///
+/// An encoder, where there is one, reads the prompt once, and what each layer of the decoder attends to of it is kept as a
+/// decoder's prompt is. The decoder begins with its start token, and what is said of a prompt's last position is said of that.
+///
 /// Rows are computed in blocks, and blocks shared among threads where the work is worth it. A row's bits depend neither
 /// on the rows beside it nor on the threads. With one thread no request allocates.
 #[derive(Debug)]
 pub struct Session {
     model: Arc<Model>,
     options: SessionOptions,
+    /// The reader of prompts where the decoder does not read them.
+    encoder: Option<EncoderRun>,
+    /// The decoder's: the start token alone where there is an encoder.
     prompt: Vec<TokenId>,
     prompt_cache: PromptKeyValues,
     beams: BeamKeyValues,
-    /// Angles of the planned positions.
+    /// Angles of the planned positions, or biases of their distances.
     ropes: Ropes,
-    /// The residual stream, `[max(T, B), D]`
+    /// The residual stream, `[max(T, B), D]`, T the decoder's
     hidden: Vec<f32>,
     /// Its row after the prompt, `[D]`.
     after_prompt: Vec<f32>,
@@ -155,17 +169,25 @@ pub struct Session {
     passes: usize,
 }
 
-/// Rotary angles of every kind of layer.
+/// Rotary angles of every kind of layer, or biases of distances.
 #[derive(Debug)]
 struct Ropes {
-    plain: RopeTable,
+    /// `None` where positions are relative.
+    plain: Option<RopeTable>,
     /// In layers with a sliding window, where they are others.
     sliding: Option<RopeTable>,
+    /// Biases of distances where positions are relative: of each layer, or one for all.
+    biases: Vec<RelativeBias>,
 }
 
 impl Ropes {
     /// `None` where there is not the memory for them.
-    fn new(config: &ModelConfig, positions: usize) -> Option<Self> {
+    fn new(model: &Model, positions: usize) -> Option<Self> {
+        let config = &model.config;
+        if let Some(by) = &config.architecture.relative_positions {
+            let biases = bias_tables(by, &model.weights.relative_biases, false, positions)?;
+            return Some(Self { plain: None, sliding: None, biases });
+        }
         let (c, half) = (config.head_dim, config.head_dim / 2);
         let table = |rope: &Rope| {
             let (cos, sin) = (zeroed(positions * half)?, zeroed(positions * half)?);
@@ -173,12 +195,12 @@ impl Ropes {
         };
         let architecture = &config.architecture;
         let scaling = architecture.rope_scaling.clone();
-        let plain = table(&Rope { theta: config.rope_theta, scaling })?;
+        let plain = Some(table(&Rope { theta: config.rope_theta, scaling })?);
         let sliding = match architecture.window.as_ref().and_then(|window| window.rope.as_ref()) {
             Some(rope) => Some(table(rope)?),
             None => None,
         };
-        Some(Self { plain, sliding })
+        Some(Self { plain, sliding, biases: Vec::new() })
     }
 
     /// Rows from position `first` on in a layer, the next `advance` further on.
@@ -189,18 +211,21 @@ impl Ropes {
         first: usize,
         advance: usize,
     ) -> Positions<'_> {
+        let bias = self.biases.get(layer).or(self.biases.first());
+        let everything = Positions::relative(bias, first, advance);
         match config.architecture.window_of(layer) {
-            None => Positions { rope: &self.plain, window: usize::MAX, first, advance },
+            None => Positions { rope: self.plain.as_ref(), ..everything },
             Some(window) => {
-                let rope = self.sliding.as_ref().unwrap_or(&self.plain);
-                Positions { rope, window: window.positions, first, advance }
+                let rope = self.sliding.as_ref().or(self.plain.as_ref());
+                Positions { rope, window: window.positions, ..everything }
             }
         }
     }
 
     #[cfg(test)]
     fn bytes(&self) -> usize {
-        self.plain.bytes() + self.sliding.as_ref().map_or(0, RopeTable::bytes)
+        let angles = self.plain.iter().chain(&self.sliding).map(RopeTable::bytes);
+        angles.chain(self.biases.iter().map(RelativeBias::bytes)).sum()
     }
 }
 
@@ -269,22 +294,24 @@ impl Session {
         drop(std::hint::black_box(whole));
 
         let config = &model.config;
-        let (prompt_tokens, beams) = (options.max_prompt_tokens, options.max_beams);
+        let prompt_tokens = decoder_prompt_tokens(config, options.max_prompt_tokens);
+        let beams = options.max_beams;
         let (shape, layers) = (HeadShape::of(config), config.num_hidden_layers);
         let mut prompt = Vec::new();
         prompt.try_reserve_exact(prompt_tokens).ok()?;
         let positions = prompt_tokens + options.max_decode_passes;
         let rows = prompt_tokens.max(beams);
-        let block = MAX_BLOCK_ROWS.min(rows);
-        let score_places = QUERY_ROWS.min(block) * positions;
+        let block = MAX_BLOCK_ROWS.min(options.max_prompt_tokens.max(beams));
+        let score_places = score_places(config, &options)?;
         let workspace = |_| Workspace::new(config, block, score_places);
         Some(Self {
             model: Arc::clone(model),
             options,
+            encoder: EncoderRun::new(model, options.max_prompt_tokens)?,
             prompt,
             prompt_cache: PromptKeyValues::new(shape, layers, prompt_tokens)?,
             beams: BeamKeyValues::new(shape, layers, plan)?,
-            ropes: Ropes::new(config, positions)?,
+            ropes: Ropes::new(model, positions)?,
             hidden: zeroed(rows * config.hidden_size)?,
             after_prompt: zeroed(config.hidden_size)?,
             prompt_read: false,
@@ -304,7 +331,8 @@ impl Session {
 
     /// Bytes of the key/value caches: the prompt's and the beams' part.
     pub fn cache_bytes(&self) -> (usize, usize) {
-        (self.prompt_cache.bytes(), self.beams.bytes())
+        let of_encoder = self.encoder.as_ref().map_or(0, EncoderRun::cache_bytes);
+        (self.prompt_cache.bytes() + of_encoder, self.beams.bytes())
     }
 
     /// Begins a request; what was cached before is forgotten.
@@ -321,7 +349,13 @@ impl Session {
         }
         self.check_tokens(tokens)?;
         self.prompt.clear();
-        self.prompt.extend_from_slice(tokens);
+        match (&mut self.encoder, &self.model.config.architecture.encoder) {
+            (Some(run), Some(encoder)) => {
+                run.set_prompt(tokens);
+                self.prompt.push(TokenId(encoder.start_token));
+            }
+            _ => self.prompt.extend_from_slice(tokens),
+        }
         self.prompt_read = false;
         self.num_logits = 0;
         self.num_rows = 0;
@@ -330,7 +364,7 @@ impl Session {
     }
 
     /// The logits at every prompt position, for checks against a reference. Shape: `[T, V]`,
-    /// allocated anew.
+    /// allocated anew; `[1, V]` where an encoder reads the prompt.
     ///
     /// # Errors
     /// When no prompt has been set.
@@ -520,7 +554,7 @@ impl Session {
     /// prompt tokens of the plan. No decode pass can follow.
     ///
     /// # Errors
-    /// When no prompt has been set, or the placeholders do not fit after it.
+    /// When no prompt has been set, the placeholders do not fit after it, or an encoder reads it.
     ///
     /// # Panics
     /// When `states` is of another shape, for one that the head was made for a model of another width.
@@ -529,6 +563,9 @@ impl Session {
         head: &DraftHead,
         states: &mut [f32],
     ) -> Result<(), SessionError> {
+        if self.encoder.is_some() {
+            return Err(SessionError::NoDraft);
+        }
         let (d, max) = (self.model.config.hidden_size, self.options.max_prompt_tokens);
         let (tokens, wanted) =
             (self.prompt.len() + head.num_placeholders(), 1 + head.num_placeholders());
@@ -551,6 +588,7 @@ impl Session {
         if self.prompt.is_empty() {
             return Err(SessionError::NoPrompt);
         }
+        self.encode();
         let (model, config) = (&*self.model, &self.model.config);
         let d = config.hidden_size;
         let rows = self.prompt.len() + placeholders.len() / d;
@@ -564,9 +602,10 @@ impl Session {
         }
         after.copy_from_slice(placeholders);
         let shape = HeadShape::of(config);
-        let ropes = &self.ropes;
+        let (ropes, encoder) = (&self.ropes, self.encoder.as_ref());
         for (index, layer) in model.weights.layers.iter().enumerate() {
-            let at = |first| ropes.positions(config, index, first, 1);
+            let encoded = encoder.map(|run| run.layer(index));
+            let at = |first| Positions { encoded, ..ropes.positions(config, index, first, 1) };
             let cache = self.prompt_cache.blocks_mut(index, block);
             let blocks = hidden.chunks(block * d).zip(cache).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, (hidden, cache))| {
@@ -590,6 +629,17 @@ impl Session {
         Ok(())
     }
 
+    /// Has the encoder read its prompt, where there is one.
+    fn encode(&mut self) {
+        let Some(run) = &mut self.encoder else { return };
+        let layers = self.model.weights.encoder.iter().flat_map(|encoder| &encoder.layers);
+        let values: usize = layers.map(LayerWeights::num_matrix_values).sum();
+        let operations = run.num_tokens().saturating_mul(2 * values);
+        let most = self.used_threads.clamp(1, self.workspaces.len());
+        let threads = worthwhile_threads(operations, most);
+        run.run(&self.model, &mut self.workspaces[..threads]);
+    }
+
     /// Runs one token of every beam through all layers. Beams do not look at each other's newest tokens, so that a block
     /// goes from its embeddings to its logits without waiting for others.
     fn decode(&mut self, tokens: &[TokenId], columns: Range<usize>) {
@@ -610,6 +660,7 @@ impl Session {
             .zip(logits)
             .enumerate();
         let (prompt_cache, ropes) = (&self.prompt_cache, &self.ropes);
+        let encoder = self.encoder.as_ref();
         let workspaces = &mut self.workspaces[..threads];
         for_each_block(
             workspaces,
@@ -619,7 +670,9 @@ impl Session {
                     model.weights.embed(token, row);
                 }
                 for (index, layer) in model.weights.layers.iter().enumerate() {
-                    let positions = ropes.positions(config, index, first, 0);
+                    let encoded = encoder.map(|run| run.layer(index));
+                    let positions =
+                        Positions { encoded, ..ropes.positions(config, index, first, 0) };
                     let key_values =
                         workspace.project_keys_and_values(config, layer, positions, hidden);
                     let places = slots.chunks_exact_mut(slot_width);
@@ -678,11 +731,14 @@ impl LogitsSource for Session {
     }
 
     /// One pass, whatever the number of tokens, as long as there was no decode pass since the prompt; the tokens then
-    /// count as the prompt's.
+    /// count as the prompt's. Where an encoder reads that, a decode pass each.
     fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], SessionError> {
-        if self.passes == 0 {
+        if self.passes == 0 && self.encoder.is_none() {
             self.extend_prompt(tokens)?;
             return self.prompt_logits_again(0..self.model.config.vocab_size);
+        }
+        if !self.prompt_read {
+            return Err(SessionError::NoPass);
         }
         append_one_by_one(self, tokens)
     }
@@ -732,6 +788,23 @@ mod tests {
         let one_table = Session::planned_bytes(&model.config, &options).unwrap();
         let angles = 4 * model.config.head_dim * 42;
         assert_eq!(planned.positions, one_table.positions + angles);
+
+        // With an encoder, whose biases are of the first layer or of each.
+        for family in [Family::T5, Family::Umt5] {
+            let mut config = model.config.clone();
+            config.architecture = Architecture::of(family, config.hidden_size);
+            let model = Arc::new(Model::random(config, 1).unwrap());
+            for (prompt, beams, passes, threads) in plans {
+                let options = SessionOptions {
+                    max_prompt_tokens: prompt,
+                    max_beams: beams,
+                    max_decode_passes: passes,
+                    threads,
+                };
+                let planned = Session::planned_bytes(&model.config, &options).unwrap();
+                check_planned(planned, &Session::new(&model, options).unwrap());
+            }
+        }
 
         let schedules: [(usize, &[usize], usize); 4] =
             [(64, &[8, 2, 5], 1), (3, &[40], 2), (9, &[1, 30, 1], 3), (5, &[], 1)];
@@ -795,15 +868,17 @@ mod tests {
         let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>();
         let (activations, scores): (Vec<usize>, Vec<usize>) =
             session.workspaces.iter().map(Workspace::bytes).unzip();
+        let (read_tokens, read_rows) = session.encoder.as_ref().map_or((0, 0), EncoderRun::bytes);
         let taken = PlannedBytes {
             prompt_cache: session.cache_bytes().0,
             beam_cache: session.cache_bytes().1,
             activations: size_of_val(&*session.hidden)
                 + size_of_val(&*session.after_prompt)
+                + read_rows
                 + activations.iter().sum::<usize>(),
             scores: scores.iter().sum(),
             logits: size_of_val(&*session.logits),
-            positions: prompt_tokens + session.ropes.bytes(),
+            positions: prompt_tokens + session.ropes.bytes() + read_tokens,
         };
         assert_eq!(planned, taken, "{:?}", session.options);
     }

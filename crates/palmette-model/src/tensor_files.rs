@@ -123,8 +123,25 @@ impl TensorFiles {
         self.left = renamed.collect();
     }
 
-    /// Leaves one tensor of two that are to be the same, under the second's name.
-    pub(crate) fn tie(&mut self, name: &str, to: &str) -> Result<(), LoadError> {
+    /// True where a tensor of this name has not been taken.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        self.left.contains_key(name)
+    }
+
+    /// Leaves one tensor where a tied head is stored beside the embeddings.
+    pub(crate) fn tie_head(&mut self, to: &str) -> Result<(), LoadError> {
+        self.tie(
+            HEAD,
+            to,
+            "although `tie_word_embeddings` says that they are one: transformers 4 computes logits with the embeddings, \
+             transformers 5 with the head; set `tie_word_embeddings` to false in config.json where the head is meant, else \
+             remove it from the file",
+        )
+    }
+
+    /// Leaves one tensor of two that are to be the same, under the second's name; `but` goes on with the sentence that they are
+    /// not.
+    pub(crate) fn tie(&mut self, name: &str, to: &str, but: &str) -> Result<(), LoadError> {
         if !self.left.contains_key(to) {
             if let Some(entry) = self.left.remove(name) {
                 self.left.insert(to.to_owned(), entry);
@@ -138,11 +155,7 @@ impl TensorFiles {
             && one.info.shape == other.info.shape
             && self.data(one).is_some_and(|data| Some(data) == self.data(other));
         if !same {
-            let reason = format!(
-                "holds {name} beside {to} with other values, although `tie_word_embeddings` says that they are one: \
-                 transformers 4 computes logits with the embeddings, transformers 5 with the head; set \
-                 `tie_word_embeddings` to false in config.json where the head is meant, else remove it from the file"
-            );
+            let reason = format!("holds {name} beside {to} with other values, {but}");
             return Err(LoadError::weights(&self.shards[one.shard].path, reason));
         }
         if let Some(entry) = self.left.remove(name) {
@@ -231,7 +244,10 @@ impl TensorFiles {
 
     /// A tensor left over (a bias, say) means that the file is of another architecture, whose logits would come out wrong.
     pub(crate) fn finish(mut self) -> Result<(), LoadError> {
-        self.left.retain(|name, _| !name.ends_with("rotary_emb.inv_freq"));
+        // Both are known and not needed: frequencies are computed, and cross-attention has no biases of distances, though
+        // T5's published files hold some.
+        let unused = ["rotary_emb.inv_freq", "EncDecAttention.relative_attention_bias.weight"];
+        self.left.retain(|name, _| !unused.iter().any(|end| name.ends_with(end)));
         match self.left.pop_first() {
             Some((name, entry)) => {
                 let reason = format!(

@@ -1,10 +1,14 @@
 //! The weights of a model, matrices packed, by the names that they have in Hugging Face files.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use palmette_core::TokenId;
 
 use crate::config::ModelConfig;
+use crate::encoder_decoder::{
+    CrossWeights, EncoderWeights, SHARED, settle_shared_tensors, weights_from_tensors,
+};
 use crate::error::LoadError;
 use crate::kernels::{Matrix, PackedMatrix};
 use crate::tensor_files::{EMBEDDING, HEAD, TensorFiles};
@@ -13,14 +17,18 @@ use crate::tensor_files::{EMBEDDING, HEAD, TensorFiles};
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
     /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
-    embedding: Option<Vec<f32>>,
+    pub(crate) embedding: Option<Vec<f32>>,
     /// Factor of embeddings when they are read.
-    embedding_scale: f32,
+    pub(crate) embedding_scale: f32,
     pub(crate) layers: Vec<LayerWeights>,
+    /// Biases of relative positions, `[buckets, H]`: of each layer, or of the first for all; none with rotary ones.
+    pub(crate) relative_biases: Vec<Vec<f32>>,
     /// `[D]`
     pub(crate) final_norm: Vec<f32>,
     /// Turns hidden states into logits: `[D, V]`
     pub(crate) head: PackedMatrix,
+    /// The reader of prompts in an encoder–decoder.
+    pub(crate) encoder: Option<EncoderWeights>,
 }
 
 /// One layer's. Those that an [`Architecture`](crate::Architecture) may lack are `None` where it does; norms are as they
@@ -47,12 +55,14 @@ pub(crate) struct LayerWeights {
     pub(crate) attention_out_bias: Option<Vec<f32>>,
     /// Norm of what attention gives, before it is added: `[D]`
     pub(crate) norm_after_attention: Option<Vec<f32>>,
+    /// Attention to what an encoder made.
+    pub(crate) cross: Option<CrossWeights>,
     /// `[D]`
     pub(crate) mlp_norm: Vec<f32>,
-    /// `[D, F]`
+    /// `[D, F]`; what goes through the activation.
     pub(crate) gate: Matrix,
-    /// `[D, F]`
-    pub(crate) up: Matrix,
+    /// `[D, F]`; `None` where nothing is gated.
+    pub(crate) up: Option<Matrix>,
     /// `[F, D]`
     pub(crate) down: Matrix,
     /// Norm of what the feed-forward part gives, before it is added: `[D]`
@@ -76,12 +86,16 @@ impl Weights {
 
     fn assemble(mut files: TensorFiles, config: &ModelConfig) -> Result<Self, LoadError> {
         files.name_as_in_whole_models();
-        if config.tie_word_embeddings {
-            files.tie(HEAD, EMBEDDING)?;
+        let mut config = Cow::Borrowed(config);
+        if config.architecture.encoder.is_some() {
+            let own_head = settle_shared_tensors(&mut files, &config)?;
+            config.to_mut().tie_word_embeddings = !own_head;
+        } else if config.tie_word_embeddings {
+            files.tie_head(EMBEDDING)?;
         }
-        let weights = Self::from_tensors(config, |name, shape| match name {
+        let weights = Self::from_tensors(&config, |name, shape| match name {
             // Rows that fill the matrix up to a round number belong to no token.
-            HEAD | EMBEDDING => files.take_rows(name, shape),
+            HEAD | EMBEDDING | SHARED => files.take_rows(name, shape),
             _ => files.take(name, shape),
         })?;
         files.finish()?;
@@ -93,6 +107,9 @@ impl Weights {
         config: &ModelConfig,
         mut take: impl FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
     ) -> Result<Self, LoadError> {
+        if let Some(encoder) = &config.architecture.encoder {
+            return weights_from_tensors(config, encoder.num_layers, &mut take);
+        }
         let embedding = take(EMBEDDING, &[config.vocab_size, config.hidden_size])?;
         // Grown as tensors are found: the number in `config` is not to be trusted with memory.
         let mut layers = Vec::new();
@@ -113,7 +130,8 @@ impl Weights {
         };
         let head = PackedMatrix::transposed(&head, config.hidden_size);
         let embedding_scale = config.architecture.embedding_scale;
-        Ok(Self { embedding, embedding_scale, layers, final_norm, head })
+        let (relative_biases, encoder) = (Vec::new(), None);
+        Ok(Self { embedding, embedding_scale, layers, relative_biases, final_norm, head, encoder })
     }
 
     /// Copies a token's embedding to `out`, `[D]`, scaled as the first layer reads it.
@@ -129,14 +147,28 @@ impl Weights {
 
     /// Rounds the layers' matrices to 8 bits; embeddings, head, norms and biases stay as they are.
     pub(crate) fn round_layers(&mut self) {
-        self.layers.iter_mut().for_each(LayerWeights::round);
+        let encoder = self.encoder.iter_mut().flat_map(|encoder| &mut encoder.layers);
+        self.layers.iter_mut().chain(encoder).for_each(LayerWeights::round);
+    }
+
+    /// Every layer, the encoder's too.
+    fn all_layers(&self) -> impl Iterator<Item = &LayerWeights> {
+        self.layers.iter().chain(self.encoder.iter().flat_map(|encoder| &encoder.layers))
+    }
+
+    /// Norms and biases outside of layers.
+    fn vectors(&self) -> impl Iterator<Item = &[f32]> {
+        let of_encoder = self.encoder.iter().flat_map(EncoderWeights::vectors);
+        let own = self.relative_biases.iter().chain([&self.final_norm]).map(Vec::as_slice);
+        own.chain(of_encoder)
     }
 
     /// Bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
         let embedding = self.embedding.as_ref().map_or(0, |values| size_of_val(&**values));
-        let layers: usize = self.layers.iter().map(LayerWeights::bytes).sum();
-        embedding + layers + size_of_val(&*self.final_norm) + self.head.bytes()
+        let layers: usize = self.all_layers().map(LayerWeights::bytes).sum();
+        let vectors: usize = self.vectors().map(size_of_val).sum();
+        embedding + layers + vectors + self.head.bytes()
     }
 
     /// Number of parameters, tied ones counted once.
@@ -144,8 +176,8 @@ impl Weights {
         let layer =
             |l: &LayerWeights| l.vectors().map(<[f32]>::len).sum::<usize>() + l.num_matrix_values();
         self.embedding.as_ref().map_or(0, Vec::len)
-            + self.layers.iter().map(layer).sum::<usize>()
-            + self.final_norm.len()
+            + self.all_layers().map(layer).sum::<usize>()
+            + self.vectors().map(<[f32]>::len).sum::<usize>()
             + self.head.num_values()
     }
 }
@@ -153,18 +185,18 @@ impl Weights {
 const KEYS_VALUES: [&str; 2] = ["self_attn.k_proj", "self_attn.v_proj"];
 
 /// Gives the tensor of a name and shape.
-type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
+pub(crate) type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
 
 /// The tensors of one layer, asked for by their names in it.
-struct LayerTensors<'a> {
-    take: &'a mut Take<'a>,
+pub(crate) struct LayerTensors<'a> {
+    pub(crate) take: &'a mut Take<'a>,
     /// Added to stored norms.
-    norm_offset: f32,
+    pub(crate) norm_offset: f32,
 }
 
 impl LayerTensors<'_> {
     /// The matrices of these names side by side, each `[outputs, inputs]` as stored.
-    fn matrix(
+    pub(crate) fn matrix(
         &mut self,
         names: &[&str],
         outputs: usize,
@@ -199,7 +231,7 @@ impl LayerTensors<'_> {
         Ok(all)
     }
 
-    fn norm(&mut self, name: &str, width: usize) -> Result<Vec<f32>, LoadError> {
+    pub(crate) fn norm(&mut self, name: &str, width: usize) -> Result<Vec<f32>, LoadError> {
         let mut norm = (self.take)(&format!("{name}.weight"), &[width])?;
         add_offset(&mut norm, self.norm_offset);
         Ok(norm)
@@ -215,7 +247,7 @@ impl LayerTensors<'_> {
     }
 }
 
-fn add_offset(norm: &mut [f32], offset: f32) {
+pub(crate) fn add_offset(norm: &mut [f32], offset: f32) {
     norm.iter_mut().for_each(|weight| *weight += offset);
 }
 
@@ -248,9 +280,10 @@ impl LayerWeights {
                 "post_attention_layernorm",
                 d,
             )?,
+            cross: None,
             mlp_norm: tensors.norm(before_mlp, d)?,
             gate: tensors.matrix(&["mlp.gate_proj"], f, d)?,
-            up: tensors.matrix(&["mlp.up_proj"], f, d)?,
+            up: Some(tensors.matrix(&["mlp.up_proj"], f, d)?),
             down: tensors.matrix(&["mlp.down_proj"], d, f)?,
             norm_after_mlp: tensors.norm_if(has.norms_after, "post_feedforward_layernorm", d)?,
         })
@@ -258,22 +291,25 @@ impl LayerWeights {
 
     /// Values of the matrices, each of which takes two operations a row.
     pub(crate) fn num_matrix_values(&self) -> usize {
-        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, up, down];
-        matrices.into_iter().map(Matrix::num_values).sum()
+        self.matrices().map(Matrix::num_values).sum()
     }
 
     /// Rounds the matrices to 8 bits.
     fn round(&mut self) {
-        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, up, down];
-        matrices.into_iter().for_each(Matrix::round);
+        let Self { queries, keys_values, attention_out, gate, up, down, cross, .. } = self;
+        let matrices = [queries, keys_values, attention_out, gate, down].into_iter().chain(up);
+        let cross = cross.iter_mut().flat_map(CrossWeights::matrices_mut);
+        matrices.chain(cross).for_each(Matrix::round);
     }
 
     fn bytes(&self) -> usize {
-        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, up, down];
-        matrices.into_iter().map(Matrix::bytes).chain(self.vectors().map(size_of_val)).sum()
+        self.matrices().map(Matrix::bytes).chain(self.vectors().map(size_of_val)).sum()
+    }
+
+    fn matrices(&self) -> impl Iterator<Item = &Matrix> {
+        let Self { queries, keys_values, attention_out, gate, up, down, cross, .. } = self;
+        let matrices = [queries, keys_values, attention_out, gate, down].into_iter().chain(up);
+        matrices.chain(cross.iter().flat_map(CrossWeights::matrices))
     }
 
     /// The norms and biases that it has.
@@ -286,6 +322,7 @@ impl LayerWeights {
             .into_iter()
             .chain([query_bias, key_value_bias, attention_out_bias])
             .filter_map(Option::as_deref);
-        [&attention_norm[..], mlp_norm].into_iter().chain(some)
+        let cross_norm = self.cross.iter().map(|cross| &cross.norm[..]);
+        [&attention_norm[..], mlp_norm].into_iter().chain(some).chain(cross_norm)
     }
 }

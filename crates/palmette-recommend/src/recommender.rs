@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_catalog::CodeTokens;
 use palmette_live::CatalogSource;
-use palmette_model::Model;
 use palmette_model::draft::DraftHead;
+use palmette_model::{Model, SessionError};
 
 use crate::buffers::{Buffers, Shape};
 use crate::error::RecommendError;
@@ -75,9 +75,13 @@ impl Recommender {
     /// Adds a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
     ///
     /// # Errors
-    /// When the head spells other codes, or the model's positions do not hold its placeholders after the longest prompt.
+    /// When the head spells other codes, the model's positions do not hold its placeholders after the longest prompt, or an
+    /// encoder reads the prompt.
     pub fn with_draft_head(self, head: impl Into<Arc<DraftHead>>) -> Result<Self, RecommendError> {
         let head = head.into();
+        if self.model.config().architecture.encoder.is_some() {
+            return Err(SessionError::NoDraft.into());
+        }
         let format = self.format.draft_shape();
         if *head.shape() != format {
             let (head, format) = (head.shape().levels.clone(), format.levels);

@@ -149,9 +149,12 @@ mod tests {
         let shallower = ModelConfig { num_hidden_layers: 1, ..tied.clone() };
         let text = message(&tied, &shallower);
         assert!(text.contains("holds `model.layers.1."), "{text}");
-        let mut other = tied.clone();
-        other.architecture = Architecture::of(Family::Llama, other.hidden_size);
-        let text = message(&tied, &other);
-        assert!(text.contains("`model_type` is llama") && text.contains("plain qwen3"), "{text}");
+        for family in [Family::Llama, Family::T5] {
+            let mut other = tied.clone();
+            other.architecture = Architecture::of(family, other.hidden_size);
+            let (text, named) =
+                (message(&tied, &other), format!("`model_type` is {}", family.name()));
+            assert!(text.contains(&named) && text.contains("plain qwen3"), "{text}");
+        }
     }
 }

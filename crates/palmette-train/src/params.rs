@@ -18,6 +18,12 @@ pub(crate) fn check_trainable(config: &ModelConfig) -> Result<(), String> {
         return Ok(());
     }
     let family = config.architecture.family.name();
+    if config.architecture.encoder.is_some() {
+        return Err(format!(
+            "`model_type` is {family}, an encoder–decoder, and training computes plain qwen3 only: encoder and cross-attention \
+             would be left out; train this one elsewhere, or begin with plain qwen3"
+        ));
+    }
     Err(format!(
         "`model_type` is {family} with biases, norms, a window or rotary positions other than plain qwen3's, and training \
          computes plain qwen3 only: gradients would be another model's; train this one elsewhere, or begin with plain qwen3"

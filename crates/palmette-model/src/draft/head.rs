@@ -62,6 +62,7 @@ impl DraftHead {
     /// When the file is missing or damaged, or was made for a model or codes of another shape.
     pub fn load(dir: &Path, model: &Model, shape: DraftShape) -> Result<Self, LoadError> {
         let path = dir.join(Self::FILE_NAME);
+        refuse_encoder(&path, model)?;
         let bytes = std::fs::read(&path).map_err(|e| LoadError::io(&path, e))?;
         Self::from_bytes(&path, bytes, model, shape)
     }
@@ -112,6 +113,7 @@ impl DraftHead {
         shape: DraftShape,
         mut take: impl FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
     ) -> Result<Self, LoadError> {
+        refuse_encoder(path, model)?;
         let (d, levels) = (model.config.hidden_size, shape.levels.len());
         check_shape(&shape, model.config.vocab_size)
             .map_err(|reason| LoadError::weights(path, reason))?;
@@ -185,6 +187,19 @@ impl DraftHead {
         };
         2 * (moved + self.heads[level].num_values()) as u64
     }
+}
+
+/// Refuses a model whose prompts an encoder reads, so that no hidden states of placeholders come after them.
+fn refuse_encoder(path: &Path, model: &Model) -> Result<(), LoadError> {
+    if model.config.architecture.encoder.is_none() {
+        return Ok(());
+    }
+    let family = model.config.architecture.family.name();
+    let reason = format!(
+        "is for decoders: a draft head reads hidden states at placeholders after the prompt, and an encoder reads that in \
+         {family}; search without a head (`--mode beam`), or take a decoder of the table in docs/models.md"
+    );
+    Err(LoadError::weights(path, reason))
 }
 
 fn check_shape(shape: &DraftShape, vocab_size: usize) -> Result<(), String> {

@@ -42,9 +42,9 @@ fn what_is_not_computed_is_refused_with_its_reason_and_the_way_out() {
             ["`vision_config`", "not be read", "text model"],
         ),
         (
-            "t5",
+            "bart",
             json!({"is_encoder_decoder": true}),
-            ["t5", "encoder would be left out", "decoder-only"],
+            ["bart", "encoder would be left out", "decoder-only"],
         ),
         (
             "llama",

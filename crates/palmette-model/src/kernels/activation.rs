@@ -28,7 +28,13 @@ pub fn gelu_tanh(x: f32) -> f32 {
     x / (1.0 + exp(-TWICE_ROOT * (x + 0.044_715 * x * x * x)))
 }
 
-/// The function that a gate's values go through.
+/// `max(x, 0)`; NaN stays.
+#[inline(always)]
+pub fn relu(x: f32) -> f32 {
+    if x < 0.0 { 0.0 } else { x }
+}
+
+/// The function that a gate's values go through, or all of a feed-forward part that has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
@@ -37,6 +43,8 @@ pub enum Activation {
     Silu,
     /// [`gelu_tanh`]
     GeluTanh,
+    /// [`relu`]
+    Relu,
 }
 
 /// An [`Activation`] as a type, so that products with it are compiled apart and their loops do not ask which it is.
@@ -51,6 +59,17 @@ pub(super) struct Silu;
 /// [`gelu_tanh`]
 #[derive(Clone, Copy)]
 pub(super) struct GeluTanh;
+
+/// [`relu`]
+#[derive(Clone, Copy)]
+pub(super) struct Relu;
+
+impl Gate for Relu {
+    #[inline(always)]
+    fn of(self, x: f32) -> f32 {
+        relu(x)
+    }
+}
 
 impl Gate for Silu {
     #[inline(always)]

@@ -9,7 +9,7 @@
 //! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer.
 #![allow(unsafe_code)]
 
-use super::activation::{Activation, gelu_tanh, silu};
+use super::activation::{Activation, gelu_tanh, relu, silu};
 use super::panels::{PANEL, PackedMatrix, PanelRow, RowsMut};
 
 /// Values along `k` that are multiplied and added in one step.
@@ -240,6 +240,7 @@ impl<const M: usize> Product<'_, M> {
                 Activation::GeluTanh => {
                     places.for_each(|((out, &g), &up)| *out = gelu_tanh(g) * up)
                 }
+                Activation::Relu => places.for_each(|((out, &g), &up)| *out = relu(g) * up),
             }
             return;
         }

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::activation::{Activation, Gate, GeluTanh, Silu};
+use super::activation::{Activation, Gate, GeluTanh, Relu, Silu};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 16;
@@ -180,6 +180,7 @@ pub(crate) fn multiply_gated(
     match activation {
         Activation::Silu => arch.dispatch(GatedProduct { out, x, gate, up, by: Silu }),
         Activation::GeluTanh => arch.dispatch(GatedProduct { out, x, gate, up, by: GeluTanh }),
+        Activation::Relu => arch.dispatch(GatedProduct { out, x, gate, up, by: Relu }),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::activation::softmax_in_place;
+use super::activation::{Activation, Gate, GeluTanh, Relu, Silu, softmax_in_place};
 use super::norm::{rms_norm_in_place, rms_norm_row};
 use super::rope::RopeTable;
 
@@ -131,6 +131,30 @@ impl WithSimd for AddNormedRows<'_> {
             rms_norm_in_place(x, self.weight, self.eps);
             hidden.iter_mut().zip(&*x).for_each(|(hidden, x)| *hidden += x);
         }
+    }
+}
+
+/// Puts every value through a function, where it lies.
+pub(crate) fn activate_rows(data: &mut [f32], activation: Activation) {
+    let arch = Arch::new();
+    match activation {
+        Activation::Silu => arch.dispatch(ActivateRows { data, by: Silu }),
+        Activation::GeluTanh => arch.dispatch(ActivateRows { data, by: GeluTanh }),
+        Activation::Relu => arch.dispatch(ActivateRows { data, by: Relu }),
+    }
+}
+
+struct ActivateRows<'a, G> {
+    data: &'a mut [f32],
+    by: G,
+}
+
+impl<G: Gate> WithSimd for ActivateRows<'_, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.data.iter_mut().for_each(|value| *value = self.by.of(*value));
     }
 }
 

@@ -23,8 +23,15 @@ struct Fixture {
     config: Value,
     older_config: Value,
     tensors: BTreeMap<String, Vec<usize>>,
+    /// Weights are within plus and minus this, but for norms.
+    #[serde(default = "weight_scale")]
+    weight_scale: f32,
     prompts: Vec<PromptCase>,
     incremental: IncrementalCase,
+}
+
+fn weight_scale() -> f32 {
+    0.35
 }
 
 impl Fixture {
@@ -37,12 +44,13 @@ impl Fixture {
     fn model(&self, config: &Value) -> Model {
         let config = ModelConfig::from_bytes(config.to_string().as_bytes()).expect("it is read");
         let offset = if config.architecture.family == Family::Gemma3 { 1.0 } else { 0.0 };
-        Model::from_bytes(config, drawn(&self.tensors, offset)).expect("a sound model")
+        let weights = drawn(&self.tensors, offset, self.weight_scale);
+        Model::from_bytes(config, weights).expect("a sound model")
     }
 }
 
 /// A safetensors file with the script's weights: value `i` of all tensors, in the order of their names, is number `i`.
-fn drawn(tensors: &BTreeMap<String, Vec<usize>>, norm_offset: f32) -> Vec<u8> {
+fn drawn(tensors: &BTreeMap<String, Vec<usize>>, norm_offset: f32, scale: f32) -> Vec<u8> {
     let mut place = 0_u64;
     let mut uniform = || {
         place += 1;
@@ -57,7 +65,7 @@ fn drawn(tensors: &BTreeMap<String, Vec<usize>>, norm_offset: f32) -> Vec<u8> {
         .map(|(name, shape)| {
             let values = (0..shape.iter().product::<usize>()).map(|_| match name {
                 norm if norm.ends_with("norm.weight") => uniform() + (0.5 - norm_offset),
-                _ => (uniform() * 2.0 - 1.0) * 0.35,
+                _ => (uniform() * 2.0 - 1.0) * scale,
             });
             (name, shape, values.flat_map(f32::to_le_bytes).collect())
         })
@@ -70,7 +78,7 @@ fn drawn(tensors: &BTreeMap<String, Vec<usize>>, norm_offset: f32) -> Vec<u8> {
     safetensors::serialize(views, None).expect("names differ")
 }
 
-const FIXTURES: [&str; 9] = [
+const FIXTURES: [&str; 14] = [
     "qwen3",
     "qwen3_yarn",
     "qwen2",
@@ -80,6 +88,11 @@ const FIXTURES: [&str; 9] = [
     "mistral",
     "mistral_window",
     "gemma3",
+    "t5_tiger",
+    "t5",
+    "t5_v1_1",
+    "mt5",
+    "umt5",
 ];
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod architectures;
 mod draft;
+mod encoder_decoder;
 mod load;
 mod reference;
 mod rows;

@@ -4,7 +4,7 @@
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
 use palmette_model::{
-    Architecture, Model, ModelConfig, Session, SessionError, SessionOptions, WeightFormat,
+    Architecture, Family, Model, ModelConfig, Session, SessionError, SessionOptions, WeightFormat,
 };
 use palmette_testkit::allocations::{Counting, allocations};
 use std::sync::Arc;
@@ -198,7 +198,11 @@ fn rounded_weights_give_logits_near_those_in_full() {
 
 #[test]
 fn requests_on_one_thread_allocate_nothing() {
-    for model in models() {
+    let [plain, _] = models();
+    let architecture = Architecture::of(Family::Umt5, plain.config().hidden_size);
+    let config = ModelConfig { architecture, ..plain.config().clone() };
+    let encoder_decoder = Arc::new(Model::random(config, 1).unwrap());
+    for model in models().into_iter().chain([encoder_decoder]) {
         let mut session = session(&model, 1);
         let (tokens, passes) = (prompt(150), passes());
         let before = allocations();

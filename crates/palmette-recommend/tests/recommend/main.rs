@@ -2,6 +2,7 @@
 
 mod brute_force;
 mod draft;
+mod encoder_decoder;
 mod live;
 mod named;
 mod random;
