@@ -15,7 +15,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    bench, catalog, demo, eval, grammar, key, loadtest, recommend, serve, simulate, vocabulary,
+    bench, catalog, demo, eval, grammar, key, loadtest, model, recommend, serve, simulate,
+    vocabulary,
 };
 
 /// Let a language model write only what is valid.
@@ -51,6 +52,9 @@ enum Command {
     #[command(subcommand, after_help = grammar::AFTER_HELP)]
     Grammar(grammar::GrammarCommand),
     Vocabulary(vocabulary::VocabularyArgs),
+    /// Look into models: how they read histories and spell items
+    #[command(subcommand, after_help = model::AFTER_HELP)]
+    Model(model::ModelCommand),
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
     Demo(Box<demo::DemoArgs>),
@@ -96,6 +100,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Catalog(command) => catalog::run(command),
         Command::Grammar(command) => grammar::run(command),
         Command::Vocabulary(args) => vocabulary::run(args),
+        Command::Model(command) => model::run(command),
         Command::Recommend(args) => recommend::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Demo(args) => demo::run(args),

@@ -45,6 +45,16 @@ struct Wishes {
     exclude: Vec<String>,
     rules: Option<String>,
     include_seen: bool,
+    prompt: PromptWishes,
+}
+
+/// What a request tells the prompts of a model that has places for it.
+#[derive(Default)]
+struct PromptWishes {
+    query: Option<String>,
+    /// A JSON object.
+    user: Option<String>,
+    think_tokens: Option<usize>,
 }
 
 impl Wishes {
@@ -58,6 +68,7 @@ impl Wishes {
         mode: &str,
         probe_width: Option<usize>,
         include_seen: bool,
+        prompt: PromptWishes,
     ) -> PyResult<Self> {
         let mode = match (mode, probe_width) {
             ("beam", None) => Mode::Beam,
@@ -81,6 +92,7 @@ impl Wishes {
             exclude: exclude.map(ids_of).transpose()?.unwrap_or_default(),
             rules: rules.map(document).transpose()?,
             include_seen,
+            prompt,
         })
     }
 }
@@ -104,6 +116,15 @@ impl Recommender {
         }
         if wishes.include_seen {
             request = request.include_seen();
+        }
+        if let Some(query) = &wishes.prompt.query {
+            request = request.query(query);
+        }
+        if let Some(user) = &wishes.prompt.user {
+            request = request.user(user)?;
+        }
+        if let Some(tokens) = wishes.prompt.think_tokens {
+            request = request.think(tokens);
         }
         let answer = request.at(view.clone()).run()?;
         let items = answer.items.into_iter();
@@ -145,7 +166,7 @@ impl Recommender {
     }
 
     /// The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out.
-    #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false))]
+    #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, *, query=None, user=None, think_tokens=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend(
         &self,
@@ -159,10 +180,24 @@ impl Recommender {
         mode: &str,
         probe_width: Option<usize>,
         include_seen: bool,
+        query: Option<String>,
+        user: Option<&Bound<'_, PyAny>>,
+        think_tokens: Option<usize>,
     ) -> PyResult<Vec<Recommendation>> {
+        let user = user.map(document).transpose()?;
+        let prompt = PromptWishes { query, user, think_tokens };
         let history = ids_of(history)?;
-        let wishes =
-            Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
+        let wishes = Wishes::of(
+            k,
+            beam_width,
+            filter,
+            exclude,
+            rules,
+            mode,
+            probe_width,
+            include_seen,
+            prompt,
+        )?;
         let answer = interruptible(py, |cancelled| {
             self.answer(&history, &wishes, || cancelled.load(Ordering::Relaxed))
         })?;
@@ -170,7 +205,7 @@ impl Recommender {
     }
 
     /// `recommend` for many histories, side by side on so many threads; by default as many as there are processors.
-    #[pyo3(signature = (histories, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, threads=None))]
+    #[pyo3(signature = (histories, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, threads=None, *, query=None, user=None, think_tokens=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend_batch(
         &self,
@@ -185,11 +220,25 @@ impl Recommender {
         probe_width: Option<usize>,
         include_seen: bool,
         threads: Option<NonZeroUsize>,
+        query: Option<String>,
+        user: Option<&Bound<'_, PyAny>>,
+        think_tokens: Option<usize>,
     ) -> PyResult<Vec<Vec<Recommendation>>> {
+        let user = user.map(document).transpose()?;
+        let prompt = PromptWishes { query, user, think_tokens };
         let histories = histories.try_iter()?.map(|history| ids_of(&history?));
         let histories = histories.collect::<PyResult<Vec<_>>>()?;
-        let wishes =
-            Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
+        let wishes = Wishes::of(
+            k,
+            beam_width,
+            filter,
+            exclude,
+            rules,
+            mode,
+            probe_width,
+            include_seen,
+            prompt,
+        )?;
         let threads = threads.or_else(|| std::thread::available_parallelism().ok());
         let threads = threads.map_or(1, NonZeroUsize::get).min(histories.len()).max(1);
         let answers = interruptible(py, |cancelled| {

@@ -4,6 +4,7 @@ mod brute_force;
 mod draft;
 mod live;
 mod named;
+mod prompts;
 mod random;
 mod rules;
 mod shop;

@@ -278,6 +278,11 @@ fn description(
         "filter": asked.filter_text,
         "include-seen": args.include_seen,
         "unknown": unknown,
+        "query": args.fields.query,
+        "user": args.fields.user,
+        "think": args.think,
+        "temperature": args.think_temperature,
+        "seed": args.think_seed,
     });
     match facts {
         Value::Object(facts) => Ok(facts),
