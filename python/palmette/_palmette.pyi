@@ -776,12 +776,17 @@ class Recommender:
         mode: Literal["beam", "draft"] = "beam",
         probe_width: int | None = None,
         include_seen: bool = False,
+        *,
+        query: str | None = None,
+        user: Mapping[str, Any] | str | None = None,
+        think_tokens: int | None = None,
     ) -> Answer:
         """The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
         answer's ``unknown``.
 
         ``rules``: business rules as one document, as over HTTP. ``mode``: by the decoder, or by a draft head. ``probe_width``: a
-        narrow search goes first, and spares most of the work where it finds what is wanted; the answer is the same.
+        narrow search goes first, and spares most of the work where it finds what is wanted; the answer is the same. ``query`` and
+        ``user`` are for models whose prompts have places for them; ``think_tokens`` lets one reason before the item.
         """
     def recommend_batch(
         self,
@@ -795,6 +800,10 @@ class Recommender:
         probe_width: int | None = None,
         include_seen: bool = False,
         threads: int | None = None,
+        *,
+        query: str | None = None,
+        user: Mapping[str, Any] | str | None = None,
+        think_tokens: int | None = None,
     ) -> list[Answer]:
         """`recommend` for many histories, side by side on so many threads; by default as many as there are processors."""
     def recommend_table(

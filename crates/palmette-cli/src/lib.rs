@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    bench, catalog, demo, eval, generate, grammar, key, loadtest, recommend, serve, simulate,
+    bench, catalog, demo, eval, generate, grammar, key, loadtest, model, recommend, serve, simulate,
     vocabulary,
 };
 
@@ -54,6 +54,9 @@ enum Command {
     #[command(subcommand, after_help = grammar::AFTER_HELP)]
     Grammar(grammar::GrammarCommand),
     Vocabulary(vocabulary::VocabularyArgs),
+    /// Look into models: how they read histories and spell items
+    #[command(subcommand, after_help = model::AFTER_HELP)]
+    Model(model::ModelCommand),
     Generate(Box<generate::GenerateArgs>),
     Recommend(recommend::RecommendArgs),
     Eval(eval::EvalArgs),
@@ -100,6 +103,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Catalog(command) => catalog::run(command),
         Command::Grammar(command) => grammar::run(command),
         Command::Vocabulary(args) => vocabulary::run(args),
+        Command::Model(command) => model::run(command),
         Command::Generate(args) => generate::run(args),
         Command::Recommend(args) => recommend::run(args),
         Command::Eval(args) => eval::run(args),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palmette_core::{TokenId, Unconstrained};
 use palmette_decode::{BeamSearch, HostBackend};
 use palmette_model::{Session, SessionError};
-use palmette_recommend::{PromptFormat, Recommender, SpelledView};
+use palmette_recommend::{PromptFields, RecommendError, Recommender, SpelledView};
 
 use crate::evaluate::EvalOptions;
 
@@ -15,14 +15,14 @@ pub(crate) struct FreeRunning {
     backend: HostBackend<Session>,
     search: BeamSearch<Unconstrained>,
     every: Unconstrained,
-    format: PromptFormat,
+    recommender: Arc<Recommender>,
     view: Arc<SpelledView>,
     prompt: Vec<TokenId>,
 }
 
 impl FreeRunning {
     pub(crate) fn new(
-        recommender: &Recommender,
+        recommender: &Arc<Recommender>,
         view: &Arc<SpelledView>,
         options: &EvalOptions,
     ) -> Result<Self, SessionError> {
@@ -33,15 +33,14 @@ impl FreeRunning {
             .collect();
         let beams: Vec<usize> =
             widths[..widths.len() - 1].iter().map(|width| width.get()).collect();
-        let format = recommender.format().clone();
         let vocab = recommender.model().config().vocab_size;
         let session =
-            Session::of_passes(recommender.model(), format.max_prompt_tokens(), &beams, 1)?;
+            Session::of_passes(recommender.model(), recommender.max_prompt_tokens(), &beams, 1)?;
         Ok(Self {
             backend: HostBackend::new(session),
             search: BeamSearch::with_widths(&widths),
             every: Unconstrained::new(vocab, view.view().num_levels()),
-            format,
+            recommender: Arc::clone(recommender),
             view: Arc::clone(view),
             prompt: Vec::new(),
         })
@@ -51,10 +50,9 @@ impl FreeRunning {
     pub(crate) fn generate(
         &mut self,
         history: &[u64],
-    ) -> Result<impl ExactSizeIterator<Item = &[TokenId]>, SessionError> {
-        let codes: Vec<Vec<u32>> =
-            history.iter().map(|&number| self.view.view().codes(number)).collect();
-        self.format.write_prompt(&codes, &mut self.prompt);
+    ) -> Result<impl ExactSizeIterator<Item = &[TokenId]>, RecommendError> {
+        let fields = PromptFields::default();
+        self.recommender.write_prompt(history, &self.view, &fields, &mut self.prompt)?;
         self.backend.source_mut().set_prompt(&self.prompt)?;
         self.search.run(&self.every, &mut self.backend)?;
         Ok(self.search.results().map(|found| found.tokens))

@@ -10,6 +10,7 @@ use palmette_model::Session;
 use palmette_model::draft::DraftRun;
 
 use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
+use crate::ended::{Ended, EndedState};
 use crate::error::RecommendError;
 use crate::mode::{EveryCode, Mode, Verification};
 use crate::passes::Passes;
@@ -27,6 +28,8 @@ pub(crate) struct Shape {
     pub(crate) widths: Vec<usize>,
     /// The least width of every level: 0, except for a request that wants more items.
     pub(crate) least: usize,
+    /// Tokens of free text that the prompt may grow by.
+    pub(crate) free_tokens: usize,
 }
 
 impl Shape {
@@ -36,6 +39,15 @@ impl Shape {
             checked("beam width", width.max(self.least), MAX_BEAM_WIDTH)
         };
         self.widths.iter().map(wide).collect()
+    }
+
+    /// The widths of all steps: those of the levels, and the last of them for each token that ends an item.
+    fn steps(&self, recommender: &Recommender) -> Result<Vec<NonZeroUsize>, RecommendError> {
+        let mut widths = self.checked_widths()?;
+        if let Some(&last) = widths.last() {
+            widths.extend(recommender.end_tokens().iter().map(|_| last));
+        }
+        Ok(widths)
     }
 }
 
@@ -54,6 +66,9 @@ pub(crate) struct Buffers {
     /// Each made with the first request over such a view.
     pub(crate) frozen: Option<Searches<CatalogConstraint>>,
     pub(crate) snapshot: Option<Searches<SnapshotConstraint>>,
+    /// Where tokens follow an item.
+    pub(crate) ended_frozen: Option<Searches<Ended<CatalogConstraint>>>,
+    pub(crate) ended_snapshot: Option<Searches<Ended<SnapshotConstraint>>>,
     /// A draft's search where masks do not hold it to the catalog.
     pub(crate) free: Option<BeamSearch<EveryCode>>,
     pub(crate) latest: Latest,
@@ -71,6 +86,8 @@ pub(crate) struct Searches<C: Constraint> {
 pub(crate) enum Latest {
     Frozen,
     Snapshot,
+    EndedFrozen,
+    EndedSnapshot,
     Free,
 }
 
@@ -121,6 +138,52 @@ impl ItemConstraint for SnapshotConstraint {
     fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
         buffers.latest = Latest::Snapshot;
         &mut buffers.snapshot
+    }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
+    }
+}
+
+impl ItemConstraint for Ended<CatalogConstraint> {
+    fn numbers_at(
+        &self,
+        view: &SpelledView,
+        state: &EndedState<CatalogState>,
+    ) -> impl Iterator<Item = u64> {
+        self.inner().numbers_at(view, &state.inner)
+    }
+
+    fn has_all_items(&self) -> bool {
+        self.inner().has_all_items()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::EndedFrozen;
+        &mut buffers.ended_frozen
+    }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
+    }
+}
+
+impl ItemConstraint for Ended<SnapshotConstraint> {
+    fn numbers_at(
+        &self,
+        view: &SpelledView,
+        state: &EndedState<SnapshotState>,
+    ) -> impl Iterator<Item = u64> {
+        self.inner().numbers_at(view, &state.inner)
+    }
+
+    fn has_all_items(&self) -> bool {
+        self.inner().has_all_items()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::EndedSnapshot;
+        &mut buffers.ended_snapshot
     }
 
     fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
@@ -197,10 +260,10 @@ impl Buffers {
         shape: Shape,
         threads: usize,
     ) -> Result<Self, RecommendError> {
-        let widths = shape.checked_widths()?;
+        let widths = shape.steps(recommender)?;
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
         let beams = beams_read(&widths);
-        let prompt_tokens = recommender.format().max_prompt_tokens();
+        let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
         let (draft, prompt_tokens, beams) = match shape.mode {
             Mode::Beam | Mode::Probed(_) => (None, prompt_tokens, &beams[..]),
             Mode::Draft(_) => {
@@ -218,6 +281,8 @@ impl Buffers {
             draft,
             frozen: None,
             snapshot: None,
+            ended_frozen: None,
+            ended_snapshot: None,
             free: None,
             latest: Latest::Frozen,
         })
@@ -230,10 +295,10 @@ impl Buffers {
         shape: &Shape,
         threads: usize,
     ) -> Result<Planned, RecommendError> {
-        let widths = shape.checked_widths()?;
+        let widths = shape.steps(recommender)?;
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
         let (config, beams) = (recommender.model().config(), beams_read(&widths));
-        let prompt_tokens = recommender.format().max_prompt_tokens();
+        let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
         let (prompt_tokens, passes) = match shape.mode {
             Mode::Beam | Mode::Probed(_) => (prompt_tokens, &beams[..]),
             Mode::Draft(_) => {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use palmette_attributes::FilterError;
 use palmette_catalog::{KeysError, TokensError};
+use palmette_decode::SamplerOptionError;
 use palmette_model::SessionError;
 
 use crate::rules::RulesError;
@@ -24,6 +25,19 @@ pub struct FormatError {
 )]
 pub struct TooManyTokens {
     pub(crate) tokens: u64,
+}
+
+/// A prompt that a template does not make.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("prompt_template.json: {reason}")]
+pub struct TemplateFault {
+    reason: String,
+}
+
+impl TemplateFault {
+    pub(crate) fn new(reason: String) -> Self {
+        Self { reason }
+    }
 }
 
 /// A recommendation that cannot be made as asked.
@@ -55,6 +69,95 @@ pub enum RecommendError {
         /// The model's vocabulary.
         vocab_size: usize,
     },
+    /// A prompt without any history is longer than prompts may be.
+    #[error(
+        "the prompt has {tokens} tokens without any item of the history, more than the {max} that prompts may have: shorten the \
+         request's fields, or raise max_prompt_tokens in prompt_template.json"
+    )]
+    PromptTooLong {
+        /// Its tokens.
+        tokens: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The longest prompt and what follows it do not fit into the model's positions.
+    #[error(
+        "a prompt of {prompt} tokens with {after} tokens after it passes the model's {max} positions: lower max_prompt_tokens in \
+         prompt_template.json"
+    )]
+    NoPositions {
+        /// Tokens of the longest prompt.
+        prompt: usize,
+        /// Tokens that may follow it.
+        after: usize,
+        /// The model's positions.
+        max: usize,
+    },
+    /// The template cannot be rendered or cut into tokens.
+    #[error(transparent)]
+    Template(#[from] TemplateFault),
+    /// The request gives a field that the template has no place for.
+    #[error(
+        "the model's prompts have no place for {field:?}; {}",
+        if known.is_empty() { "they take no fields".to_owned() } else { format!("they take {}", known.join(", ")) }
+    )]
+    UnknownField {
+        /// The field: `query`, or `user.age`.
+        field: String,
+        /// Those that there are places for.
+        known: Vec<String>,
+    },
+    /// The template prints fields that the request does not give.
+    #[error("the model's prompts need {}, which the request does not give ({reason})", missing.join(", "))]
+    MissingFields {
+        /// Fields that the template reads and the request lacks.
+        missing: Vec<String>,
+        /// The template's own error.
+        reason: String,
+    },
+    /// A field holds the name of a special token, which the model would read as that token.
+    #[error(
+        "{field} holds {token:?}, a special token of the model; fields are plain text: leave it out"
+    )]
+    TokenInField {
+        /// The field.
+        field: String,
+        /// The token's name.
+        token: String,
+    },
+    /// The model is to think, and its template does not say how.
+    #[error(
+        "the model's prompt_template.json has no `think`: it does not say where reasoning begins and ends"
+    )]
+    NoThink,
+    /// The model is to explain, and its template does not say how.
+    #[error(
+        "the model's prompt_template.json has no `explain`: it does not say where text after an item begins and ends"
+    )]
+    NoExplain,
+    /// A draft head was asked for after reasoning.
+    #[error(
+        "a draft head reads the prompt in one pass and drafts at once; to think before the item take mode beam or probed"
+    )]
+    NoDraftAfterText,
+    /// An option of drawn text is out of its range.
+    #[error(transparent)]
+    Sampler(SamplerOptionError),
+    /// Something needs levels that are runs of tokens.
+    #[error(
+        "the tokens of level {level} are no run; draft heads, and scores as shares of a level, need levels whose codes have \
+         consecutive tokens"
+    )]
+    NoRun {
+        /// The level.
+        level: usize,
+    },
+    /// Scores as shares of a level, or a draft head, with tokens after the item.
+    #[error(
+        "the model writes tokens after an item, which draft heads and scores as shares of a level do not know; take the end out of \
+         prompt_template.json or semantic_ids.json"
+    )]
+    NoEnd,
     /// The catalog spells its levels by other letters than the model.
     #[error(
         "the catalog spells codes of level {level} as <{catalog}_…>, the model as <{model}_…>: their semantic IDs are not the same"
@@ -85,7 +188,7 @@ pub enum RecommendError {
     },
     /// An item's semantic ID ends before the model's do.
     #[error(
-        "item {id:?} has {codes} codes, the model's semantic IDs have {levels}: its score would have fewer terms than others', so that it outranked all that begin with its codes; give it {levels} codes, or take it out of the catalog"
+        "item {id:?} has {codes} codes, the model's semantic IDs have {levels}: its score would have fewer terms than others', so that it outranked all that begin with its codes; give it {levels} codes, take it out of the catalog, or say by which token the model ends an item (`end_tokens`)"
     )]
     ShorterItem {
         /// An item of the catalog.

@@ -1,6 +1,7 @@
 //! From a history of items to recommended items: prompt, model, catalog and beam search.
 //!
-//! A [`PromptFormat`] says by which tokens a model spells semantic IDs. A [`Recommender`] joins it
+//! A [`PromptFormat`] says by which tokens a model spells semantic IDs, [`Prompts`] how it reads histories: as codes alone, or by a
+//! [`PromptTemplate`] as the text that it was trained on. A [`Recommender`] joins them
 //! with a model and a catalog, frozen or live, and is shared; a [`Worker`] holds the buffers of one request at
 //! a time, and a [`WorkerPool`] lends workers to threads. The life of a [`Request`], [`Worker::recommend`]: it takes a
 //! [view](SpelledView) of the catalog, the history's semantic IDs become the
@@ -12,28 +13,42 @@
 mod backends;
 mod batch;
 mod buffers;
+mod code_spelling;
+mod ended;
 mod error;
+mod fields;
+mod free_text;
 mod mode;
 mod named_item;
 mod passes;
+mod presets;
 mod prompt_format;
+mod prompts;
 mod recommender;
 mod request;
 mod rules;
+mod template;
+mod understanding;
 mod view;
 mod worker;
 
 pub use batch::{WorkerPool, recommend_all};
-pub use error::{FormatError, RecommendError, TooManyTokens};
+pub use code_spelling::CodeSpelling;
+pub use error::{FormatError, RecommendError, TemplateFault, TooManyTokens};
+pub use fields::PromptFields;
+pub use free_text::{Explain, MAX_FREE_TOKENS, Think};
 pub use mode::{Mode, Verification};
 pub use named_item::{NamedItem, UnknownItem};
 pub use passes::TracedBeam;
 pub use prompt_format::{LevelFormat, PromptFormat, Witness};
+pub use prompts::{Prompts, SpellingSource};
 pub use recommender::{Normaliser, Recommender};
 pub use request::{
     Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Planned, Recommendations, Recommended,
     Request, Reranked,
 };
 pub use rules::{Amount, AtMost, Boost, Diversity, Moment, Rules, RulesError, TieBreak, Valid};
+pub use template::{ExplainFile, Message, PromptTemplate, TemplateFile, Texts, ThinkFile};
+pub use understanding::{Understanding, UnderstoodLevel, UnderstoodToken, WrittenPrompt};
 pub use view::SpelledView;
 pub use worker::Worker;

@@ -215,12 +215,16 @@ impl SpelledView {
             ));
         }
         for (level, (&code, at)) in codes.iter().zip(levels).enumerate() {
-            if code >= at.num_codes {
-                let most = at.num_codes;
-                return Err(format!(
-                    "code {code} at level {level}, where the model knows 0 to {}",
-                    most - 1
-                ));
+            if at.tokens.token(code).is_none() {
+                let most = at.num_codes() - 1;
+                return Err(match code > most {
+                    true => {
+                        format!("code {code} at level {level}, where the model knows 0 to {most}")
+                    }
+                    false => {
+                        format!("code {code} at level {level}, for which the model has no token")
+                    }
+                });
             }
         }
         Ok(())

@@ -40,6 +40,10 @@ impl Passes {
             self.levels.clear();
             return;
         }
+        // Of what ends an item there are no codes.
+        if step.index >= tokens.levels().len() {
+            return;
+        }
         let codes = |row| {
             let spelled = step.sequence(row).iter().enumerate();
             spelled.filter_map(|(level, &token)| tokens.code(level, token)).collect()

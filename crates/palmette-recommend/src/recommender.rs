@@ -3,15 +3,20 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use palmette_catalog::CodeTokens;
+use palmette_catalog::{CodeTokens, LevelSpelling};
+use palmette_core::TokenId;
 use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, SessionError};
 
 use crate::buffers::{Buffers, Shape};
 use crate::error::RecommendError;
-use crate::prompt_format::PromptFormat;
+use crate::fields::PromptFields;
+use crate::free_text::{Explain, Think};
+use crate::prompt_format::{LevelFormat, PromptFormat};
+use crate::prompts::Prompts;
 use crate::request::{MAX_BEAM_WIDTH, Planned, Request};
+use crate::template::{PromptAsked, PromptItem};
 use crate::view::SpelledView;
 use crate::worker::{checked, wanted};
 
@@ -34,8 +39,10 @@ pub enum Normaliser {
 pub struct Recommender {
     model: Arc<Model>,
     source: CatalogSource,
-    format: PromptFormat,
+    prompts: Prompts,
     tokens: Arc<CodeTokens>,
+    end_tokens: Box<[TokenId]>,
+    max_prompt_tokens: usize,
     normaliser: Normaliser,
     widths: Option<Vec<usize>>,
     draft_head: Option<Arc<DraftHead>>,
@@ -53,36 +60,48 @@ impl Recommender {
     pub fn new(
         model: impl Into<Arc<Model>>,
         source: impl Into<CatalogSource>,
-        format: PromptFormat,
+        prompts: impl Into<Prompts>,
     ) -> Result<Self, RecommendError> {
-        let (model, source) = (model.into(), source.into());
+        let (model, source, prompts) = (model.into(), source.into(), prompts.into());
+        let format = prompts.format();
         let (needed, vocab_size) = (format.vocab_size(), model.config().vocab_size);
         if needed > vocab_size {
             return Err(RecommendError::SmallVocabulary { needed, vocab_size });
         }
-        let needed = format.max_prompt_tokens().saturating_add(format.levels.len());
-        let max = model.config().max_position_embeddings;
-        if needed > max {
-            let max_history_items = format.max_history_items;
-            return Err(RecommendError::HistoryTooLong { max_history_items, needed, max });
-        }
+        let max_prompt_tokens =
+            max_prompt_tokens(&prompts, model.config().max_position_embeddings)?;
         let tokens = Arc::new(format.code_tokens(model.config().vocab_size)?);
-        let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, &format)?));
+        let end_tokens = format.end_tokens.iter().copied().map(TokenId).collect();
+        let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, format)?));
         let (normaliser, widths, draft_head) = (Normaliser::default(), None, None);
-        Ok(Self { model, source, format, tokens, normaliser, widths, draft_head, latest })
+        Ok(Self {
+            model,
+            source,
+            prompts,
+            tokens,
+            end_tokens,
+            max_prompt_tokens,
+            normaliser,
+            widths,
+            draft_head,
+            latest,
+        })
     }
 
     /// Adds a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
     ///
     /// # Errors
-    /// When the head spells other codes, the model's positions do not hold its placeholders after the longest prompt, or an
-    /// encoder reads the prompt.
+    /// When the head spells other codes, the model's levels are no runs of tokens or end with tokens, the model's positions
+    /// do not hold its placeholders after the longest prompt, or an encoder reads the prompt.
     pub fn with_draft_head(self, head: impl Into<Arc<DraftHead>>) -> Result<Self, RecommendError> {
         let head = head.into();
         if self.model.config().architecture.encoder.is_some() {
             return Err(SessionError::NoDraft.into());
         }
-        let format = self.format.draft_shape();
+        if !self.end_tokens.is_empty() {
+            return Err(RecommendError::NoEnd);
+        }
+        let format = self.format().draft_shape()?;
         if *head.shape() != format {
             let (head, format) = (head.shape().levels.clone(), format.levels);
             return Err(RecommendError::OtherDraftHead { head, format });
@@ -106,7 +125,7 @@ impl Recommender {
         // Under the lock, so that no older view takes the place of a newer one.
         let now = self.source.view();
         if latest.view().generation() != now.generation() {
-            *latest = Arc::new(SpelledView::new(now, &self.tokens, &self.format)?);
+            *latest = Arc::new(SpelledView::new(now, &self.tokens, self.format())?);
         }
         Ok(Arc::clone(&latest))
     }
@@ -117,9 +136,20 @@ impl Recommender {
     }
 
     /// Sets the scope over which scores are normalised.
-    #[must_use]
-    pub fn with_normaliser(self, normaliser: Normaliser) -> Self {
-        Self { normaliser, ..self }
+    ///
+    /// # Errors
+    /// When it is the level's, and the tokens of a level are not all those of a range, or tokens follow the codes.
+    pub fn with_normaliser(self, normaliser: Normaliser) -> Result<Self, RecommendError> {
+        if normaliser == Normaliser::Level {
+            if !self.end_tokens.is_empty() {
+                return Err(RecommendError::NoEnd);
+            }
+            let mut levels = self.format().levels.iter();
+            if let Some(level) = levels.position(|level| level_range(level).is_none()) {
+                return Err(RecommendError::NoRun { level });
+            }
+        }
+        Ok(Self { normaliser, ..self })
     }
 
     /// Sets a beam width for each level, which takes the place of
@@ -135,7 +165,7 @@ impl Recommender {
 
     /// Refuses widths that are not one a level, 0 or too large.
     pub(crate) fn check_widths(&self, widths: &[usize]) -> Result<(), RecommendError> {
-        let (given, levels) = (widths.len(), self.format.levels.len());
+        let (given, levels) = (widths.len(), self.format().levels.len());
         if given != levels || given == 0 {
             return Err(RecommendError::OtherWidths { given, levels });
         }
@@ -168,12 +198,25 @@ impl Recommender {
         };
         // As wide a search at every level never finds fewer while there are as many.
         let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
-        Shape { mode, widths, least }
+        Shape { mode, widths, least, free_tokens: self.free_tokens(request) }
+    }
+
+    /// Tokens that a prompt may grow by: those of reasoning before the item, or of the item and an explanation.
+    fn free_tokens(&self, request: &Request<'_>) -> usize {
+        let template = self.prompts.template();
+        let think = request.think.zip(template.and_then(|template| template.think_end()));
+        let think =
+            think.map_or(0, |(Think { max_tokens, .. }, (_, then))| max_tokens + 1 + then.len());
+        let explain = request.explain_items.zip(template);
+        let explain = explain.map_or(0, |(Explain { max_tokens, .. }, template)| {
+            self.format().levels.len() + template.explain_begin_tokens() + max_tokens
+        });
+        think.saturating_add(explain)
     }
 
     /// The hypotheses kept after each level by a worker of this beam width, where no request needs more.
     pub fn level_widths(&self, beam_width: usize) -> Vec<usize> {
-        let levels = self.format.levels.len().max(1);
+        let levels = self.format().levels.len().max(1);
         self.widths.clone().unwrap_or_else(|| vec![beam_width; levels])
     }
 
@@ -190,16 +233,25 @@ impl Recommender {
     /// The tokens among which the next of `level` earlier ones is chosen.
     pub(crate) fn columns(&self, level: usize) -> Range<usize> {
         match self.normaliser {
-            Normaliser::Level if level < self.format.levels.len() => self.level_columns(level),
+            Normaliser::Level if level < self.format().levels.len() => self.level_columns(level),
             _ => 0..self.model.config().vocab_size,
         }
     }
 
-    /// The tokens of a level's codes.
+    /// The tokens of a level's codes, which are all those of a range where this is asked.
     pub(crate) fn level_columns(&self, level: usize) -> Range<usize> {
-        let at = &self.format.levels[level];
-        let first = at.first_token as usize;
-        first..first + at.num_codes as usize
+        let all = 0..self.model.config().vocab_size;
+        level_range(&self.format().levels[level]).unwrap_or(all)
+    }
+
+    /// The tokens that follow the codes of an item.
+    pub(crate) fn end_tokens(&self) -> &[TokenId] {
+        &self.end_tokens
+    }
+
+    /// Most tokens of a prompt.
+    pub fn max_prompt_tokens(&self) -> usize {
+        self.max_prompt_tokens
     }
 
     /// The model.
@@ -207,8 +259,81 @@ impl Recommender {
         &self.model
     }
 
-    /// How the model spells histories.
+    /// How the model spells semantic IDs.
     pub fn format(&self) -> &PromptFormat {
-        &self.format
+        self.prompts.format()
     }
+
+    /// Writes the prompt of a history, given as numbers of the view, over `prompt`; returns how many of the newest items it holds.
+    ///
+    /// # Errors
+    /// When the template cannot be rendered with these fields.
+    ///
+    /// # Panics
+    /// When the view has no such number.
+    pub fn write_prompt(
+        &self,
+        history: &[u64],
+        view: &SpelledView,
+        fields: &PromptFields,
+        prompt: &mut Vec<TokenId>,
+    ) -> Result<usize, RecommendError> {
+        let view = view.view();
+        let item =
+            |&number| PromptItem { codes: view.codes(number), number: Some(number), id: None };
+        let items: Vec<PromptItem> = history.iter().map(item).collect();
+        let asked = PromptAsked { items: &items, view, fields, thinks: false };
+        self.prompts.write(&asked, self.max_prompt_tokens, prompt)
+    }
+
+    /// About how many tokens the prompt of a history of so many items has, to plan by.
+    pub fn about_prompt_tokens(&self, items: usize) -> usize {
+        self.prompts.about_tokens(items).min(self.max_prompt_tokens)
+    }
+
+    /// How the model reads histories.
+    pub fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+}
+
+/// Most tokens of a prompt where the template does not say.
+const DEFAULT_PROMPT_TOKENS: usize = 1024;
+
+/// Most tokens of a prompt, of which a model of `max` positions reads one and an item.
+fn max_prompt_tokens(prompts: &Prompts, max: usize) -> Result<usize, RecommendError> {
+    let format = prompts.format();
+    let after = format.levels.len() + format.end_tokens.len();
+    let Some(template) = prompts.template() else {
+        let needed = format.max_prompt_tokens().saturating_add(after);
+        let max_history_items = format.max_history_items;
+        return match needed > max {
+            true => Err(RecommendError::HistoryTooLong { max_history_items, needed, max }),
+            false => Ok(format.max_prompt_tokens()),
+        };
+    };
+    let file = template.file();
+    // Where text may follow a prompt, it needs positions too.
+    let shares = if file.think.is_some() || file.explain.is_some() { 2 } else { 1 };
+    let most = (max.saturating_sub(after) / shares).clamp(1, DEFAULT_PROMPT_TOKENS);
+    let prompt = file.max_prompt_tokens.unwrap_or(most);
+    match prompt.saturating_add(after) > max {
+        true => Err(RecommendError::NoPositions { prompt, after, max }),
+        false => Ok(prompt),
+    }
+}
+
+/// The tokens of a level as a range, where they are all those of one.
+fn level_range(level: &LevelFormat) -> Option<Range<usize>> {
+    let table = match &level.tokens {
+        LevelSpelling::Run(run) => {
+            let first = run.first_token as usize;
+            return Some(first..first + run.num_codes as usize);
+        }
+        LevelSpelling::Table(table) => table,
+    };
+    let tokens = || table.tokens().iter().flatten().map(|&token| token as usize);
+    let (first, last) = (tokens().min()?, tokens().max()?);
+    // No two codes of a level have one token.
+    (last - first + 1 == tokens().count()).then_some(first..last + 1)
 }

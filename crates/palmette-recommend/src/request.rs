@@ -5,6 +5,8 @@ use std::sync::Arc;
 use palmette_attributes::Filter;
 use palmette_live::{CatalogView, ViewItems};
 
+use crate::fields::PromptFields;
+use crate::free_text::{Explain, Think};
 use crate::mode::Mode;
 use crate::passes::TracedBeam;
 use crate::rules::{Diversity, Rules};
@@ -36,6 +38,12 @@ pub struct Request<'a> {
     pub rules: Option<&'a Rules>,
     /// Permission to keep the beams of each level, for [`Recommendations::levels`].
     pub explain: bool,
+    /// Fields for the placeholders of the model's [template](crate::PromptTemplate).
+    pub fields: Option<&'a PromptFields>,
+    /// Reasoning that the model writes before the item.
+    pub think: Option<Think>,
+    /// Text that the model writes after the first items.
+    pub explain_items: Option<Explain>,
     /// The moment to answer for; `None` for now.
     pub view: Option<&'a Arc<SpelledView>>,
 }
@@ -119,6 +127,9 @@ impl<'a> Request<'a> {
             include_seen: false,
             rules: None,
             explain: false,
+            fields: None,
+            think: None,
+            explain_items: None,
             view: None,
         }
     }
@@ -129,7 +140,7 @@ impl<'a> Request<'a> {
 pub struct Recommended {
     /// The item's number in the answer's [view](Recommendations::view).
     pub number: u64,
-    /// Sum of the log-probabilities of its codes, plus its boost. Items that share a semantic ID and a boost share a score.
+    /// Sum of the log-probabilities of its codes, and of the tokens that end them, plus its boost. Items that share a semantic ID and a boost share a score.
     pub score: f32,
     /// The part of the score that the request's rules added.
     pub boost: f32,
@@ -167,6 +178,10 @@ pub struct Recommendations {
     pub eligible: u64,
     /// Beams that the search kept after each level but the last, best first, where the request asks for them.
     pub levels: Vec<Vec<TracedBeam>>,
+    /// What the model wrote before the item, where it was to think.
+    pub thought: Option<String>,
+    /// What it wrote after each of the first items, in their order, where it was to explain.
+    pub explanations: Vec<String>,
     /// The moment that was answered for: items are numbered in it.
     pub view: Arc<SpelledView>,
 }

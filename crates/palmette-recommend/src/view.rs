@@ -46,7 +46,9 @@ impl SpelledView {
         }
         format.check_witnesses(&view)?;
         let levels = format.levels.len();
-        if let Some(number) = view.shorter_item(levels) {
+        // A token that ends each item gives them all the same number of choices.
+        let may_be_shorter = !format.end_tokens.is_empty();
+        if let Some(number) = view.shorter_item(levels).filter(|_| !may_be_shorter) {
             let (id, codes) = (view.id(number).to_owned(), view.codes(number).len());
             return Err(RecommendError::ShorterItem { id, codes, levels });
         }

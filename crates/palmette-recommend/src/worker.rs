@@ -3,12 +3,16 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use palmette_core::TokenId;
-use palmette_decode::{Control, DecodeError, Objective};
+use palmette_catalog::CodeTokens;
+use palmette_core::{Constraint, TokenId};
+use palmette_decode::{Control, DecodeError, Objective, Sampler};
 use palmette_live::ViewItems;
 
 use crate::buffers::{Asked, Buffers, ItemConstraint, Latest, Round, Searches, Sought};
-use crate::error::RecommendError;
+use crate::ended::{Ended, codes_of};
+use crate::error::{RecommendError, TemplateFault};
+use crate::fields::PromptFields;
+use crate::free_text::{self, MAX_FREE_TOKENS};
 use crate::mode::{Mode, Verification};
 use crate::passes::Passes;
 use crate::recommender::Recommender;
@@ -17,6 +21,7 @@ use crate::request::{
     Reranked,
 };
 use crate::rules::{BoostedItems, Caps, ItemOrder, Plan, Rules, RulesError, diversified};
+use crate::template::{PromptAsked, PromptItem};
 use crate::view::{SpelledView, ViewConstraint};
 
 /// Buffers of one request at a time, made once and reused; made anew only for a request of another
@@ -30,7 +35,7 @@ pub struct Worker {
     buffers: Option<Buffers>,
     /// The numbers of the latest request's history.
     seen: Vec<u64>,
-    history: Vec<Vec<u32>>,
+    history: Vec<PromptItem>,
     prompt: Vec<TokenId>,
     /// Those of the latest request.
     passes: Passes,
@@ -83,6 +88,10 @@ impl Worker {
             return Err(RulesError::FreeDraft.into());
         }
         request.rules.map_or(Ok(()), |rules| rules.check_pool(request.k))?;
+        request.think.map_or(Ok(()), |think| think.check())?;
+        if let Some(explain) = request.explain_items {
+            checked("explain", explain.max_tokens, MAX_FREE_TOKENS)?;
+        }
         if let Some(widths) = request.widths {
             self.recommender.check_widths(widths)?;
         }
@@ -125,7 +134,8 @@ impl Worker {
         let none = Rules::default();
         let plan = Plan::new(request.rules.unwrap_or(&none), &view, request.k)?;
         let items = self.candidates(request, &view, &plan)?;
-        let history_used = self.write_prompt()?;
+        let history_used = self.write_prompt(request, &view)?;
+        let thought = self.think(request, control)?;
         let eligible = items.as_ref().map_or_else(|| view.view().num_items(), ViewItems::len);
         self.passes.begin(request.explain);
         let of = Asked { request, view: &view, plan: &plan };
@@ -137,6 +147,7 @@ impl Worker {
         let widths = &self.buffers.as_ref().expect("prepared").widths;
         let beam_width = widths.last().map_or(request.k, |width| width.get());
         let levels = std::mem::take(&mut self.passes.levels);
+        let explanations = self.explain(request, &view, &items, control)?;
         Ok(Recommendations {
             items,
             reranked,
@@ -146,6 +157,8 @@ impl Worker {
             beam_width,
             eligible,
             levels,
+            thought,
+            explanations,
             view,
         })
     }
@@ -224,18 +237,21 @@ impl Worker {
         ids.clear();
         let of = view.view();
         let mut unknown = Vec::new();
+        let numbered =
+            |number| PromptItem { codes: of.codes(number), number: Some(number), id: None };
         match history {
             History::Numbers(numbers) => {
                 seen.extend_from_slice(numbers);
-                ids.extend(numbers.iter().map(|&number| of.codes(number)));
+                ids.extend(numbers.iter().map(|&number| numbered(number)));
             }
             History::Ids(names) => {
                 for (place, id) in names.iter().enumerate() {
                     if let Some(number) = of.find(id) {
                         seen.push(number);
-                        ids.push(of.codes(number));
+                        ids.push(numbered(number));
                     } else if let Some(codes) = view.departed(id) {
-                        ids.push(codes);
+                        let id = Some((*id).to_owned());
+                        ids.push(PromptItem { codes, number: None, id });
                     } else {
                         unknown.push(place);
                     }
@@ -243,13 +259,25 @@ impl Worker {
             }
             History::Items(items) => {
                 for item in items {
-                    match item {
-                        HistoryItem::Number(number) => seen.push(*number),
-                        HistoryItem::Codes(codes) => seen.extend(of.find_codes(codes)),
-                        HistoryItem::Departed { .. } => {}
-                    }
+                    ids.push(match item {
+                        HistoryItem::Number(number) => {
+                            seen.push(*number);
+                            numbered(*number)
+                        }
+                        HistoryItem::Codes(codes) => {
+                            let have_it = of.find_codes(codes);
+                            // Where one item alone has the ID, it is meant.
+                            let number = Some(&have_it[..]).filter(|all| all.len() == 1);
+                            let number = number.map(|all| all[0]);
+                            seen.extend(have_it);
+                            PromptItem { codes: codes.clone(), number, id: None }
+                        }
+                        HistoryItem::Departed { id, codes } => {
+                            let id = Some(id.clone());
+                            PromptItem { codes: codes.clone(), number: None, id }
+                        }
+                    });
                 }
-                ids.extend(items.iter().map(|item| item.codes(of)));
             }
         }
         unknown
@@ -291,11 +319,69 @@ impl Worker {
     }
 
     /// Sets the session's prompt; returns how many items of the history it holds.
-    fn write_prompt(&mut self) -> Result<usize, RecommendError> {
-        let format = self.recommender.format();
-        let used = format.write_prompt(&self.history, &mut self.prompt);
+    fn write_prompt(
+        &mut self,
+        request: &Request<'_>,
+        view: &SpelledView,
+    ) -> Result<usize, RecommendError> {
+        let none = PromptFields::default();
+        let asked = PromptAsked {
+            items: &self.history,
+            view: view.view(),
+            fields: request.fields.unwrap_or(&none),
+            thinks: request.think.is_some(),
+        };
+        let max = self.recommender.max_prompt_tokens();
+        let used = self.recommender.prompts().write(&asked, max, &mut self.prompt)?;
         self.buffers.as_mut().expect("prepared").session.set_prompt(&self.prompt)?;
         Ok(used)
+    }
+
+    /// Lets the model write what comes before the item, where the request asks for it, and puts it into the prompt.
+    fn think(
+        &mut self,
+        request: &Request<'_>,
+        control: &mut Control<'_>,
+    ) -> Result<Option<String>, RecommendError> {
+        let Some(think) = &request.think else { return Ok(None) };
+        if matches!(request.mode, Mode::Draft(_)) {
+            return Err(RecommendError::NoDraftAfterText);
+        }
+        let template = self.recommender.prompts().template().ok_or(RecommendError::NoThink)?;
+        let (end, then) = template.think_end().ok_or(RecommendError::NoThink)?;
+        let ends: Vec<TokenId> = [end].into_iter().chain(template.eos_token()).collect();
+        let session = &mut self.buffers.as_mut().expect("prepared").session;
+        let thought = free_text::think(session, think, &ends, (end, then), control)?;
+        self.prompt.extend(thought.iter().chain([&end]).chain(then));
+        let text = template.tokenizer().decode(&thought);
+        Ok(Some(text.map_err(|error| TemplateFault::new(error.to_string()))?))
+    }
+
+    /// Lets the model write what comes after the first items, each after the prompt and the item alone.
+    ///
+    /// PERF: reads the prompt anew for each item.
+    fn explain(
+        &mut self,
+        request: &Request<'_>,
+        view: &SpelledView,
+        items: &[Recommended],
+        control: &mut Control<'_>,
+    ) -> Result<Vec<String>, RecommendError> {
+        let Some(explain) = request.explain_items else { return Ok(Vec::new()) };
+        let template = self.recommender.prompts().template().ok_or(RecommendError::NoExplain)?;
+        let ends = template.explain_ends().ok_or(RecommendError::NoExplain)?;
+        let session = &mut self.buffers.as_mut().expect("prepared").session;
+        let mut texts = Vec::new();
+        for item in items.iter().take(explain.items) {
+            let codes = view.view().codes(item.number);
+            let after = template.explain_tokens(&codes, view.levels())?;
+            session.set_prompt(&[&self.prompt[..], &after].concat())?;
+            let (mut greedy, most) = (Sampler::greedy(), explain.max_tokens);
+            let text = free_text::write_text(session, &mut greedy, ends, most, control)?;
+            let text = template.tokenizer().decode(&text);
+            texts.push(text.map_err(|error| TemplateFault::new(error.to_string()))?);
+        }
+        Ok(texts)
     }
 
     /// One search after the prompt, by the request's mode, and what it gives of the items needed.
@@ -306,12 +392,20 @@ impl Worker {
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
     ) -> Result<Vec<Recommended>, RecommendError> {
-        match of.view.constraint(round.items.cloned()) {
-            ViewConstraint::Frozen(constraint) => {
+        let constraint = of.view.constraint(round.items.cloned());
+        let recommender = Arc::clone(&self.recommender);
+        match (constraint, recommender.end_tokens()) {
+            (ViewConstraint::Frozen(constraint), []) => {
                 self.search_over(&constraint, of, round, caps, control)
             }
-            ViewConstraint::Snapshot(constraint) => {
+            (ViewConstraint::Snapshot(constraint), []) => {
                 self.search_over(&constraint, of, round, caps, control)
+            }
+            (ViewConstraint::Frozen(constraint), end) => {
+                self.search_over(&Ended::new(constraint, end), of, round, caps, control)
+            }
+            (ViewConstraint::Snapshot(constraint), end) => {
+                self.search_over(&Ended::new(constraint, end), of, round, caps, control)
             }
         }
     }
@@ -343,7 +437,7 @@ impl Worker {
         items
     }
 
-    /// The sequences that the latest request's search found, best first, as the model's tokens. After a
+    /// The sequences that the latest request's search found, best first, as the model's tokens, without those that end an item. After a
     /// [probe](Mode::Probed), those that are as good as its last.
     pub fn generated(&self) -> Box<dyn ExactSizeIterator<Item = &[TokenId]> + '_> {
         let Some(buffers) = &self.buffers else { return Box::new(std::iter::empty()) };
@@ -354,9 +448,18 @@ impl Worker {
             (Latest::Snapshot, _, Some(searches), _) => {
                 Box::new(searches.wide.results().map(|found| found.tokens))
             }
+            (Latest::EndedFrozen, ..) => ended(&buffers.ended_frozen, self.recommender.tokens()),
+            (Latest::EndedSnapshot, ..) => {
+                ended(&buffers.ended_snapshot, self.recommender.tokens())
+            }
             (Latest::Free, .., Some(free)) => Box::new(free.results().map(|found| found.tokens)),
             _ => Box::new(std::iter::empty()),
         }
+    }
+
+    /// The latest request's prompt, with what the model wrote before the item.
+    pub fn prompt(&self) -> &[TokenId] {
+        &self.prompt
     }
 
     /// Tokens of the latest request's prompt.
@@ -374,6 +477,19 @@ impl Worker {
     /// there are none.
     pub fn cache_bytes(&self) -> (usize, usize) {
         self.buffers.as_ref().map_or((0, 0), |buffers| buffers.session.cache_bytes())
+    }
+}
+
+/// The codes' tokens of what a search found whose sequences end with other tokens.
+fn ended<'s, C: Constraint>(
+    searches: &'s Option<Searches<C>>,
+    tokens: &'s CodeTokens,
+) -> Box<dyn ExactSizeIterator<Item = &'s [TokenId]> + 's> {
+    match searches {
+        Some(searches) => {
+            Box::new(searches.wide.results().map(|found| codes_of(found.tokens, tokens)))
+        }
+        None => Box::new(std::iter::empty()),
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct CachedAnswer {
     pub(crate) shortfall: Option<Shortfall>,
     pub(crate) used: usize,
     pub(crate) beam_width: usize,
+    pub(crate) thought: Option<String>,
+    pub(crate) explanations: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,12 @@ impl Key {
         };
         text(asked.filter.as_ref().map_or("", |filter| filter.get()));
         text(asked.rules.as_ref().map_or("", |rules| rules.get()));
+        text(asked.query.as_deref().unwrap_or_default());
+        text(if asked.query.is_some() { "query" } else { "" });
+        text(&serde_json::to_string(&asked.user).unwrap_or_default());
+        text(&asked.think_tokens.unwrap_or(0).to_string());
+        let explained = asked.explain_items.map_or((0, 0), |of| (of.items, of.max_tokens));
+        text(&format!("{explained:?}"));
         for list in [&asked.exclude, &asked.fields] {
             text(&list.len().to_string());
             list.iter().for_each(|one| text(one));
@@ -101,6 +109,8 @@ impl Weighter<Key, Arc<CachedAnswer>> for Bytes {
             size_of::<AnsweredItem>() + item.id.len() + 4 * item.codes.len() + fields
         };
         let items: usize = answer.items.iter().map(item).sum();
+        let texts = answer.explanations.iter().chain(&answer.thought);
+        let items = items + texts.map(|text| text.len() + size_of::<String>()).sum::<usize>();
         (key.0.len() + size_of::<CachedAnswer>() + 128 + items) as u64
     }
 }

@@ -16,7 +16,7 @@ use palmette_live::{
 };
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
-use palmette_recommend::{PromptFormat, RecommendError, Recommender, SpelledView};
+use palmette_recommend::{Prompts, RecommendError, Recommender, SpelledView};
 
 use crate::api::catalogs::Exported;
 use crate::engine::{self, Engine, Lease, Leases};
@@ -24,14 +24,14 @@ use crate::keys::{self, KeysError};
 use crate::problem::{Kind, Problem};
 use crate::writes::Writes;
 
-/// A model, and the format of its prompts.
+/// A model, and its prompts.
 #[derive(Debug)]
 pub(crate) struct ServedModel {
     pub(crate) name: String,
     /// Number of its costs in the scheduler.
     pub(crate) index: u32,
     pub(crate) model: Arc<Model>,
-    pub(crate) format: PromptFormat,
+    pub(crate) prompts: Prompts,
     pub(crate) draft_head: Option<Arc<DraftHead>>,
     /// True once its costs are known.
     calibrated: AtomicBool,
@@ -100,9 +100,12 @@ pub enum LoadError {
     /// The model's files.
     #[error(transparent)]
     Model(#[from] palmette_model::LoadError),
-    /// The model's `semantic_ids.json`.
+    /// The model's `semantic_ids.json` or `prompt_template.json`.
     #[error(transparent)]
     Format(#[from] palmette_recommend::FormatError),
+    /// A draft head of a model whose levels it cannot draft.
+    #[error(transparent)]
+    Recommend(#[from] RecommendError),
     /// A catalog file.
     #[error(transparent)]
     Catalog(#[from] palmette_catalog::FileError),
@@ -181,7 +184,7 @@ impl Registry {
         &self,
         name: &str,
         model: Arc<Model>,
-        format: PromptFormat,
+        prompts: Prompts,
         draft_head: Option<Arc<DraftHead>>,
     ) -> Result<Arc<ServedModel>, LoadError> {
         check_name("model", name)?;
@@ -193,7 +196,7 @@ impl Registry {
                 name: name.clone(),
                 index,
                 model,
-                format,
+                prompts,
                 draft_head,
                 calibrated: AtomicBool::new(false),
             };
@@ -358,7 +361,7 @@ impl Target {
 
 impl ServedModel {
     fn recommender(&self, source: CatalogSource) -> Result<Recommender, RecommendError> {
-        let recommender = Recommender::new(Arc::clone(&self.model), source, self.format.clone())?;
+        let recommender = Recommender::new(Arc::clone(&self.model), source, self.prompts.clone())?;
         match &self.draft_head {
             Some(head) => recommender.with_draft_head(Arc::clone(head)),
             None => Ok(recommender),

@@ -22,7 +22,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
-use palmette_recommend::PromptFormat;
+use palmette_recommend::Prompts;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use utoipa::OpenApi;
@@ -118,9 +118,9 @@ impl Server {
         &self,
         name: &str,
         model: impl Into<Arc<Model>>,
-        format: PromptFormat,
+        prompts: impl Into<Prompts>,
     ) -> Result<(), LoadError> {
-        self.app.registry.add_model(name, model.into(), format, None).map(|_| ())
+        self.app.registry.add_model(name, model.into(), prompts.into(), None).map(|_| ())
     }
 
     /// Opens a catalog file, or the directory of a live one; `reads_only` to follow another process that writes it.
@@ -351,13 +351,16 @@ impl App {
         dir: &Path,
         weights: WeightFormat,
     ) -> Result<(), LoadError> {
-        let format = PromptFormat::read(dir)?;
+        let prompts = Prompts::read(dir, None)?;
         let model = Arc::new(Model::load(dir)?.with_weights(weights));
         let head = match dir.join(DraftHead::FILE_NAME).is_file() {
-            true => Some(Arc::new(DraftHead::load(dir, &model, format.draft_shape())?)),
+            true => {
+                let shape = prompts.format().draft_shape()?;
+                Some(Arc::new(DraftHead::load(dir, &model, shape)?))
+            }
             false => None,
         };
-        self.registry.add_model(name, model, format, head).map(|_| ())
+        self.registry.add_model(name, model, prompts, head).map(|_| ())
     }
 
     /// Writes the targets into the data directory, where there is one: the next start finds them.

@@ -342,11 +342,11 @@ mod tests {
 
     /// Nine histories of one to three items, with their branches.
     fn data() -> HistoryDataset {
-        let level =
-            |(first_token, num_codes)| LevelFormat { prefix: "a".into(), first_token, num_codes };
+        let level = |(first_token, num_codes)| LevelFormat::run("a", first_token, num_codes);
         let format = PromptFormat {
-            bos_token: 1,
-            pad_token: 0,
+            bos_token: Some(1),
+            pad_token: Some(0),
+            end_tokens: Vec::new(),
             levels: LEVELS.map(level).to_vec(),
             max_history_items: 3,
             witnesses: Vec::new(),

@@ -26,6 +26,8 @@ pub struct HistoryDataset {
     format: PromptFormat,
     augmentation: Augmentation,
     has_branches: bool,
+    /// In their place, where prompts are text.
+    examples: Option<Vec<Example>>,
 }
 
 impl HistoryDataset {
@@ -36,7 +38,14 @@ impl HistoryDataset {
         augmentation: Augmentation,
     ) -> Self {
         histories.retain(|history| !history.is_empty());
-        Self { histories, format, augmentation, has_branches: false }
+        Self { histories, format, augmentation, has_branches: false, examples: None }
+    }
+
+    /// Examples that were made by a template, the same in every epoch.
+    pub fn of_examples(examples: Vec<Example>, format: PromptFormat) -> Self {
+        let augmentation = Augmentation { crop: 0.0, drop_items: 0.0 };
+        let (histories, has_branches, examples) = (Vec::new(), false, Some(examples));
+        Self { histories, format, augmentation, has_branches, examples }
     }
 
     /// The same with a branch for every item, so that a draft head learns to say it from what is before it.
@@ -65,10 +74,13 @@ impl HistoryDataset {
 
 impl Dataset for HistoryDataset {
     fn num_examples(&self) -> usize {
-        self.histories.len()
+        self.examples.as_ref().map_or(self.histories.len(), Vec::len)
     }
 
     fn example(&self, seed: u64, epoch: u64, index: usize, example: &mut Example) {
+        if let Some(examples) = &self.examples {
+            return example.clone_from(&examples[index]);
+        }
         let stream = seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut source = ChaCha8Rng::seed_from_u64(stream ^ (index as u64).rotate_left(32));
         let items = self.draw(&self.histories[index], &mut source);
@@ -102,10 +114,11 @@ mod tests {
     use super::*;
 
     fn dataset(len: u32, most: usize, augmentation: Augmentation) -> HistoryDataset {
-        let level = |first_token| LevelFormat { prefix: "a".into(), first_token, num_codes: 100 };
+        let level = |first_token| LevelFormat::run("a", first_token, 100);
         let format = PromptFormat {
-            bos_token: 1,
-            pad_token: 0,
+            bos_token: Some(1),
+            pad_token: Some(0),
+            end_tokens: Vec::new(),
             levels: vec![level(2), level(102)],
             max_history_items: most,
             witnesses: Vec::new(),

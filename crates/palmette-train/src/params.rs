@@ -336,6 +336,42 @@ impl Params {
         params
     }
 
+    /// The same decoder with a vocabulary of `vocab_size` tokens. In embeddings and head the rows of `new` tokens, and of those
+    /// that there was no row for, are the mean of the rows before the first of them.
+    ///
+    /// # Panics
+    /// When the vocabulary would shrink, or has no tokens before the new ones.
+    pub fn with_vocabulary(&self, vocab_size: usize, new: &[u32]) -> Self {
+        let (old, width) = (self.config().vocab_size, self.config().hidden_size);
+        assert!(
+            vocab_size >= old,
+            "a vocabulary of {old} tokens cannot become one of {vocab_size}"
+        );
+        let mut params = Self::zeros(&ModelConfig { vocab_size, ..self.config().clone() });
+        let first_new = new.iter().map(|&token| token as usize).min().unwrap_or(old).min(old);
+        assert!(first_new > 0 || vocab_size == old, "new rows are the mean of those before");
+        let layout = Arc::clone(&params.layout);
+        for tensor in layout.tensors() {
+            let Some((shape, values)) = self.tensor(&tensor.name) else { continue };
+            let target = &mut params.values[tensor.range()];
+            target[..values.len()].copy_from_slice(values);
+            if shape != [old, width] || (first_new == old && vocab_size == old) {
+                continue;
+            }
+            let mut mean = vec![0.0_f64; width];
+            for row in values[..first_new * width].chunks_exact(width) {
+                mean.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
+            }
+            let rows = new.iter().map(|&token| token as usize).chain(old..vocab_size);
+            for row in rows {
+                let row = &mut target[row * width..][..width];
+                let of_mean = row.iter_mut().zip(&mean);
+                of_mean.for_each(|(value, sum)| *value = (sum / first_new as f64) as f32);
+            }
+        }
+        params
+    }
+
     /// A model whose weights are all 0.
     pub fn zeros(config: &ModelConfig) -> Self {
         let layout = Arc::new(Layout::new(config));

@@ -21,7 +21,7 @@ impl VocabularyLoadError {
 
     /// Whether the name is no encoding's and no file has it.
     pub fn is_not_found(&self) -> bool {
-        matches!(self.kind, Kind::NotFound { .. })
+        matches!(self.kind, Kind::NotFound { .. } | Kind::NoTokenizer)
     }
 }
 
@@ -31,6 +31,11 @@ pub(crate) enum Kind {
     NotFound { encodings: String },
     #[error("this build carries no encodings; build with `--features encodings`, or name a file")]
     EncodingsLeftOut,
+    #[error(
+        "there is no such file; a tokenizer of another form becomes one by transformers: \
+         `AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)`"
+    )]
+    NoTokenizer,
     #[error("cannot be read: {0}")]
     Read(std::io::Error),
     #[error("this is {found}; {READ}")]

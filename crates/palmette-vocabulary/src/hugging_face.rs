@@ -2,9 +2,9 @@
 //! `hf-tokenizers`. (The bytes of its tokens are read without it, in `tokenizer_json.rs`.)
 
 #[cfg(feature = "hf-tokenizers")]
-pub(crate) use carried::HuggingFace;
+pub(crate) use carried::{HuggingFace, WholeText};
 #[cfg(not(feature = "hf-tokenizers"))]
-pub(crate) use left_out::HuggingFace;
+pub(crate) use left_out::{HuggingFace, WholeText};
 
 #[cfg(feature = "hf-tokenizers")]
 mod carried {
@@ -35,6 +35,39 @@ mod carried {
             Ok(encoding.get_ids().iter().copied().map(TokenId).collect())
         }
     }
+
+    /// The tokenizer as its file says, for whole texts in which the names of added tokens are these.
+    pub(crate) struct WholeText(Box<tokenizers::Tokenizer>);
+
+    impl WholeText {
+        /// # Errors
+        /// What the `tokenizers` crate has against the file.
+        pub(crate) fn new(file: &[u8]) -> Result<Self, String> {
+            let tokenizer = tokenizers::Tokenizer::from_bytes(file);
+            let mut tokenizer = Box::new(tokenizer.map_err(|error| error.to_string())?);
+            tokenizer.with_truncation(None).map_err(|error| error.to_string())?;
+            tokenizer.with_padding(None);
+            Ok(Self(tokenizer))
+        }
+
+        pub(crate) fn encode(
+            &self,
+            text: &str,
+            around: bool,
+        ) -> Result<Vec<TokenId>, TokenizeError> {
+            let encoding = self.0.encode_fast(text, around).map_err(failed)?;
+            Ok(encoding.get_ids().iter().copied().map(TokenId).collect())
+        }
+
+        pub(crate) fn decode(&self, tokens: &[TokenId]) -> Result<String, TokenizeError> {
+            let ids: Vec<u32> = tokens.iter().map(|token| token.0).collect();
+            self.0.decode(&ids, false).map_err(failed)
+        }
+    }
+
+    fn failed(error: tokenizers::Error) -> TokenizeError {
+        TokenizeError::Failed { reason: error.to_string() }
+    }
 }
 
 #[cfg(not(feature = "hf-tokenizers"))]
@@ -53,6 +86,23 @@ mod left_out {
         }
 
         pub(crate) fn encode(&self, _text: &str) -> Result<Vec<TokenId>, TokenizeError> {
+            Err(TokenizeError::LeftOut { by: "a tokenizer.json", feature: "hf-tokenizers" })
+        }
+    }
+
+    /// Refuses every text, and says why.
+    pub(crate) struct WholeText;
+
+    impl WholeText {
+        pub(crate) fn new(_file: &[u8]) -> Result<Self, String> {
+            Ok(Self)
+        }
+
+        pub(crate) fn encode(&self, _: &str, _: bool) -> Result<Vec<TokenId>, TokenizeError> {
+            Err(TokenizeError::LeftOut { by: "a tokenizer.json", feature: "hf-tokenizers" })
+        }
+
+        pub(crate) fn decode(&self, _: &[TokenId]) -> Result<String, TokenizeError> {
             Err(TokenizeError::LeftOut { by: "a tokenizer.json", feature: "hf-tokenizers" })
         }
     }

@@ -48,6 +48,8 @@
 //!
 //! A tokenizer never makes special tokens of text: `</s>` in a text is four characters.
 //!
+//! A [`PromptTokenizer`] does: it reads whole prompts, as a model was trained on them.
+//!
 //! # Cutting text
 //! Encodings, `tekken.json` and the tiktoken files of known models split text by a pattern and merge bytes by rank; byte-pair
 //! SentencePiece models merge characters by score. SentencePiece models of other kinds, those that normalise by a character
@@ -88,6 +90,7 @@ mod lists;
 mod load;
 mod merging;
 mod options;
+mod prompt_tokenizer;
 mod protobuf;
 mod rank_pairs;
 mod scored_pairs;
@@ -103,4 +106,5 @@ pub use ends::EndsFound;
 pub use error::VocabularyLoadError;
 pub use load::{Format, LoadedVocabulary, load, load_bytes, load_with};
 pub use options::{AngleTokens, Assumption, LoadOptions};
+pub use prompt_tokenizer::PromptTokenizer;
 pub use tokenizer::{TokenizeError, Tokenizer};

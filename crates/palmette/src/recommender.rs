@@ -10,8 +10,9 @@ use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{LoadError, Model};
 use palmette_recommend::{
-    Amount, AtMost, Boost, Candidates, Diversity, FormatError, History, Mode, Moment, PromptFormat,
-    Request, Rules, RulesError, SpelledView, TieBreak, Valid, WorkerPool,
+    Amount, AtMost, Boost, Candidates, Diversity, Explain, FormatError, History, Mode, Moment,
+    PromptFields, Prompts, Request, Rules, RulesError, SpelledView, Think, TieBreak, Valid,
+    WorkerPool,
 };
 
 /// A model joined with the catalog it recommends from. Cheap to clone; threads share it, and none waits for another.
@@ -39,6 +40,8 @@ enum Kind {
     Filter(#[from] FilterError),
     #[error(transparent)]
     Rules(#[from] RulesError),
+    #[error("the user's fields are no JSON object: {0}")]
+    User(serde_json::Error),
 }
 
 impl RecommendError {
@@ -52,8 +55,8 @@ impl RecommendError {
 const MAX_IDLE: usize = 64;
 
 impl Recommender {
-    /// Loads a model's directory (`config.json`, `model.safetensors`, `semantic_ids.json`, and `draft.safetensors` where
-    /// there is a draft head) and joins it with a [`Catalog`](crate::Catalog) or a [`LiveCatalog`](crate::LiveCatalog).
+    /// Loads a model's directory (`config.json`, `model.safetensors`, `semantic_ids.json`, or `prompt_template.json` with
+    /// `tokenizer.json`, and `draft.safetensors` where there is a draft head) and joins it with a [`Catalog`](crate::Catalog) or a [`LiveCatalog`](crate::LiveCatalog).
     ///
     /// # Errors
     /// When a file is missing or damaged, or model and catalog do not fit together.
@@ -62,13 +65,18 @@ impl Recommender {
         catalog: impl Into<CatalogSource>,
     ) -> Result<Self, RecommendError> {
         let dir = model.as_ref();
-        let format = PromptFormat::read(dir).map_err(Kind::from)?;
+        let catalog = catalog.into();
+        let prompts = Prompts::read(dir, Some(&catalog.view())).map_err(Kind::from)?;
         let model = Model::load(dir).map_err(Kind::from)?;
         let has_head = dir.join(DraftHead::FILE_NAME).exists();
-        let shape = format.draft_shape();
-        let head = has_head.then(|| DraftHead::load(dir, &model, shape)).transpose();
-        let head = head.map_err(Kind::from)?;
-        let recommender = palmette_recommend::Recommender::new(model, catalog, format);
+        let head = match has_head {
+            true => {
+                let shape = prompts.format().draft_shape().map_err(Kind::from)?;
+                Some(DraftHead::load(dir, &model, shape).map_err(Kind::from)?)
+            }
+            false => None,
+        };
+        let recommender = palmette_recommend::Recommender::new(model, catalog, prompts);
         let mut recommender = recommender.map_err(Kind::from)?;
         if let Some(head) = head {
             recommender = recommender.with_draft_head(head).map_err(Kind::from)?;
@@ -101,6 +109,9 @@ impl Recommender {
             include_seen: false,
             rules: Rules::default(),
             now: None,
+            fields: PromptFields::default(),
+            think: None,
+            explain_items: None,
             view: None,
             cancelled: None,
         }
@@ -133,6 +144,9 @@ pub struct RecommendRequest<'a> {
     include_seen: bool,
     rules: Rules,
     now: Option<f64>,
+    fields: PromptFields,
+    think: Option<Think>,
+    explain_items: Option<Explain>,
     view: Option<Arc<SpelledView>>,
     cancelled: Option<Box<dyn FnMut() -> bool + 'a>>,
 }
@@ -151,6 +165,31 @@ impl<'a> RecommendRequest<'a> {
     /// The kind of search: by the decoder, with a narrow search first, or by a draft head.
     pub fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
+    }
+
+    /// Gives the query of a model whose prompts have a place for one.
+    pub fn query(mut self, query: impl Into<String>) -> Self {
+        self.fields.query = Some(query.into());
+        self
+    }
+
+    /// Gives fields of the user to a model whose prompts have places for them, as a JSON object.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn user(mut self, fields: &str) -> Result<Self, RecommendError> {
+        self.fields.user = serde_json::from_str(fields).map_err(Kind::User)?;
+        Ok(self)
+    }
+
+    /// Lets the model write at most so many tokens of reasoning before the item: [`Answer::thought`].
+    pub fn think(self, max_tokens: usize) -> Self {
+        Self { think: Some(Think::new(max_tokens)), ..self }
+    }
+
+    /// Lets the model write at most so many tokens after each of the first `items` items: [`Answer::explanations`].
+    pub fn explain(self, items: usize, max_tokens: usize) -> Self {
+        Self { explain_items: Some(Explain { items, max_tokens }), ..self }
     }
 
     /// Restricts the items to those that match a filter, as JSON.
@@ -283,6 +322,9 @@ impl<'a> RecommendRequest<'a> {
             exclude: &exclude,
             include_seen: self.include_seen,
             rules: Some(&rules),
+            fields: Some(&self.fields),
+            think: self.think,
+            explain_items: self.explain_items,
             view: self.view.as_ref(),
             ..Request::new(History::Ids(&history), self.k)
         };
@@ -306,6 +348,8 @@ impl<'a> RecommendRequest<'a> {
             history_used: found.history_used,
             reranked: found.reranked.map(|reranked| reranked.pool),
             generation: view.generation(),
+            thought: found.thought.clone(),
+            explanations: found.explanations.clone(),
         })
     }
 }
@@ -334,6 +378,10 @@ pub struct Answer {
     pub reranked: Option<usize>,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.
     pub generation: Option<u64>,
+    /// What the model wrote before the item, where it was to [think](RecommendRequest::think).
+    pub thought: Option<String>,
+    /// What the model wrote after each of the first items, where it was to [explain](RecommendRequest::explain).
+    pub explanations: Vec<String>,
 }
 
 /// An item of an answer.

@@ -198,7 +198,7 @@ impl RecommendBench {
         let beams = if drafting { &[] } else { &self.widths[..self.levels - 1] };
         let planned = Session::planned_bytes_of_passes(
             &model,
-            recommender.format().max_prompt_tokens() + placeholders,
+            recommender.max_prompt_tokens() + placeholders,
             beams,
             self.threads,
         );
@@ -260,13 +260,15 @@ impl RecommendBench {
         let head = match self.mode {
             Mode::Beam | Mode::Probed(_) => None,
             Mode::Draft(_) => {
-                let (form, shape) = (DraftForm::default(), format.draft_shape());
+                let (form, shape) =
+                    (DraftForm::default(), format.draft_shape().map_err(|e| e.to_string())?);
                 let head = DraftHead::random(form, &model, shape, self.seed ^ 2);
                 Some(head.map_err(|e| e.to_string())?)
             }
         };
         let recommender = Recommender::new(model, catalog, format).map_err(|e| e.to_string())?;
-        let recommender = recommender.with_normaliser(self.normaliser);
+        let recommender =
+            recommender.with_normaliser(self.normaliser).map_err(|e| e.to_string())?;
         let recommender =
             recommender.with_widths(self.widths.clone()).map_err(|e| e.to_string())?;
         match head {

@@ -9,14 +9,14 @@ use palmette_catalog::{Catalog, Filter};
 use palmette_live::{CatalogSource, CatalogView, LiveReader, ReaderOptions, Snapshot};
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
-use palmette_recommend::{Mode, NamedItem, PromptFormat, RecommendError, Recommender};
+use palmette_recommend::{Mode, NamedItem, PromptFields, Prompts, RecommendError, Recommender};
 
 use crate::output::{grouped, visible};
 
 /// A model and the catalog it may recommend from.
 #[derive(Debug, Args)]
 pub(crate) struct RecommenderArgs {
-    /// Directory of the model: config.json, model.safetensors, semantic_ids.json
+    /// Directory of the model: config.json, model.safetensors, semantic_ids.json, or prompt_template.json with tokenizer.json
     #[arg(long, value_name = "DIR")]
     pub(crate) model: PathBuf,
     /// Catalog, made by `palmette catalog build`, or directory of a live one
@@ -72,20 +72,20 @@ impl RecommenderArgs {
         mode: Mode,
         weights: WeightsArg,
     ) -> anyhow::Result<Recommender> {
-        let mut format = PromptFormat::read(&self.model)?;
+        let mut prompts = Prompts::read(&self.model, Some(&catalog.view()))?;
         if self.force_ids {
-            format.witnesses.clear();
+            prompts = prompts.without_witnesses();
         }
         let model = Model::load(&self.model)?.with_weights(weights.format());
         let head = match mode {
             Mode::Beam | Mode::Probed(_) => None,
             Mode::Draft(_) => {
-                let head = DraftHead::load(&self.model, &model, format.draft_shape());
+                let head = DraftHead::load(&self.model, &model, prompts.format().draft_shape()?);
                 Some(head.context("`palmette-train draft` trains draft heads")?)
             }
         };
         let both = || format!("{} with {}", self.model.display(), self.catalog.display());
-        let recommender = Recommender::new(model, catalog, format);
+        let recommender = Recommender::new(model, catalog, prompts);
         let recommender = recommender.map_err(with_way_out).with_context(both)?;
         Ok(match head {
             Some(head) => recommender.with_draft_head(head).with_context(both)?,
@@ -181,6 +181,25 @@ pub(crate) fn named_items(text: &str) -> anyhow::Result<Vec<NamedItem>> {
         "an item id is empty: separate ids by single commas, as in 12,7,99"
     );
     Ok(items)
+}
+
+/// Fields of a request for the places that a model's prompts have for them.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct FieldArgs {
+    /// What the user asks for, where the model's prompts have a place for it
+    #[arg(long, value_name = "TEXT", help_heading = "Prompts")]
+    pub(crate) query: Option<String>,
+    /// Fields of the user as a JSON object, where the model's prompts have places for them
+    #[arg(long, value_name = "JSON", help_heading = "Prompts")]
+    pub(crate) user: Option<String>,
+}
+
+impl FieldArgs {
+    pub(crate) fn fields(&self) -> anyhow::Result<PromptFields> {
+        let user = self.user.as_deref().map(serde_json::from_str).transpose();
+        let user = user.context("--user is a JSON object, such as '{\"age\": 31}'")?;
+        Ok(PromptFields { query: self.query.clone(), user: user.unwrap_or_default() })
+    }
 }
 
 /// A filter and its text.

@@ -19,6 +19,7 @@ mod loading;
 #[cfg(feature = "server")]
 pub(crate) mod loadtest;
 mod mode;
+pub(crate) mod model;
 mod overlap;
 pub(crate) mod recommend;
 mod segments;

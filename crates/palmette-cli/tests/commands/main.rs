@@ -21,6 +21,8 @@ mod hostile;
 mod left_out;
 #[cfg(feature = "server")]
 mod loadtest;
+#[cfg(feature = "hf-tokenizers")]
+mod model;
 #[cfg(feature = "demo")]
 mod offline;
 #[cfg(all(feature = "demo", feature = "server", unix))]

@@ -23,10 +23,11 @@ const LEVELS: usize = 3;
 fn recommender(ids: &[Vec<u32>]) -> (Arc<Recommender>, Arc<SpelledView>) {
     let fixture = "../palmette-model/tests/fixtures/tied_f32";
     let model = Model::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)).unwrap();
-    let level = LevelFormat { prefix: "x".into(), first_token: 2, num_codes: NUM_CODES };
+    let level = LevelFormat::run("x", 2, NUM_CODES);
     let format = PromptFormat {
-        bos_token: 1,
-        pad_token: 0,
+        bos_token: Some(1),
+        pad_token: Some(0),
+        end_tokens: Vec::new(),
         levels: vec![level; LEVELS],
         max_history_items: 10,
         witnesses: Vec::new(),

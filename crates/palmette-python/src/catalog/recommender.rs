@@ -39,6 +39,16 @@ pub(crate) struct Wishes {
     pub(crate) exclude: Vec<String>,
     pub(crate) rules: Option<String>,
     pub(crate) include_seen: bool,
+    prompt: PromptWishes,
+}
+
+/// What a request tells the prompts of a model that has places for it.
+#[derive(Default)]
+struct PromptWishes {
+    query: Option<String>,
+    /// A JSON object.
+    user: Option<String>,
+    think_tokens: Option<usize>,
 }
 
 impl Wishes {
@@ -52,6 +62,7 @@ impl Wishes {
         mode: &str,
         probe_width: Option<usize>,
         include_seen: bool,
+        prompt: PromptWishes,
     ) -> PyResult<Self> {
         let mode = match (mode, probe_width) {
             ("beam", None) => Mode::Beam,
@@ -75,6 +86,7 @@ impl Wishes {
             exclude: exclude.map(ids_of).transpose()?.unwrap_or_default(),
             rules: rules.map(document).transpose()?,
             include_seen,
+            prompt,
         })
     }
 }
@@ -98,6 +110,15 @@ impl Recommender {
         }
         if wishes.include_seen {
             request = request.include_seen();
+        }
+        if let Some(query) = &wishes.prompt.query {
+            request = request.query(query);
+        }
+        if let Some(user) = &wishes.prompt.user {
+            request = request.user(user)?;
+        }
+        if let Some(tokens) = wishes.prompt.think_tokens {
+            request = request.think(tokens);
         }
         let answer = request.at(view.clone()).run()?;
         Ok(Found::of(view.view(), answer))
@@ -130,7 +151,7 @@ impl Recommender {
 
     /// The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
     /// answer's `unknown`.
-    #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false))]
+    #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, *, query=None, user=None, think_tokens=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend(
         &self,
@@ -144,10 +165,24 @@ impl Recommender {
         mode: &str,
         probe_width: Option<usize>,
         include_seen: bool,
+        query: Option<String>,
+        user: Option<&Bound<'_, PyAny>>,
+        think_tokens: Option<usize>,
     ) -> PyResult<Answer> {
+        let user = user.map(document).transpose()?;
+        let prompt = PromptWishes { query, user, think_tokens };
         let history = ids_of(history)?;
-        let wishes =
-            Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
+        let wishes = Wishes::of(
+            k,
+            beam_width,
+            filter,
+            exclude,
+            rules,
+            mode,
+            probe_width,
+            include_seen,
+            prompt,
+        )?;
         let answer = interruptible(py, |cancelled| {
             self.answer(&history, &wishes, || cancelled.load(Ordering::Relaxed))
         })?;
@@ -155,7 +190,7 @@ impl Recommender {
     }
 
     /// `recommend` for many histories, side by side on so many threads; by default as many as there are processors.
-    #[pyo3(signature = (histories, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, threads=None))]
+    #[pyo3(signature = (histories, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, threads=None, *, query=None, user=None, think_tokens=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend_batch(
         &self,
@@ -170,11 +205,25 @@ impl Recommender {
         probe_width: Option<usize>,
         include_seen: bool,
         threads: Option<NonZeroUsize>,
+        query: Option<String>,
+        user: Option<&Bound<'_, PyAny>>,
+        think_tokens: Option<usize>,
     ) -> PyResult<Vec<Answer>> {
+        let user = user.map(document).transpose()?;
+        let prompt = PromptWishes { query, user, think_tokens };
         let histories = histories.try_iter()?.map(|history| ids_of(&history?));
         let histories = histories.collect::<PyResult<Vec<_>>>()?;
-        let wishes =
-            Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
+        let wishes = Wishes::of(
+            k,
+            beam_width,
+            filter,
+            exclude,
+            rules,
+            mode,
+            probe_width,
+            include_seen,
+            prompt,
+        )?;
         let answers = interruptible(py, |cancelled| {
             side_by_side(&histories, threads, |history| {
                 self.answer(history, &wishes, || cancelled.load(Ordering::Relaxed))
@@ -206,8 +255,18 @@ impl Recommender {
         unknown: &str,
         threads: Option<NonZeroUsize>,
     ) -> PyResult<AnswerTable> {
-        let wishes =
-            Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
+        let prompt = PromptWishes::default();
+        let wishes = Wishes::of(
+            k,
+            beam_width,
+            filter,
+            exclude,
+            rules,
+            mode,
+            probe_width,
+            include_seen,
+            prompt,
+        )?;
         let unknown = unknown
             .parse()
             .map_err(|reason: String| PyValueError::new_err(format!("unknown is {reason}")))?;

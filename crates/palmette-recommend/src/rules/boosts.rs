@@ -12,6 +12,7 @@ use super::error::RulesError;
 use super::order::kind_of;
 use super::range_maxima::RangeMaxima;
 use super::{Amount, Boost};
+use crate::ended::EndedState;
 
 /// The boost of every item, by segment and rank, with maxima over blocks of them.
 ///
@@ -181,6 +182,27 @@ impl Gains<SnapshotState> for BoostedItems<'_> {
 
     fn least(&self) -> f32 {
         self.boosts.least
+    }
+}
+
+/// What ends an item changes nothing of what may come of a position.
+impl<S> Gains<EndedState<S>> for BoostedItems<'_>
+where
+    Self: Gains<S>,
+{
+    fn bound(&self, state: &EndedState<S>) -> f32 {
+        match state.is_ending() {
+            true => Gains::<S>::gain(self, &state.inner),
+            false => Gains::<S>::bound(self, &state.inner),
+        }
+    }
+
+    fn gain(&self, state: &EndedState<S>) -> f32 {
+        Gains::<S>::gain(self, &state.inner)
+    }
+
+    fn least(&self) -> f32 {
+        Gains::<S>::least(self)
     }
 }
 

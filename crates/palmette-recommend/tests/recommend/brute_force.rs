@@ -35,8 +35,8 @@ fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommend
     let options =
         SessionOptions { max_prompt_tokens: 20, max_beams: 1, max_decode_passes: 0, threads: 1 };
     let mut session = Session::new(recommender.model(), options).unwrap();
-    let mut prompt = vec![TokenId(format.bos_token)];
-    let token = |level: usize, code: u32| TokenId(format.levels[level].first_token + code);
+    let mut prompt = vec![TokenId(format.bos_token.unwrap())];
+    let token = |level: usize, code: u32| format.levels[level].tokens.token(code).unwrap();
     for &number in history {
         prompt.extend(catalog.codes(number).iter().enumerate().map(|(l, &c)| token(l, c)));
     }
@@ -48,7 +48,7 @@ fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommend
             for (level, &code) in catalog.codes(number).iter().enumerate() {
                 session.set_prompt(&extended).unwrap();
                 let logits = session.prompt_logits().unwrap();
-                let first = format.levels[level].first_token as usize;
+                let first = format.levels[level].tokens.token(0).unwrap().index();
                 let whole = match recommender.normaliser() {
                     Normaliser::Vocabulary => logits,
                     Normaliser::Level => &logits[first..first + NUM_CODES as usize],
@@ -301,7 +301,7 @@ fn parts_that_do_not_fit_are_refused() {
         "{error}"
     );
 
-    let small = PromptFormat { bos_token: 97, ..format() };
+    let small = PromptFormat { bos_token: Some(97), ..format() };
     let error = Recommender::new(model(), shop::catalog(NUM_ITEMS), small).unwrap_err();
     assert!(
         matches!(error, RecommendError::SmallVocabulary { needed: 98, vocab_size: 97 }),
@@ -358,7 +358,7 @@ fn requests_side_by_side_have_the_bits_they_have_alone() {
 /// Over a level's codes, as the definition says: the softmax of those logits only.
 #[test]
 fn scores_may_be_shares_of_a_level() {
-    let level = Arc::new(unshared().with_normaliser(Normaliser::Level));
+    let level = Arc::new(unshared().with_normaliser(Normaliser::Level).unwrap());
     assert_eq!(level.normaliser(), Normaliser::Level);
     let asked = Request { include_seen: true, ..request(&[3, 14], 60, 60) };
     let got = recommend(&level, &asked);
@@ -383,14 +383,14 @@ fn search_by_sorting(recommender: &Recommender, history: &[u64], widths: &[usize
         let mut longer = Vec::new();
         for (prefix, score) in &kept {
             let tokens = prefix.iter().zip(&format.levels);
-            let tokens = tokens.map(|(code, level)| TokenId(level.first_token + code));
+            let tokens = tokens.map(|(code, level)| level.tokens.token(*code).unwrap());
             let prompt: Vec<TokenId> = prompt.iter().copied().chain(tokens).collect();
             session.set_prompt(&prompt).unwrap();
             let logits = session.prompt_logits().unwrap().to_vec();
             for code in 0..NUM_CODES {
                 let codes = [&prefix[..], &[code]].concat();
                 if catalog.numbers().any(|number| catalog.codes(number).starts_with(&codes)) {
-                    let token = (format.levels[level].first_token + code) as usize;
+                    let token = format.levels[level].tokens.token(code).unwrap().index();
                     longer.push((codes, score + logits[token] - log_sum_exp(&logits)));
                 }
             }
@@ -418,7 +418,9 @@ fn a_schedule_of_widths_equals_its_definition() {
                 .generated()
                 .map(|tokens| {
                     let levels = tokens.iter().zip(&scheduled.format().levels);
-                    levels.map(|(token, level)| token.0 - level.first_token).collect::<Vec<u32>>()
+                    levels
+                        .map(|(token, level)| level.tokens.code(*token).unwrap())
+                        .collect::<Vec<u32>>()
                 })
                 .flat_map(|codes| answer.view.view().find_codes(&codes))
                 .collect();

@@ -18,7 +18,7 @@ const NUM_ITEMS: u32 = 400;
 
 fn recommender(form: DraftForm) -> Arc<Recommender> {
     let model = model();
-    let head = DraftHead::random(form, &model, format().draft_shape(), 9).unwrap();
+    let head = DraftHead::random(form, &model, format().draft_shape().unwrap(), 9).unwrap();
     let recommender = Recommender::new(model, shop::catalog(NUM_ITEMS), format()).unwrap();
     Arc::new(recommender.with_draft_head(head).unwrap())
 }
@@ -65,7 +65,7 @@ fn plain_search(
             let whole = log_sum_exp(&row);
             for (code, logit) in row.iter().enumerate() {
                 let mut tokens = beam.tokens.clone();
-                tokens.push(TokenId(level.first_token + code as u32));
+                tokens.push(level.tokens.token(code as u32).unwrap());
                 if allowed(&codes(format, &tokens)) {
                     next.push((parent, Plain { tokens, score: beam.score + (logit - whole) }));
                 }
@@ -81,7 +81,11 @@ fn plain_search(
 }
 
 fn codes(format: &PromptFormat, tokens: &[TokenId]) -> Vec<u32> {
-    tokens.iter().zip(&format.levels).map(|(token, level)| token.0 - level.first_token).collect()
+    tokens
+        .iter()
+        .zip(&format.levels)
+        .map(|(token, level)| level.tokens.code(*token).unwrap())
+        .collect()
 }
 
 /// The items of found IDs, but for those in `seen`.
@@ -165,7 +169,7 @@ fn what_cannot_be_drafted_is_an_error() {
     let plain = Arc::new(new());
     let error = worker(&plain).recommend(&by(Verification::Masks), &mut run_on).unwrap_err();
     assert!(matches!(error, RecommendError::NoDraftHead), "{error}");
-    let mut shape = format().draft_shape();
+    let mut shape = format().draft_shape().unwrap();
     shape.levels[1].1 -= 1;
     let head = DraftHead::random(DraftForm::default(), plain.model(), shape, 1).unwrap();
     let error = new().with_draft_head(head).unwrap_err();

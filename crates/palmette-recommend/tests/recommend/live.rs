@@ -32,7 +32,8 @@ fn over(source: impl Into<CatalogSource>) -> Arc<Recommender> {
     static SHARED: OnceLock<(Arc<Model>, Arc<DraftHead>)> = OnceLock::new();
     let (model, head) = SHARED.get_or_init(|| {
         let model = model();
-        let head = DraftHead::random(DraftForm::default(), &model, format().draft_shape(), 9);
+        let head =
+            DraftHead::random(DraftForm::default(), &model, format().draft_shape().unwrap(), 9);
         (Arc::new(model), Arc::new(head.expect("a head of the model's shape")))
     });
     let recommender = Recommender::new(Arc::clone(model), source, format()).expect("they fit");

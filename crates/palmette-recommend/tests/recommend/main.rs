@@ -5,6 +5,7 @@ mod draft;
 mod encoder_decoder;
 mod live;
 mod named;
+mod prompts;
 mod random;
 mod rules;
 mod shop;

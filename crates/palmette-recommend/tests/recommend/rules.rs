@@ -442,7 +442,8 @@ impl Asked {
 /// Shops over frozen and live catalogs, two of which draft, and the folders of the latter.
 fn shops(random: &mut Random) -> (Vec<Shop>, Vec<tempfile::TempDir>) {
     let model = Arc::new(model());
-    let head = DraftHead::random(DraftForm::default(), &model, format().draft_shape(), 9).unwrap();
+    let head = DraftHead::random(DraftForm::default(), &model, format().draft_shape().unwrap(), 9)
+        .unwrap();
     let head = Arc::new(head);
     let (mut shops, mut dirs) = (Vec::new(), Vec::new());
     for place in 0..4 {

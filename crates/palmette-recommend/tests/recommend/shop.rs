@@ -20,15 +20,12 @@ pub(crate) fn model() -> Model {
 }
 
 pub(crate) fn format() -> PromptFormat {
-    let level = |l: u32| LevelFormat {
-        prefix: "x".into(),
-        first_token: 2 + l * NUM_CODES,
-        num_codes: NUM_CODES,
-    };
+    let level = |l: u32| LevelFormat::run("x", 2 + l * NUM_CODES, NUM_CODES);
     PromptFormat {
-        bos_token: 1,
-        pad_token: 0,
+        bos_token: Some(1),
+        pad_token: Some(0),
         levels: (0..3).map(level).collect(),
+        end_tokens: Vec::new(),
         max_history_items: 4,
         witnesses: Vec::new(),
     }

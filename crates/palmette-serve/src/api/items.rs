@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use palmette_attributes::{Filter, SortKey};
 use palmette_live::{BatchKey, CatalogView, LiveCatalog, LiveError, Update, ViewItems};
-use palmette_recommend::LevelFormat;
+use palmette_recommend::PromptFormat;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -271,7 +271,7 @@ impl Write {
         for (index, update) in updates.iter().enumerate() {
             let Update::Upsert(item) = update else { continue };
             let rule = models.iter().find_map(|model| {
-                let rule = unspelled(&item.codes, &model.format.levels)?;
+                let rule = unspelled(&item.codes, model.prompts.format())?;
                 Some(format!("item {:?} {rule} model {} spells", item.id, model.name))
             });
             faults.extend(rule.map(|detail| Fault { pointer: pointer(index), detail }));
@@ -284,14 +284,18 @@ impl Write {
 }
 
 /// The rule that codes break which a model cannot spell, as it stands before the model's name.
-fn unspelled(codes: &[u32], levels: &[LevelFormat]) -> Option<String> {
-    if codes.len() != levels.len() {
+fn unspelled(codes: &[u32], format: &PromptFormat) -> Option<String> {
+    let levels = &format.levels;
+    // Where a token ends each item, it may have fewer.
+    let fits = codes.len() <= levels.len() && !codes.is_empty() && !format.end_tokens.is_empty();
+    if codes.len() != levels.len() && !fits {
         return Some(format!("has {} codes, not the {} that", codes.len(), levels.len()));
     }
     let places = codes.iter().zip(levels).enumerate();
-    let mut wrong = places.filter(|(_, (code, level))| **code >= level.num_codes);
-    wrong.next().map(|(at, (code, level))| {
-        format!("has code {code} at level {at}, not one below {} that", level.num_codes)
+    let mut wrong = places.filter(|(_, (code, level))| level.tokens.token(**code).is_none());
+    wrong.next().map(|(at, (code, level))| match *code < level.num_codes() {
+        true => format!("has code {code} at level {at}, for which there is no token in what"),
+        false => format!("has code {code} at level {at}, not one below {} that", level.num_codes()),
     })
 }
 

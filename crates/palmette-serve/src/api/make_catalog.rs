@@ -113,8 +113,8 @@ impl Bounds {
             }
             (Some(name), None) => match table.models.get(name) {
                 Some(model) => {
-                    let sizes: Vec<u32> =
-                        model.format.levels.iter().map(|level| level.num_codes).collect();
+                    let levels = model.prompts.format().levels.iter();
+                    let sizes: Vec<u32> = levels.map(|level| level.num_codes()).collect();
                     Ok(Self { num_levels: Some(sizes.len()), codes_per_level: Some(sizes) })
                 }
                 None => {

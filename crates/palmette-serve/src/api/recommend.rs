@@ -13,7 +13,8 @@ use palmette_attributes::{Filter, FilterError};
 use palmette_catalog::FilterLookUps;
 use palmette_live::{CatalogView, KeptGeneration, ViewItems};
 use palmette_recommend::{
-    HistoryItem, Mode, Moment, RecommendError, Recommendations, Rules, SpelledView, Verification,
+    Explain, HistoryItem, Mode, Moment, PromptFields, RecommendError, Recommendations, Rules,
+    SpelledView, Think, Verification,
 };
 use palmette_schedule::{Class, Refusal, Stopped};
 use tokio::task::JoinHandle;
@@ -36,6 +37,11 @@ use crate::wire::{
 pub(crate) const GENERATION: HeaderName = HeaderName::from_static("palmette-generation");
 /// Pause between looks for a generation that is waited for.
 const GENERATION_POLL: Duration = Duration::from_millis(5);
+
+/// Most tokens of reasoning, and of the text after an item: each is a pass of the model.
+const MAX_FREE_TOKENS: usize = 4096;
+/// Most items that text is written for: each reads the prompt anew.
+const MAX_EXPLAINED_ITEMS: usize = 16;
 
 /// Recommends items that follow a history.
 ///
@@ -168,6 +174,8 @@ fn refused(error: RecommendError) -> Problem {
         RecommendError::Filter(_) => "/filter",
         RecommendError::NoDraftHead => "/mode",
         RecommendError::OtherWidths { .. } => "/widths",
+        RecommendError::NoThink | RecommendError::NoDraftAfterText => "/think_tokens",
+        RecommendError::NoExplain => "/explain_items",
         RecommendError::Zero { .. } | RecommendError::TooLarge { .. } => "",
         RecommendError::Tokens(_) | RecommendError::ShorterItem { .. } => {
             return Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000);
@@ -208,6 +216,13 @@ fn check_limits(app: &App, asked: &RecommendBody) -> Result<(), Problem> {
                 "min_beam_width narrows beam_width; it cannot stand beside widths",
             ));
         }
+    }
+    if let Some(tokens) = asked.think_tokens {
+        within("/think_tokens", "think_tokens", tokens, MAX_FREE_TOKENS)?;
+    }
+    if let Some(explain) = asked.explain_items {
+        within("/explain_items/items", "items", explain.items, MAX_EXPLAINED_ITEMS)?;
+        within("/explain_items/max_tokens", "max_tokens", explain.max_tokens, MAX_FREE_TOKENS)?;
     }
     if asked.history.len() > config.max_history {
         let (given, most) = (asked.history.len(), config.max_history);
@@ -429,6 +444,15 @@ fn resolved(
         .and_then(|rules| rules.valid.as_ref())
         .is_some_and(|valid| valid.now.is_none());
     let rules = rules.map(|rules| rules.at(Moment::Seconds(seconds_since_1970())));
+    let prompt_fields = PromptFields { query: asked.query.clone(), user: asked.user.clone() };
+    if let Err(error) = target.recommender.prompts().check_fields(&prompt_fields) {
+        let pointer = match &error {
+            RecommendError::UnknownField { field, .. }
+            | RecommendError::TokenInField { field, .. } => format!("/{}", field.replace('.', "/")),
+            _ => String::new(),
+        };
+        return Err(Problem::invalid(pointer, error.to_string()));
+    }
     let mode = match asked.mode {
         ModeName::Beam => Mode::Beam,
         ModeName::Probed => Mode::Probed(probe_width(beam_width, asked.k)),
@@ -464,6 +488,11 @@ fn resolved(
         include_seen: !asked.exclude_seen,
         rules,
         explain: asked.explain,
+        fields: prompt_fields,
+        think: asked.think_tokens.map(Think::new),
+        explain_items: asked
+            .explain_items
+            .map(|of| Explain { items: of.items, max_tokens: of.max_tokens }),
     };
     Ok(Resolved { work, of, key })
 }
@@ -542,7 +571,14 @@ impl Of {
         };
         let shortfall =
             (items.len() < self.k).then_some(Shortfall { reason, eligible: found.eligible });
-        CachedAnswer { items, shortfall, used: found.history_used, beam_width: found.beam_width }
+        CachedAnswer {
+            items,
+            shortfall,
+            used: found.history_used,
+            beam_width: found.beam_width,
+            thought: found.thought.clone(),
+            explanations: found.explanations.clone(),
+        }
     }
 
     fn answer(
@@ -582,6 +618,8 @@ impl Of {
             mode: self.mode,
             timings_ms,
             levels,
+            thought: kept.thought.clone(),
+            explanations: kept.explanations.clone(),
         }
     }
 }

@@ -128,12 +128,13 @@ pub(crate) async fn models(State(app): State<Arc<App>>) -> Json<Models> {
 }
 
 fn entry(served: &crate::registry::ServedModel) -> ModelEntry {
+    let format = served.prompts.format();
     ModelEntry {
         name: served.name.clone(),
         parameters: served.model.num_parameters() as u64,
         vocab_size: served.model.config().vocab_size,
-        codes_per_level: served.format.levels.iter().map(|level| level.num_codes).collect(),
-        max_history_items: served.format.max_history_items,
+        codes_per_level: format.levels.iter().map(|level| level.num_codes()).collect(),
+        max_history_items: format.max_history_items,
         has_draft_head: served.draft_head.is_some(),
     }
 }

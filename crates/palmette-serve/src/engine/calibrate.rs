@@ -33,6 +33,8 @@ pub(crate) fn calibrate(
     let mut widths = vec![8, 32, beam_width];
     widths.sort_unstable();
     widths.dedup();
+    // Lengths are what counts.
+    let fields = recommender.prompts().sample_fields();
     let began = Instant::now();
     let mut measured: Vec<(Shape, _)> = Vec::new();
     let mut worker = Worker::new(Arc::clone(recommender), 1);
@@ -46,6 +48,7 @@ pub(crate) fn calibrate(
             let request = Request {
                 beam_width: width,
                 include_seen: true,
+                fields: Some(&fields),
                 view: Some(&view),
                 ..Request::new(History::Numbers(&history[..length]), 10.min(width))
             };

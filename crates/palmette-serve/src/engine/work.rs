@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use palmette_live::ViewItems;
 use palmette_recommend::{
-    Candidates, History, HistoryItem, Mode, Planned, RecommendError, Recommendations, Recommender,
-    Request, Rules, SpelledView,
+    Candidates, Explain, History, HistoryItem, Mode, Planned, PromptFields, RecommendError,
+    Recommendations, Recommender, Request, Rules, SpelledView, Think,
 };
 use palmette_schedule::{Job, Micros, Refusal, Shape, Stopped};
 use tokio::sync::oneshot;
@@ -33,6 +33,9 @@ pub(crate) struct Work {
     pub(crate) include_seen: bool,
     pub(crate) rules: Option<Rules>,
     pub(crate) explain: bool,
+    pub(crate) fields: PromptFields,
+    pub(crate) think: Option<Think>,
+    pub(crate) explain_items: Option<Explain>,
 }
 
 impl Work {
@@ -49,6 +52,9 @@ impl Work {
             include_seen: self.include_seen,
             rules: self.rules.as_ref(),
             explain: self.explain,
+            fields: Some(&self.fields),
+            think: self.think,
+            explain_items: self.explain_items,
             view: Some(&self.view),
             ..Request::new(History::Items(&self.history), self.k)
         })
@@ -93,16 +99,22 @@ pub(crate) fn shape_of(
     most: u64,
 ) -> Shape {
     let format = recommender.format();
-    let used = history.min(format.max_history_items);
     let mut prefixes = 1_u64;
     let mut rows_of = |(level, &width): (usize, &usize)| {
-        prefixes = prefixes.saturating_mul(u64::from(format.levels[level].num_codes));
+        // What ends an item is one choice.
+        let codes = format.levels.get(level).map_or(1, |level| level.num_codes());
+        prefixes = prefixes.saturating_mul(u64::from(codes));
         (width as u64).min(prefixes).min(most)
     };
     let is_draft = matches!(request.mode, Mode::Draft(_));
     let read = if is_draft { 0 } else { planned.widths.len() - 1 };
     let rows: Vec<u64> = planned.widths[..read].iter().enumerate().map(&mut rows_of).collect();
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    // Free text takes a pass of one row for each token at most, and reads the prompt anew for each item that is explained.
+    let explained = request.explain_items.map_or((0, 0), |of| (of.items, of.max_tokens));
+    let thought = request.think.map_or(0, |think| think.max_tokens);
+    let free = thought.saturating_add(explained.0.saturating_mul(explained.1)) as u64;
+    let prompt = recommender.about_prompt_tokens(history).saturating_mul(1 + explained.0);
     Shape {
         model,
         mode: match request.mode {
@@ -110,9 +122,9 @@ pub(crate) fn shape_of(
             Mode::Probed(_) => 1,
             Mode::Draft(_) => 2,
         },
-        prompt_tokens: count((1 + used * format.levels.len()) as u64),
-        passes: count(read as u64),
-        rows: count(rows.iter().sum()),
+        prompt_tokens: count(prompt as u64),
+        passes: count((read as u64).saturating_add(free)),
+        rows: count(rows.iter().sum::<u64>().saturating_add(free)),
         widest: count(rows.iter().copied().max().unwrap_or(0)),
         bytes: planned.bytes as u64,
     }

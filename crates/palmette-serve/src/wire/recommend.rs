@@ -63,6 +63,29 @@ pub struct RecommendBody {
     /// Answer with the beams of each level too.
     #[serde(default)]
     pub explain: bool,
+    /// What the user asks for, where the model's prompts have a place for it.
+    pub query: Option<String>,
+    /// Fields of the user, where the model's prompts have places for them.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub user: Map<String, Value>,
+    /// Tokens that the model may write before the item: its reasoning.
+    #[schema(minimum = 1)]
+    pub think_tokens: Option<usize>,
+    /// Text that the model writes after the first items.
+    pub explain_items: Option<ExplainItems>,
+}
+
+/// Text after the first items.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainItems {
+    /// Items, the best first.
+    #[schema(minimum = 1)]
+    pub items: usize,
+    /// Most tokens for each.
+    #[schema(minimum = 1)]
+    pub max_tokens: usize,
 }
 
 fn ten() -> usize {
@@ -168,6 +191,12 @@ pub struct RecommendAnswer {
     /// Beams kept after each level but the last, best first, where `explain` asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<Vec<Beam>>>,
+    /// What the model wrote before the item, where `think_tokens` lets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thought: Option<String>,
+    /// What it wrote after each of the first items, where `explain_items` asks for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanations: Vec<String>,
 }
 
 /// A pair of model and catalog.

@@ -161,3 +161,30 @@ async fn what_cannot_be_in_time_is_refused_at_once() {
         assert!(metrics.contains(&format!("{name}_bucket{{le=\"16\"}}")), "{metrics}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_models_prompts_have_no_place_for_is_refused() {
+    let shop = shopping(config());
+    for (more, at, word) in [
+        (json!({"query": "a light tent"}), "/query", "no place for"),
+        (json!({"user": {"age": 31}}), "/user/age", "they take no fields"),
+        (json!({"think_tokens": 5}), "/think_tokens", "has no `think`"),
+        (json!({"think_tokens": 0}), "/think_tokens", "1 to 4096"),
+        (
+            json!({"explain_items": {"items": 2, "max_tokens": 9}}),
+            "/explain_items",
+            "has no `explain`",
+        ),
+        (
+            json!({"explain_items": {"items": 99, "max_tokens": 9}}),
+            "/explain_items/items",
+            "1 to 16",
+        ),
+    ] {
+        let mut body = json!({"target": "shop", "history": ["P0001"], "k": 1});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (detail, pointer) = shop.post("/v1/recommend", &body).await.problem(422);
+        assert_eq!(pointer, at, "{detail}");
+        assert!(detail.contains(word), "{word}: {detail}");
+    }
+}

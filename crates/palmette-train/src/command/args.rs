@@ -50,6 +50,17 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "X", default_value_t = 0.0, help_heading = "Training")]
     average_decay: f32,
 
+    /// Begin with the weights of this Hugging Face checkpoint of plain Qwen3, trained further on prompts of text
+    ///
+    /// Its tokenizer.json gets a token for each of the catalog's codes that it lacks, and the embeddings rows for them, the mean
+    /// of those before. OUT gets the tokenizer too. Every item of a history but the first is an example: the prompt of those
+    /// before it, of which nothing is predicted, and the item. Fields other than the history are not known here.
+    #[arg(long, value_name = "DIR", help_heading = "Model",
+        conflicts_with_all = ["layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "max_history"])]
+    pub(crate) from: Option<std::path::PathBuf>,
+    /// The template of the prompts, in place of the checkpoint's prompt_template.json
+    #[arg(long, value_name = "FILE", requires = "from", help_heading = "Model")]
+    pub(crate) template: Option<std::path::PathBuf>,
     /// Decoder layers
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Model")]
     layers: usize,

@@ -85,7 +85,7 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     let mode = Mode::Draft(Verification::Masks);
     let judge = Judge::new(run_args, catalog, format.clone(), &histories, cold.as_ref(), mode);
     let setup = Setup { about, judge, dtype: ExportDtype::Float32, patience: 0 };
-    let shape = format.draft_shape();
+    let shape = format.draft_shape()?;
     let dataset = HistoryDataset::new(training, format, args.augmentation()).with_branches();
     let mut run = Run::begin(run_args, setup, || learner(args, &decoder, &shape, dataset))?;
     let decoder = decoder.values().len();

@@ -7,7 +7,7 @@ use palmette_catalog::Catalog;
 use palmette_eval::{ColdStart, EvalOptions, Question, UserHistories, evaluate};
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
-use palmette_recommend::{Mode, PromptFormat, Recommender};
+use palmette_recommend::{Mode, PromptFormat, Prompts, Recommender};
 
 use super::course::Validation;
 use super::data;
@@ -18,7 +18,7 @@ const VALIDATION_K: usize = 10;
 /// The questions of a run's validations, and what is needed to ask them.
 pub(crate) struct Judge<'a> {
     catalog: Arc<Catalog>,
-    format: PromptFormat,
+    prompts: Prompts,
     questions: Vec<Question<'a>>,
     /// Whether the decoder or its draft head is asked.
     mode: Mode,
@@ -31,7 +31,7 @@ impl<'a> Judge<'a> {
     pub(crate) fn new(
         args: &RunArgs,
         catalog: Arc<Catalog>,
-        format: PromptFormat,
+        prompts: impl Into<Prompts>,
         histories: &'a UserHistories,
         cold: Option<&ColdStart>,
         mode: Mode,
@@ -39,12 +39,13 @@ impl<'a> Judge<'a> {
         let most = args.validation_users;
         let questions = data::validation_questions(histories, args.hold_out(), cold, most);
         let (beam_width, threads) = (args.validation_beam_width, args.threads());
-        Self { catalog, format, questions, mode, beam_width, threads }
+        let prompts = prompts.into();
+        Self { catalog, prompts, questions, mode, beam_width, threads }
     }
 
     /// The prompts of the model that is asked.
     pub(crate) fn format(&self) -> &PromptFormat {
-        &self.format
+        self.prompts.format()
     }
 
     /// Whether a draft head is asked.
@@ -60,10 +61,10 @@ impl<'a> Judge<'a> {
         let model = Model::load(dir)?;
         let head = match self.mode {
             Mode::Beam | Mode::Probed(_) => None,
-            Mode::Draft(_) => Some(DraftHead::load(dir, &model, self.format.draft_shape())?),
+            Mode::Draft(_) => Some(DraftHead::load(dir, &model, self.format().draft_shape()?)?),
         };
         let mut recommender =
-            Recommender::new(model, Arc::clone(&self.catalog), self.format.clone())?;
+            Recommender::new(model, Arc::clone(&self.catalog), self.prompts.clone())?;
         if let Some(head) = head {
             recommender = recommender.with_draft_head(head)?;
         }

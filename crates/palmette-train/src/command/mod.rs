@@ -18,6 +18,7 @@ mod progress;
 mod publish;
 mod run;
 mod run_args;
+mod start;
 mod train;
 
 pub(crate) use args::TrainArgs;

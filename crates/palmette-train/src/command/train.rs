@@ -17,6 +17,7 @@ use super::log::{About, RunOptions, Setting, settings_of};
 use super::outcome::Outcome;
 use super::run::{Run, Setup};
 use super::run_args::RunArgs;
+use super::start::Start;
 use super::{data, fingerprint};
 
 /// What `training.json` tells besides the run's course.
@@ -32,6 +33,9 @@ struct Training {
     /// The newest items, which are kept from training.
     #[serde(default)]
     cold_items: usize,
+    /// Fingerprint of the weights that it began with, where they are a checkpoint's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began_with: Option<String>,
 }
 
 /// What a run depends on that its checkpoint does not hold.
@@ -56,7 +60,9 @@ impl About for Training {
 
     fn files(&self, args: &RunArgs) -> Vec<(String, &str)> {
         let data = format!("{} or {} have", args.histories.display(), args.catalog.display());
-        vec![(data, &self.fingerprint)]
+        let start = self.began_with.as_deref();
+        let start = start.map(|of| ("the checkpoint that it began with has".to_owned(), of));
+        [(data, &*self.fingerprint)].into_iter().chain(start).collect()
     }
 }
 
@@ -71,8 +77,22 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
     let training_items = training.iter().map(Vec::len).sum();
     ensure!(training_items > 0, "{}: no history to train on", run_args.histories.display());
     let training_histories = training.len();
-    let format = PromptFormat::for_catalog(&catalog, args.max_history)?;
-    let (config, options) = (args.model_config(&format), args.train_options());
+    let view = palmette_live::CatalogView::from(Arc::clone(&catalog));
+    let start = args
+        .from
+        .as_deref()
+        .map(|from| Start::prepare(from, args.template.as_deref(), &view, &run_args.out));
+    let start = start.transpose()?;
+    let prompts = match &start {
+        Some(start) => start.prompts.clone().with_witnesses_of(&view),
+        None => PromptFormat::for_catalog(&catalog, args.max_history)?.into(),
+    };
+    let format = prompts.format().clone();
+    let config = match &start {
+        Some(start) => start.params.config().clone(),
+        None => args.model_config(&format),
+    };
+    let options = args.train_options();
     let dtype = ExportDtype::from(*dtype);
     let about = Training {
         options: options.clone(),
@@ -82,19 +102,26 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
         training_histories,
         training_items,
         cold_items: cold.as_ref().map_or(0, ColdStart::num_items),
+        began_with: start.as_ref().map(|start| fingerprint::of_weights(&start.params)),
     };
-    let judge =
-        Judge::new(run_args, catalog, format.clone(), &histories, cold.as_ref(), Mode::Beam);
+    let judge = Judge::new(run_args, catalog, prompts, &histories, cold.as_ref(), Mode::Beam);
     let mut what = format!("on {training_items} items of {training_histories} histories");
     if about.cold_items > 0 {
         what += &format!(", the {} newest items held out", about.cold_items);
     }
     let setup = Setup { about, judge, dtype, patience: *patience };
-    let dataset = HistoryDataset::new(training, format, run_args.augmentation());
+    if let Some(start) = &start {
+        what += &format!(", {} tokens added", start.new_tokens);
+    }
+    let dataset = match &start {
+        Some(start) => HistoryDataset::of_examples(start.examples(&training, &view)?, format),
+        None => HistoryDataset::new(training, format, run_args.augmentation()),
+    };
     let mut run = Run::begin(run_args, setup, || {
-        let trainer = match run_args.resume {
-            false => Trainer::new(&config, options, dataset)?,
-            true => {
+        let trainer = match (run_args.resume, &start) {
+            (false, None) => Trainer::new(&config, options, dataset)?,
+            (false, Some(start)) => Trainer::from_params(start.params.clone(), options, dataset)?,
+            (true, _) => {
                 config.check().map_err(anyhow::Error::msg).context("the model's shape")?;
                 let layout = Layout::new(&config);
                 Trainer::resume_expecting(&run_args.checkpoint(), &layout, options, dataset)?
@@ -102,6 +129,9 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
         };
         Ok(Learner::Model(Box::new(trainer)))
     })?;
+    if let Some(start) = &start {
+        start.publish(&run_args.out)?;
+    }
     run.train(&format!("{} parameters {what}", run.log().parameters))?;
     let log = run.log();
     Outcome {

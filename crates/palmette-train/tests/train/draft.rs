@@ -142,7 +142,7 @@ fn drafting<'a>(out: &'a str, options: &[&'a str]) -> Vec<&'a str> {
 
 fn load(dir: &Path, catalog: Arc<Catalog>) -> Recommender {
     let (model, format) = (Model::load(dir).unwrap(), PromptFormat::read(dir).unwrap());
-    let head = DraftHead::load(dir, &model, format.draft_shape()).unwrap();
+    let head = DraftHead::load(dir, &model, format.draft_shape().unwrap()).unwrap();
     Recommender::new(model, catalog, format).unwrap().with_draft_head(head).unwrap()
 }
 

@@ -3,4 +3,6 @@
 mod command;
 mod draft;
 mod embeddings;
+#[cfg(feature = "hf-tokenizers")]
+mod from_checkpoint;
 mod tokenize;

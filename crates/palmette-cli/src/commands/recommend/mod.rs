@@ -14,14 +14,16 @@ use clap::Args;
 use palmette_eval::UnknownItems;
 use palmette_live::{CatalogView, ViewItems};
 use palmette_recommend::{
-    Candidates, History, HistoryItem, Mode, NamedItem, Recommendations, Recommended, Recommender,
-    Request, Reranked, Rules, SpelledView, Worker,
+    Candidates, Explain, History, HistoryItem, Mode, NamedItem, PromptFields, Recommendations,
+    Recommended, Recommender, Request, Reranked, Rules, SpelledView, Think, UnknownItem, Worker,
 };
 use serde_json::{Value, json};
 
 use super::histories::{HistoriesOptions, unknown_items};
 use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelled, tell_view};
-use super::loading::{RecommenderArgs, filter_text, named_items, set_threads, with_widths};
+use super::loading::{
+    FieldArgs, RecommenderArgs, filter_text, named_items, set_threads, with_widths,
+};
 use super::mode::{self, ModeArgs};
 use super::shard::Shard;
 use crate::output::{print, print_json, table, visible};
@@ -106,6 +108,41 @@ pub(crate) struct RecommendArgs {
     /// A "valid" without "now" means the moment of the call. docs/recommending.md explains each.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     rules: Option<PathBuf>,
+    #[command(flatten)]
+    fields: FieldArgs,
+    /// Let the model write up to N tokens of reasoning before the item, as its prompt_template.json says
+    #[arg(long, value_name = "N", help_heading = "Prompts")]
+    think: Option<usize>,
+    /// Draw the reasoning at this temperature; 0 takes the most likely token at each place
+    #[arg(
+        long,
+        value_name = "T",
+        default_value_t = 0.0,
+        requires = "think",
+        help_heading = "Prompts"
+    )]
+    think_temperature: f32,
+    /// Seed of what is drawn
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "think",
+        help_heading = "Prompts"
+    )]
+    think_seed: u64,
+    /// Let the model write text after each of the first N items
+    #[arg(long, value_name = "N", conflicts_with = "histories", help_heading = "Prompts")]
+    explain: Option<usize>,
+    /// Most tokens of the text after an item
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        requires = "explain",
+        help_heading = "Prompts"
+    )]
+    explain_tokens: usize,
     /// Recommend items of the history too
     #[arg(long)]
     include_seen: bool,
@@ -149,6 +186,7 @@ struct Asked {
     /// The items that match it.
     items: Option<ViewItems>,
     rules: Option<GivenRules>,
+    fields: PromptFields,
 }
 
 impl Asked {
@@ -168,7 +206,8 @@ impl Asked {
         };
         let filter_text = given.map(|given| given.text);
         let recommender = Arc::new(recommender);
-        Ok(Self { recommender, view, mode, threads, filter_text, items, rules })
+        let fields = args.fields.fields()?;
+        Ok(Self { recommender, view, mode, threads, filter_text, items, rules, fields })
     }
 
     fn rules(&self) -> Option<&Rules> {
@@ -182,6 +221,15 @@ impl Asked {
             items: self.items.as_ref().map_or(Candidates::All, Candidates::Set),
             include_seen: args.include_seen,
             rules: self.rules(),
+            fields: Some(&self.fields),
+            think: args.think.map(|max_tokens| Think {
+                temperature: args.think_temperature,
+                seed: args.think_seed,
+                ..Think::new(max_tokens)
+            }),
+            explain_items: args
+                .explain
+                .map(|items| Explain { items, max_tokens: args.explain_tokens }),
             view: Some(&self.view),
             ..Request::new(history, args.k)
         }
@@ -216,6 +264,12 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
             "items": items_json(&answer),
             "fewer": fewer,
         });
+        if let Some(thought) = &answer.thought {
+            document["thought"] = thought.as_str().into();
+        }
+        if args.explain.is_some() {
+            document["explanations"] = answer.explanations.as_slice().into();
+        }
         if asked.rules.is_some() {
             add_rules(&mut document, &answer);
         }
@@ -240,7 +294,13 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
             text += &format!("  {}\n", history_text(view, item));
         }
     }
+    if let Some(thought) = &answer.thought {
+        text += &format!("thought: {}\n", visible(thought.trim()));
+    }
     text += &items_text(&answer, asked.rules());
+    for (place, explanation) in answer.explanations.iter().enumerate() {
+        text += &format!("{}: {}\n", place + 1, visible(explanation.trim()));
+    }
     if let Some(Reranked { by, pool }) = answer.reranked {
         text += &format!(
             "ranked anew for diversity: {} of the best {pool} results, lambda {}\n",

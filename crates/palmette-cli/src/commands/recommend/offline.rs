@@ -316,6 +316,11 @@ fn description(
         "now": asked.rules.as_ref().and_then(|given| given.now),
         "include-seen": args.include_seen,
         "unknown": unknown,
+        "query": args.fields.query,
+        "user": args.fields.user,
+        "think": args.think,
+        "temperature": args.think_temperature,
+        "seed": args.think_seed,
     });
     match facts {
         Value::Object(facts) => Ok(facts),

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
 use palmette_live::{Applied, LiveCatalog, LiveError, LiveOptions, SyncPolicy, Update};
-use palmette_recommend::PromptFormat;
+use palmette_recommend::{PromptFormat, Prompts};
 use serde_json::json;
 
 use super::dead_letters::DeadLetters;
@@ -55,7 +55,8 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
     let most = 1 << 20;
     ensure!((1..=most).contains(&args.batch), "--batch is {}; it must be 1 to {most}", args.batch);
     let start = Instant::now();
-    let format = args.model.as_deref().map(PromptFormat::read).transpose()?;
+    let format = args.model.as_deref().map(|model| Prompts::read(model, None)).transpose()?;
+    let format = format.map(|prompts| prompts.format().clone());
     let dead_letters = args.dead_letters.as_deref().map(DeadLetters::open).transpose()?;
     let sync = if args.no_sync { SyncPolicy::Never } else { SyncPolicy::EveryBatch };
     let live = LiveCatalog::open(&args.dir, LiveOptions { sync, ..LiveOptions::default() })?;
@@ -220,12 +221,19 @@ impl Batches<'_> {
             return Ok(update);
         };
         let (found, levels) = (item.codes.len(), format.levels.len());
-        ensure!(found == levels, "item {:?} has {found} codes, the model spells {levels}", item.id);
+        // Where a token ends each item, it may have fewer.
+        let fits = found == levels || (found < levels && !format.end_tokens.is_empty());
+        ensure!(fits, "item {:?} has {found} codes, the model spells {levels}", item.id);
         for (level, (&code, of)) in item.codes.iter().zip(&format.levels).enumerate() {
-            let size = of.num_codes;
+            let size = of.num_codes();
             ensure!(
                 code < size,
                 "item {:?} has code {code} at level {level}; the model spells codes below {size}",
+                item.id
+            );
+            ensure!(
+                of.tokens.token(code).is_some(),
+                "item {:?} has code {code} at level {level}; the model has no token for it",
                 item.id
             );
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use palmette_catalog::Catalog;
 use palmette_live::{LiveCatalog, LiveOptions, LiveReader, LiveStatus, ReaderOptions, Schema};
-use palmette_recommend::PromptFormat;
+use palmette_recommend::Prompts;
 use serde_json::json;
 
 use crate::output::{bytes, grouped, print, print_json, table, visible};
@@ -179,8 +179,8 @@ fn init(args: &InitArgs) -> anyhow::Result<()> {
 /// Codebook sizes as given, or those that a model spells.
 fn codebook_sizes(given: Option<&[u32]>, model: Option<&Path>) -> anyhow::Result<Option<Vec<u32>>> {
     let of_model = |model: &Path| {
-        let format = PromptFormat::read(model)?;
-        anyhow::Ok(format.levels.iter().map(|level| level.num_codes).collect())
+        let prompts = Prompts::read(model, None)?;
+        anyhow::Ok(prompts.format().levels.iter().map(|level| level.num_codes()).collect())
     };
     match model {
         Some(model) => of_model(model).map(Some),

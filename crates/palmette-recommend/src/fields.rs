@@ -1,0 +1,51 @@
+//! What a request tells a prompt beside the history: a query, and fields of the user.
+
+use serde_json::{Map, Value};
+
+/// Values for the placeholders `{{ query }}` and `{{ user.… }}` of a [template](crate::PromptTemplate).
+///
+/// They are text of a prompt and nothing else: one that holds the name of a special token is refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PromptFields {
+    /// What the user asks for.
+    pub query: Option<String>,
+    /// Fields of the user, by name.
+    pub user: Map<String, Value>,
+}
+
+impl PromptFields {
+    /// True where there is none.
+    pub fn is_empty(&self) -> bool {
+        self.query.is_none() && self.user.is_empty()
+    }
+
+    /// Names of the fields that there are: `query`, `user.age`.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let query = self.query.as_ref().map(|_| "query".to_owned());
+        query.into_iter().chain(self.user.keys().map(|name| format!("user.{name}")))
+    }
+
+    /// Every text of every field, with the field's name.
+    pub(crate) fn texts(&self) -> Vec<(String, &str)> {
+        let mut texts = Vec::new();
+        texts.extend(self.query.iter().map(|query| ("query".to_owned(), query.as_str())));
+        for (name, value) in &self.user {
+            add_texts(&format!("user.{name}"), value, &mut texts);
+        }
+        texts
+    }
+}
+
+fn add_texts<'v>(name: &str, value: &'v Value, texts: &mut Vec<(String, &'v str)>) {
+    match value {
+        Value::String(text) => texts.push((name.to_owned(), text)),
+        Value::Array(list) => list.iter().for_each(|value| add_texts(name, value, texts)),
+        Value::Object(object) => {
+            for (key, value) in object {
+                texts.push((name.to_owned(), key));
+                add_texts(name, value, texts);
+            }
+        }
+        _ => {}
+    }
+}
