@@ -19,6 +19,12 @@ impl Identity {
         getrandom::fill(&mut bytes).map_err(|error| Kind::System(error.to_string()))?;
         Ok(Self(bytes))
     }
+
+    /// Half of it, as a number.
+    pub fn as_number(&self) -> u64 {
+        let (first, _) = self.0.split_at(8);
+        first.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
 }
 
 impl fmt::Display for Identity {

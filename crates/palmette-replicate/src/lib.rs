@@ -24,6 +24,10 @@ mod frame;
 mod identity;
 mod memory;
 mod open;
+#[cfg(feature = "postgres")]
+mod pieces;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod registry;
 mod replica;
 mod shared_log;
@@ -34,6 +38,8 @@ pub use error::LogError;
 pub use identity::Identity;
 pub use memory::MemoryLog;
 pub use open::open;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresLog;
 pub use registry::{ModelFiles, Registry, RegistryLog};
 pub use replica::{Change, ChangeError, Changed, Replica, ReplicaOptions, ReplicaStatus};
 pub use shared_log::SharedLog;

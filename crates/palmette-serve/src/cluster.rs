@@ -262,7 +262,8 @@ impl Cluster {
                 continue;
             }
             let replica = self.open_replica(name, identity)?;
-            app.registry.add_replica(name, replica)?;
+            let path = self.root.join(format!("{name}-{identity}"));
+            app.registry.add_replica(name, replica, path)?;
         }
         let now = app.registry.table();
         let mut made: Vec<(String, Arc<Target>)> = Vec::new();
@@ -287,8 +288,8 @@ impl Cluster {
             Ok::<_, LoadError>(gone.collect::<Vec<_>>())
         })?;
         for catalog in gone.iter().chain(table.catalogs.values()) {
-            let is_served = |now: &ServedCatalog| std::ptr::eq(now, &raw const **catalog);
-            if !app.registry.table().catalogs.values().any(|now| is_served(now)) {
+            let now = app.registry.table();
+            if !now.catalogs.values().any(|served| Arc::ptr_eq(served, catalog)) {
                 self.leave(catalog);
             }
         }

@@ -23,6 +23,8 @@ mod loadtest;
 #[cfg(feature = "demo")]
 mod offline;
 #[cfg(all(feature = "demo", feature = "server", unix))]
+mod replicas;
+#[cfg(all(feature = "demo", feature = "server", unix))]
 mod serve;
 #[cfg(all(feature = "demo", feature = "server", unix))]
 mod serve_tour;
