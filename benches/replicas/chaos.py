@@ -38,10 +38,12 @@ class Server:
         self.log = open(os.path.join(root, f"{name}.log"), "ab")
         self.process = None
         self.port = None
+        self.listen = "127.0.0.1:0"
+        self.drain_delay = "0"
 
     def start(self, more=()):
         command = [self.palmette, "serve", "--shared-log", self.log_address, "--data-dir", self.data,
-                   "--listen", "127.0.0.1:0", "--json", "--drain-delay", "0", "--log", "warn",
+                   "--listen", self.listen, "--json", "--drain-delay", self.drain_delay, "--log", "warn",
                    "--streams", "1", "--threads", "1", *self.more, *more]
         self.port = None
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log)
@@ -49,7 +51,7 @@ class Server:
 
     def _read(self, process):
         line = process.stdout.readline()
-        if line and process is self.process:
+        if line.startswith(b'{"listening"') and process is self.process:
             self.port = int(json.loads(line)["listening"].rsplit(":", 1)[1])
 
     def ask(self, method, path, body=None, headers=None, timeout=40):

@@ -171,7 +171,7 @@ impl CatalogLog {
         }
         if !self.has_anchor(at).await? {
             self.store.delete(&name).await?;
-            return Err(self.behind(at));
+            return Err(self.lost(at.after).await?);
         }
         Ok(Appended::Made)
     }
@@ -576,4 +576,98 @@ fn length_and_hash(path: &Path) -> Result<(u64, String), LogError> {
         Ok((length, hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
     };
     hash().map_err(|error| system(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_live::{LiveCatalog, LiveOptions};
+
+    use super::*;
+    use crate::memory::MemoryLog;
+
+    fn frame(log: &CatalogLog, at: &Position, entries: usize) -> Bytes {
+        let frame = Frame {
+            identity: log.identity,
+            attempt: Identity::random().unwrap(),
+            first: at.after + 1,
+            previous: at.previous,
+            entries: vec![Bytes::from_static(b"entry"); entries],
+        };
+        frame.write()
+    }
+
+    /// A log with frames of three entries each, and the places after them.
+    async fn log(store: &Arc<MemoryLog>, frames: usize) -> (CatalogLog, Vec<Position>) {
+        let dir = tempfile::tempdir().unwrap();
+        let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).unwrap();
+        let store = Arc::clone(store) as Arc<dyn SharedLog>;
+        let log = CatalogLog::begin(store, "x", &Base::initial(live.snapshot())).await.unwrap();
+        let mut places = vec![log.place_of(0).await.unwrap().0];
+        for _ in 0..frames {
+            let at = places[places.len() - 1];
+            let bytes = frame(&log, &at, 3);
+            assert!(matches!(log.append(&at, &bytes).await, Ok(Appended::Made)));
+            // Again, as if the answer had been lost.
+            assert!(matches!(log.append(&at, &bytes).await, Ok(Appended::Made)));
+            places.push(log.next(&at).await.unwrap().unwrap().1);
+        }
+        (log, places)
+    }
+
+    #[tokio::test]
+    async fn one_frame_is_in_a_place() {
+        let store = Arc::new(MemoryLog::default());
+        let (log, places) = log(&store, 2).await;
+        let theirs = store.read(&log.frame_name(1)).await.unwrap().unwrap();
+        let taken = log.append(&places[0], &frame(&log, &places[0], 1)).await;
+        assert!(matches!(taken, Ok(Appended::Taken(found)) if found == theirs));
+        for (generation, place, left) in [(3, 1, 0), (4, 2, 2), (5, 2, 1), (6, 2, 0)] {
+            let (found, entries) = log.place_of(generation).await.unwrap();
+            assert_eq!((found, entries.len()), (places[place], left), "{generation}");
+        }
+        assert!(log.place_of(7).await.is_err());
+        assert_eq!(log.read_ahead(&places[0], 8).await.unwrap().len(), 2);
+    }
+
+    /// What was trimmed could be made again by name: it is not.
+    #[tokio::test]
+    async fn nothing_is_added_to_what_was_trimmed() {
+        let store = Arc::new(MemoryLog::default());
+        let (log, places) = log(&store, 4).await;
+        for number in [0, 1, 4] {
+            store.delete(&log.frame_name(number)).await.unwrap();
+        }
+        store.objects().insert(log.base_name(9), Bytes::new());
+        let error = log.append(&places[1], &frame(&log, &places[1], 1)).await.unwrap_err();
+        assert!(error.is_behind(), "{error}");
+        assert!(!store.exists(&log.frame_name(4)).await.unwrap());
+        assert!(log.check_end(&places[1]).await.unwrap_err().is_behind());
+        assert!(log.place_of(3).await.unwrap_err().is_behind());
+        assert!(log.check_end(&places[4]).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn trimming_leaves_what_a_base_ends_with() {
+        let store = Arc::new(MemoryLog::default());
+        let (log, places) = log(&store, 6).await;
+        let base = store.objects()[&log.base_name(0)].clone();
+        let mut document: BaseDocument = document::read(&base).unwrap();
+        for generation in [3, 9, 12] {
+            document.generation = generation;
+            store.objects().insert(log.base_name(generation), document::write(&document));
+        }
+        let numbers = async || {
+            let names = store.names(&log.log_folder(), "", 100).await.unwrap();
+            names.iter().map(|name| name.parse().unwrap()).collect::<Vec<u64>>()
+        };
+        log.trim(6).await.unwrap();
+        assert_eq!(numbers().await, [4, 7, 10, 13, 16]);
+        assert_eq!(log.bases().await.unwrap(), [9, 12]);
+        log.trim(0).await.unwrap();
+        // The last of it is the frame with generation 12, from which whoever begins there goes on.
+        assert_eq!(numbers().await, [10, 13, 16]);
+        assert_eq!(log.place_of(12).await.unwrap().0, places[4]);
+        assert!(log.has_anchor(&places[4]).await.unwrap());
+        assert!(!log.has_anchor(&places[3]).await.unwrap());
+    }
 }

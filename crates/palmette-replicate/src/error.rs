@@ -53,7 +53,8 @@ impl LogError {
         Kind::Damaged { object: object.into(), problem: problem.into() }.into()
     }
 
-    pub(crate) fn address(address: impl Into<String>, problem: impl Into<String>) -> Self {
+    /// An address that means no store.
+    pub fn address(address: impl Into<String>, problem: impl Into<String>) -> Self {
         Kind::Address { address: address.into(), problem: problem.into() }.into()
     }
 }

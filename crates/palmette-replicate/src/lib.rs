@@ -4,7 +4,7 @@
 //! a [`SharedLog`], each of them has the whole catalog, answers by it, and takes changes: a change is added to the log first, and
 //! answered when it was applied here.
 //!
-//! - [`SharedLog`]: a directory ([`DirectoryLog`]), an object store, PostgreSQL. It knows nothing of catalogs.
+//! - [`SharedLog`]: a directory ([`DirectoryLog`]), PostgreSQL, and what a program [adds](add_home), such as the object stores of clouds. It knows nothing of catalogs.
 //! - [`CatalogLog`]: order, bases and trimming of one catalog's log, the same on each of these.
 //! - [`Replica`]: one catalog of this process, with a thread that follows its log.
 //! - [`RegistryLog`]: the table of models, catalogs and targets, of which each version is one object.
@@ -24,7 +24,6 @@ mod frame;
 mod identity;
 mod memory;
 mod open;
-#[cfg(feature = "postgres")]
 mod pieces;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -37,7 +36,8 @@ pub use directory::DirectoryLog;
 pub use error::LogError;
 pub use identity::Identity;
 pub use memory::MemoryLog;
-pub use open::open;
+pub use open::{OpenHome, add_home, open};
+pub use pieces::Pieces;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresLog;
 pub use registry::{ModelFiles, Registry, RegistryLog};

@@ -1,38 +1,51 @@
 //! Addresses of shared logs.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::directory::DirectoryLog;
 use crate::error::LogError;
 use crate::shared_log::SharedLog;
 
-/// Opens the store at an address: `file://DIRECTORY`, and with the features of those names `s3://BUCKET/PREFIX` (`aws`),
-/// `gs://BUCKET/PREFIX` (`gcp`), `az://CONTAINER/PREFIX` (`azure`), `postgres://USER@HOST/DATABASE` (`postgres`).
+/// Opens a store by its address.
+pub type OpenHome = fn(&str) -> Result<Arc<dyn SharedLog>, LogError>;
+
+/// Homes that the program brings along, by the scheme of their addresses.
+static HOMES: Mutex<Vec<(&str, OpenHome)>> = Mutex::new(Vec::new());
+
+/// Adds a kind of store to those that [`open`] knows, by the scheme of its addresses: `s3` for `s3://…`. The function is called where
+/// there is a tokio runtime.
+pub fn add_home(scheme: &'static str, open: OpenHome) {
+    HOMES.lock().unwrap_or_else(PoisonError::into_inner).push((scheme, open));
+}
+
+fn added_home(scheme: &str) -> Option<OpenHome> {
+    let homes = HOMES.lock().unwrap_or_else(PoisonError::into_inner);
+    homes.iter().find(|(of, _)| *of == scheme).map(|&(_, open)| open)
+}
+
+/// Opens the store at an address: `file://DIRECTORY`, with the feature `postgres` `postgres://USER@HOST/DATABASE`, and those that were
+/// [added](add_home).
 ///
 /// # Errors
 /// When it is no such address, this program was built without what it takes, or the store cannot be reached.
 pub async fn open(address: &str) -> Result<Arc<dyn SharedLog>, LogError> {
     let wrong = |problem: &str| Err(LogError::address(shown(address), problem));
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    if let Some(open) = added_home(scheme) {
+        return open(address);
+    }
     match address.split_once("://") {
         Some(("file", path)) if !path.is_empty() => {
             Ok(Arc::new(DirectoryLog::open(Path::new(path))?))
         }
         Some(("file", _)) => wrong("it names no directory"),
-        Some((scheme @ ("s3" | "gs" | "az"), _)) => open_objects(scheme, address),
+        Some(("s3" | "gs" | "az", _)) => wrong(
+            "this program was built without the object stores of clouds; the program in clouds/ of the sources has them",
+        ),
         Some(("postgres" | "postgresql", _)) => open_postgres(address).await,
         _ => wrong("it is no address of a log"),
     }
-}
-
-#[cfg(any(feature = "aws", feature = "gcp", feature = "azure"))]
-fn open_objects(scheme: &str, address: &str) -> Result<Arc<dyn SharedLog>, LogError> {
-    Ok(Arc::new(crate::objects::ObjectLog::open(scheme, address)?))
-}
-
-#[cfg(not(any(feature = "aws", feature = "gcp", feature = "azure")))]
-fn open_objects(scheme: &str, address: &str) -> Result<Arc<dyn SharedLog>, LogError> {
-    Err(left_out(scheme, address))
 }
 
 #[cfg(feature = "postgres")]
@@ -42,20 +55,8 @@ async fn open_postgres(address: &str) -> Result<Arc<dyn SharedLog>, LogError> {
 
 #[cfg(not(feature = "postgres"))]
 async fn open_postgres(address: &str) -> Result<Arc<dyn SharedLog>, LogError> {
-    Err(left_out("postgres", address))
-}
-
-/// The error of a kind of store that this program was built without.
-#[allow(dead_code, reason = "builds with every feature leave nothing out")]
-pub(crate) fn left_out(scheme: &str, address: &str) -> LogError {
-    let feature = match scheme {
-        "s3" => "aws",
-        "gs" => "gcp",
-        "az" => "azure",
-        other => other,
-    };
-    let problem = format!("this program was built without it; build it with --features {feature}");
-    LogError::address(shown(address), problem)
+    let problem = "this program was built without it; build it with --features postgres";
+    Err(LogError::address(shown(address), problem))
 }
 
 /// An address without what may be a password.

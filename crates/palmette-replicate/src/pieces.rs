@@ -10,19 +10,22 @@ use crate::error::LogError;
 
 /// A file of this machine.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub struct Pieces {
     path: PathBuf,
     file: Option<File>,
 }
 
 impl Pieces {
     /// Opens a file to be read.
-    pub(crate) async fn open(path: &Path) -> Result<Self, LogError> {
+    ///
+    /// # Errors
+    /// When it cannot be; so do the others.
+    pub async fn open(path: &Path) -> Result<Self, LogError> {
         Self::begin(path, |path| File::open(path)).await
     }
 
     /// Makes a file to be written.
-    pub(crate) async fn create(path: &Path) -> Result<Self, LogError> {
+    pub async fn create(path: &Path) -> Result<Self, LogError> {
         Self::begin(path, |path| File::create(path)).await
     }
 
@@ -37,7 +40,7 @@ impl Pieces {
     }
 
     /// The next bytes, `most` of them but at the end; none after it.
-    pub(crate) async fn next(&mut self, most: usize) -> Result<Bytes, LogError> {
+    pub async fn next(&mut self, most: usize) -> Result<Bytes, LogError> {
         let Some(file) = self.file.take() else { return Ok(Bytes::new()) };
         let (file, bytes) = self
             .run(move || {
@@ -51,7 +54,7 @@ impl Pieces {
     }
 
     /// Writes bytes after those before.
-    pub(crate) async fn write(&mut self, bytes: Bytes) -> Result<(), LogError> {
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), LogError> {
         let Some(mut file) = self.file.take() else { return Ok(()) };
         let file = self.run(move || file.write_all(&bytes).map(|()| file)).await?;
         self.file = Some(file);

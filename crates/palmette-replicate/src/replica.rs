@@ -366,6 +366,8 @@ impl Follower {
         let store = Arc::clone(self.log.store());
         while !self.shared.is_closing.load(Ordering::Relaxed) {
             let advanced = self.advance(&mut pending).await;
+            // Nothing is added to a log that may have a gap here.
+            self.is_checked &= advanced.is_ok();
             let problem = match advanced {
                 Ok(()) => {
                     pause = Duration::ZERO;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use palmette_catalog::Catalog;
@@ -21,6 +21,7 @@ use palmette_replicate::{
 };
 use tokio::runtime::{Handle, Runtime};
 
+use crate::api;
 use crate::problem::{Kind, Problem};
 use crate::registry::{LoadError, ServedCatalog, Target, check_name, names};
 use crate::server::App;
@@ -67,7 +68,10 @@ pub(crate) struct Cluster {
 /// Progress with the table, for readiness.
 #[derive(Debug, Default)]
 struct Shown {
-    caught_up: Option<Instant>,
+    /// The last time that the newest version was known here.
+    looked: Option<Instant>,
+    /// True while one is being applied, which takes the time of loading a model.
+    is_applying: bool,
     /// The problem, and whether it stops this server at its version.
     problem: Option<(String, bool)>,
 }
@@ -82,7 +86,11 @@ impl Cluster {
             LoadError::System("a server of a shared log needs a data directory for its copies".into())
         })?;
         let root = data.join(REPLICAS);
-        std::fs::create_dir_all(&root).map_err(|error| system(&root, &error))?;
+        api::catalogs::clean(data).map_err(|error| system(data, &error))?;
+        // Uploads lie in these on their way to the log.
+        for dir in [root.clone(), data.join("models"), data.join(api::catalogs::CATALOGS)] {
+            std::fs::create_dir_all(&dir).map_err(|error| system(&dir, &error))?;
+        }
         // What was being fetched when the process before ended.
         for entry in std::fs::read_dir(&root).map_err(|error| system(&root, &error))? {
             let entry = entry.map_err(|error| system(&root, &error))?;
@@ -216,13 +224,14 @@ impl Cluster {
     pub(crate) fn apply(&self, app: &App) -> Result<(), LoadError> {
         let mut number = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let applied = self.try_apply(app, &mut number);
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown();
+        shown.is_applying = false;
         match &applied {
             Ok(()) => {
                 if shown.problem.take().is_some() {
                     tracing::info!(version = *number, "the table of targets is followed again");
                 }
-                shown.caught_up = Some(Instant::now());
+                shown.looked = Some(Instant::now());
             }
             Err(error) => {
                 let is_unreachable =
@@ -242,6 +251,7 @@ impl Cluster {
         let Some((number, registry)) = newest.filter(|(number, _)| *number != *applied) else {
             return Ok(());
         };
+        self.shown().is_applying = true;
         let table = app.registry.table();
         for (name, files) in &registry.models {
             if table.models.contains_key(name) {
@@ -298,6 +308,10 @@ impl Cluster {
         Ok(())
     }
 
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn open_replica(&self, name: &str, identity: &str) -> Result<Replica, LoadError> {
         let identity: Identity = identity.parse().map_err(LoadError::System)?;
         let log = CatalogLog::new(Arc::clone(self.registry.store()), name, identity);
@@ -328,8 +342,9 @@ impl Cluster {
     pub(crate) fn reasons(&self, app: &App, max_lag: Duration) -> Vec<String> {
         let mut reasons = Vec::new();
         {
-            let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-            let lag = shown.caught_up.map(|at| at.elapsed());
+            let shown = self.shown();
+            let lag = shown.looked.map(|at| at.elapsed()).filter(|_| !shown.is_applying);
+            let lag = lag.or(shown.is_applying.then_some(Duration::ZERO));
             let problem = shown.problem.as_ref().map(|(problem, stops)| (problem.as_str(), *stops));
             reasons.extend(reason("the table of targets", lag, problem, max_lag));
         }

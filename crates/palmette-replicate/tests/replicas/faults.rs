@@ -45,7 +45,8 @@ fn damage_a_gap_and_foreign_frames_stop_a_replica_until_they_are_put_right() {
         bytes[at] ^= 4;
         bytes.into()
     };
-    let other = CatalogLog::begin(Arc::clone(&crew.store), "shop", &base());
+    let of_other = base();
+    let other = CatalogLog::begin(Arc::clone(&crew.store), "shop", &of_other);
     let other = crew.runtime.block_on(other).unwrap();
     let foreign = store.objects()[&format!("catalogs/shop/{}/log/{:020}", other.identity(), 0)].clone();
     let later = store.objects()[&crew.frame(5)].clone();
@@ -128,7 +129,7 @@ fn a_replica_that_slept_adds_nothing_to_what_was_trimmed() {
     crew.options.base_entries = 1 << 40;
     let second = crew.open("second");
     wait_until("it is there", || second.live().snapshot().generation() == 5);
-    second.close();
+    drop(second);
     crew.fill(&first, "b", 200);
     wait_until("the log is trimmed", || !store.objects().contains_key(&crew.frame(6)));
     // As it was when it slept: everything that it reads says that nothing follows.

@@ -3,6 +3,20 @@
 
 mod crew;
 mod faults;
+mod kill;
+mod laws;
 mod races;
 mod stores;
 mod table;
+
+#[test]
+fn replicas_that_are_killed_lose_nothing() {
+    if std::env::var_os(kill::CHILD).is_none() {
+        kill::run();
+    }
+}
+
+#[test]
+fn child() {
+    kill::child();
+}
