@@ -177,6 +177,9 @@ impl CatalogBuilder {
         for (name, kind) in &options.columns {
             columns.declare(name, *kind).map_err(BuildErrorKind::Columns)?;
         }
+        if !options.columns.is_empty() {
+            columns.keep_declared_order();
+        }
         let sizes = options.codes_per_level.as_deref().unwrap_or_default();
         Ok(Self {
             rows: CodeRows::with_capacity(sizes, 0),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
-use crate::checkpoint::{Keeping, checkpoint};
+use crate::checkpoint::{Cause, Keeping, checkpoint};
 use crate::merge::Merge;
 use crate::options::MergePolicy;
 use crate::policy::{NUM_LANES, pick};
@@ -90,7 +90,7 @@ fn make_checkpoints(shared: &Arc<Shared>) {
             writer = shared.wait(writer);
         }
         drop(writer);
-        let made = checkpoint(shared, Keeping::AsItIs);
+        let made = checkpoint(shared, Keeping::AsItIs, Cause::Wish);
         let mut writer = shared.lock();
         writer.counts.failed_at_bytes = if made.is_ok() { 0 } else { writer.wal.bytes() };
         writer.counts.checkpoint_error = made.err().map(|e| e.to_string());

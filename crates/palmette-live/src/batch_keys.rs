@@ -97,6 +97,11 @@ impl BatchKeys {
         self.num_added += 1;
     }
 
+    /// True where none is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
     /// A number that is another after each key that was added.
     pub(crate) fn num_added(&self) -> u64 {
         self.num_added

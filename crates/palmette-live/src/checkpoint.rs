@@ -63,15 +63,44 @@ pub(crate) enum Keeping {
     Forget { generation: u64 },
 }
 
+/// What a checkpoint is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// To shorten the log, or at the caller's wish.
+    Wish,
+    /// An entry of a shared log, which makes the next generation. It is in the manifest and not in the directory's own log.
+    Entry,
+}
+
 /// Writes what is not in files yet, then the manifest, then deletes what no manifest needs. Updates go on
 /// but for the moment in which the log begins anew. Returns the generation that the files hold.
-pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, LiveError> {
+pub(crate) fn checkpoint(
+    shared: &Arc<Shared>,
+    keeping: Keeping,
+    cause: Cause,
+) -> Result<u64, LiveError> {
+    let made = try_checkpoint(shared, keeping, cause);
+    if let (Err(error), Cause::Entry) = (&made, cause) {
+        // The generation was counted already, and is in no file.
+        shared.lock().poisoned = Some(error.to_string());
+    }
+    made
+}
+
+fn try_checkpoint(
+    shared: &Arc<Shared>,
+    keeping: Keeping,
+    cause: Cause,
+) -> Result<u64, LiveError> {
     let mut checkpoints = shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
     let (generation, views, is_memory_last, schema, mut kept, next_file_number, keys) = {
         let mut writer = shared.lock();
         writer.check_sound()?;
         if let Keeping::Forget { generation } = keeping {
             kept_place(&writer.state.kept, generation)?;
+        }
+        if cause == Cause::Entry {
+            writer.state.generation += 1;
         }
         let generation = writer.state.generation;
         if !writer.wal.begins_with(generation + 1) {
@@ -113,15 +142,32 @@ pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, 
     let schema = schema.as_ref().clone();
     let mut manifest = Manifest::new(number, schema, contents, kept.clone(), next_file_number);
     manifest.keys_generation = checkpoints.keys.generation;
+    manifest.shared_log.clone_from(&shared.shared_log);
     manifest.write(&shared.dir)?;
     checkpoints.number = number;
-
-    let mut wanted = manifest.files();
-    wanted.insert(file_name(number));
     {
         let mut writer = shared.lock();
         writer.state.kept = kept;
         writer.counts.checkpoints_done += 1;
+        if cause == Cause::Entry {
+            shared.publish(&writer);
+        }
+    }
+    delete_others(shared, &mut checkpoints, &manifest)?;
+    Ok(generation)
+}
+
+/// Deletes the files that neither a manifest, the newest, nor anybody who works needs.
+pub(crate) fn delete_others(
+    shared: &Shared,
+    checkpoints: &mut Checkpoints,
+    manifest: &Manifest,
+) -> Result<(), LiveError> {
+    let generation = manifest.contents.generation;
+    let mut wanted = manifest.files();
+    wanted.insert(file_name(manifest.number));
+    {
+        let writer = shared.lock();
         let in_use = writer.state.views().map(|view| view.segment.file_number());
         let in_use = in_use.chain(writer.pending_files.iter().copied());
         wanted.extend(in_use.flat_map(|number| [segment_file(number), departed_file(number)]));
@@ -131,8 +177,7 @@ pub(crate) fn checkpoint(shared: &Arc<Shared>, keeping: Keeping) -> Result<u64, 
     delete_unwanted(&shared.dir, |name| match wal::first_generation(name) {
         Some(first) => first > generation,
         None => wanted.contains(name),
-    })?;
-    Ok(generation)
+    })
 }
 
 /// Writes what is not in files yet of one segment.

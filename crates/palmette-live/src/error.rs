@@ -46,6 +46,18 @@ pub(crate) enum Kind {
     OtherBatch { name: String, generation: u64 },
     #[error("{path}: the catalog was closed and takes no more changes; readers go on; open it again to change it", path = path.display())]
     Closed { path: PathBuf },
+    #[error("{path}: {}", other_log(.found, .wanted), path = path.display())]
+    OtherLog { path: PathBuf, found: Option<String>, wanted: Option<String> },
+    #[error("{path}: this catalog follows the shared log {log}, and changes only by its entries; add one to the log", path = path.display())]
+    Replica { path: PathBuf, log: String },
+    #[error("{path}: this catalog follows no shared log, so that no entry of one can be applied", path = path.display())]
+    NoReplica { path: PathBuf },
+    #[error("entry {generation} was applied before; the catalog is at generation {now}")]
+    Repeated { generation: u64, now: u64 },
+    #[error("entry {generation} does not follow generation {now}, at which the catalog is: those between are missing")]
+    Gap { generation: u64, now: u64 },
+    #[error("entry {generation} cannot be applied: {problem}")]
+    Entry { generation: u64, problem: String },
     #[error("{0}")]
     Options(String),
     #[error("{0}; the system has no thread to give")]
@@ -94,6 +106,31 @@ impl LiveError {
     /// Whether a generation was named that is not kept.
     pub fn is_not_kept(&self) -> bool {
         matches!(&*self.0, Kind::NotKept { .. })
+    }
+
+    /// True where an entry of a shared log comes again that was applied before.
+    pub fn is_repeated_entry(&self) -> bool {
+        matches!(&*self.0, Kind::Repeated { .. })
+    }
+
+    /// True where entries of a shared log are missing before one.
+    pub fn is_gap(&self) -> bool {
+        matches!(&*self.0, Kind::Gap { .. })
+    }
+
+    /// True where a directory is of another log than the one that was named.
+    pub fn is_other_log(&self) -> bool {
+        matches!(&*self.0, Kind::OtherLog { .. })
+    }
+
+    /// True where a directory holds no live catalog.
+    pub fn is_missing(&self) -> bool {
+        matches!(&*self.0, Kind::Missing { .. })
+    }
+
+    /// True where a file of the catalog is damaged or missing.
+    pub fn is_damaged(&self) -> bool {
+        matches!(&*self.0, Kind::Damaged { .. } | Kind::MissingFile { .. })
     }
 
     /// True where a file is not there that a manifest names: a later manifest may not need it.
@@ -145,6 +182,20 @@ impl From<rayon::ThreadPoolBuildError> for LiveError {
 impl From<FileError> for LiveError {
     fn from(error: FileError) -> Self {
         Kind::File(error).into()
+    }
+}
+
+fn other_log(found: &Option<String>, wanted: &Option<String>) -> String {
+    match (found, wanted) {
+        (Some(found), None) => format!(
+            "the directory follows the shared log {found} and is nobody's to write; change the catalog through a server of that log"
+        ),
+        (Some(found), Some(wanted)) => format!(
+            "the directory follows the shared log {found}, not {wanted}; give another directory, or the log that it follows"
+        ),
+        (None, _) => {
+            "the directory holds a catalog that follows no shared log; give a directory of its own to what follows one".to_owned()
+        }
     }
 }
 

@@ -72,6 +72,10 @@
 //! ([`LiveCatalog::rollback`]) makes a new generation with the same contents and is a record in the log like
 //! any other.
 //!
+//! # Replicas
+//! A catalog may follow a log that is shared by many processes on many machines ([`replica`]): it then changes by that log's entries
+//! alone.
+//!
 //! # Damage
 //! Every file has checksums. Those of a segment are verified when it is opened ([`Check::Sums`](palmette_storage::Check::Sums)), and
 //! again before it is merged or exported, since a mapped file may change. The log marks the last generation that was acknowledged:
@@ -104,6 +108,7 @@ mod policy;
 mod pool;
 mod prefixes;
 mod reader;
+pub mod replica;
 mod schema;
 mod segment;
 mod segment_filters;

@@ -10,7 +10,7 @@ use palmette_catalog::ColumnKind;
 
 use crate::background;
 use crate::batch_keys::{BatchKey, KeyedApplied};
-use crate::checkpoint::{Keeping, checkpoint};
+use crate::checkpoint::{Cause, Keeping, checkpoint};
 use crate::error::{Kind, LiveError};
 use crate::log_entry;
 use crate::manifest::{kept_place, named_place};
@@ -33,7 +33,7 @@ const MEMORY_SLACK: usize = 4;
 /// checkpoint: the log has everything.
 #[derive(Debug)]
 pub struct LiveCatalog {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -61,6 +61,7 @@ impl LiveCatalog {
     /// another kind than the items before have. Nothing is applied then. When the log cannot be written:
     /// no updates are taken then until the catalog is opened again, and that may find this batch applied.
     pub fn apply(&self, updates: &[Update]) -> Result<Applied, LiveError> {
+        self.check_own()?;
         let mut writer = self.shared.lock();
         writer.check_sound()?;
         writer = self.wait_for_room(writer);
@@ -82,6 +83,7 @@ impl LiveCatalog {
         key: &BatchKey,
     ) -> Result<KeyedApplied, LiveError> {
         key.check()?;
+        self.check_own()?;
         let mut writer = self.shared.lock();
         writer.check_sound()?;
         writer = self.wait_for_room(writer);
@@ -107,6 +109,7 @@ impl LiveCatalog {
     /// # Errors
     /// When the log cannot be written, as for [`apply`](Self::apply).
     pub fn apply_valid(&self, updates: &[Update]) -> Result<(Applied, Vec<Refused>), LiveError> {
+        self.check_own()?;
         let mut writer = self.shared.lock();
         writer.check_sound()?;
         writer = self.wait_for_room(writer);
@@ -133,6 +136,7 @@ impl LiveCatalog {
     /// When the filter names an attribute that no item ever had, or asks of one what its kind cannot answer, and as
     /// [`apply`](Self::apply).
     pub fn delete_where(&self, filter: &Filter) -> Result<Applied, LiveError> {
+        self.check_own()?;
         let mut writer = self.shared.lock();
         writer.check_sound()?;
         let now = writer.state.snapshot();
@@ -152,6 +156,7 @@ impl LiveCatalog {
     /// # Errors
     /// When a size is smaller than before, a level is left out, or the catalog has no sizes that bind; when the log cannot be written.
     pub fn widen(&self, codes_per_level: &[u32]) -> Result<u64, LiveError> {
+        self.check_own()?;
         let mut writer = self.shared.lock();
         writer.check_sound()?;
         writer.state.schema.check_wider(codes_per_level)?;
@@ -164,8 +169,18 @@ impl LiveCatalog {
         Ok(writer.state.generation)
     }
 
+    /// Refuses where changes come from a shared log alone.
+    fn check_own(&self) -> Result<(), LiveError> {
+        match &self.shared.shared_log {
+            None => Ok(()),
+            Some(log) => {
+                Err(Kind::Replica { path: self.shared.dir.clone(), log: log.clone() }.into())
+            }
+        }
+    }
+
     /// Waits, where the memory segment is far too large, for merges to make room.
-    fn wait_for_room<'a>(&'a self, mut writer: WriterGuard<'a>) -> WriterGuard<'a> {
+    pub(crate) fn wait_for_room<'a>(&'a self, mut writer: WriterGuard<'a>) -> WriterGuard<'a> {
         let most = writer.state.options.memory_items.max(1) * MEMORY_SLACK;
         let must_wait = |writer: &Writer| {
             let can_wait = writer.state.options.merging != MergePolicy::Never
@@ -209,7 +224,7 @@ impl LiveCatalog {
     /// # Errors
     /// When a file cannot be written; the checkpoint before it then stands.
     pub fn checkpoint(&self) -> Result<u64, LiveError> {
-        checkpoint(&self.shared, Keeping::AsItIs)
+        checkpoint(&self.shared, Keeping::AsItIs, Cause::Wish)
     }
 
     /// Keeps the newest generation until it is forgotten, so that it can be gone back to; returns its
@@ -219,7 +234,8 @@ impl LiveCatalog {
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
     pub fn keep(&self, name: Option<&str>) -> Result<u64, LiveError> {
-        checkpoint(&self.shared, Keeping::Keep { name: name.map(str::to_owned) })
+        self.check_own()?;
+        checkpoint(&self.shared, Keeping::Keep { name: name.map(str::to_owned) }, Cause::Wish)
     }
 
     /// Lets go of a kept generation.
@@ -227,7 +243,8 @@ impl LiveCatalog {
     /// # Errors
     /// When it is not kept, and as [`checkpoint`](Self::checkpoint).
     pub fn forget(&self, generation: u64) -> Result<(), LiveError> {
-        checkpoint(&self.shared, Keeping::Forget { generation }).map(|_| ())
+        self.check_own()?;
+        checkpoint(&self.shared, Keeping::Forget { generation }, Cause::Wish).map(|_| ())
     }
 
     /// The generations that are kept, in the order in which they were. Never waits.
@@ -252,6 +269,14 @@ impl LiveCatalog {
     /// When the generation is not kept; the message names those that are. When its files cannot be
     /// opened, or the log cannot be written.
     pub fn rollback(&self, generation: u64) -> Result<u64, LiveError> {
+        self.check_own()?;
+        let mut entry = Vec::new();
+        log_entry::write_rollback(generation, &mut entry);
+        self.roll_back(generation, &entry)
+    }
+
+    /// Goes back to a kept generation, by an entry that is written as it is.
+    pub(crate) fn roll_back(&self, generation: u64, entry: &[u8]) -> Result<u64, LiveError> {
         // No checkpoint may take the files away meanwhile.
         let mut checkpoints =
             self.shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
@@ -260,9 +285,7 @@ impl LiveCatalog {
         let place = kept_place(&writer.state.kept, generation)?;
         let contents = writer.state.kept[place].contents.clone();
         let opened = writer.state.open(&contents)?;
-        let mut entry = Vec::new();
-        log_entry::write_rollback(generation, &mut entry);
-        writer.log(&entry)?;
+        writer.log(entry)?;
         checkpoints.opened(&opened);
         writer.state.install(opened);
         writer.index_memory()?;

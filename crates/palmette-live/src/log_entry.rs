@@ -1,8 +1,9 @@
 //! What the log says happened, in bytes.
 //!
-//! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks, 4 a batch with a key. A batch: the number of updates, then
+//! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks, 4 a batch with a key, 5 a generation that is kept, 6 one that is
+//! forgotten; the last two are in shared logs alone (see [`crate::replica`]). A batch: the number of updates, then
 //! each: 1 and an item, 2 and an id, or 3, an id and attributes. A key, which stands before its batch: text and 32 bytes of
-//! fingerprint. A rollback: the generation it goes back to. Codebooks: the number of levels
+//! fingerprint. A rollback: the generation it goes back to. What is kept: text, empty for no name; what is forgotten: its generation. Codebooks: the number of levels
 //! and the size of each. Whole numbers are LEB128, text is its
 //! length and its bytes. Attribute values are a byte for their type and then, for numbers, 8 bytes: floats
 //! come back to the bit, which JSON would not promise.
@@ -23,6 +24,10 @@ pub(crate) enum LogEntry {
     Rollback { to: u64 },
     /// Codebooks have these sizes from then on.
     Widen { codes_per_level: Vec<u32> },
+    /// The generation that this entry makes, which has the items of the one before, is kept.
+    Keep { name: Option<String> },
+    /// A kept generation is let go of.
+    Forget { generation: u64 },
 }
 
 /// Far deeper than any attribute that is taken.
@@ -69,6 +74,16 @@ pub(crate) fn write_widen(codes_per_level: &[u32], out: &mut Vec<u8>) {
     write_codes(codes_per_level, out);
 }
 
+pub(crate) fn write_keep(name: Option<&str>, out: &mut Vec<u8>) {
+    out.push(5);
+    write_text(name.unwrap_or(""), out);
+}
+
+pub(crate) fn write_forget(generation: u64, out: &mut Vec<u8>) {
+    out.push(6);
+    write_number(generation, out);
+}
+
 /// Reads an entry that fills `bytes`; `None` where they are none.
 pub(crate) fn read(bytes: &[u8]) -> Option<LogEntry> {
     let mut input = Input(bytes);
@@ -89,6 +104,8 @@ pub(crate) fn read(bytes: &[u8]) -> Option<LogEntry> {
         }
         2 => LogEntry::Rollback { to: input.number()? },
         3 => LogEntry::Widen { codes_per_level: input.codes()? },
+        5 => LogEntry::Keep { name: Some(input.text()?).filter(|name| !name.is_empty()) },
+        6 => LogEntry::Forget { generation: input.number()? },
         _ => return None,
     };
     input.0.is_empty().then_some(entry)
@@ -296,6 +313,14 @@ mod tests {
             bytes.clear();
             write_widen(&codes_per_level, &mut bytes);
             prop_assert_eq!(read(&bytes), Some(LogEntry::Widen { codes_per_level }));
+            for name in [None, Some("opening".to_owned())] {
+                bytes.clear();
+                write_keep(name.as_deref(), &mut bytes);
+                prop_assert_eq!(read(&bytes), Some(LogEntry::Keep { name }));
+            }
+            bytes.clear();
+            write_forget(to, &mut bytes);
+            prop_assert_eq!(read(&bytes), Some(LogEntry::Forget { generation: to }));
         }
 
         #[test]

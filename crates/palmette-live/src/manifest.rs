@@ -32,6 +32,9 @@ pub(crate) struct Manifest {
     /// The generation in the name of the file with the keys of batches; none where no batch had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keys_generation: Option<u64>,
+    /// Identity of the shared log that this directory follows; none where it has the only log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shared_log: Option<String>,
 }
 
 /// The segments of one generation.
@@ -82,8 +85,17 @@ impl Manifest {
         kept: Vec<Kept>,
         next_file_number: u64,
     ) -> Self {
-        let (version, keys_generation) = (VERSION, None);
-        Self { version, number, schema, contents, kept, next_file_number, keys_generation }
+        let (version, keys_generation, shared_log) = (VERSION, None, None);
+        Self {
+            version,
+            number,
+            schema,
+            contents,
+            kept,
+            next_file_number,
+            keys_generation,
+            shared_log,
+        }
     }
 
     /// Writes the file of this number.

@@ -66,33 +66,47 @@ impl LiveCatalog {
         Wal::create(dir, 1)?;
         let contents = Contents { generation: 0, segments };
         Manifest::new(1, schema, contents, Vec::new(), 1).write(dir)?;
-        open_locked(dir, options, lock_file)
+        open_locked(dir, options, None, lock_file)
     }
 
     /// Opens a live catalog: maps its segments, and replays the log since the last checkpoint. A record
     /// at the end of the log that is not whole was never acknowledged, and is cut off.
     ///
     /// # Errors
-    /// When there is no live catalog, another process has it open, or a file is missing or damaged; the
-    /// message names the file and, in a log, the place.
+    /// When there is no live catalog, another process has it open, it follows a shared log
+    /// ([`open_replica`](Self::open_replica)), or a file is missing or damaged; the message names the file and, in a log, the place.
     pub fn open(dir: &Path, options: LiveOptions) -> Result<Self, LiveError> {
-        if !dir.is_dir() || numbers(dir)?.is_empty() {
-            return Err(Kind::Missing { path: dir.to_owned() }.into());
-        }
-        let lock_file = lock(dir)?;
-        open_locked(dir, options, lock_file)
+        open_as(dir, options, None)
     }
 }
 
-fn open_locked(
+/// Opens a directory that follows this shared log, or none.
+pub(crate) fn open_as(
     dir: &Path,
     options: LiveOptions,
+    shared_log: Option<&str>,
+) -> Result<LiveCatalog, LiveError> {
+    if !dir.is_dir() || numbers(dir)?.is_empty() {
+        return Err(Kind::Missing { path: dir.to_owned() }.into());
+    }
+    let lock_file = lock(dir)?;
+    open_locked(dir, options, shared_log, lock_file)
+}
+
+pub(crate) fn open_locked(
+    dir: &Path,
+    options: LiveOptions,
+    shared_log: Option<&str>,
     lock_file: File,
 ) -> Result<LiveCatalog, LiveError> {
     let manifest = Manifest::newest(dir)?;
+    if manifest.shared_log.as_deref() != shared_log {
+        let (path, found) = (dir.to_owned(), manifest.shared_log);
+        return Err(Kind::OtherLog { path, found, wanted: shared_log.map(str::to_owned) }.into());
+    }
     let Manifest { number, schema, contents, kept, next_file_number, keys_generation, .. } =
         manifest.clone();
-    let logs = logs(dir, contents.generation + 1)?;
+    let mut logs = logs(dir, contents.generation + 1)?;
     let keys_file = KeysFile { generation: keys_generation, num_added: 0 };
     let mut checkpoints = Checkpoints { number, live_files: Default::default(), keys: keys_file };
 
@@ -102,12 +116,18 @@ fn open_locked(
     let keys = keys.transpose()?.unwrap_or_default();
     let mut entries = Vec::new();
     let (mut end, mut torn_bytes) = (0, 0);
-    for (at, &first) in logs.iter().enumerate() {
+    for at in 0..logs.len() {
+        // Fewer, once a replica's were cut off.
+        let Some(&first) = logs.get(at) else { break };
         let path = dir.join(wal::file_name(first));
         let is_last = at + 1 == logs.len();
         let replayed = wal::replay(&path, first, is_last)?;
         let next = first + replayed.entries.len() as u64;
-        if let Some(&following) = logs.get(at + 1).filter(|&&following| following != next) {
+        let following = logs.get(at + 1).copied().filter(|&following| following != next);
+        if following.is_some() && shared_log.is_some() {
+            // A checkpoint that keeps a generation ended before its manifest: the shared log has the entry.
+            logs.truncate(at + 1);
+        } else if let Some(following) = following {
             let problem = format!(
                 "ends before generation {next}, and the log after it begins with {following}; restore \
                  the missing file from a copy"
@@ -142,7 +162,8 @@ fn open_locked(
         Some(first) => logs.contains(&first),
         None => wanted.contains(name),
     })?;
-    Ok(LiveCatalog::start(Shared::new(writer, checkpoints, lock_file)))
+    let shared_log = shared_log.map(str::to_owned);
+    Ok(LiveCatalog::start(Shared::new(writer, checkpoints, shared_log, lock_file)))
 }
 
 /// First generations of the files of the log that have records from `from` on, ascending.
@@ -157,7 +178,7 @@ pub(crate) fn logs(dir: &Path, from: u64) -> Result<Vec<u64>, LiveError> {
 }
 
 /// Locks the directory for this process.
-fn lock(dir: &Path) -> Result<File, LiveError> {
+pub(crate) fn lock(dir: &Path) -> Result<File, LiveError> {
     let path = dir.join("lock");
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(|e| LiveError::io(&path, e))?;

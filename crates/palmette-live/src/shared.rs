@@ -28,12 +28,19 @@ pub(crate) struct Shared {
     pub(crate) changed: Condvar,
     pub(crate) checkpoints: Mutex<Checkpoints>,
     pub(crate) is_closing: AtomicBool,
+    /// Identity of the shared log that is followed; `None` where this catalog has the only log.
+    pub(crate) shared_log: Option<String>,
     /// Locked for as long as it is open.
     lock_file: File,
 }
 
 impl Shared {
-    pub(crate) fn new(writer: Writer, checkpoints: Checkpoints, lock_file: File) -> Self {
+    pub(crate) fn new(
+        writer: Writer,
+        checkpoints: Checkpoints,
+        shared_log: Option<String>,
+        lock_file: File,
+    ) -> Self {
         Self {
             dir: writer.state.dir.clone(),
             options: writer.state.options.clone(),
@@ -43,6 +50,7 @@ impl Shared {
             changed: Condvar::new(),
             checkpoints: Mutex::new(checkpoints),
             is_closing: AtomicBool::new(false),
+            shared_log,
             lock_file,
         }
     }

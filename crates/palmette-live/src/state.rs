@@ -118,6 +118,11 @@ impl State {
                 self.generation = generation;
                 self.widen(codes_per_level);
             }
+            // A replica makes checkpoints of these, after which its own log begins anew.
+            LogEntry::Keep { .. } | LogEntry::Forget { .. } => {
+                let problem = "what is kept stands in manifests, not in a directory's own log";
+                return Err(LiveError::damaged(&self.dir, problem));
+            }
         }
         Ok(())
     }
@@ -168,7 +173,7 @@ impl State {
         self.set_schema(Schema { codes_per_level, num_levels, ..Schema::clone(&self.schema) });
     }
 
-    fn set_schema(&mut self, schema: Schema) {
+    pub(crate) fn set_schema(&mut self, schema: Schema) {
         self.columns = Arc::new(schema.empty_columns());
         self.schema = Arc::new(schema);
     }

@@ -40,6 +40,8 @@ pub struct ServeConfig {
     pub drain_grace: Duration,
     /// Status of a refusal for want of time: 429, or 503 for balancers that try another server only then.
     pub overload_status: u16,
+    /// Time behind a shared log after which a server is not ready.
+    pub max_lag: Duration,
     /// File of keys, a line each: `name scope[,scope] catalogs sha256hex`. Without one every request may do everything.
     pub keys: Option<PathBuf>,
     /// File that gets the scheduler's events and actions, a JSON line each.
@@ -71,6 +73,7 @@ impl Default for ServeConfig {
             drain_delay: Duration::from_secs(5),
             drain_grace: Duration::from_secs(30),
             overload_status: 429,
+            max_lag: Duration::from_secs(5),
             keys: None,
             record: None,
         }

@@ -13,12 +13,13 @@
 //!
 //! # Parts
 //! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `engine` scheduler and streams, `answers`
-//! the cache, `writes` the turns of those that change a catalog, `operations` what goes on after its answer, `keys` the permissions, `problem` the errors, `page` what a
+//! the cache, `writes` the turns of those that change a catalog, `cluster` the log that several servers share, `operations` what goes on after its answer, `keys` the permissions, `problem` the errors, `page` what a
 //! browser gets at `/`.
 #![forbid(unsafe_code)]
 
 mod answers;
 mod api;
+mod cluster;
 mod config;
 mod engine;
 mod keys;
@@ -31,6 +32,7 @@ mod telemetry;
 pub mod wire;
 mod writes;
 
+pub use cluster::LogConfig;
 pub use config::ServeConfig;
 pub use keys::{KeysError, NewKey, Scope, UnknownScope};
 pub use problem::{Fault, Problem};

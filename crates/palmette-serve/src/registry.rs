@@ -17,8 +17,10 @@ use palmette_live::{
 use palmette_model::Model;
 use palmette_model::draft::DraftHead;
 use palmette_recommend::{Prompts, RecommendError, Recommender, SpelledView};
+use palmette_replicate::{LogError, Replica};
 
 use crate::api::catalogs::Exported;
+use crate::cluster;
 use crate::engine::{self, Engine, Lease, Leases};
 use crate::keys::{self, KeysError};
 use crate::problem::{Kind, Problem};
@@ -47,6 +49,8 @@ pub(crate) struct ServedCatalog {
     /// Number of this loading in the process: answers of a catalog that was replaced are not those of the new one.
     pub(crate) loading: u64,
     pub(crate) writes: Writes,
+    /// Present where it follows a shared log.
+    pub(crate) replica: Option<Replica>,
     /// The file of the last export.
     pub(crate) exported: Arc<tokio::sync::Mutex<Option<Arc<Exported>>>>,
     /// Kept generations that were asked for, the latest last.
@@ -125,6 +129,9 @@ pub enum LoadError {
     /// The file of keys.
     #[error(transparent)]
     Keys(#[from] KeysError),
+    /// A shared log.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// A name that is taken, unknown, or no name.
     #[error("{0}")]
     Name(String),
@@ -213,16 +220,40 @@ impl Registry {
         source: CatalogSource,
         path: Option<PathBuf>,
     ) -> Result<Arc<ServedCatalog>, LoadError> {
+        self.add(name, source, path, None)
+    }
+
+    /// Adds a catalog that follows a shared log, in place of one of its name; targets of the latter keep it.
+    pub(crate) fn add_replica(
+        &self,
+        name: &str,
+        replica: Replica,
+        path: PathBuf,
+    ) -> Result<Arc<ServedCatalog>, LoadError> {
+        self.add(name, cluster::source_of(&replica), Some(path), Some(replica))
+    }
+
+    fn add(
+        &self,
+        name: &str,
+        source: CatalogSource,
+        path: Option<PathBuf>,
+        replica: Option<Replica>,
+    ) -> Result<Arc<ServedCatalog>, LoadError> {
         check_name("catalog", name)?;
         self.change(|table, changes| {
             changes.num_loadings += 1;
-            let (name, loading) = (name.to_owned(), changes.num_loadings);
+            let name = name.to_owned();
+            // Cursors of one replica are those of all.
+            let shared = replica.as_ref().map(|replica| replica.status().identity.as_number());
+            let loading = shared.unwrap_or(changes.num_loadings);
             let served = Arc::new(ServedCatalog {
                 name: name.clone(),
                 source,
                 path,
                 loading,
                 writes: Writes::default(),
+                replica,
                 exported: Default::default(),
                 kept: Mutex::default(),
             });

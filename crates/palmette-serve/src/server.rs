@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ use crate::answers::Answers;
 use crate::api;
 use crate::api::catalogs::Claims;
 use crate::api::upload::Room;
+use crate::cluster::{Cluster, LogConfig};
 use crate::config::ServeConfig;
 use crate::engine::Engine;
 use crate::keys::{self, Keys, KeysError};
@@ -58,6 +59,8 @@ pub(crate) struct App {
     pub(crate) room: Room,
     pub(crate) claims: Claims,
     pub(crate) operations: Operations,
+    /// The shared log, where one is followed.
+    cluster: OnceLock<Arc<Cluster>>,
     /// True from the beginning of a drain on.
     is_draining: AtomicBool,
 }
@@ -86,6 +89,7 @@ impl Server {
             room: Room::new(&config),
             claims: Claims::default(),
             operations: Operations::default(),
+            cluster: OnceLock::new(),
             config,
             registry: Registry::new(engine.leases()),
             engine,
@@ -216,6 +220,22 @@ impl Server {
         Ok(())
     }
 
+    /// Follows a log that other servers share: models, catalogs and targets come from it, and changes go into it. The log gets what the
+    /// configuration names and it does not have. Returns when the newest table was applied; catalogs may still be catching up.
+    ///
+    /// Blocks, and must not be called from an asynchronous task.
+    ///
+    /// # Errors
+    /// When the log cannot be reached, something of it cannot be loaded, or the data directory is of another one.
+    pub fn follow_log(&self, config: LogConfig) -> Result<(), LoadError> {
+        let cluster = Cluster::open(&self.app, config)?;
+        cluster.apply(&self.app)?;
+        if self.app.cluster.set(Arc::clone(&cluster)).is_err() {
+            return Err(LoadError::System("this server follows a log already".to_owned()));
+        }
+        cluster.follow(&self.app)
+    }
+
     /// Routes without connections, for tests that need no socket.
     pub fn router(&self) -> Router {
         router(&self.app).0
@@ -332,6 +352,23 @@ async fn tells_version(stream: &TcpStream) -> bool {
     }
 }
 
+/// The parts of a model's directory.
+fn read_model(
+    dir: &Path,
+    weights: WeightFormat,
+) -> Result<(Arc<Model>, Prompts, Option<Arc<DraftHead>>), LoadError> {
+    let prompts = Prompts::read(dir, None)?;
+    let model = Arc::new(Model::load(dir)?.with_weights(weights));
+    let head = match dir.join(DraftHead::FILE_NAME).is_file() {
+        true => {
+            let shape = prompts.format().draft_shape()?;
+            Some(Arc::new(DraftHead::load(dir, &model, shape)?))
+        }
+        false => None,
+    };
+    Ok((model, prompts, head))
+}
+
 impl App {
     /// The reasons for not being ready; none where requests are answered.
     pub(crate) fn reasons_not_ready(&self) -> Vec<String> {
@@ -342,7 +379,15 @@ impl App {
         if self.registry.table().targets.is_empty() {
             reasons.push("no target is set".to_owned());
         }
+        if let Some(cluster) = self.cluster() {
+            reasons.extend(cluster.reasons(self, self.config.max_lag));
+        }
         reasons
+    }
+
+    /// The shared log that this server follows.
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.cluster.get()
     }
 
     pub(crate) fn load_model(
@@ -351,16 +396,13 @@ impl App {
         dir: &Path,
         weights: WeightFormat,
     ) -> Result<(), LoadError> {
-        let prompts = Prompts::read(dir, None)?;
-        let model = Arc::new(Model::load(dir)?.with_weights(weights));
-        let head = match dir.join(DraftHead::FILE_NAME).is_file() {
-            true => {
-                let shape = prompts.format().draft_shape()?;
-                Some(Arc::new(DraftHead::load(dir, &model, shape)?))
-            }
-            false => None,
-        };
+        let (model, prompts, head) = read_model(dir, weights)?;
         self.registry.add_model(name, model, prompts, head).map(|_| ())
+    }
+
+    /// Refuses a model's directory that cannot be loaded.
+    pub(crate) fn try_model(&self, dir: &Path) -> Result<(), LoadError> {
+        read_model(dir, WeightFormat::F32).map(|_| ())
     }
 
     /// Writes the targets into the data directory, where there is one: the next start finds them.
@@ -423,6 +465,14 @@ impl App {
             let failed = f64::from(u8::from(status.background_error.is_some()));
             metrics::gauge!("palmette_catalog_background_failed", &labels).set(failed);
             metrics::counter!("palmette_catalog_apply_waits_total", &labels).absolute(status.waits);
+            let Some(replica) = &catalog.replica else { continue };
+            let status = replica.status();
+            let lag = status.lag.map_or(f64::INFINITY, |lag| lag.as_secs_f64());
+            metrics::gauge!("palmette_log_lag_seconds", &labels).set(lag);
+            metrics::gauge!("palmette_log_stopped", &labels)
+                .set(f64::from(u8::from(status.is_stopped)));
+            metrics::counter!("palmette_log_appends_total", &labels).absolute(status.appended);
+            metrics::counter!("palmette_log_conflicts_total", &labels).absolute(status.conflicts);
         }
         metrics_process::Collector::default().collect();
     }

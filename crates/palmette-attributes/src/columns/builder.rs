@@ -22,6 +22,8 @@ pub struct ColumnsBuilder {
     columns: Vec<ColumnBuilder>,
     by_name: HashMap<String, usize>,
     declared: Vec<(String, ColumnKind)>,
+    /// True where declared columns come first, as they were declared.
+    keeps_declared_order: bool,
     /// What the row at hand holds; emptied before each.
     row: Vec<RowEntry>,
     /// The values of the row at hand, as [`spell`] writes them.
@@ -114,6 +116,12 @@ impl ColumnsBuilder {
             return Ok(());
         };
         Err(Kind::Declaration { name: name.to_owned(), kind, problem }.into())
+    }
+
+    /// Puts declared columns before the others, in the order in which they were declared, whichever has the first value: builders of
+    /// the same declarations then give their columns alike.
+    pub fn keep_declared_order(&mut self) {
+        self.keeps_declared_order = true;
     }
 
     /// The number of rows so far.
@@ -219,11 +227,17 @@ impl ColumnsBuilder {
             let absent = order.iter().find(|&&row| row as usize >= self.num_rows);
             assert!(absent.is_none(), "row {absent:?} of {}", self.num_rows);
         }
-        let unseen = self.declared.into_iter().filter(|(name, _)| !self.by_name.contains_key(name));
+        let unseen = self.declared.iter().filter(|(name, _)| !self.by_name.contains_key(name));
         let unseen =
-            unseen.map(|(name, kind)| ColumnBuilder::new(&name, Some(kind), ValueKind::Other, 0));
+            unseen.map(|(name, kind)| ColumnBuilder::new(name, Some(*kind), ValueKind::Other, 0));
         let mut columns = self.columns;
         columns.extend(unseen);
+        if self.keeps_declared_order {
+            let names = self.declared.iter().map(|(name, _)| name.as_str());
+            let places: HashMap<&str, usize> = names.zip(0..).collect();
+            let place = |of: &ColumnBuilder| places.get(of.name.as_str()).copied();
+            columns.sort_by_key(|of| place(of).unwrap_or(usize::MAX));
+        }
 
         let num_columns = columns.len();
         progress(0, num_columns);

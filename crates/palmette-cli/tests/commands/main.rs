@@ -26,6 +26,8 @@ mod model;
 #[cfg(feature = "demo")]
 mod offline;
 #[cfg(all(feature = "demo", feature = "server", unix))]
+mod replicas;
+#[cfg(all(feature = "demo", feature = "server", unix))]
 mod serve;
 #[cfg(all(feature = "demo", feature = "server", unix))]
 mod serve_tour;

@@ -147,7 +147,7 @@ pub(crate) fn ask(
 }
 
 /// Request with more headers, each with the end of its line.
-fn ask_with(
+pub(crate) fn ask_with(
     address: &str,
     method: &str,
     path: &str,

@@ -7,5 +7,6 @@ mod keys;
 mod kill;
 mod model;
 mod operations;
+mod replica;
 mod same;
 mod threads;

@@ -23,12 +23,14 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use hyper::body::Bytes;
 use palmette_live::{CatalogSource, CatalogView, Schema};
+use palmette_replicate::Registry;
 use sha2::{Digest, Sha256};
 use tempfile::TempPath;
 
 use super::documented::{Deletes, Lists, Looks};
 use super::extract::{Path, Query, at_generation, header};
 use super::recommend::{GENERATION, blocking, find_kept};
+use crate::cluster::ChangeProblem;
 use crate::keys;
 use crate::problem::{Kind, Problem};
 use crate::registry::{ServedCatalog, Table};
@@ -194,6 +196,7 @@ pub(crate) fn entry(catalog: &ServedCatalog, table: &Table) -> CatalogEntry {
         attributes: attributes.collect(),
         targets: targets.map(|(alias, _)| alias.clone()).collect(),
         live: status.map(LiveNumbers::from),
+        log: catalog.replica.as_ref().map(|replica| replica.status().into()),
     }
 }
 
@@ -211,6 +214,14 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let claim = app.claims.claim(&name)?;
     let catalog = served(&app, &name)?;
+    if let Some(cluster) = app.cluster().map(Arc::clone) {
+        let gone = move || {
+            let _claim = claim;
+            cluster.change_and_apply(&app, |registry| remove_from(registry, &name))
+        };
+        blocking(gone).await??;
+        return Ok(StatusCode::NO_CONTENT);
+    }
     // No batch is half applied when the files move.
     let turn = catalog.writes.turn().await?;
     let root = app.config.data_dir.as_ref().map(|data| data.join(CATALOGS));
@@ -237,6 +248,27 @@ pub(crate) async fn delete(
     .await?
 }
 
+/// Takes a catalog out of the table that servers share.
+fn remove_from(registry: &mut Registry, name: &str) -> Result<(), ChangeProblem> {
+    let pointing = registry.targets.iter().filter(|(_, (_, catalog))| catalog == name);
+    let pointing: Vec<&str> = pointing.map(|(alias, _)| alias.as_str()).collect();
+    if !pointing.is_empty() {
+        return Err(ChangeProblem(pointed_at(name, &pointing)));
+    }
+    match registry.catalogs.remove(name) {
+        Some(_) => Ok(()),
+        None => Err(ChangeProblem(Problem::not_found(format!("there is no catalog {name:?}")))),
+    }
+}
+
+fn pointed_at(name: &str, targets: &[&str]) -> Problem {
+    let detail = format!(
+        "catalog {name:?} is recommended from by the targets {}; point them elsewhere first",
+        targets.join(", ")
+    );
+    Problem::new(Kind::Conflict, detail)
+}
+
 /// Takes a catalog out of the registry, and moves its directory out of the way; returns where it is then.
 fn remove(
     app: &App,
@@ -256,12 +288,7 @@ fn remove(
             table.targets.iter().filter(|(_, target)| target.catalog.name == catalog.name);
         let pointing: Vec<&str> = pointing.map(|(alias, _)| alias.as_str()).collect();
         if !pointing.is_empty() {
-            let detail = format!(
-                "catalog {:?} is recommended from by the targets {}; point them elsewhere first",
-                catalog.name,
-                pointing.join(", ")
-            );
-            return Err(Problem::new(Kind::Conflict, detail));
+            return Err(pointed_at(&catalog.name, &pointing));
         }
         let moved = root.map(|root| {
             let place = tempfile::Builder::new().prefix(DELETED).tempdir_in(root)?.keep();

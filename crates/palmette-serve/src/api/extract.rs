@@ -73,14 +73,26 @@ impl IfMatch {
     /// Refuses where the catalog is elsewhere.
     pub(crate) fn check(&self, now: u64) -> Result<(), Problem> {
         match self {
-            Self::OneOf(generations) if !generations.contains(&now) => Err(Problem::new(
-                Kind::PreconditionFailed,
-                format!(
-                    "the catalog is at generation {now}, If-Match names {generations:?}; read it again and decide anew"
-                ),
-            )),
+            Self::OneOf(generations) if !generations.contains(&now) => Err(self.failed(now)),
             _ => Ok(()),
         }
+    }
+
+    /// The generations of which the catalog must be at one; `None` for any.
+    pub(crate) fn generations(&self) -> Option<Vec<u64>> {
+        match self {
+            Self::Any => None,
+            Self::OneOf(generations) => Some(generations.clone()),
+        }
+    }
+
+    /// The problem of a catalog that is elsewhere.
+    pub(crate) fn failed(&self, now: u64) -> Problem {
+        let named = self.generations().unwrap_or_default();
+        let detail = format!(
+            "the catalog is at generation {now}, If-Match names {named:?}; read it again and decide anew"
+        );
+        Problem::new(Kind::PreconditionFailed, detail)
     }
 }
 

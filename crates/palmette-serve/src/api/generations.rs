@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use palmette_replicate::Change;
 
 use super::body;
 use super::catalogs::served;
@@ -68,20 +69,35 @@ pub(crate) async fn keep(
             return Err(Problem::invalid("/name", detail));
         }
     }
+    if write.is_by_log() {
+        check_room(&write)?;
+        let generation = write.by_log(Change::Keep { name: name.clone() }).await?;
+        let kept = write.live().generations();
+        let kept = kept.into_iter().find(|kept| kept.generation == generation).map(KeptEntry::from);
+        // Another server may have let go of it meanwhile.
+        let kept = kept.unwrap_or(KeptEntry { generation, name, num_items: 0 });
+        return Ok(at_generation(Some(generation), (StatusCode::CREATED, Json(kept))));
+    }
     let kept = write.run(move |write| {
         write.check_condition()?;
-        let now = write.live().snapshot().generation();
-        let kept = write.live().generations();
-        if kept.len() >= MAX_KEPT && !kept.iter().any(|kept| kept.generation == now) {
-            let detail = format!("{MAX_KEPT} generations are kept already; forget one first");
-            return Err(Problem::new(Kind::Conflict, detail));
-        }
+        check_room(write)?;
         let generation = write.live().keep(name.as_deref()).map_err(|error| failed(&error))?;
         let num_items = write.live().snapshot().num_items();
         Ok(KeptEntry { generation, name, num_items })
     });
     let kept = kept.await?;
     Ok(at_generation(Some(kept.generation), (StatusCode::CREATED, Json(kept))))
+}
+
+/// Refuses where too many generations are kept.
+fn check_room(write: &Write) -> Result<(), Problem> {
+    let now = write.live().snapshot().generation();
+    let kept = write.live().generations();
+    if kept.len() >= MAX_KEPT && !kept.iter().any(|kept| kept.generation == now) {
+        let detail = format!("{MAX_KEPT} generations are kept already; forget one first");
+        return Err(Problem::new(Kind::Conflict, detail));
+    }
+    Ok(())
 }
 
 /// Forgets a generation that is kept, by number or name.
@@ -100,6 +116,12 @@ pub(crate) async fn forget(
 ) -> Result<StatusCode, Problem> {
     let write = Write::new(&app, &name, &headers)?;
     let generation = GenerationParam { generation: Some(generation) }.name();
+    if write.is_by_log() {
+        let number = kept_number(&write, generation.as_ref())
+            .map_err(|problem| Problem::not_found(problem.detail))?;
+        write.by_log(Change::Forget { generation: number }).await?;
+        return Ok(StatusCode::NO_CONTENT);
+    }
     write
         .run(move |write| {
             write.check_condition()?;
@@ -137,6 +159,12 @@ pub(crate) async fn rollback(
 ) -> Result<Response, Problem> {
     let write = Write::new(&app, &name, &headers)?;
     let Rollback { to } = body::object(&app, &headers, body).await?;
+    if write.is_by_log() {
+        let restored = kept_number(&write, Some(&to))?;
+        let generation = write.by_log(Change::Rollback { to: restored }).await?;
+        let done = RolledBack { generation, restored };
+        return Ok(at_generation(Some(generation), Json(done)));
+    }
     let done = write.run(move |write| {
         write.check_condition()?;
         let restored = kept_number(write, Some(&to))?;

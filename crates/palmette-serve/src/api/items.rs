@@ -11,8 +11,11 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use palmette_attributes::{Filter, SortKey};
-use palmette_live::{BatchKey, CatalogView, LiveCatalog, LiveError, Update, ViewItems};
+use palmette_live::{
+    Applied, BatchKey, CatalogView, KeyedApplied, LiveCatalog, LiveError, Update, ViewItems,
+};
 use palmette_recommend::PromptFormat;
+use palmette_replicate::{Change, ChangeError, Changed};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -138,8 +141,12 @@ impl Lines {
 
     /// The line of an update, as a pointer.
     fn pointer(&self, index: usize) -> String {
-        self.numbers.get(index).map_or_else(String::new, |number| format!("/{number}"))
+        line_pointer(&self.numbers, index)
     }
+}
+
+fn line_pointer(numbers: &[usize], index: usize) -> String {
+    numbers.get(index).map_or_else(String::new, |number| format!("/{number}"))
 }
 
 /// A batch of which nothing was applied since these lines break rules.
@@ -208,6 +215,12 @@ impl Write {
         lines: Lines,
         key: Option<BatchKey>,
     ) -> Result<(ItemsApplied, bool), Problem> {
+        if self.catalog.replica.is_some() {
+            let Lines { updates, numbers } = lines;
+            let of = move |index| line_pointer(&numbers, index);
+            let done = self.batch_by_log(updates, key, of).await?;
+            return Ok((done.applied.into(), done.is_repeated));
+        }
         self.run(move |write| {
             // Before the condition: the first attempt has moved the generation on.
             if let Some(key) = &key {
@@ -223,6 +236,85 @@ impl Write {
             Ok((write.apply(&lines.updates, key.as_ref(), pointer)?, false))
         })
         .await
+    }
+
+    /// Adds a batch to the log that the catalog follows, and waits until it was applied here.
+    async fn batch_by_log(
+        self,
+        updates: Vec<Update>,
+        key: Option<BatchKey>,
+        pointer: impl Fn(usize) -> String + Send + 'static,
+    ) -> Result<KeyedApplied, Problem> {
+        let began = Instant::now();
+        let (this, updates, pointer) = blocking(move || {
+            self.check_spelling(&updates, &pointer)?;
+            Ok::<_, Problem>((self, Arc::new(updates), pointer))
+        })
+        .await??;
+        let change = Change::Batch { updates: Arc::clone(&updates), key };
+        let changed = this.change_by_log(change).await.map_err(|error| match error {
+            NotChanged::Refused(error) if error.update_index().is_some() => {
+                this.refused(&updates, &pointer)
+            }
+            NotChanged::Refused(error) if error.is_refusal() => {
+                Problem::new(Kind::Invalid, format!("Idempotency-Key: {error}"))
+            }
+            NotChanged::Refused(error) => failed(&error),
+            NotChanged::Other(problem) => problem,
+        })?;
+        metrics::histogram!("palmette_catalog_apply_seconds", "catalog" => this.catalog.name.clone())
+            .record(began.elapsed().as_secs_f64());
+        let nothing = Applied { generation: changed.generation, ..Applied::default() };
+        Ok(changed.batch.unwrap_or(KeyedApplied { applied: nothing, is_repeated: false }))
+    }
+
+    /// True where the catalog changes by the entries of a shared log.
+    pub(crate) fn is_by_log(&self) -> bool {
+        self.catalog.replica.is_some()
+    }
+
+    /// Adds a change that is not a batch to the log that the catalog follows; returns the generation that it made.
+    pub(crate) async fn by_log(&self, change: Change) -> Result<u64, Problem> {
+        match self.change_by_log(change).await {
+            Ok(changed) => Ok(changed.generation),
+            Err(NotChanged::Refused(error)) if error.is_not_kept() => {
+                Err(Problem::new(Kind::Gone, error.to_string()))
+            }
+            Err(NotChanged::Refused(error)) if error.is_refusal() => {
+                Err(Problem::new(Kind::Invalid, error.to_string()))
+            }
+            Err(NotChanged::Refused(error)) => Err(failed(&error)),
+            Err(NotChanged::Other(problem)) => Err(problem),
+        }
+    }
+
+    async fn change_by_log(&self, change: Change) -> Result<Changed, NotChanged> {
+        let replica = self.catalog.replica.as_ref().ok_or_else(|| {
+            let detail = format!("catalog {:?} follows no log", self.catalog.name);
+            NotChanged::Other(Problem::new(Kind::Conflict, detail))
+        })?;
+        let changed = replica.change(change, self.condition.generations()).await;
+        changed.map_err(|error| match error {
+            ChangeError::Refused(error) => NotChanged::Refused(error),
+            ChangeError::Elsewhere { now } => NotChanged::Other(self.condition.failed(now)),
+            error => {
+                let detail = error.to_string();
+                NotChanged::Other(Problem::new(Kind::Unavailable, detail).retry_after(1000))
+            }
+        })
+    }
+
+    /// The problem of a batch with updates that break rules.
+    fn refused(&self, updates: &[Update], pointer: &impl Fn(usize) -> String) -> Problem {
+        let found = self.live.refused(updates).unwrap_or_default();
+        let faults = found.into_iter().take(MAX_FAULTS).map(|refused| {
+            let of_item = refused.id.map_or_else(String::new, |id| format!("item {id:?} "));
+            Fault {
+                pointer: pointer(refused.index),
+                detail: format!("{of_item}{}", refused.rule),
+            }
+        });
+        refused_lines(faults.collect())
     }
 
     /// Applies updates, by a key that is new where there is one; `pointer` tells the place of each in the body.
@@ -243,15 +335,7 @@ impl Write {
             if error.update_index().is_none() {
                 return failed(&error);
             }
-            let found = self.live.refused(updates).unwrap_or_default();
-            let faults = found.into_iter().take(MAX_FAULTS).map(|refused| {
-                let of_item = refused.id.map_or_else(String::new, |id| format!("item {id:?} "));
-                Fault {
-                    pointer: pointer(refused.index),
-                    detail: format!("{of_item}{}", refused.rule),
-                }
-            });
-            refused_lines(faults.collect())
+            self.refused(updates, &pointer)
         })?;
         metrics::histogram!("palmette_catalog_apply_seconds", "catalog" => self.catalog.name.clone())
             .record(began.elapsed().as_secs_f64());
@@ -281,6 +365,13 @@ impl Write {
         }
         if faults.is_empty() { Ok(()) } else { Err(refused_lines(faults)) }
     }
+}
+
+/// Reason why a change was not added to a log.
+enum NotChanged {
+    /// It breaks a rule of the catalog.
+    Refused(LiveError),
+    Other(Problem),
 }
 
 /// The rule that codes break which a model cannot spell, as it stands before the model's name.
@@ -440,17 +531,30 @@ pub(crate) async fn delete(
 impl Write {
     /// Applies one update; one of an item that is not there makes no generation.
     async fn one(self, update: Update) -> Result<Response, Problem> {
+        if self.is_by_log() {
+            self.check_there(&update)?;
+            let done = self.batch_by_log(vec![update], None, |_| String::new()).await?;
+            let applied = ItemsApplied::from(done.applied);
+            return Ok(at_generation(Some(applied.generation), Json(applied)));
+        }
         let applied = self.run(move |write| {
-            if !matches!(update, Update::Upsert(_)) {
-                let view = CatalogView::from(write.live.snapshot());
-                if view.find(update.id()).is_none() {
-                    return Err(no_item(&view, update.id()));
-                }
-            }
+            write.check_there(&update)?;
             write.apply(&[update], None, |_| String::new())
         });
         let applied = applied.await?;
         Ok(at_generation(Some(applied.generation), Json(applied)))
+    }
+}
+
+impl Write {
+    /// Refuses to change or delete an item that is not there.
+    fn check_there(&self, update: &Update) -> Result<(), Problem> {
+        let view = CatalogView::from(self.live.snapshot());
+        match update {
+            Update::Upsert(_) => Ok(()),
+            _ if view.find(update.id()).is_some() => Ok(()),
+            _ => Err(no_item(&view, update.id())),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A new catalog is made in a hidden directory and moved to its name when it is whole. The request waits for that, or, where it asks
 //! for it, an operation goes on after it was answered.
 
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path as FilePath, PathBuf};
@@ -19,15 +20,16 @@ use palmette_catalog::{BuildError, BuildOptions, Catalog, CatalogBuilder};
 use palmette_live::{LiveCatalog, LiveOptions, Schema};
 use serde_json::{Map, Value};
 
-use super::catalogs::{CATALOGS, Claim, NEW, entry};
+use super::catalogs::{CATALOGS, Claim, NEW, entry, served};
 use super::documented::Writes;
 use super::extract::{Path, Query, at_generation, media_type};
 use super::items::failed;
 use super::recommend::{blocking, start_blocking};
 use super::upload::{HeldFile, Upload};
+use crate::cluster::{self, ChangeProblem, Cluster};
 use crate::operations::Progress;
 use crate::problem::{Fault, Kind, Problem};
-use crate::registry::{Table, check_name};
+use crate::registry::{LoadError, Table, check_name};
 use crate::server::App;
 use crate::wire::{CatalogEntry, NewCatalogParams, Operation};
 
@@ -104,6 +106,15 @@ struct Bounds {
 }
 
 impl Bounds {
+    /// The rules of a catalog with these items; `None` where only the items bind.
+    fn schema(self, catalog: &Catalog) -> Option<Schema> {
+        self.codes_per_level.map(|sizes| {
+            let of_items = Schema::of_catalog(catalog);
+            let num_levels = self.num_levels.or(of_items.num_levels);
+            Schema { codes_per_level: Some(sizes), num_levels, ..of_items }
+        })
+    }
+
     fn of(params: &NewCatalogParams, table: &Table) -> Result<Self, Problem> {
         let wrong = |detail: String| Err(Problem::new(Kind::Invalid, detail));
         match (&params.model, &params.codes_per_level) {
@@ -233,6 +244,11 @@ impl NewCatalog {
         let Self { app, root, claim, source, bounds, upload } = self;
         let catalog = build(upload.file.path(), source, &bounds, progress)?;
         progress.check()?;
+        if let Some(cluster) = app.cluster() {
+            share(&app, cluster, claim.name(), catalog, bounds)?;
+            let added = served(&app, claim.name())?;
+            return Ok(entry(&added, &app.registry.table()));
+        }
         let live = create(&root, claim.name(), catalog, bounds, progress)?;
         let path = root.join(claim.name());
         let added = app.registry.add_catalog(claim.name(), live.into(), Some(path));
@@ -343,6 +359,35 @@ impl<S: ItemSink> ItemSink for Watched<'_, S> {
     }
 }
 
+/// Begins a log of the catalog in the store that servers share, and has all of them open it.
+fn share(
+    app: &App,
+    cluster: &Cluster,
+    name: &str,
+    catalog: Catalog,
+    bounds: Bounds,
+) -> Result<(), Problem> {
+    let unavailable = |error: LoadError| match error {
+        LoadError::Live(error) if error.is_refusal() => {
+            Problem::new(Kind::Invalid, error.to_string())
+        }
+        error => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
+    };
+    let schema = bounds.schema(&catalog);
+    let base = cluster::base_of(catalog, schema).map_err(unavailable)?;
+    let identity = cluster.begin(name, &base).map_err(unavailable)?;
+    cluster.change_and_apply(app, |registry| match registry.catalogs.entry(name.to_owned()) {
+        Entry::Vacant(free) => {
+            free.insert(identity.clone());
+            Ok(())
+        }
+        Entry::Occupied(_) => {
+            let detail = format!("there is a catalog {name:?} already; choose another name");
+            Err(ChangeProblem(Problem::new(Kind::Conflict, detail)))
+        }
+    })
+}
+
 /// Makes the live catalog's directory beside its place, moves it there whole, and opens it.
 fn create(
     root: &FilePath,
@@ -356,11 +401,7 @@ fn create(
         Problem::new(Kind::Unavailable, format!("the catalog cannot be kept: {error}"))
             .retry_after(1000)
     };
-    let schema = bounds.codes_per_level.map(|sizes| {
-        let of_items = Schema::of_catalog(&catalog);
-        let num_levels = bounds.num_levels.or(of_items.num_levels);
-        Schema { codes_per_level: Some(sizes), num_levels, ..of_items }
-    });
+    let schema = bounds.schema(&catalog);
     let making = tempfile::Builder::new().prefix(NEW).tempdir_in(root).map_err(system)?;
     let made = LiveCatalog::create(making.path(), Some(catalog), schema, LiveOptions::default());
     drop(made.map_err(|error| match error.is_refusal() {

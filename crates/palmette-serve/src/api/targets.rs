@@ -8,13 +8,15 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use palmette_model::WeightFormat;
+use palmette_replicate::Registry;
 
 use super::body;
 use super::documented::{Lists, Switches};
 use super::extract::Path;
 use super::recommend::blocking;
+use crate::cluster::{ChangeProblem, Cluster, check_pair};
 use crate::problem::{Kind, Problem};
-use crate::registry::{LoadError, Table};
+use crate::registry::{LoadError, Table, check_name};
 use crate::server::App;
 use crate::wire::{
     LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges, TargetEntry,
@@ -96,6 +98,12 @@ async fn change(
                 }
             });
         }
+        if let Some(cluster) = app.cluster() {
+            // The pairs were tried out here; every server makes its own.
+            drop(made);
+            cluster.change_and_apply(&app, |registry| share(registry, &actions, &pointer))?;
+            return Ok(Json(targets(&app.registry.table())));
+        }
         app.registry.change(|table, _| {
             for (place, (action, target)) in actions.iter().zip(made).enumerate() {
                 match (action, target) {
@@ -117,6 +125,33 @@ async fn change(
         Ok(Json(targets(&app.registry.table())))
     })
     .await?
+}
+
+/// Changes the targets of the table that servers share.
+fn share(
+    registry: &mut Registry,
+    actions: &[TargetAction],
+    pointer: &impl Fn(usize) -> String,
+) -> Result<(), ChangeProblem> {
+    let refused = |place: usize, detail: String| {
+        Err(ChangeProblem(Problem::invalid(pointer(place), detail)))
+    };
+    for (place, action) in actions.iter().enumerate() {
+        match action {
+            TargetAction::Set(SetTarget { alias, model, catalog }) => {
+                if let Err(error) = check_pair(registry, model, catalog) {
+                    return refused(place, error.to_string());
+                }
+                registry.targets.insert(alias.clone(), (model.clone(), catalog.clone()));
+            }
+            TargetAction::Delete(gone) => {
+                if registry.targets.remove(&gone.alias).is_none() {
+                    return refused(place, format!("there is no target {:?}", gone.alias));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Lists the models.
@@ -182,7 +217,10 @@ pub(crate) async fn load_model(
                 "models/{path} leads out of the data directory"
             )));
         }
-        loading.load_model(&name, &found, WeightFormat::F32)?;
+        match loading.cluster() {
+            None => loading.load_model(&name, &found, WeightFormat::F32)?,
+            Some(cluster) => share_model(&loading, cluster, &name, &found)?,
+        }
         Ok(name)
     });
     let name = loaded.await?.map_err(|error| Problem::invalid("/path", error.to_string()))?;
@@ -192,6 +230,30 @@ pub(crate) async fn load_model(
         .get(&name)
         .ok_or_else(|| Problem::not_found(format!("model {name:?} was replaced meanwhile")))?;
     Ok((StatusCode::CREATED, Json(entry(served))))
+}
+
+/// Puts a model where all servers load it from.
+fn share_model(
+    app: &App,
+    cluster: &Cluster,
+    name: &str,
+    dir: &FilePath,
+) -> Result<(), LoadError> {
+    check_name("model", name)?;
+    // What cannot be loaded here would stop every server.
+    app.try_model(dir)?;
+    let files = cluster.put_model(name, dir)?;
+    let changed = cluster.change_and_apply(app, |registry| match registry.models.get(name) {
+        Some(there) if there.hash != files.hash => {
+            let detail = format!("there is a model {name:?} with other files; choose another name");
+            Err(ChangeProblem(Problem::new(Kind::Conflict, detail)))
+        }
+        _ => {
+            registry.models.insert(name.to_owned(), files.clone());
+            Ok(())
+        }
+    });
+    changed.map_err(|problem| LoadError::System(problem.detail))
 }
 
 fn data_models(app: &App) -> Result<std::path::PathBuf, LoadError> {

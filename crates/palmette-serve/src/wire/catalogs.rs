@@ -1,6 +1,7 @@
 //! Bodies about catalogs and their generations.
 
 use palmette_live::{KeptGeneration, LiveStatus, SegmentStatus};
+use palmette_replicate::ReplicaStatus;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -34,6 +35,39 @@ pub struct CatalogEntry {
     pub targets: Vec<String>,
     /// Segments, log and work in the background; null where it is frozen.
     pub live: Option<LiveNumbers>,
+    /// Progress with the log that it follows; left out where it follows none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogNumbers>,
+}
+
+/// A catalog that follows a shared log, at a moment.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct LogNumbers {
+    /// Identity of the log.
+    pub identity: String,
+    /// Seconds since it had everything that the log has; null where it never had.
+    pub lag_seconds: Option<f64>,
+    /// Reason why it does not go on; null where it does.
+    pub problem: Option<String>,
+    /// Frames that this process added.
+    pub appended: u64,
+    /// Frames that others added first.
+    pub conflicts: u64,
+    /// Generation of the last base that this process made; 0 where it made none.
+    pub base: u64,
+}
+
+impl From<ReplicaStatus> for LogNumbers {
+    fn from(status: ReplicaStatus) -> Self {
+        Self {
+            identity: status.identity.to_string(),
+            lag_seconds: status.lag.map(|lag| lag.as_secs_f64()),
+            problem: status.problem,
+            appended: status.appended,
+            conflicts: status.conflicts,
+            base: status.base,
+        }
+    }
 }
 
 /// Kind of a catalog.

@@ -11,7 +11,8 @@ pub(crate) use batch::MAX_REQUESTS;
 pub use batch::{BatchAnswer, BatchBody, BatchResult};
 pub use catalogs::{
     AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationParam, Generations,
-    KeepGeneration, KeptEntry, LiveNumbers, NewCatalogParams, Rollback, RolledBack, SegmentEntry,
+    KeepGeneration, KeptEntry, LiveNumbers, LogNumbers, NewCatalogParams, Rollback, RolledBack,
+    SegmentEntry,
 };
 pub use items::{ItemEntry, ItemPage, ItemQuery, ItemsApplied};
 pub use operations::{Operation, OperationProgress, OperationState, Operations};

@@ -6,10 +6,12 @@ mod running;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use palmette_serve::Server;
+use palmette_replicate::ReplicaOptions;
+use palmette_serve::{LogConfig, Server};
 
 use super::loading::WeightsArg;
 use names::Named;
@@ -39,6 +41,17 @@ pub(crate) struct ServeArgs {
     /// Directory for models and catalogs that clients name or upload, and for targets: models/, catalogs/, targets.json
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Follow a log that other servers share: file://DIRECTORY, s3://BUCKET/PREFIX, gs://…, az://… or postgres://…. Models, catalogs and
+    /// targets come from it, and changes go into it; what --model, --catalog and --target name is given to it where it has none of the
+    /// name. Copies are kept below --data-dir
+    #[arg(long, value_name = "URL", env = "PALMETTE_SHARED_LOG", requires = "data_dir", conflicts_with = "read_only")]
+    shared_log: Option<String>,
+    /// Time behind that log after which this server is not ready
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive)]
+    max_lag_seconds: f64,
+    /// Entries of a catalog's log after which one of the servers writes a base, from which others begin
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    base_entries: u64,
     /// Form in which the models' weights are kept
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
@@ -67,6 +80,7 @@ docs/http.md describes the interface; /openapi.json is the same for programs.
 SIGTERM and Ctrl-C drain: what was admitted is answered; a second one ends at once.";
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    ensure!(args.base_entries > 0, "--base-entries is 0; it must be at least 1");
     ensure!(
         args.data_dir.is_some() || !(args.model.is_empty() || args.catalog.is_empty()),
         "give --model and --catalog, or a --data-dir that has them"
@@ -80,10 +94,23 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     config.record.clone_from(&args.record);
     config.keys.clone_from(&args.keys);
     config.data_dir.clone_from(&args.data_dir);
+    config.max_lag = Duration::from_secs_f64(args.max_lag_seconds);
     if let Some(dir) = &args.data_dir {
         std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
     }
     let server = Server::new(config)?;
+    if let Some(address) = &args.shared_log {
+        let named = |of: &Named| (of.name.clone(), of.path.clone());
+        server.follow_log(LogConfig {
+            address: address.clone(),
+            weights: args.weights.format(),
+            models: args.model.iter().map(named).collect(),
+            catalogs: args.catalog.iter().map(named).collect(),
+            targets,
+            replicas: ReplicaOptions { base_entries: args.base_entries, ..Default::default() },
+        })?;
+        return run_until_stopped(&server, &args.listen, |_| Ok(()));
+    }
     for model in &args.model {
         server.load_model(&model.name, &model.path, args.weights.format())?;
     }
@@ -95,6 +122,14 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     }
     server.load_data_dir(args.weights.format(), args.read_only)?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    match seconds > 0.0 && seconds <= 86_400.0 {
+        true => Ok(seconds),
+        false => Err("it must be more than 0, and at most a day".to_owned()),
+    }
 }
 
 /// Refuses a name that is given twice: the second would take the place of the first.
