@@ -32,7 +32,7 @@ mod weights;
 pub use architecture::{Architecture, Family, SlidingWindow, WindowLayers};
 pub use config::ModelConfig;
 pub use error::LoadError;
-pub use model::{Model, WeightFormat};
+pub use model::{Model, SlowFormat, WeightFormat};
 pub use plan::{PlannedBytes, SessionOptions};
 pub use rotary::{Rope, RopeScaling};
 pub use session::{Session, SessionError};

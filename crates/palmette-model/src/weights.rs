@@ -6,21 +6,21 @@ use palmette_core::TokenId;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
-use crate::kernels::{Matrix, PackedMatrix};
+use crate::kernels::{HeadMatrix, Matrix, Values};
 use crate::tensor_files::{EMBEDDING, HEAD, TensorFiles};
 
 /// All weights of a model, matrices packed as `[in, out]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
     /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
-    embedding: Option<Vec<f32>>,
+    embedding: Option<Values>,
     /// Factor of embeddings when they are read.
     embedding_scale: f32,
     pub(crate) layers: Vec<LayerWeights>,
     /// `[D]`
     pub(crate) final_norm: Vec<f32>,
     /// Turns hidden states into logits: `[D, V]`
-    pub(crate) head: PackedMatrix,
+    pub(crate) head: HeadMatrix,
 }
 
 /// One layer's. Those that an [`Architecture`](crate::Architecture) may lack are `None` where it does; norms are as they
@@ -81,8 +81,8 @@ impl Weights {
         }
         let weights = Self::from_tensors(config, |name, shape| match name {
             // Rows that fill the matrix up to a round number belong to no token.
-            HEAD | EMBEDDING => files.take_rows(name, shape),
-            _ => files.take(name, shape),
+            HEAD | EMBEDDING => files.take_stored_rows(name, shape),
+            _ => files.take_stored(name, shape),
         })?;
         files.finish()?;
         Ok(weights)
@@ -91,7 +91,7 @@ impl Weights {
     /// Asks `take` for each tensor that the configuration has, by its Hugging Face name and shape, `[out, in]`.
     pub(crate) fn from_tensors(
         config: &ModelConfig,
-        mut take: impl FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
+        mut take: impl FnMut(&str, &[usize]) -> Result<Values, LoadError>,
     ) -> Result<Self, LoadError> {
         let embedding = take(EMBEDDING, &[config.vocab_size, config.hidden_size])?;
         // Grown as tensors are found: the number in `config` is not to be trusted with memory.
@@ -104,14 +104,14 @@ impl Weights {
             layers
                 .push(LayerWeights::from_tensors(config, &mut LayerTensors { take, norm_offset })?);
         }
-        let mut final_norm = take("model.norm.weight", &[config.hidden_size])?;
+        let mut final_norm = take("model.norm.weight", &[config.hidden_size])?.into_f32();
         add_offset(&mut final_norm, config.architecture.norm_offset);
         let (embedding, head) = if config.tie_word_embeddings {
             (None, embedding)
         } else {
             (Some(embedding), take(HEAD, &[config.vocab_size, config.hidden_size])?)
         };
-        let head = PackedMatrix::transposed(&head, config.hidden_size);
+        let head = HeadMatrix::transposed(&head, config.hidden_size);
         let embedding_scale = config.architecture.embedding_scale;
         Ok(Self { embedding, embedding_scale, layers, final_norm, head })
     }
@@ -119,7 +119,7 @@ impl Weights {
     /// Copies a token's embedding to `out`, `[D]`, scaled as the first layer reads it.
     pub(crate) fn embed(&self, token: TokenId, out: &mut [f32]) {
         match &self.embedding {
-            Some(rows) => out.copy_from_slice(&rows[token.index() * out.len()..][..out.len()]),
+            Some(rows) => rows.copy_to(token.index() * out.len(), out),
             None => self.head.copy_column(token.index(), out),
         }
         if self.embedding_scale != 1.0 {
@@ -128,13 +128,20 @@ impl Weights {
     }
 
     /// Rounds the layers' matrices to 8 bits; embeddings, head, norms and biases stay as they are.
-    pub(crate) fn round_layers(&mut self) {
-        self.layers.iter_mut().for_each(LayerWeights::round);
+    pub(crate) fn round_to_int8(&mut self) {
+        self.layers.iter_mut().flat_map(LayerWeights::matrices_mut).for_each(Matrix::round_to_int8);
+    }
+
+    /// Rounds all matrices that are kept in full to bfloat16, embeddings and head among them; norms and biases stay.
+    pub(crate) fn round_to_bf16(&mut self) {
+        self.layers.iter_mut().flat_map(LayerWeights::matrices_mut).for_each(Matrix::round_to_bf16);
+        self.embedding = self.embedding.as_ref().map(Values::to_bf16);
+        self.head.round_to_bf16();
     }
 
     /// Bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
-        let embedding = self.embedding.as_ref().map_or(0, |values| size_of_val(&**values));
+        let embedding = self.embedding.as_ref().map_or(0, Values::bytes);
         let layers: usize = self.layers.iter().map(LayerWeights::bytes).sum();
         embedding + layers + size_of_val(&*self.final_norm) + self.head.bytes()
     }
@@ -143,7 +150,7 @@ impl Weights {
     pub(crate) fn num_parameters(&self) -> usize {
         let layer =
             |l: &LayerWeights| l.vectors().map(<[f32]>::len).sum::<usize>() + l.num_matrix_values();
-        self.embedding.as_ref().map_or(0, Vec::len)
+        self.embedding.as_ref().map_or(0, Values::len)
             + self.layers.iter().map(layer).sum::<usize>()
             + self.final_norm.len()
             + self.head.num_values()
@@ -153,7 +160,7 @@ impl Weights {
 const KEYS_VALUES: [&str; 2] = ["self_attn.k_proj", "self_attn.v_proj"];
 
 /// Gives the tensor of a name and shape.
-type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
+type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Values, LoadError> + 'a;
 
 /// The tensors of one layer, asked for by their names in it.
 struct LayerTensors<'a> {
@@ -171,7 +178,7 @@ impl LayerTensors<'_> {
         inputs: usize,
     ) -> Result<Matrix, LoadError> {
         let rows = self.parts(names, "weight", &[outputs, inputs])?;
-        Ok(Matrix::F32(PackedMatrix::transposed(&rows, inputs)))
+        Ok(Matrix::transposed(&rows, inputs))
     }
 
     /// Their biases one after another, where the architecture has some.
@@ -181,26 +188,23 @@ impl LayerTensors<'_> {
         width: usize,
         there: bool,
     ) -> Result<Option<Vec<f32>>, LoadError> {
-        there.then(|| self.parts(names, "bias", &[width])).transpose()
+        there.then(|| Ok(self.parts(names, "bias", &[width])?.into_f32())).transpose()
     }
 
-    fn parts(
-        &mut self,
-        names: &[&str],
-        part: &str,
-        shape: &[usize],
-    ) -> Result<Vec<f32>, LoadError> {
-        let mut all = Vec::new();
+    fn parts(&mut self, names: &[&str], part: &str, shape: &[usize]) -> Result<Values, LoadError> {
+        let mut all: Option<Values> = None;
         for name in names {
             let values = (self.take)(&format!("{name}.{part}"), shape)?;
-            // The usual one is not copied.
-            if all.is_empty() { all = values } else { all.extend(values) }
+            all = Some(match all {
+                Some(all) => all.followed_by(values),
+                None => values,
+            });
         }
-        Ok(all)
+        Ok(all.unwrap_or_else(|| Values::F32(Vec::new())))
     }
 
     fn norm(&mut self, name: &str, width: usize) -> Result<Vec<f32>, LoadError> {
-        let mut norm = (self.take)(&format!("{name}.weight"), &[width])?;
+        let mut norm = (self.take)(&format!("{name}.weight"), &[width])?.into_f32();
         add_offset(&mut norm, self.norm_offset);
         Ok(norm)
     }
@@ -233,7 +237,7 @@ impl LayerWeights {
             false => "post_attention_layernorm",
         };
         // In this order, for made-up weights are drawn in it.
-        Ok(Self {
+        let mut layer = Self {
             attention_norm: tensors.norm("input_layernorm", d)?,
             queries: tensors.matrix(&["self_attn.q_proj"], queries, d)?,
             query_bias: tensors.bias(&["self_attn.q_proj"], queries, has.query_key_value_biases)?,
@@ -253,27 +257,29 @@ impl LayerWeights {
             up: tensors.matrix(&["mlp.up_proj"], f, d)?,
             down: tensors.matrix(&["mlp.down_proj"], d, f)?,
             norm_after_mlp: tensors.norm_if(has.norms_after, "post_feedforward_layernorm", d)?,
-        })
+        };
+        Matrix::keep_alike(&mut layer.gate, &mut layer.up);
+        Ok(layer)
+    }
+
+    fn matrices(&self) -> [&Matrix; 6] {
+        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
+        [queries, keys_values, attention_out, gate, up, down]
+    }
+
+    fn matrices_mut(&mut self) -> [&mut Matrix; 6] {
+        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
+        [queries, keys_values, attention_out, gate, up, down]
     }
 
     /// Values of the matrices, each of which takes two operations a row.
     pub(crate) fn num_matrix_values(&self) -> usize {
-        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, up, down];
-        matrices.into_iter().map(Matrix::num_values).sum()
-    }
-
-    /// Rounds the matrices to 8 bits.
-    fn round(&mut self) {
-        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, up, down];
-        matrices.into_iter().for_each(Matrix::round);
+        self.matrices().into_iter().map(Matrix::num_values).sum()
     }
 
     fn bytes(&self) -> usize {
-        let Self { queries, keys_values, attention_out, gate, up, down, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, up, down];
-        matrices.into_iter().map(Matrix::bytes).chain(self.vectors().map(size_of_val)).sum()
+        let matrices = self.matrices().into_iter().map(Matrix::bytes);
+        matrices.chain(self.vectors().map(size_of_val)).sum()
     }
 
     /// The norms and biases that it has.
