@@ -6,7 +6,7 @@ use crate::attention::{self, HeadShape, Sight};
 use crate::config::ModelConfig;
 use crate::encoder_decoder::{CrossWeights, RelativeBias};
 use crate::kernels::{
-    Heads, RopeTable, RowsMut, RowsRef, activate_rows, add_normed_rows, multiply, multiply_gated,
+    Heads, RopeTable, RowsMut, RowsRef, activate_rows, add_normed_rows, multiply_gated,
     rms_norm_rows,
 };
 use crate::key_values::{OwnPart, PromptPart};
@@ -196,7 +196,7 @@ impl Workspace {
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &model.weights.final_norm, eps);
         let out = RowsMut { data: logits, stride: columns.len() };
         let x = RowsRef { data: &self.normed, rows: hidden.len() / d, stride: d };
-        multiply(out, x, model.weights.head.columns(columns));
+        model.weights.head.multiply_columns(out, x, columns);
     }
 
     /// From the rows' normed values, anew: [`project_keys_and_values`](Self::project_keys_and_values) has used them up,

@@ -34,7 +34,7 @@ pub use architecture::{Architecture, Family, SlidingWindow, WindowLayers};
 pub use config::ModelConfig;
 pub use encoder_decoder::{Encoder, RelativePositions};
 pub use error::LoadError;
-pub use model::{Model, WeightFormat};
+pub use model::{Model, SlowFormat, WeightFormat};
 pub use plan::{PlannedBytes, SessionOptions};
 pub use rotary::{Rope, RopeScaling};
 pub use session::{Session, SessionError};

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
+use crate::kernels::int8_is_fast;
 use crate::tensor_files::refuse_adapter;
 use crate::weights::Weights;
 
@@ -13,15 +14,41 @@ use crate::weights::Weights;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightFormat {
-    /// As they were trained; everything is computed in f32.
+    /// As they are stored, everything computed in f32. What a checkpoint has as bfloat16 takes two bytes a value and is
+    /// widened as it is read, which gives the bits that four would.
     #[default]
     F32,
+    /// Matrices, embeddings and head among them, rounded to bfloat16: two bytes a value, everything computed in f32. The
+    /// same as [`F32`](Self::F32) for a checkpoint that is stored so.
+    Bf16,
     /// The layers' matrices in integers of 8 bits with a scale for each column, and what is multiplied with them rounded
     /// to 8 bits, with a scale for each row, as it comes; embeddings, head, norms and attention as in f32. A quarter of
-    /// the layers' memory; with AVX-512 VNNI a request takes half the time (docs/benchmarks.md). Scores
-    /// change a little, and with them now and then the order of two items (docs/quality.md).
+    /// the layers' memory, and less time where the processor [has instructions for it](Self::check_here)
+    /// (docs/benchmarks.md). Scores change a little, and with them now and then the order of two items (docs/quality.md).
     Int8,
 }
+
+impl WeightFormat {
+    /// Whether this processor computes with weights kept so at no loss of time.
+    ///
+    /// # Errors
+    /// For [`Int8`](Self::Int8) without AVX2, AVX-512 VNNI or the dot products of ARM: products of integers would take
+    /// longer than those in f32. The results would be the same.
+    pub fn check_here(self) -> Result<(), SlowFormat> {
+        match self {
+            Self::Int8 if !int8_is_fast() => Err(SlowFormat),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Weights in a format that this processor computes with more slowly than in f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "int8 weights would take longer than f32 here: this processor has neither AVX2 nor AVX-512 VNNI nor ARM's dot \
+     products, and products of integers are slow without; take f32, or bf16 for half the memory"
+)]
+pub struct SlowFormat;
 
 /// A decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
 /// reference.
@@ -73,8 +100,10 @@ impl Model {
     /// The same model with weights kept otherwise. What was rounded stays so: load it again for its weights as they were.
     #[must_use]
     pub fn with_weights(mut self, format: WeightFormat) -> Self {
-        if format == WeightFormat::Int8 {
-            self.weights.round_layers();
+        match format {
+            WeightFormat::F32 => {}
+            WeightFormat::Bf16 => self.weights.round_to_bf16(),
+            WeightFormat::Int8 => self.weights.round_to_int8(),
         }
         self
     }

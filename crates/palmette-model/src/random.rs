@@ -2,6 +2,7 @@
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
+use crate::kernels::Values;
 use crate::weights::Weights;
 
 impl Weights {
@@ -13,14 +14,15 @@ impl Weights {
         Self::from_tensors(config, |name, shape| {
             let &[outputs, inputs] = shape else {
                 let width = shape.iter().product();
-                return Ok(match name.ends_with(".bias") {
+                let values: Vec<f32> = match name.ends_with(".bias") {
                     true => (0..width).map(|_| uniform.draw() - 0.5).collect(),
                     false => vec![norm; width],
-                });
+                };
+                return Ok(values.into());
             };
             let bound = (3.0 / inputs as f32).sqrt();
             let value = |_| (uniform.draw() * 2.0 - 1.0) * bound;
-            Ok((0..outputs * inputs).map(value).collect())
+            Ok(Values::F32((0..outputs * inputs).map(value).collect()))
         })
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use half::{bf16, f16};
+use half::f16;
 use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 
 use crate::error::LoadError;
+use crate::kernels::{Bf16, Values};
 
 /// Name of the embeddings.
 pub(crate) const EMBEDDING: &str = "model.embed_tokens.weight";
@@ -170,18 +171,26 @@ impl TensorFiles {
         shard.bytes.get(shard.data_start..)?.get(start..end)
     }
 
-    /// The values of a tensor, which must have this shape.
+    /// The values of a tensor, which must have this shape, as f32.
     pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        Ok(self.take_stored(name, shape)?.into_f32())
+    }
+
+    /// The values of a tensor, which must have this shape, bfloat16 as such.
+    pub(crate) fn take_stored(&mut self, name: &str, shape: &[usize]) -> Result<Values, LoadError> {
         self.take_where(name, shape, |found| found == shape)
     }
 
-    /// The first rows of a matrix that may have more.
-    pub(crate) fn take_rows(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+    /// The first rows of a matrix that may have more, bfloat16 as such.
+    pub(crate) fn take_stored_rows(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+    ) -> Result<Values, LoadError> {
         let mut values = self.take_where(name, shape, |found| {
             found.len() == shape.len() && found[0] >= shape[0] && found[1..] == shape[1..]
         })?;
         values.truncate(shape.iter().product());
-        values.shrink_to_fit();
         Ok(values)
     }
 
@@ -190,7 +199,7 @@ impl TensorFiles {
         name: &str,
         shape: &[usize],
         fits: impl Fn(&[usize]) -> bool,
-    ) -> Result<Vec<f32>, LoadError> {
+    ) -> Result<Values, LoadError> {
         let Some(entry) = self.left.remove(name) else {
             let way_out = match name {
                 HEAD => {
@@ -218,15 +227,15 @@ impl TensorFiles {
         let data = self
             .data(&entry)
             .ok_or_else(|| error(format!("tensor {name} lies outside the file")))?;
-        let values = to_f32(info.dtype, data).ok_or_else(|| {
+        let values = read(info.dtype, data).ok_or_else(|| {
             let dtype = info.dtype;
             error(format!(
                 "tensor {name} is {dtype:?}; F32, BF16 and F16 can be read, and numbers that are meant with a scale would \
                  come out as others: save the model dequantised, in bfloat16 say"
             ))
         })?;
-        if let Some(place) = first_not_finite(&values) {
-            let (value, index) = (values[place], index_of(place, &info.shape));
+        if let Some((place, value)) = values.first_not_finite() {
+            let index = index_of(place, &info.shape);
             let cause = match info.dtype {
                 Dtype::F16 => {
                     "it was too large for F16 when it was saved, or training has diverged"
@@ -322,16 +331,6 @@ fn left_out(name: &str) -> &'static str {
     }
 }
 
-/// The first value that is NaN or infinite.
-fn first_not_finite(values: &[f32]) -> Option<usize> {
-    // PERF: by chunks, each looked at whole: a search that may end at any value is not vectorised.
-    const CHUNK: usize = 64;
-    let bad = |chunk: &[f32]| chunk.iter().fold(false, |bad, value| bad | !value.is_finite());
-    let chunk = values.chunks(CHUNK).position(bad)?;
-    let start = chunk * CHUNK;
-    values[start..].iter().position(|value| !value.is_finite()).map(|place| start + place)
-}
-
 /// The index of a value in a row-major tensor.
 fn index_of(mut place: usize, shape: &[usize]) -> Vec<usize> {
     let mut index: Vec<usize> = shape
@@ -356,16 +355,16 @@ impl Shard {
     }
 }
 
-/// The values as f32, exactly; `None` for a type that is not one of the three.
-fn to_f32(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
+/// The values, exactly; `None` for a type that is not one of the three.
+fn read(dtype: Dtype, data: &[u8]) -> Option<Values> {
     // By bytes: some files place tensors at odd offsets.
     let pairs = || data.chunks_exact(2).map(|b| [b[0], b[1]]);
     match dtype {
-        Dtype::F32 => Some(
+        Dtype::F32 => Some(Values::F32(
             data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        ),
-        Dtype::BF16 => Some(pairs().map(|b| bf16::from_le_bytes(b).to_f32()).collect()),
-        Dtype::F16 => Some(pairs().map(|b| f16::from_le_bytes(b).to_f32()).collect()),
+        )),
+        Dtype::BF16 => Some(Values::Bf16(pairs().map(Bf16::from_le_bytes).collect())),
+        Dtype::F16 => Some(Values::F32(pairs().map(|b| f16::from_le_bytes(b).to_f32()).collect())),
         _ => None,
     }
 }

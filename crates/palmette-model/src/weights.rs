@@ -10,14 +10,14 @@ use crate::encoder_decoder::{
     CrossWeights, EncoderWeights, SHARED, settle_shared_tensors, weights_from_tensors,
 };
 use crate::error::LoadError;
-use crate::kernels::{Matrix, PackedMatrix};
+use crate::kernels::{HeadMatrix, Matrix, Values};
 use crate::tensor_files::{EMBEDDING, HEAD, TensorFiles};
 
 /// All weights of a model, matrices packed as `[in, out]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
     /// `[V, D]` row-major; `None` when the head's columns serve as embeddings.
-    pub(crate) embedding: Option<Vec<f32>>,
+    pub(crate) embedding: Option<Values>,
     /// Factor of embeddings when they are read.
     pub(crate) embedding_scale: f32,
     pub(crate) layers: Vec<LayerWeights>,
@@ -26,7 +26,7 @@ pub(crate) struct Weights {
     /// `[D]`
     pub(crate) final_norm: Vec<f32>,
     /// Turns hidden states into logits: `[D, V]`
-    pub(crate) head: PackedMatrix,
+    pub(crate) head: HeadMatrix,
     /// The reader of prompts in an encoder–decoder.
     pub(crate) encoder: Option<EncoderWeights>,
 }
@@ -95,8 +95,8 @@ impl Weights {
         }
         let weights = Self::from_tensors(&config, |name, shape| match name {
             // Rows that fill the matrix up to a round number belong to no token.
-            HEAD | EMBEDDING | SHARED => files.take_rows(name, shape),
-            _ => files.take(name, shape),
+            HEAD | EMBEDDING | SHARED => files.take_stored_rows(name, shape),
+            _ => files.take_stored(name, shape),
         })?;
         files.finish()?;
         Ok(weights)
@@ -105,7 +105,7 @@ impl Weights {
     /// Asks `take` for each tensor that the configuration has, by its Hugging Face name and shape, `[out, in]`.
     pub(crate) fn from_tensors(
         config: &ModelConfig,
-        mut take: impl FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
+        mut take: impl FnMut(&str, &[usize]) -> Result<Values, LoadError>,
     ) -> Result<Self, LoadError> {
         if let Some(encoder) = &config.architecture.encoder {
             return weights_from_tensors(config, encoder.num_layers, &mut take);
@@ -121,14 +121,14 @@ impl Weights {
             layers
                 .push(LayerWeights::from_tensors(config, &mut LayerTensors { take, norm_offset })?);
         }
-        let mut final_norm = take("model.norm.weight", &[config.hidden_size])?;
+        let mut final_norm = take("model.norm.weight", &[config.hidden_size])?.into_f32();
         add_offset(&mut final_norm, config.architecture.norm_offset);
         let (embedding, head) = if config.tie_word_embeddings {
             (None, embedding)
         } else {
             (Some(embedding), take(HEAD, &[config.vocab_size, config.hidden_size])?)
         };
-        let head = PackedMatrix::transposed(&head, config.hidden_size);
+        let head = HeadMatrix::transposed(&head, config.hidden_size);
         let embedding_scale = config.architecture.embedding_scale;
         let (relative_biases, encoder) = (Vec::new(), None);
         Ok(Self { embedding, embedding_scale, layers, relative_biases, final_norm, head, encoder })
@@ -137,7 +137,7 @@ impl Weights {
     /// Copies a token's embedding to `out`, `[D]`, scaled as the first layer reads it.
     pub(crate) fn embed(&self, token: TokenId, out: &mut [f32]) {
         match &self.embedding {
-            Some(rows) => out.copy_from_slice(&rows[token.index() * out.len()..][..out.len()]),
+            Some(rows) => rows.copy_to(token.index() * out.len(), out),
             None => self.head.copy_column(token.index(), out),
         }
         if self.embedding_scale != 1.0 {
@@ -146,9 +146,20 @@ impl Weights {
     }
 
     /// Rounds the layers' matrices to 8 bits; embeddings, head, norms and biases stay as they are.
-    pub(crate) fn round_layers(&mut self) {
+    pub(crate) fn round_to_int8(&mut self) {
+        self.all_layers_mut().flat_map(LayerWeights::matrices_mut).for_each(Matrix::round_to_int8);
+    }
+
+    /// Rounds all matrices that are kept in full to bfloat16, embeddings and head among them; norms and biases stay.
+    pub(crate) fn round_to_bf16(&mut self) {
+        self.all_layers_mut().flat_map(LayerWeights::matrices_mut).for_each(Matrix::round_to_bf16);
+        self.embedding = self.embedding.as_ref().map(Values::to_bf16);
+        self.head.round_to_bf16();
+    }
+
+    fn all_layers_mut(&mut self) -> impl Iterator<Item = &mut LayerWeights> {
         let encoder = self.encoder.iter_mut().flat_map(|encoder| &mut encoder.layers);
-        self.layers.iter_mut().chain(encoder).for_each(LayerWeights::round);
+        self.layers.iter_mut().chain(encoder)
     }
 
     /// Every layer, the encoder's too.
@@ -165,7 +176,7 @@ impl Weights {
 
     /// Bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
-        let embedding = self.embedding.as_ref().map_or(0, |values| size_of_val(&**values));
+        let embedding = self.embedding.as_ref().map_or(0, Values::bytes);
         let layers: usize = self.all_layers().map(LayerWeights::bytes).sum();
         let vectors: usize = self.vectors().map(size_of_val).sum();
         embedding + layers + vectors + self.head.bytes()
@@ -175,7 +186,7 @@ impl Weights {
     pub(crate) fn num_parameters(&self) -> usize {
         let layer =
             |l: &LayerWeights| l.vectors().map(<[f32]>::len).sum::<usize>() + l.num_matrix_values();
-        self.embedding.as_ref().map_or(0, Vec::len)
+        self.embedding.as_ref().map_or(0, Values::len)
             + self.all_layers().map(layer).sum::<usize>()
             + self.vectors().map(<[f32]>::len).sum::<usize>()
             + self.head.num_values()
@@ -185,7 +196,7 @@ impl Weights {
 const KEYS_VALUES: [&str; 2] = ["self_attn.k_proj", "self_attn.v_proj"];
 
 /// Gives the tensor of a name and shape.
-pub(crate) type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
+pub(crate) type Take<'a> = dyn FnMut(&str, &[usize]) -> Result<Values, LoadError> + 'a;
 
 /// The tensors of one layer, asked for by their names in it.
 pub(crate) struct LayerTensors<'a> {
@@ -203,7 +214,7 @@ impl LayerTensors<'_> {
         inputs: usize,
     ) -> Result<Matrix, LoadError> {
         let rows = self.parts(names, "weight", &[outputs, inputs])?;
-        Ok(Matrix::F32(PackedMatrix::transposed(&rows, inputs)))
+        Ok(Matrix::transposed(&rows, inputs))
     }
 
     /// Their biases one after another, where the architecture has some.
@@ -213,26 +224,23 @@ impl LayerTensors<'_> {
         width: usize,
         there: bool,
     ) -> Result<Option<Vec<f32>>, LoadError> {
-        there.then(|| self.parts(names, "bias", &[width])).transpose()
+        there.then(|| Ok(self.parts(names, "bias", &[width])?.into_f32())).transpose()
     }
 
-    fn parts(
-        &mut self,
-        names: &[&str],
-        part: &str,
-        shape: &[usize],
-    ) -> Result<Vec<f32>, LoadError> {
-        let mut all = Vec::new();
+    fn parts(&mut self, names: &[&str], part: &str, shape: &[usize]) -> Result<Values, LoadError> {
+        let mut all: Option<Values> = None;
         for name in names {
             let values = (self.take)(&format!("{name}.{part}"), shape)?;
-            // The usual one is not copied.
-            if all.is_empty() { all = values } else { all.extend(values) }
+            all = Some(match all {
+                Some(all) => all.followed_by(values),
+                None => values,
+            });
         }
-        Ok(all)
+        Ok(all.unwrap_or_else(|| Values::F32(Vec::new())))
     }
 
     pub(crate) fn norm(&mut self, name: &str, width: usize) -> Result<Vec<f32>, LoadError> {
-        let mut norm = (self.take)(&format!("{name}.weight"), &[width])?;
+        let mut norm = (self.take)(&format!("{name}.weight"), &[width])?.into_f32();
         add_offset(&mut norm, self.norm_offset);
         Ok(norm)
     }
@@ -265,7 +273,7 @@ impl LayerWeights {
             false => "post_attention_layernorm",
         };
         // In this order, for made-up weights are drawn in it.
-        Ok(Self {
+        let mut layer = Self {
             attention_norm: tensors.norm("input_layernorm", d)?,
             queries: tensors.matrix(&["self_attn.q_proj"], queries, d)?,
             query_bias: tensors.bias(&["self_attn.q_proj"], queries, has.query_key_value_biases)?,
@@ -286,7 +294,28 @@ impl LayerWeights {
             up: Some(tensors.matrix(&["mlp.up_proj"], f, d)?),
             down: tensors.matrix(&["mlp.down_proj"], d, f)?,
             norm_after_mlp: tensors.norm_if(has.norms_after, "post_feedforward_layernorm", d)?,
-        })
+        };
+        layer.keep_gates_alike();
+        Ok(layer)
+    }
+
+    /// Keeps the matrices of the gated feed-forward part in one way, as their common product takes them.
+    pub(crate) fn keep_gates_alike(&mut self) {
+        if let Some(up) = &mut self.up {
+            Matrix::keep_alike(&mut self.gate, up);
+        }
+    }
+
+    fn matrices(&self) -> impl Iterator<Item = &Matrix> {
+        let Self { queries, keys_values, attention_out, gate, up, down, cross, .. } = self;
+        let matrices = [queries, keys_values, attention_out, gate, down].into_iter().chain(up);
+        matrices.chain(cross.iter().flat_map(CrossWeights::matrices))
+    }
+
+    fn matrices_mut(&mut self) -> impl Iterator<Item = &mut Matrix> {
+        let Self { queries, keys_values, attention_out, gate, up, down, cross, .. } = self;
+        let matrices = [queries, keys_values, attention_out, gate, down].into_iter().chain(up);
+        matrices.chain(cross.iter_mut().flat_map(CrossWeights::matrices_mut))
     }
 
     /// Values of the matrices, each of which takes two operations a row.
@@ -294,22 +323,8 @@ impl LayerWeights {
         self.matrices().map(Matrix::num_values).sum()
     }
 
-    /// Rounds the matrices to 8 bits.
-    fn round(&mut self) {
-        let Self { queries, keys_values, attention_out, gate, up, down, cross, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, down].into_iter().chain(up);
-        let cross = cross.iter_mut().flat_map(CrossWeights::matrices_mut);
-        matrices.chain(cross).for_each(Matrix::round);
-    }
-
     fn bytes(&self) -> usize {
         self.matrices().map(Matrix::bytes).chain(self.vectors().map(size_of_val)).sum()
-    }
-
-    fn matrices(&self) -> impl Iterator<Item = &Matrix> {
-        let Self { queries, keys_values, attention_out, gate, up, down, cross, .. } = self;
-        let matrices = [queries, keys_values, attention_out, gate, down].into_iter().chain(up);
-        matrices.chain(cross.iter().flat_map(CrossWeights::matrices))
     }
 
     /// The norms and biases that it has.

@@ -131,7 +131,7 @@ fn for_people() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     check_refused(&small(&["--prompt=3"]), &["a prompt of 3 tokens", "shortest has 4"]);
-    check_refused(&small(&["--weights=int4"]), &["int4", "f32, int8"]);
+    check_refused(&small(&["--weights=int4"]), &["int4", "f32, bf16, int8"]);
     check_refused(&small(&["--levels=0"]), &["levels is 0"]);
     check_refused(&small(&["--beam=0"]), &["beam is 0"]);
     check_refused(&small(&["--probe=4"]), &["probe of 4", "random weights", "--timings"]);

@@ -2,7 +2,7 @@
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
-use crate::kernels::{Matrix, PackedMatrix};
+use crate::kernels::{HeadMatrix, Matrix};
 use crate::tensor_files::{HEAD, TensorFiles};
 use crate::weights::{LayerTensors, LayerWeights, Take, Weights, add_offset};
 
@@ -79,7 +79,7 @@ pub(crate) fn weights_from_tensors(
         layers: decoder.layers,
         relative_biases: decoder.relative_biases,
         final_norm: decoder.final_norm,
-        head: PackedMatrix::transposed(&head, d),
+        head: HeadMatrix::transposed(&head, d),
         encoder: Some(encoder),
     })
 }
@@ -100,8 +100,8 @@ fn stack(
             && (layer == 0 || by.in_every_layer)
         {
             let shape = [by.num_buckets, config.num_attention_heads];
-            relative_biases
-                .push(take("layer.0.SelfAttention.relative_attention_bias.weight", &shape)?);
+            let biases = take("layer.0.SelfAttention.relative_attention_bias.weight", &shape)?;
+            relative_biases.push(biases.into_f32());
         }
         let tensors = &mut LayerTensors { take, norm_offset };
         let cross = match name {
@@ -110,7 +110,8 @@ fn stack(
         };
         layers.push(layer_from_tensors(config, tensors, cross)?);
     }
-    let mut final_norm = take(&format!("{name}.final_layer_norm.weight"), &[config.hidden_size])?;
+    let final_norm = take(&format!("{name}.final_layer_norm.weight"), &[config.hidden_size])?;
+    let mut final_norm = final_norm.into_f32();
     add_offset(&mut final_norm, norm_offset);
     Ok(EncoderWeights { layers, relative_biases, final_norm })
 }
@@ -128,7 +129,7 @@ fn layer_from_tensors(
     let gated = config.architecture.gated_mlp;
     let gate = of_mlp(if gated { "wi_0" } else { "wi" });
     let up = gated.then(|| tensors.matrix(&[&of_mlp("wi_1")], f, d)).transpose()?;
-    Ok(LayerWeights {
+    let mut layer = LayerWeights {
         attention_norm: tensors.norm("layer.0.layer_norm", d)?,
         queries: tensors.matrix(&["layer.0.SelfAttention.q"], queries, d)?,
         query_bias: None,
@@ -149,7 +150,9 @@ fn layer_from_tensors(
         up,
         down: tensors.matrix(&[&of_mlp("wo")], d, f)?,
         norm_after_mlp: None,
-    })
+    };
+    layer.keep_gates_alike();
+    Ok(layer)
 }
 
 impl CrossWeights {

@@ -10,11 +10,12 @@ mod rope;
 mod rowwise;
 
 pub use activation::{Activation, gelu_tanh, relu, silu, softmax_in_place, swiglu};
-pub(crate) use matrix::{Matrix, multiply_gated};
+pub(crate) use int8::is_fast as int8_is_fast;
+pub(crate) use matrix::{HeadMatrix, Matrix, Values, multiply_gated};
 pub use norm::{rms_norm, rms_norm_in_place, rms_norm_row};
 pub use palmette_decode::exp;
 pub use panels::PackedMatrix;
-pub(crate) use panels::{PANEL, PanelRow, Panels, RowsMut, RowsRef, multiply, multiply_add};
+pub(crate) use panels::{Bf16, PANEL, PanelRow, Panels, RowsMut, RowsRef, multiply, multiply_add};
 pub use reduce::{dot, max, sum};
 pub use rope::RopeTable;
 pub(crate) use rowwise::{Heads, Scores, activate_rows, add_normed_rows, rms_norm_rows};

@@ -10,8 +10,10 @@
 //! rows or columns there are, on how the work is divided, or on how wide the processor's vectors are. The `gemm` crate
 //! promises none of these, and arranges both sides anew for each product.
 
+use std::fmt::Debug;
 use std::ops::Range;
 
+use bytemuck::Pod;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::activation::{Activation, Gate, GeluTanh, Relu, Silu};
@@ -20,20 +22,65 @@ use super::activation::{Activation, Gate, GeluTanh, Relu, Silu};
 pub(crate) const PANEL: usize = 16;
 
 /// One row of a panel.
-pub(crate) type PanelRow = [f32; PANEL];
+pub(crate) type PanelRow<W = f32> = [W; PANEL];
 
-/// A matrix `[k, n]` in panels, `[⌈n / 16⌉, k, 16]`; columns past `n` are 0.
+/// What a place of a panel holds: an f32, or the bits of one that is kept shorter and read exactly.
+pub(crate) trait Stored: Pod + Debug + Send + Sync {
+    /// The value.
+    fn value(self) -> f32;
+
+    /// The values of a panel's row, V vectors.
+    fn read<S: Simd, const V: usize>(simd: S, row: &PanelRow<Self>) -> [S::f32s; V];
+}
+
+impl Stored for f32 {
+    #[inline(always)]
+    fn value(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn read<S: Simd, const V: usize>(_: S, row: &PanelRow) -> [S::f32s; V] {
+        bytemuck::cast(*row)
+    }
+}
+
+/// The bits of a bfloat16, which are the upper half of the f32 of the same value.
+pub(crate) type Bf16 = u16;
+
+impl Stored for Bf16 {
+    #[inline(always)]
+    fn value(self) -> f32 {
+        f32::from_bits(u32::from(self) << 16)
+    }
+
+    #[inline(always)]
+    fn read<S: Simd, const V: usize>(_: S, row: &PanelRow<Self>) -> [S::f32s; V] {
+        let mut values = [0.0; PANEL];
+        for lane in 0..PANEL {
+            values[lane] = row[lane].value();
+        }
+        bytemuck::cast(values)
+    }
+}
+
+/// The bfloat16 nearest to a value, of two the even one.
+pub(crate) fn to_bf16(value: f32) -> Bf16 {
+    half::bf16::from_f32(value).to_bits()
+}
+
+/// A matrix `[k, n]` in panels, `[⌈n / 16⌉, k, 16]`; columns past `n` are 0. `W` is how a value is kept.
 #[derive(Clone, Debug)]
-pub struct PackedMatrix {
-    data: Vec<PanelRow>,
+pub struct PackedMatrix<W = f32> {
+    data: Vec<PanelRow<W>>,
     depth: usize,
     columns: usize,
 }
 
 /// A view of a matrix `[k, n]` in panels: row `r` of panel `p` is `data[p * panel_stride + r * row_stride]`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Panels<'a> {
-    data: &'a [PanelRow],
+pub(crate) struct Panels<'a, W = f32> {
+    data: &'a [PanelRow<W>],
     panel_stride: usize,
     row_stride: usize,
     /// k
@@ -65,9 +112,40 @@ impl PackedMatrix {
     /// # Panics
     /// When `depth` is 0, or `rows` is not whole rows.
     pub fn transposed(rows: &[f32], depth: usize) -> Self {
+        Self::packed(rows, depth)
+    }
+
+    /// `out = x · self`: `x` `[rows, k]`, `out` `[rows, n]`, both row-major.
+    ///
+    /// # Panics
+    /// When a slice is shorter than its rows.
+    pub fn multiply(&self, out: &mut [f32], x: &[f32], rows: usize) {
+        let out = RowsMut { data: out, stride: self.columns };
+        multiply(out, RowsRef { data: x, rows, stride: self.depth }, self.view());
+    }
+
+    /// The same, each value rounded to the nearest bfloat16.
+    pub(crate) fn to_bf16(&self) -> PackedMatrix<Bf16> {
+        let data = self.data.iter().map(|row| row.map(to_bf16)).collect();
+        PackedMatrix { data, depth: self.depth, columns: self.columns }
+    }
+}
+
+impl PackedMatrix<Bf16> {
+    /// The same values in full.
+    pub(crate) fn to_f32(&self) -> PackedMatrix {
+        let data = self.data.iter().map(|row| row.map(Stored::value)).collect();
+        PackedMatrix { data, depth: self.depth, columns: self.columns }
+    }
+}
+
+#[expect(private_bounds, reason = "none of these functions is public")]
+impl<W: Stored> PackedMatrix<W> {
+    /// As [`transposed`](PackedMatrix::transposed), of values kept in any way.
+    pub(crate) fn packed(rows: &[W], depth: usize) -> Self {
         let columns = rows.len() / depth;
         assert_eq!(columns * depth, rows.len(), "rows of {depth} values");
-        let mut data = vec![[0.0; PANEL]; columns.div_ceil(PANEL) * depth];
+        let mut data = vec![[W::zeroed(); PANEL]; columns.div_ceil(PANEL) * depth];
         for (column, row) in rows.chunks_exact(depth).enumerate() {
             let (panel, lane) = (column / PANEL, column % PANEL);
             let panel = &mut data[panel * depth..(panel + 1) * depth];
@@ -99,37 +177,28 @@ impl PackedMatrix {
     /// Copies one column to `out`, `[k]`.
     pub(crate) fn copy_column(&self, column: usize, out: &mut [f32]) {
         let panel = &self.data[column / PANEL * self.depth..][..self.depth];
-        out.iter_mut().zip(panel).for_each(|(out, row)| *out = row[column % PANEL]);
+        out.iter_mut().zip(panel).for_each(|(out, row)| *out = row[column % PANEL].value());
     }
 
     /// The whole as a view.
-    pub(crate) fn view(&self) -> Panels<'_> {
+    pub(crate) fn view(&self) -> Panels<'_, W> {
         self.columns(0..self.columns)
     }
 
     /// Some of the columns.
-    pub(crate) fn columns(&self, columns: Range<usize>) -> Panels<'_> {
+    pub(crate) fn columns(&self, columns: Range<usize>) -> Panels<'_, W> {
         assert!(columns.start <= columns.end && columns.end <= self.columns, "{columns:?}");
         let (first, lead) = (columns.start / PANEL, columns.start % PANEL);
         let data = &self.data[(first * self.depth).min(self.data.len())..];
         let columns = columns.end - first * PANEL;
         Panels { lead, ..Panels::new(data, (self.depth, 1), self.depth, columns) }
     }
-
-    /// `out = x · self`: `x` `[rows, k]`, `out` `[rows, n]`, both row-major.
-    ///
-    /// # Panics
-    /// When a slice is shorter than its rows.
-    pub fn multiply(&self, out: &mut [f32], x: &[f32], rows: usize) {
-        let out = RowsMut { data: out, stride: self.columns };
-        multiply(out, RowsRef { data: x, rows, stride: self.depth }, self.view());
-    }
 }
 
-impl<'a> Panels<'a> {
+impl<'a, W: Stored> Panels<'a, W> {
     /// A view with the given strides, `(panel, row)`, in panel rows.
     pub(crate) fn new(
-        data: &'a [PanelRow],
+        data: &'a [PanelRow<W>],
         (panel_stride, row_stride): (usize, usize),
         depth: usize,
         columns: usize,
@@ -147,32 +216,32 @@ impl<'a> Panels<'a> {
 
     /// The rows from which the next two panels begin, to be fetched ahead; nothing after the last.
     #[inline(always)]
-    fn panels_after(&self, panel: usize) -> [&'a [PanelRow]; 2] {
+    fn panels_after(&self, panel: usize) -> [&'a [PanelRow<W>]; 2] {
         [1, 2].map(|after| self.data.get((panel + after) * self.panel_stride..).unwrap_or_default())
     }
 
     #[inline(always)]
-    fn panel(&self, panel: usize) -> Panel<'a> {
+    fn panel(&self, panel: usize) -> Panel<'a, W> {
         Panel { rows: &self.data[panel * self.panel_stride..], step: self.row_stride }
     }
 }
 
 /// `out = x · b`
-pub(crate) fn multiply(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>) {
+pub(crate) fn multiply<W: Stored>(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_, W>) {
     Arch::new().dispatch(Product { out, x, b, add: false });
 }
 
 /// `out += x · b`
-pub(crate) fn multiply_add(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>) {
+pub(crate) fn multiply_add<W: Stored>(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_, W>) {
     Arch::new().dispatch(Product { out, x, b, add: true });
 }
 
 /// `out = activation(x · gate) · (x · up)`, element by element; the gated values never go to memory apart.
-pub(crate) fn multiply_gated(
+pub(crate) fn multiply_gated<W: Stored>(
     out: RowsMut<'_>,
     x: RowsRef<'_>,
-    gate: Panels<'_>,
-    up: Panels<'_>,
+    gate: Panels<'_, W>,
+    up: Panels<'_, W>,
     activation: Activation,
 ) {
     assert_eq!((gate.depth, gate.columns), (up.depth, up.columns), "gate and up differ in shape");
@@ -186,27 +255,27 @@ pub(crate) fn multiply_gated(
 
 /// One panel, its rows `step` apart.
 #[derive(Clone, Copy)]
-struct Panel<'a> {
-    rows: &'a [PanelRow],
+struct Panel<'a, W> {
+    rows: &'a [PanelRow<W>],
     step: usize,
 }
 
-struct Product<'a> {
+struct Product<'a, W> {
     out: RowsMut<'a>,
     x: RowsRef<'a>,
-    b: Panels<'a>,
+    b: Panels<'a, W>,
     add: bool,
 }
 
-struct GatedProduct<'a, G> {
+struct GatedProduct<'a, G, W> {
     out: RowsMut<'a>,
     x: RowsRef<'a>,
-    gate: Panels<'a>,
-    up: Panels<'a>,
+    gate: Panels<'a, W>,
+    up: Panels<'a, W>,
     by: G,
 }
 
-impl WithSimd for Product<'_> {
+impl<W: Stored> WithSimd for Product<'_, W> {
     type Output = ();
 
     #[inline(always)]
@@ -228,7 +297,7 @@ impl WithSimd for Product<'_> {
     }
 }
 
-impl<G: Gate> WithSimd for GatedProduct<'_, G> {
+impl<G: Gate, W: Stored> WithSimd for GatedProduct<'_, G, W> {
     type Output = ();
 
     #[inline(always)]
@@ -252,18 +321,18 @@ trait Tiles<const Q: usize> {
     fn finish<const R: usize>(&mut self, row: usize, tile: &[[PanelRow; Q]; R]);
 }
 
-struct ProductTiles<'p, 'a> {
-    product: &'p mut Product<'a>,
+struct ProductTiles<'p, 'a, W> {
+    product: &'p mut Product<'a, W>,
     /// The tiles' first panel.
     first: usize,
 }
 
-struct GatedTiles<'p, 'a, G> {
-    product: &'p mut GatedProduct<'a, G>,
+struct GatedTiles<'p, 'a, G, W> {
+    product: &'p mut GatedProduct<'a, G, W>,
     panel: usize,
 }
 
-impl ProductTiles<'_, '_> {
+impl<W> ProductTiles<'_, '_, W> {
     /// The columns of a tile's panel that are wanted, and their places in a row of `out`.
     #[inline(always)]
     fn columns(&self, panel: usize) -> (Range<usize>, Range<usize>) {
@@ -274,7 +343,7 @@ impl ProductTiles<'_, '_> {
     }
 }
 
-impl<const Q: usize> Tiles<Q> for ProductTiles<'_, '_> {
+impl<const Q: usize, W> Tiles<Q> for ProductTiles<'_, '_, W> {
     #[inline(always)]
     fn start<const R: usize>(&self, row: usize) -> [[PanelRow; Q]; R] {
         let mut tile = [[[0.0; PANEL]; Q]; R];
@@ -306,7 +375,7 @@ impl<const Q: usize> Tiles<Q> for ProductTiles<'_, '_> {
     }
 }
 
-impl<G: Gate> Tiles<2> for GatedTiles<'_, '_, G> {
+impl<G: Gate, W> Tiles<2> for GatedTiles<'_, '_, G, W> {
     #[inline(always)]
     fn start<const R: usize>(&self, _: usize) -> [[PanelRow; 2]; R] {
         [[[0.0; PANEL]; 2]; R]
@@ -332,50 +401,88 @@ impl<G: Gate> Tiles<2> for GatedTiles<'_, '_, G> {
 /// Covers all rows with tiles as large as their running values fit into registers: 24 vectors of 32 with AVX-512, 12
 /// of 16 with AVX2. What is left over at the end takes smaller ones.
 #[inline(always)]
-fn for_each_tile<S: Simd, const Q: usize>(
+fn for_each_tile<S: Simd, W: Stored, const Q: usize>(
     simd: S,
     x: RowsRef<'_>,
     depth: usize,
-    panels: [Panel<'_>; Q],
-    next: [&[PanelRow]; 2],
+    panels: [Panel<'_, W>; Q],
+    next: [&[PanelRow<W>]; 2],
     tiles: &mut impl Tiles<Q>,
 ) {
     let row = match S::F32_LANES {
         16 => {
-            let row = tiles_of::<S, 1, Q, 12>(simd, x, 0, depth, panels, next, tiles);
-            let row = tiles_of::<S, 1, Q, 8>(simd, x, row, depth, panels, next, tiles);
-            let row = tiles_of::<S, 1, Q, 4>(simd, x, row, depth, panels, next, tiles);
-            tiles_of::<S, 1, Q, 1>(simd, x, row, depth, panels, next, tiles)
+            let row = tiles_of::<S, W, 1, Q, 12>(simd, x, 0, depth, panels, next, tiles);
+            let row = tiles_of::<S, W, 1, Q, 8>(simd, x, row, depth, panels, next, tiles);
+            let row = tiles_of::<S, W, 1, Q, 4>(simd, x, row, depth, panels, next, tiles);
+            tiles_of::<S, W, 1, Q, 1>(simd, x, row, depth, panels, next, tiles)
         }
         8 => {
-            let row = tiles_of::<S, 2, Q, 3>(simd, x, 0, depth, panels, next, tiles);
-            tiles_of::<S, 2, Q, 1>(simd, x, row, depth, panels, next, tiles)
+            let row = tiles_by_panel::<S, W, 2, Q, 6>(simd, x, 0, depth, panels, next, tiles);
+            let row = tiles_of::<S, W, 2, Q, 3>(simd, x, row, depth, panels, next, tiles);
+            let row = tiles_of::<S, W, 2, Q, 2>(simd, x, row, depth, panels, next, tiles);
+            tiles_of::<S, W, 2, Q, 1>(simd, x, row, depth, panels, next, tiles)
         }
         4 => {
-            let row = tiles_of::<S, 4, Q, 2>(simd, x, 0, depth, panels, next, tiles);
-            tiles_of::<S, 4, Q, 1>(simd, x, row, depth, panels, next, tiles)
+            let row = tiles_of::<S, W, 4, Q, 2>(simd, x, 0, depth, panels, next, tiles);
+            tiles_of::<S, W, 4, Q, 1>(simd, x, row, depth, panels, next, tiles)
         }
-        _ => tiles_of::<S, PANEL, Q, 1>(simd, x, 0, depth, panels, next, tiles),
+        _ => tiles_of::<S, W, PANEL, Q, 1>(simd, x, 0, depth, panels, next, tiles),
     };
     debug_assert_eq!(row, x.rows);
 }
 
 /// Tiles of R rows from `row` on, while there are so many; returns the first row left over.
 #[inline(always)]
-fn tiles_of<S: Simd, const V: usize, const Q: usize, const R: usize>(
+fn tiles_of<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     simd: S,
     x: RowsRef<'_>,
     mut row: usize,
     depth: usize,
-    panels: [Panel<'_>; Q],
-    next: [&[PanelRow]; 2],
+    panels: [Panel<'_, W>; Q],
+    next: [&[PanelRow<W>]; 2],
     tiles: &mut impl Tiles<Q>,
 ) -> usize {
     while row + R <= x.rows {
         // Tiles fetch the two panels that come next in turn.
         let ahead = next[row / R % 2];
         let start = tiles.start::<R>(row);
-        let tile = chains::<S, V, Q, R>(simd, x, row, depth, panels, ahead, start);
+        let tile = chains::<S, W, V, Q, R>(simd, x, row, depth, panels, ahead, start);
+        tiles.finish::<R>(row, &tile);
+        row += R;
+    }
+    row
+}
+
+/// [`tiles_of`], each panel's chains on their own: twice the rows then fit into registers, and a row's value serves half
+/// as many chains.
+///
+/// PERF: with AVX2, 6 rows of a panel are 12 running values, 2 vectors of weights and one of `x`, 15 of 16 registers; 3
+/// rows of two panels are 17.
+#[inline(always)]
+fn tiles_by_panel<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
+    simd: S,
+    x: RowsRef<'_>,
+    mut row: usize,
+    depth: usize,
+    panels: [Panel<'_, W>; Q],
+    next: [&[PanelRow<W>]; 2],
+    tiles: &mut impl Tiles<Q>,
+) -> usize {
+    while row + R <= x.rows {
+        // The first tile fetches all that comes next.
+        let fetch = row < R;
+        let mut tile = tiles.start::<R>(row);
+        for q in 0..Q {
+            let ahead = if fetch { next[q] } else { &[] };
+            let mut start = [[[0.0; PANEL]; 1]; R];
+            for r in 0..R {
+                start[r][0] = tile[r][q];
+            }
+            let one = chains::<S, W, V, 1, R>(simd, x, row, depth, [panels[q]], ahead, start);
+            for r in 0..R {
+                tile[r][q] = one[r][0];
+            }
+        }
         tiles.finish::<R>(row, &tile);
         row += R;
     }
@@ -384,13 +491,13 @@ fn tiles_of<S: Simd, const V: usize, const Q: usize, const R: usize>(
 
 /// Runs the chains of one tile along `k`, in registers; a row of a panel is V vectors.
 #[inline(always)]
-fn chains<S: Simd, const V: usize, const Q: usize, const R: usize>(
+fn chains<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     simd: S,
     x: RowsRef<'_>,
     row: usize,
     depth: usize,
-    panels: [Panel<'_>; Q],
-    ahead: &[PanelRow],
+    panels: [Panel<'_, W>; Q],
+    ahead: &[PanelRow<W>],
     start: [[PanelRow; Q]; R],
 ) -> [[PanelRow; Q]; R] {
     // Loops, not `map` and `from_fn`: those stay calls, and the compiler then no longer knows the slices' lengths.
@@ -409,8 +516,8 @@ fn chains<S: Simd, const V: usize, const Q: usize, const R: usize>(
             // Never taken: `Panels::new` has checked the last place.
             // PERF: a way out that ends the loop, where indexing would have one that panics, for which the compiler
             // keeps copies of all running values.
-            let Some(&row) = panels[q].rows.get(place) else { break 'chains };
-            b[q] = bytemuck::cast(row);
+            let Some(row) = panels[q].rows.get(place) else { break 'chains };
+            b[q] = W::read::<S, V>(simd, row);
         }
         // PERF: weights come from the third-level cache, once for each block of rows. In a profile of a request without
         // this and with blocks of 96 rows, a third of the samples in this loop lay where `b` is read.
@@ -511,6 +618,48 @@ mod tests {
                     let want = by(at(&gate)) * at(&up);
                     prop_assert_eq!(out[row * columns + column].to_bits(), want.to_bits());
                 }
+            }
+        }
+    }
+
+    /// Products with values kept as bfloat16 are those with the same values as f32, to the bit; and what is one already
+    /// is not rounded.
+    #[test]
+    fn bfloat16_gives_the_bits_of_f32() {
+        for (rows, depth, columns) in
+            [(1, 7, 16), (5, 33, 40), (12, 64, 31), (29, 3, 1), (6, 50, 48)]
+        {
+            let x = values(rows * depth, 1);
+            let [gate, up] = [2, 3].map(|seed| {
+                let narrow: Vec<Bf16> =
+                    values(columns * depth, seed).into_iter().map(to_bf16).collect();
+                let full: Vec<f32> = narrow.iter().map(|value| value.value()).collect();
+                (PackedMatrix::packed(&narrow, depth), PackedMatrix::transposed(&full, depth))
+            });
+            assert_eq!(gate.1.to_bf16().data, gate.0.data);
+            assert_eq!(gate.0.to_f32().data, gate.1.data);
+            let left = RowsRef { data: &x, rows, stride: depth };
+            let start = values(rows * columns, 9);
+            for what in 0..4 {
+                let [mut narrow, mut full] = [start.clone(), start.clone()];
+                let [a, b] = [&mut narrow, &mut full].map(|data| RowsMut { data, stride: columns });
+                let by = if what == 2 { Activation::Silu } else { Activation::GeluTanh };
+                match what {
+                    0 => {
+                        multiply(a, left, gate.0.view());
+                        multiply(b, left, gate.1.view());
+                    }
+                    1 => {
+                        multiply_add(a, left, gate.0.view());
+                        multiply_add(b, left, gate.1.view());
+                    }
+                    _ => {
+                        multiply_gated(a, left, gate.0.view(), up.0.view(), by);
+                        multiply_gated(b, left, gate.1.view(), up.1.view(), by);
+                    }
+                }
+                let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&narrow), bits(&full), "{rows} x {depth} x {columns}, {what}");
             }
         }
     }

@@ -1,5 +1,5 @@
 //! A row's bits depend on nothing but the row: not on its neighbours, the threads, or which logits are asked for. And
-//! requests allocate nothing. All of it with weights in full and rounded.
+//! requests allocate nothing. All of it with weights in full, as bfloat16, and rounded to 8 bits.
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
@@ -14,8 +14,8 @@ static ALLOCATOR: Counting = Counting;
 
 const BEAMS: usize = 130;
 
-/// Large enough that passes are worth several threads; with weights of either format.
-fn models() -> [Arc<Model>; 2] {
+/// Large enough that passes are worth several threads; with weights of each format.
+fn models() -> [Arc<Model>; 3] {
     let config = ModelConfig {
         vocab_size: 200,
         hidden_size: 128,
@@ -31,7 +31,8 @@ fn models() -> [Arc<Model>; 2] {
         architecture: Architecture::default(),
     };
     let model = Model::random(config, 5).unwrap();
-    [Arc::new(model.clone()), Arc::new(model.with_weights(WeightFormat::Int8))]
+    [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int8]
+        .map(|format| Arc::new(model.clone().with_weights(format)))
 }
 
 fn session(model: &Arc<Model>, threads: usize) -> Session {
@@ -179,26 +180,33 @@ fn appended_tokens_are_read_as_if_they_had_been_in_the_prompt() {
 /// Rounding moves logits a little, and something.
 #[test]
 fn rounded_weights_give_logits_near_those_in_full() {
-    let [full, rounded] = models();
+    let [full, narrow, rounded] = models();
     let logits = |model: &Arc<Model>| -> Vec<f32> {
         let rows = whole(&mut session(model, 1), 90);
         rows.into_iter().flatten().map(f32::from_bits).collect()
     };
-    let (want, got) = (logits(&full), logits(&rounded));
     let size = |values: &mut dyn Iterator<Item = f32>| -> f32 {
         values.map(|v| v * v).sum::<f32>().sqrt()
     };
-    let off =
-        size(&mut want.iter().zip(&got).map(|(a, b)| a - b)) / size(&mut want.iter().copied());
-    assert!(0.0 < off && off < 0.05, "{off} of the logits' size");
-    // Integers of one byte for floats of four; the head, and scales, stay.
-    assert!(rounded.weight_bytes() * 5 < full.weight_bytes() * 2, "{}", rounded.weight_bytes());
-    assert_eq!(rounded.num_parameters(), full.num_parameters());
+    let want = logits(&full);
+    // Bytes of one format for 20 of the other: 4 become 1 or 2; norms and scales stay, and the head in 8 bits.
+    for (model, most, bytes) in [(narrow, 0.02, 11), (rounded, 0.05, 8)] {
+        let got = logits(&model);
+        let off =
+            size(&mut want.iter().zip(&got).map(|(a, b)| a - b)) / size(&mut want.iter().copied());
+        assert!(0.0 < off && off < most, "{off} of the logits' size");
+        assert!(
+            model.weight_bytes() * 20 < full.weight_bytes() * bytes,
+            "{}",
+            model.weight_bytes()
+        );
+        assert_eq!(model.num_parameters(), full.num_parameters());
+    }
 }
 
 #[test]
 fn requests_on_one_thread_allocate_nothing() {
-    let [plain, _] = models();
+    let [plain, ..] = models();
     let architecture = Architecture::of(Family::Umt5, plain.config().hidden_size);
     let config = ModelConfig { architecture, ..plain.config().clone() };
     let encoder_decoder = Arc::new(Model::random(config, 1).unwrap());

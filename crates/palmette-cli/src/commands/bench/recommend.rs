@@ -38,8 +38,8 @@ pub(crate) struct RecommendArgs {
     /// Width of a head, instead of the shape's
     #[arg(long, value_name = "N")]
     head_dim: Option<usize>,
-    /// How weights are kept: int8 rounds the layers'
-    #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
+    /// How weights are kept
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
     /// Most tokens of the prompt: a beginning token and as many whole items as fit
     #[arg(long, value_name = "N", default_value_t = 512)]
@@ -117,7 +117,7 @@ enum Whole {
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     let bench = RecommendBench {
         model: model(args),
-        weights: args.weights.format(),
+        weights: args.weights.format()?,
         prompt: args.prompt,
         widths: args.widths.clone().unwrap_or_else(|| vec![args.beam; args.levels]),
         levels: args.levels,

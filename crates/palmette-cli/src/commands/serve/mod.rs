@@ -53,7 +53,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     base_entries: u64,
     /// Form in which the models' weights are kept
-    #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
     #[command(flatten)]
     listen: ListenOptions,
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         return run_until_stopped(&server, &args.listen, |_| Ok(()));
     }
     for model in &args.model {
-        server.load_model(&model.name, &model.path, args.weights.format())?;
+        server.load_model(&model.name, &model.path, args.weights.format()?)?;
     }
     for catalog in &args.catalog {
         server.open_catalog(&catalog.name, &catalog.path, args.read_only)?;
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
-    server.load_data_dir(args.weights.format(), args.read_only)?;
+    server.load_data_dir(args.weights.format()?, args.read_only)?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
 }
 

@@ -4,13 +4,24 @@
 //! A column `j` of weights is `s_j · q_kj` with integers `q` from −127 to 127 and `s_j` its largest magnitude over 127;
 //! a row `i` of the left side likewise, `t_i · p_ik`, when it comes to a product. Element `(i, j)` is then
 //! `(t_i · s_j) · Σ_k p_ik q_kj`, the sum exact. So it does not depend on other rows, on how the work is divided, or on
-//! the processor's instructions: where there are none for it (AVX-512 VNNI), plain code gives the same bits.
+//! the processor's instructions. There is one file for each set of those ([`Kernel`]), and plain code for processors that
+//! have none of them.
 //!
-//! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer.
+//! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer. In which form its
+//! integers lie there is the kernel's own affair ([`Sums::encode`]).
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
+
+use self::portable::Portable;
 use super::activation::{Activation, gelu_tanh, relu, silu};
-use super::panels::{PANEL, PackedMatrix, PanelRow, RowsMut};
+use super::panels::{PANEL, PackedMatrix, PanelRow, RowsMut, Stored};
 
 /// Values along `k` that are multiplied and added in one step.
 const GROUP: usize = 4;
@@ -25,7 +36,7 @@ pub(crate) struct Int8Matrix {
     data: Vec<PanelGroup>,
     /// What an integer of a column stands for.
     scales: Vec<PanelRow>,
-    /// 128 times the sum of a column's integers: what is too much in a product, since left sides are stored 128 higher.
+    /// 128 times the sum of a column's integers: what is too much in a product by a kernel that takes left sides 128 higher.
     excess: Vec<[i32; PANEL]>,
     depth: usize,
     columns: usize,
@@ -39,7 +50,7 @@ impl Int8Matrix {
     const MAX_DEPTH: usize = (i32::MAX / (255 * 127)) as usize;
 
     /// Rounds a matrix. `None` where it has too few or too many rows for it.
-    pub(crate) fn rounded(matrix: &PackedMatrix) -> Option<Self> {
+    pub(crate) fn rounded<W: Stored>(matrix: &PackedMatrix<W>) -> Option<Self> {
         let (depth, columns) = (matrix.depth(), matrix.num_columns());
         if !(Self::MIN_DEPTH..=Self::MAX_DEPTH).contains(&depth) {
             return None;
@@ -118,20 +129,126 @@ struct Product<'a, const M: usize> {
     sink: Sink,
 }
 
-fn run<const M: usize>(product: Product<'_, M>) {
+/// The instructions that sums are computed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// What the language has; several times slower than products in f32.
+    Portable,
+    /// AVX2: products of bytes, summed in halves of 16 bits.
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vnni")
-    {
-        // SAFETY: the processor has what the function is compiled for, as was just asked.
-        return unsafe { vnni::run(product) };
-    }
-    product.run::<Portable>();
+    Avx2,
+    /// AVX-512 VNNI: four products of bytes are added to 32 bits in one instruction.
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
+    /// NEON, as every 64-bit ARM processor has it.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// NEON's dot products of four bytes (`FEAT_DotProd`).
+    #[cfg(target_arch = "aarch64")]
+    NeonDot,
 }
 
-/// How a tile's sums are computed: by R rows of `x`, `[R, k]` rounded, and Q panels of `groups` groups each.
+impl Kernel {
+    /// The fastest that this processor has.
+    pub(crate) fn here() -> Self {
+        Self::all_here().last().unwrap_or(Self::Portable)
+    }
+
+    /// Those that this processor has, the fastest last.
+    fn all_here() -> impl Iterator<Item = Self> {
+        #[cfg(target_arch = "x86_64")]
+        let others = [
+            (is_x86_feature_detected!("avx2"), Self::Avx2),
+            (
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vnni"),
+                Self::Vnni,
+            ),
+        ];
+        #[cfg(target_arch = "aarch64")]
+        let others = [
+            (std::arch::is_aarch64_feature_detected!("neon"), Self::Neon),
+            (std::arch::is_aarch64_feature_detected!("dotprod"), Self::NeonDot),
+        ];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let others: [(bool, Self); 0] = [];
+        let others = others.into_iter().filter_map(|(is_here, kernel)| is_here.then_some(kernel));
+        [Self::Portable].into_iter().chain(others)
+    }
+}
+
+/// Whether this processor has instructions with which products take no longer than in f32.
+///
+/// Plain NEON makes two instructions of what the dot products of later processors do in one for four times as many
+/// values: no more than in f32.
+pub(crate) fn is_fast() -> bool {
+    match Kernel::here() {
+        Kernel::Portable => false,
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 | Kernel::Vnni => true,
+        #[cfg(target_arch = "aarch64")]
+        Kernel::Neon => false,
+        #[cfg(target_arch = "aarch64")]
+        Kernel::NeonDot => true,
+    }
+}
+
+fn run<const M: usize>(product: Product<'_, M>) {
+    run_by(Kernel::here(), product);
+}
+
+/// By a kernel of [`Kernel::all_here`].
+fn run_by<const M: usize>(kernel: Kernel, product: Product<'_, M>) {
+    match kernel {
+        // SAFETY (here and below): `Kernel::all_here` has asked the processor for the instructions that the function is
+        // compiled for.
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 if avx2::fits(product.right[0].depth) => unsafe { avx2::run(product) },
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Vnni => unsafe { vnni::run(product) },
+        #[cfg(target_arch = "aarch64")]
+        Kernel::Neon => unsafe { neon::run(product) },
+        #[cfg(target_arch = "aarch64")]
+        Kernel::NeonDot => unsafe { neon::run_dot(product) },
+        // Too few rows for the form in which AVX2 takes its left sides count as well.
+        _ => product.run::<Portable>(),
+    }
+}
+
+/// How a tile's sums are computed: by R rows of `x`, `[R, k]` encoded, and Q panels of `groups` groups each.
 trait Sums {
+    /// Whether left sides are stored 128 higher, so that sums are too large by [`Int8Matrix::excess`].
+    const IS_RAISED: bool;
+
+    /// Whether tiles are of four panels where there are so many, else of two: for a kernel that takes a tile's panels in
+    /// turn, so that rows stay in the nearest cache.
+    const TAKES_FOUR_PANELS: bool;
+
+    /// Whether the panels that come next are fetched by the first tiles alone.
+    const FETCHES_ONCE: bool;
+
+    /// Brings a row's integers, `k` bytes at its beginning, into the form in which [`tile`](Self::tile) takes them, and
+    /// puts what an integer stands for at [`scale_place`](Self::scale_place).
+    fn encode(row: &mut [f32], scale: f32);
+
+    /// Place of a row's scale, behind the `groups` groups of its integers.
+    fn scale_place(groups: usize) -> usize {
+        groups
+    }
+
+    /// What is added to each sum of an encoded row.
+    fn correction(_row: &[f32], _groups: usize) -> i32 {
+        0
+    }
+
+    /// Covers all rows of a product at some panels, with tiles as large as sums fit into registers.
+    fn cover<const M: usize, const Q: usize>(
+        product: &mut Product<'_, M>,
+        places: [(usize, usize); Q],
+    ) where
+        Self: Sized;
+
     /// # Safety
     /// The processor must have the instructions that the implementation is compiled for.
     unsafe fn tile<const R: usize, const Q: usize>(
@@ -146,31 +263,30 @@ impl<const M: usize> Product<'_, M> {
     fn run<S: Sums>(mut self) {
         let depth = self.right[0].depth;
         for row in self.x.chunks_exact_mut(depth) {
-            round_row(row);
+            let scale = round_row(row);
+            S::encode(row, scale);
         }
         let panels = self.right[0].scales.len();
         if M == 2 {
             for panel in 0..panels {
-                self.tiles_of_panels::<S, 2>([(0, panel), (M - 1, panel)]);
+                S::cover(&mut self, [(0, panel), (M - 1, panel)]);
             }
             return;
         }
-        for first in (0..panels - panels % 2).step_by(2) {
-            self.tiles_of_panels::<S, 2>([(0, first), (0, first + 1)]);
+        let mut first = 0;
+        if S::TAKES_FOUR_PANELS {
+            while first + 4 <= panels {
+                S::cover(&mut self, [0, 1, 2, 3].map(|panel| (0, first + panel)));
+                first += 4;
+            }
         }
-        if panels % 2 == 1 {
-            self.tiles_of_panels::<S, 1>([(0, panels - 1)]);
+        while first + 2 <= panels {
+            S::cover(&mut self, [(0, first), (0, first + 1)]);
+            first += 2;
         }
-    }
-
-    /// Covers all rows with tiles of Q panels, each given by its matrix and its number, as large as their sums fit into
-    /// registers.
-    #[inline(always)]
-    fn tiles_of_panels<S: Sums, const Q: usize>(&mut self, places: [(usize, usize); Q]) {
-        let row = self.tiles::<S, 12, Q>(0, places);
-        let row = self.tiles::<S, 8, Q>(row, places);
-        let row = self.tiles::<S, 4, Q>(row, places);
-        self.tiles::<S, 1, Q>(row, places);
+        if first < panels {
+            S::cover(&mut self, [(0, first)]);
+        }
     }
 
     /// Tiles of R rows from `row` on, while there are so many; returns the first row left over.
@@ -198,12 +314,15 @@ impl<const M: usize> Product<'_, M> {
             for r in 0..R {
                 x[r] = &self.x[(row + r) * depth..][..depth];
             }
-            // Tiles fetch the panels that come next in turn.
-            let ahead = next[row / R % Q];
+            // Tiles fetch the panels that come next in turn, the first ones or all.
+            let ahead = match S::FETCHES_ONCE && row >= R * Q {
+                true => &[],
+                false => next[row / R % Q],
+            };
             // SAFETY: `run` chose `S` by what the processor has.
             let sums = unsafe { S::tile::<R, Q>(x, panels, ahead) };
             for r in 0..R {
-                self.finish(row + r, &sums[r], places);
+                self.finish::<S, Q>(row + r, &sums[r], places);
             }
             row += R;
         }
@@ -212,21 +331,23 @@ impl<const M: usize> Product<'_, M> {
 
     /// Brings a row's sums into `out`.
     #[inline(always)]
-    fn finish<const Q: usize>(
+    fn finish<S: Sums, const Q: usize>(
         &mut self,
         row: usize,
         sums: &[[i32; PANEL]; Q],
         places: [(usize, usize); Q],
     ) {
         let depth = self.right[0].depth;
-        let row_scale = self.x[row * depth + depth.div_ceil(GROUP)];
+        let (x, groups) = (&self.x[row * depth..][..depth], depth.div_ceil(GROUP));
+        let (row_scale, correction) = (x[S::scale_place(groups)], S::correction(x, groups));
         let mut values = [[0.0; PANEL]; Q];
         for q in 0..Q {
             let (matrix, panel) = places[q];
             let (scales, excess) =
                 (&self.right[matrix].scales[panel], &self.right[matrix].excess[panel]);
             for lane in 0..PANEL {
-                let sum = sums[q][lane].wrapping_sub(excess[lane]);
+                let off = if S::IS_RAISED { -excess[lane] } else { correction };
+                let sum = sums[q][lane].wrapping_add(off);
                 values[q][lane] = sum as f32 * (row_scale * scales[lane]);
             }
         }
@@ -289,10 +410,10 @@ fn low_byte(value: f32, inverse: f32) -> u8 {
     (value * inverse + 12_582_912.0).to_bits() as u8
 }
 
-/// Rounds a row of `k` values where it lies: `k` bytes, each an integer plus 128, and up to three more that only meet
-/// zeros; behind them, at `⌈k / 4⌉`, what an integer stands for.
+/// Rounds a row of `k` values where it lies: `k` bytes, each an integer, and zeros up to whole groups. Returns what an
+/// integer stands for.
 #[inline(always)]
-fn round_row(row: &mut [f32]) {
+fn round_row(row: &mut [f32]) -> f32 {
     let (scale, inverse) = scale_of(row);
     let depth = row.len();
     for start in (0..depth).step_by(PANEL) {
@@ -302,107 +423,16 @@ fn round_row(row: &mut [f32]) {
         values[..count].copy_from_slice(&row[start..][..count]);
         let mut bytes = [0; PANEL];
         for lane in 0..PANEL {
-            bytes[lane] = low_byte(values[lane], inverse) ^ 128;
+            bytes[lane] = low_byte(values[lane], inverse);
         }
-        bytemuck::cast_slice_mut::<f32, u8>(row)[start..][..count].copy_from_slice(&bytes[..count]);
+        bytes_of(row)[start..][..count].copy_from_slice(&bytes[..count]);
     }
-    row[depth.div_ceil(GROUP)] = scale;
+    bytes_of(row)[depth..depth.next_multiple_of(GROUP)].fill(0);
+    scale
 }
 
-/// Sums by what the language has.
-struct Portable;
-
-impl Sums for Portable {
-    #[inline(always)]
-    unsafe fn tile<const R: usize, const Q: usize>(
-        x: [&[f32]; R],
-        panels: [&[PanelGroup]; Q],
-        _: &[PanelGroup],
-    ) -> [[[i32; PANEL]; Q]; R] {
-        let mut sums = [[[0; PANEL]; Q]; R];
-        for r in 0..R {
-            for q in 0..Q {
-                for (group, value) in panels[q].iter().zip(x[r]) {
-                    let x: [u8; GROUP] = bytemuck::cast(*value);
-                    for lane in 0..PANEL {
-                        for place in 0..GROUP {
-                            let (x, weight) = (x[place], group[lane * GROUP + place]);
-                            sums[r][q][lane] += i32::from(x) * i32::from(weight);
-                        }
-                    }
-                }
-            }
-        }
-        sums
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod vnni {
-    use std::arch::x86_64::{
-        __m512i, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_setzero_si512,
-        _mm512_storeu_si512,
-    };
-
-    use super::{PANEL, PanelGroup, Product, Sums};
-
-    struct Vnni;
-
-    /// A product by AVX-512 VNNI.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub(super) fn run<const M: usize>(product: Product<'_, M>) {
-        product.run::<Vnni>();
-    }
-
-    impl Sums for Vnni {
-        #[inline(always)]
-        unsafe fn tile<const R: usize, const Q: usize>(
-            x: [&[f32]; R],
-            panels: [&[PanelGroup]; Q],
-            ahead: &[PanelGroup],
-        ) -> [[[i32; PANEL]; Q]; R] {
-            // SAFETY: the caller says that the processor has the instructions.
-            unsafe { tile(x, panels, ahead) }
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn tile<const R: usize, const Q: usize>(
-        x: [&[f32]; R],
-        panels: [&[PanelGroup]; Q],
-        ahead: &[PanelGroup],
-    ) -> [[[i32; PANEL]; Q]; R] {
-        let mut values = [[_mm512_setzero_si512(); Q]; R];
-        'sums: for place in 0..panels[0].len() {
-            let mut b = [_mm512_setzero_si512(); Q];
-            for q in 0..Q {
-                // Never taken: panels are of one length.
-                let Some(group) = panels[q].get(place) else { break 'sums };
-                // SAFETY: a group has the 64 bytes that are read, of any alignment.
-                b[q] = unsafe { _mm512_loadu_si512(group.as_ptr().cast::<__m512i>()) };
-            }
-            palmette_storage::prefetch(ahead, place);
-            for r in 0..R {
-                // Never taken: a row has more values than groups.
-                let Some(four) = x[r].get(place) else { break 'sums };
-                let four = _mm512_set1_epi32(four.to_bits() as i32);
-                for q in 0..Q {
-                    values[r][q] = _mm512_dpbusd_epi32(values[r][q], four, b[q]);
-                }
-            }
-        }
-        let mut sums = [[[0; PANEL]; Q]; R];
-        for r in 0..R {
-            for q in 0..Q {
-                // SAFETY: the array has the 64 bytes that are written, of any alignment.
-                unsafe {
-                    _mm512_storeu_si512(sums[r][q].as_mut_ptr().cast::<__m512i>(), values[r][q]);
-                }
-            }
-        }
-        sums
-    }
+fn bytes_of(row: &mut [f32]) -> &mut [u8] {
+    bytemuck::cast_slice_mut(row)
 }
 
 #[cfg(test)]
@@ -444,28 +474,27 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// To the bit, for any shape: so no row depends on how many there are. Both ways of summing.
+        /// To the bit, for any shape: so no row depends on how many there are. By every kernel that there is here.
         #[test]
         fn products_are_sums_of_integers(
             rows in 0_usize..40, depth in 2_usize..70, columns in 1_usize..70,
-            sink in 0..4, portable: bool, seed: u32,
+            sink in 0..4, kernel: prop::sample::Selector, seed: u32,
         ) {
+            let kernel = kernel.select(Kernel::all_here());
             let (x, stride) = (values(rows * depth, seed), columns + 3);
             let [one, two] = [1, 2].map(|n| values(columns * depth, seed ^ n));
             let before = values(rows * stride, seed ^ 7);
             let (mut out, mut rounded) = (before.clone(), x.clone());
             let (gate, up) = (matrix(&one, depth), matrix(&two, depth));
-            let to = RowsMut { data: &mut out, stride };
-            let x_mut = &mut rounded[..];
+            let (to, x_mut) = (RowsMut { data: &mut out, stride }, &mut rounded[..]);
             let activation = if sink == 2 { Activation::Silu } else { Activation::GeluTanh };
-            let gated = Sink::Gated(activation);
-            match (sink, portable) {
-                (0, false) => gate.multiply(to, x_mut, false),
-                (1, false) => gate.multiply(to, x_mut, true),
-                (0, true) => Product { out: to, x: x_mut, right: [&gate], sink: Sink::Replace }.run::<Portable>(),
-                (1, true) => Product { out: to, x: x_mut, right: [&gate], sink: Sink::Add }.run::<Portable>(),
-                (_, false) => multiply_gated_int8(to, x_mut, &gate, &up, activation),
-                (_, true) => Product { out: to, x: x_mut, right: [&gate, &up], sink: gated }.run::<Portable>(),
+            match sink {
+                0 => run_by(kernel, Product { out: to, x: x_mut, right: [&gate], sink: Sink::Replace }),
+                1 => run_by(kernel, Product { out: to, x: x_mut, right: [&gate], sink: Sink::Add }),
+                _ => {
+                    let sink = Sink::Gated(activation);
+                    run_by(kernel, Product { out: to, x: x_mut, right: [&gate, &up], sink });
+                }
             }
             for row in 0..rows {
                 for place in 0..stride {
@@ -522,6 +551,37 @@ mod tests {
         let mut out = vec![1.0; 20];
         weight.multiply(RowsMut { data: &mut out, stride: 20 }, &mut x, false);
         assert!(out.iter().all(|&v| v == 0.0), "{out:?}");
+    }
+
+    /// All integers at their ends, of either sign, over depths beyond what 16 bits sum up: by every kernel.
+    #[test]
+    fn the_largest_sums_are_exact() {
+        let columns = 18;
+        for depth in [1023, 1024, 1028, 4100, Int8Matrix::MAX_DEPTH] {
+            let sign = |k: usize, by: usize| if (k / by).is_multiple_of(2) { 1.0 } else { -1.0 };
+            for (by_x, by_weight) in [(depth, depth), (1, 1), (1, depth), (depth, 1), (2, 3)] {
+                let x: Vec<f32> = (0..2 * depth).map(|k| sign(k % depth, by_x)).collect();
+                let column: Vec<f32> = (0..depth).map(|k| sign(k, by_weight)).collect();
+                let weight: Vec<f32> = (0..columns)
+                    .flat_map(|j| column.iter().map(move |value| value * sign(j, 1)))
+                    .collect();
+                let matrix = matrix(&weight, depth);
+                for kernel in Kernel::all_here() {
+                    let (mut out, mut rounded) = (vec![0.0; 2 * columns], x.clone());
+                    let to = RowsMut { data: &mut out, stride: columns };
+                    let right = [&matrix];
+                    run_by(
+                        kernel,
+                        Product { out: to, x: &mut rounded, right, sink: Sink::Replace },
+                    );
+                    for (place, &got) in out.iter().enumerate() {
+                        let want =
+                            element(&x[..depth], &weight[place % columns * depth..][..depth]);
+                        assert_eq!(got.to_bits(), want.to_bits(), "{kernel:?}, {depth} rows");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
