@@ -13,8 +13,8 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::config::ModelConfig;
-use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply};
-use crate::key_values::{OwnPart, PromptPart};
+use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply, multiply_add};
+use crate::key_values::{OwnPart, Pieces, PromptPart};
 
 /// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
 /// own.
@@ -56,12 +56,15 @@ impl HeadShape {
 
 /// Attention of prompt positions to themselves and those before, `window` of them at most.
 ///
+/// Keys and values may lie in several pieces: scores of each stand side by side, and a sum over values goes on from one piece
+/// to the next, so that the bits are those of one piece.
+///
 /// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`] rows of as many
 /// places as the last position sees.
-pub(crate) fn causal(
+pub(crate) fn causal<'a>(
     shape: &HeadShape,
     queries: &[f32],
-    prompt: PromptPart<'_>,
+    prompt: impl Pieces<'a>,
     (rows, position): (usize, usize),
     window: usize,
     scores: &mut [f32],
@@ -77,13 +80,23 @@ pub(crate) fn causal(
         for head in 0..shape.heads {
             let (key_head, places) = (shape.key_head(head), start * width + head * c);
             let x = RowsRef { data: &queries[places..], rows: count, stride: width };
-            multiply(RowsMut { data: scores, stride: seen }, x, prompt.keys(key_head, first..end));
+            let mut place = 0;
+            for (piece, tokens) in prompt.pieces(first..end) {
+                let out = RowsMut { data: &mut scores[place..], stride: seen };
+                place += tokens.len();
+                multiply(out, x, piece.keys(key_head, tokens));
+            }
             let data = &mut *scores;
             Scores { data, stride: seen, width: seen, visible, advance: 1, window, scale }
                 .softmax();
-            let weights = RowsRef { data: scores, rows: count, stride: seen };
-            let out = RowsMut { data: &mut out[places..], stride: width };
-            multiply(out, weights, prompt.values(key_head, first..end));
+            let mut place = 0;
+            for (piece, tokens) in prompt.pieces(first..end) {
+                let weights = RowsRef { data: &scores[place..], rows: count, stride: seen };
+                let out = RowsMut { data: &mut out[places..], stride: width };
+                let sum = if place == 0 { multiply } else { multiply_add };
+                place += tokens.len();
+                sum(out, weights, piece.values(key_head, tokens));
+            }
         }
     }
 }

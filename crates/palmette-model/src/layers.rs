@@ -7,7 +7,7 @@ use crate::config::ModelConfig;
 use crate::kernels::{
     Heads, RopeTable, RowsMut, RowsRef, add_normed_rows, multiply, multiply_gated, rms_norm_rows,
 };
-use crate::key_values::{OwnPart, PromptPart};
+use crate::key_values::{OwnPart, Pieces, PromptPart};
 use crate::model::Model;
 use crate::plan::zeroed;
 use crate::weights::LayerWeights;
@@ -72,6 +72,18 @@ impl Workspace {
         positions: Positions<'_>,
         hidden: &[f32],
     ) -> &[f32] {
+        let rows = hidden.len() / config.hidden_size;
+        self.project_keys_and_values_of(config, layer, [(rows, positions)], hidden)
+    }
+
+    /// The same where rows are of several sequences: how many follow one another, and their positions.
+    pub(crate) fn project_keys_and_values_of<'a>(
+        &mut self,
+        config: &ModelConfig,
+        layer: &LayerWeights,
+        runs: impl IntoIterator<Item = (usize, Positions<'a>)>,
+        hidden: &[f32],
+    ) -> &[f32] {
         let (rows, eps) = (hidden.len() / config.hidden_size, config.rms_norm_eps);
         let stride = 2 * config.key_value_width();
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
@@ -81,8 +93,13 @@ impl Workspace {
         let data = &mut self.key_values[..rows * stride];
         let (heads, head_dim) = (config.num_key_value_heads, config.head_dim);
         let norm = layer.key_norm.as_deref();
-        let Positions { rope, first: position, advance, .. } = positions;
-        Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }.norm_and_turn();
+        let mut rest = &mut *data;
+        for (rows, Positions { rope, first: position, advance, .. }) in runs {
+            let (data, after) = rest.split_at_mut(rows * stride);
+            rest = after;
+            Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }
+                .norm_and_turn();
+        }
         data
     }
 
@@ -96,11 +113,29 @@ impl Workspace {
         hidden: &mut [f32],
     ) {
         let rows = hidden.len() / config.hidden_size;
+        self.finish_layer_of(config, layer, [(rows, positions, prompt)], hidden);
+    }
+
+    /// The same where rows are of several sequences: how many follow one another, their positions, and the keys and values of
+    /// their sequence, which has these rows' already.
+    pub(crate) fn finish_layer_of<'a, P: Pieces<'a>>(
+        &mut self,
+        config: &ModelConfig,
+        layer: &LayerWeights,
+        runs: impl IntoIterator<Item = (usize, Positions<'a>, P), IntoIter: Clone>,
+        hidden: &mut [f32],
+    ) {
+        let runs = runs.into_iter();
+        let positions = runs.clone().map(|(rows, positions, _)| (rows, positions));
         self.project_queries(config, layer, positions, hidden);
-        let (place, window) = ((rows, positions.first), positions.window);
-        let (shape, queries) = (&HeadShape::of(config), &self.queries);
-        let (scores, out) = (&mut self.scores, &mut self.attended);
-        attention::causal(shape, queries, prompt, place, window, scores, out);
+        let (shape, mut first) = (&HeadShape::of(config), 0);
+        for (rows, positions, key_values) in runs {
+            let start = first * shape.query_width();
+            first += rows;
+            let (queries, place) = (&self.queries[start..], (rows, positions.first));
+            let (scores, out) = (&mut self.scores, &mut self.attended[start..]);
+            attention::causal(shape, queries, key_values, place, positions.window, scores, out);
+        }
         self.finish_layer(config, layer, hidden);
     }
 
@@ -115,7 +150,7 @@ impl Workspace {
         hidden: &mut [f32],
     ) {
         let rows = hidden.len() / config.hidden_size;
-        self.project_queries(config, layer, positions, hidden);
+        self.project_queries(config, layer, [(rows, positions)], hidden);
         let (rows, shape) = ((rows, positions.window), &HeadShape::of(config));
         let (scores, out) = (&mut self.scores, &mut self.attended);
         attention::beams(shape, &self.queries, prompt, own, rows, scores, out);
@@ -139,11 +174,11 @@ impl Workspace {
 
     /// From the rows' normed values, anew: [`project_keys_and_values`](Self::project_keys_and_values) has used them up,
     /// or was for other rows last.
-    fn project_queries(
+    fn project_queries<'a>(
         &mut self,
         config: &ModelConfig,
         layer: &LayerWeights,
-        positions: Positions<'_>,
+        runs: impl IntoIterator<Item = (usize, Positions<'a>)>,
         hidden: &[f32],
     ) {
         let (d, eps) = (config.hidden_size, config.rms_norm_eps);
@@ -152,11 +187,15 @@ impl Workspace {
         let out = RowsMut { data: &mut self.queries, stride };
         let bias = layer.query_bias.as_deref();
         layer.queries.multiply_biased(out, &mut self.normed[..hidden.len()], bias);
-        let data = &mut self.queries[..rows * stride];
+        let mut rest = &mut self.queries[..rows * stride];
         let (heads, head_dim) = (config.num_attention_heads, config.head_dim);
         let norm = layer.query_norm.as_deref();
-        let Positions { rope, first: position, advance, .. } = positions;
-        Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }.norm_and_turn();
+        for (rows, Positions { rope, first: position, advance, .. }) in runs {
+            let (data, after) = rest.split_at_mut(rows * stride);
+            rest = after;
+            Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }
+                .norm_and_turn();
+        }
     }
 
     /// Adds what was attended to, and the feed-forward part, to the residual stream.

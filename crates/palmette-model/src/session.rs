@@ -157,7 +157,7 @@ pub struct Session {
 
 /// Rotary angles of every kind of layer.
 #[derive(Debug)]
-struct Ropes {
+pub(crate) struct Ropes {
     plain: RopeTable,
     /// In layers with a sliding window, where they are others.
     sliding: Option<RopeTable>,
@@ -165,7 +165,7 @@ struct Ropes {
 
 impl Ropes {
     /// `None` where there is not the memory for them.
-    fn new(config: &ModelConfig, positions: usize) -> Option<Self> {
+    pub(crate) fn new(config: &ModelConfig, positions: usize) -> Option<Self> {
         let (c, half) = (config.head_dim, config.head_dim / 2);
         let table = |rope: &Rope| {
             let (cos, sin) = (zeroed(positions * half)?, zeroed(positions * half)?);
@@ -182,7 +182,7 @@ impl Ropes {
     }
 
     /// Rows from position `first` on in a layer, the next `advance` further on.
-    fn positions(
+    pub(crate) fn positions(
         &self,
         config: &ModelConfig,
         layer: usize,
@@ -199,7 +199,7 @@ impl Ropes {
     }
 
     #[cfg(test)]
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.plain.bytes() + self.sliding.as_ref().map_or(0, RopeTable::bytes)
     }
 }
@@ -614,10 +614,15 @@ impl Session {
 
     /// How many threads a pass of so many rows is worth.
     fn threads_for(&self, rows: usize) -> usize {
-        let layer = self.model.weights.layers.first().map_or(0, LayerWeights::num_matrix_values);
-        let operations = rows.saturating_mul(2 * layer * self.model.weights.layers.len());
-        worthwhile_threads(operations, self.used_threads.clamp(1, self.workspaces.len()))
+        threads_for(&self.model, rows, self.used_threads.clamp(1, self.workspaces.len()))
     }
+}
+
+/// How many threads, of so many, a pass of so many rows is worth.
+pub(crate) fn threads_for(model: &Model, rows: usize, threads: usize) -> usize {
+    let layer = model.weights.layers.first().map_or(0, LayerWeights::num_matrix_values);
+    let operations = rows.saturating_mul(2 * layer * model.weights.layers.len());
+    worthwhile_threads(operations, threads)
 }
 
 fn planned_bytes(config: &ModelConfig, plan: &Plan<'_>) -> Result<PlannedBytes, SessionError> {

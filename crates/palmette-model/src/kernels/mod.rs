@@ -14,7 +14,7 @@ pub(crate) use matrix::{Matrix, multiply_gated};
 pub use norm::{rms_norm, rms_norm_in_place, rms_norm_row};
 pub use palmette_decode::exp;
 pub use panels::PackedMatrix;
-pub(crate) use panels::{PANEL, PanelRow, Panels, RowsMut, RowsRef, multiply};
+pub(crate) use panels::{PANEL, PanelRow, Panels, RowsMut, RowsRef, multiply, multiply_add};
 pub use reduce::{dot, max, sum};
 pub use rope::RopeTable;
 pub(crate) use rowwise::{Heads, Scores, add_normed_rows, rms_norm_rows};

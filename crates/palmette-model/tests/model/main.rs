@@ -5,3 +5,4 @@ mod draft;
 mod load;
 mod reference;
 mod rows;
+mod sequences;
