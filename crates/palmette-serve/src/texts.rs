@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use palmette_template::ChatTemplate;
 use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
-use palmette_text::{TextModel, TextModelOptions, ToolFormat};
+use palmette_text::{TextModel, TextModelOptions, ToolFormat, tool_format_of_template};
 
 use crate::keys;
 use crate::problem::{Kind, Problem};
@@ -55,7 +55,7 @@ impl ServedText {
     ) -> Result<Self, LoadError> {
         let engine = Engine::start(model, options.engine)
             .map_err(|error| LoadError::Text(format!("{name}: {error}")))?;
-        let found = || template.as_ref().and_then(|template| template.tool_format());
+        let found = || tool_format_of_template(&template.as_ref()?.source());
         let tool_format = options.tool_format.or_else(found);
         tracing::info!(
             name,
