@@ -475,6 +475,7 @@ impl App {
         description = "Recommendations that are always items of the catalog, under a deadline.",
         license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
     ),
+    components(schemas(crate::wire::OpenAiError)),
     tags(
         (name = "recommend", description = "Items that follow a history"),
         (name = "catalogs", description = "Items, generations and catalogs"),

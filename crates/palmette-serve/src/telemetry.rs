@@ -51,7 +51,10 @@ const GAUGES: [(&str, &str); 13] = [
     ("palmette_streams", "Streams, by state"),
     ("palmette_text_free_pages", "Pages of keys and values that no text has"),
     ("palmette_text_requests", "Texts that are asked for, by state"),
-    ("palmette_text_stage_seconds", "Time of each stage of a text model so far; stall is time without a pass for want of masks"),
+    (
+        "palmette_text_stage_seconds",
+        "Time of each stage of a text model so far; stall is time without a pass for want of masks",
+    ),
 ];
 
 const HISTOGRAMS: [(&str, &str); 7] = [

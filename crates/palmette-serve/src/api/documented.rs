@@ -67,7 +67,10 @@ impl IntoResponses for Texts {
             let schema = Ref::from_schema_name(OpenAiError::name());
             let content = ContentBuilder::new().schema(Some(schema)).build();
             let response = ResponseBuilder::new().description(problem.title);
-            (problem.status.to_string(), response.content("application/json", content).build().into())
+            (
+                problem.status.to_string(),
+                response.content("application/json", content).build().into(),
+            )
         };
         kinds.iter().map(response).collect()
     }

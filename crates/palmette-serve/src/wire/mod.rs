@@ -25,9 +25,10 @@ pub use targets::{
     TargetEntry, Targets, TextModelEntry,
 };
 pub use text::{
-    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMembers, ChatMessage, ChunkChoice,
-    Completion, CompletionBody, CompletionChoice, CompletionLogprobs, CompletionMembers, Delta, DeltaCall,
-    DeltaFunction, FinishName, FunctionCall, OneOrMany, OpenAiError, OpenAiErrorBody, Prompts,
-    StreamOptions, StructuredOutputs, TextMembers, TextUsage, TokenLogprob, ToolCall,
+    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMembers, ChatMessage,
+    ChunkChoice, Completion, CompletionBody, CompletionChoice, CompletionLogprobs,
+    CompletionMembers, Delta, DeltaCall, DeltaFunction, FinishName, FunctionCall, OneOrMany,
+    OpenAiError, OpenAiErrorBody, Prompts, StreamOptions, StructuredOutputs, TextMembers,
+    TextUsage, TokenLogprob, ToolCall,
 };
 pub(crate) use text::{NEUTRAL, WITHOUT_MEANING, members};

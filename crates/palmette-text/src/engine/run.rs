@@ -297,7 +297,8 @@ impl Runner {
         };
         let (sequence, tokens) = begun;
         let row = &mut self.rows[place];
-        row.sequence = Some(sequence.expect("there is a place for each text, and whole pages are shared"));
+        row.sequence =
+            Some(sequence.expect("there is a place for each text, and whole pages are shared"));
         row.read = tokens;
         self.desk.count(|counts| counts.shared_tokens += tokens as u64);
         true
@@ -436,7 +437,9 @@ impl Runner {
                 row.tokens.extend(writing.text.take_unread());
                 desk.hand_over(Job { row: row.number, writing });
             }
-            Some(error) => desk.hand_back(Settled { row: row.number, writing, outcome: Err(error) }),
+            Some(error) => {
+                desk.hand_back(Settled { row: row.number, writing, outcome: Err(error) })
+            }
         }
     }
 

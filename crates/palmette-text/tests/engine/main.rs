@@ -8,9 +8,9 @@ use std::time::Duration;
 use palmette_core::{
     AnyConstraint, CommitError, Constraint, RollbackError, TokenId, Unconstrained,
 };
+use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_grammar::GrammarSource;
 use palmette_model::{Architecture, Model, ModelConfig};
 use palmette_text::engine::{Engine, EngineError, EngineOptions, Refused, TextStream, Update};
 use palmette_text::{
@@ -214,7 +214,8 @@ fn texts_that_nobody_wants_make_room() {
     held.constraint = Constrained::By(Arc::clone(&constraint) as Arc<dyn AnyConstraint>);
     let first = engine.submit(&held).unwrap();
     wait_until("the first mask", || constraint.asked.load(Ordering::Relaxed) > 0);
-    let waits = [engine.submit(&endless(&model)).unwrap(), engine.submit(&endless(&model)).unwrap()];
+    let waits =
+        [engine.submit(&endless(&model)).unwrap(), engine.submit(&endless(&model)).unwrap()];
     let full = engine.submit(&endless(&model)).unwrap_err();
     assert_eq!(full, Refused::Full { waiting: 2 });
     // One that waits and is not wanted any more holds no place.
@@ -268,10 +269,9 @@ fn what_cannot_be_written_is_refused_at_once() {
     // What was taken is written to its end.
     assert!(stream.by_ref().any(|update| matches!(update, Update::End(_))));
     assert!(stream.next().is_none());
-    for options in [
-        EngineOptions { max_texts: 0, ..options },
-        EngineOptions { mask_threads: 0, ..options },
-    ] {
+    for options in
+        [EngineOptions { max_texts: 0, ..options }, EngineOptions { mask_threads: 0, ..options }]
+    {
         let error = Engine::start(model.clone(), options).unwrap_err().to_string();
         assert!(error.contains("is 0"), "{error}");
     }

@@ -30,9 +30,8 @@ fn split<Own: DeserializeOwned + PartialSchema>(
     mut members: Members,
 ) -> Result<(Own, TextMembers), Problem> {
     // What is null is not given: clients write out what they leave to the server.
-    members.retain(|name, value| {
-        value.get() != "null" && !WITHOUT_MEANING.contains(&name.as_str())
-    });
+    members
+        .retain(|name, value| value.get() != "null" && !WITHOUT_MEANING.contains(&name.as_str()));
     for (name, neutral) in NEUTRAL {
         let Some(value) = members.get(*name) else { continue };
         let same = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
@@ -104,7 +103,11 @@ mod tests {
             (json!({"messages": [], "max_token": 5}), "/max_token", "no member that is known"),
             (json!({"messages": [], "best_of": 2}), "/best_of", "only 1 is computed"),
             (json!({"messages": [], "temperature": "hot"}), "/temperature", "invalid type"),
-            (json!({"messages": [], "stream_options": {"x": 1}}), "/stream_options/x", "unknown field"),
+            (
+                json!({"messages": [], "stream_options": {"x": 1}}),
+                "/stream_options/x",
+                "unknown field",
+            ),
             (json!({"messages": 7}), "/messages", "invalid type"),
             (json!({}), "", "missing field `messages`"),
         ] {

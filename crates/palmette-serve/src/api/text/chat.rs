@@ -54,8 +54,7 @@ pub(crate) async fn chat(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (chat, both): (ChatMembers, TextMembers) =
-        read(&app, &headers, body).await?;
+    let (chat, both): (ChatMembers, TextMembers) = read(&app, &headers, body).await?;
     let served = texts::named(&app.registry.table(), both.model.as_deref())?;
     let until = deadline(&app, &both, received.0)?;
     let n = answers_wanted(&both, 1)?;
@@ -67,7 +66,6 @@ pub(crate) async fn chat(
         id: request_id::current(),
         created: seconds_since_1970() as u64,
         served,
-        format,
         prompt_tokens,
     };
     if streams {
@@ -177,7 +175,6 @@ struct Head {
     id: String,
     created: u64,
     served: Arc<ServedText>,
-    format: Option<&'static ToolFormat>,
     prompt_tokens: usize,
 }
 
@@ -189,7 +186,8 @@ impl Head {
     fn answer(&self, written: Vec<Written>) -> ChatCompletion {
         let mut completion_tokens = 0;
         let choice = |(index, written): (usize, Written)| {
-            let (finish_reason, took) = written.end.unwrap_or((FinishName::Length, Default::default()));
+            let (finish_reason, took) =
+                written.end.unwrap_or((FinishName::Length, Default::default()));
             completion_tokens += took.completion_tokens;
             let has_text = !written.text.is_empty() || written.calls.is_empty();
             let message = ChatMessage {
@@ -274,11 +272,8 @@ impl ChatEvents {
 impl Events for ChatEvents {
     fn begin(&mut self, out: &mut EventLines) {
         for index in 0..self.readers.len() {
-            let delta = Delta {
-                role: Some("assistant"),
-                content: Some(String::new()),
-                ..Delta::default()
-            };
+            let delta =
+                Delta { role: Some("assistant"), content: Some(String::new()), ..Delta::default() };
             self.push(ChunkChoice { index, delta, logprobs: None, finish_reason: None }, out);
         }
     }

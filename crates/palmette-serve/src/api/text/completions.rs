@@ -53,8 +53,7 @@ pub(crate) async fn complete(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (own, both): (CompletionMembers, TextMembers) =
-        read(&app, &headers, body).await?;
+    let (own, both): (CompletionMembers, TextMembers) = read(&app, &headers, body).await?;
     let served = texts::named(&app.registry.table(), both.model.as_deref())?;
     let until = deadline(&app, &both, received.0)?;
     let n = answers_wanted(&both, own.prompt.count())?;
@@ -134,7 +133,8 @@ impl Prompts {
 fn prompts(served: &ServedText, given: Prompts) -> Result<(Vec<Prompt>, Vec<String>), Problem> {
     let of_text = |text: String, pointer: String| {
         let tokens = served.model().encode_text(&text);
-        let tokens = tokens.map_err(|error| Problem::invalid(pointer.clone(), error.to_string()))?;
+        let tokens =
+            tokens.map_err(|error| Problem::invalid(pointer.clone(), error.to_string()))?;
         Ok((Prompt { tokens, pointer }, text))
     };
     let of_tokens = |tokens: Vec<u32>, pointer: String| {
@@ -203,7 +203,8 @@ impl Head {
     fn answer(&self, written: Vec<Written>) -> Completion {
         let mut completion_tokens = 0;
         let choice = |(index, written): (usize, Written)| {
-            let (finish_reason, took) = written.end.unwrap_or((FinishName::Length, Default::default()));
+            let (finish_reason, took) =
+                written.end.unwrap_or((FinishName::Length, Default::default()));
             completion_tokens += took.completion_tokens;
             let logprobs = self.logprobs(&written, &mut 0);
             let text = self.echo(index).to_owned() + &written.text;

@@ -1,11 +1,11 @@
 //! Constraints of a request: which of its members names one, and the grammar that it is.
 
+use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::frontends::structural_tag::StructuralTagOptions;
-use palmette_grammar::GrammarSource;
 use palmette_text::{ToolFormat, sources};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -39,7 +39,9 @@ pub(super) fn tools_of(
         return match &chat.tool_choice {
             Some(choice) if choice != "none" && choice != "auto" => Err(Problem::invalid(
                 "/tool_choice",
-                format!("tool_choice is {choice}, and the request has no tools; add some, or leave it out"),
+                format!(
+                    "tool_choice is {choice}, and the request has no tools; add some, or leave it out"
+                ),
             )),
             _ => Ok(None),
         };
@@ -76,7 +78,8 @@ pub(super) fn asked(
         return calls(both, chat, tools).map(Some);
     }
     if let Some(format) = &both.response_format {
-        let refused = |error: &dyn ToString| Problem::invalid("/response_format", error.to_string());
+        let refused =
+            |error: &dyn ToString| Problem::invalid("/response_format", error.to_string());
         let source = sources::of_response_format(format).map_err(|error| refused(&error))?;
         let pointer = "/response_format".to_owned();
         found.extend(source.map(|source| Asked { source, pointer }));
@@ -84,8 +87,12 @@ pub(super) fn asked(
     match found.len() {
         0 | 1 => Ok(found.pop()),
         _ => {
-            let names: Vec<&str> = found.iter().map(|of| of.pointer.trim_start_matches('/')).collect();
-            let detail = format!("the answer can fit one grammar, and there are {}; leave one", names.join(", "));
+            let names: Vec<&str> =
+                found.iter().map(|of| of.pointer.trim_start_matches('/')).collect();
+            let detail = format!(
+                "the answer can fit one grammar, and there are {}; leave one",
+                names.join(", ")
+            );
             Err(Problem::invalid(found[1].pointer.clone(), detail))
         }
     }
@@ -104,7 +111,8 @@ fn calls(both: &TextMembers, chat: &ChatMembers, tools: &Tools) -> Result<Asked,
         request.extend(value.map(|value| (name.to_owned(), value)));
     }
     let source = sources::of_tools(&Value::Object(request), tools.format);
-    let source = source.map_err(|error| Problem::invalid(error.pointer.clone(), error.to_string()))?;
+    let source =
+        source.map_err(|error| Problem::invalid(error.pointer.clone(), error.to_string()))?;
     Ok(Asked { source, pointer: "/tools".to_owned() })
 }
 
@@ -174,7 +182,9 @@ fn json_schema(pointer: &str, schema: &RawValue, compact: bool) -> Result<Gramma
 fn document(pointer: &str, value: &RawValue) -> Result<String, Problem> {
     let text = value.get();
     match text.starts_with('"') {
-        true => serde_json::from_str(text).map_err(|error| Problem::invalid(pointer, error.to_string())),
+        true => {
+            serde_json::from_str(text).map_err(|error| Problem::invalid(pointer, error.to_string()))
+        }
         false => Ok(text.to_owned()),
     }
 }
@@ -235,7 +245,8 @@ fn without_nulls(node: Value) -> Value {
     match node {
         Value::Array(list) => list.into_iter().map(without_nulls).collect(),
         Value::Object(object) => {
-            let kept = object.into_iter().filter(|(name, value)| is_schema(name) || !value.is_null());
+            let kept =
+                object.into_iter().filter(|(name, value)| is_schema(name) || !value.is_null());
             let one = |(name, value): (String, Value)| match is_schema(&name) {
                 true => (name, value),
                 false => (name, without_nulls(value)),
@@ -255,7 +266,9 @@ mod tests {
     }
 
     fn text(members: Value) -> String {
-        asked(&both(members), None).unwrap().map_or(String::new(), |asked| asked.source.text().to_owned())
+        asked(&both(members), None)
+            .unwrap()
+            .map_or(String::new(), |asked| asked.source.text().to_owned())
     }
 
     #[test]
@@ -264,18 +277,26 @@ mod tests {
             (json!({}), ""),
             (json!({"response_format": {"type": "text"}}), ""),
             (json!({"response_format": {"type": "json_object"}}), r#"{"type":"object"}"#),
-            (json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1]}}}}), r#"{"enum":[1]}"#),
+            (
+                json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1]}}}}),
+                r#"{"enum":[1]}"#,
+            ),
             (json!({"guided_json": {"enum": [1]}}), r#"{"enum":[1]}"#),
             (json!({"guided_json": "{\"enum\": [1]}"}), r#"{"enum": [1]}"#),
             (json!({"guided_regex": "a+"}), "a+"),
             (json!({"guided_choice": ["a b", "c|d", "é"]}), r"a\x20b|c\x7Cd|é"),
             (json!({"structured_outputs": {"json_object": true}}), r#"{"type":"object"}"#),
             (json!({"structured_outputs": {"choice": ["a"]}}), "a"),
-            (json!({"structured_outputs": {"structural_tag": {"structures": [], "triggers": [], "x": null}}}), r#"{"structures":[],"triggers":[],"type":"structural_tag"}"#),
+            (
+                json!({"structured_outputs": {"structural_tag": {"structures": [], "triggers": [], "x": null}}}),
+                r#"{"structures":[],"triggers":[],"type":"structural_tag"}"#,
+            ),
         ] {
             assert_eq!(text(members.clone()), want, "{members}");
         }
-        let of = |text: &str| asked(&both(json!({"guided_grammar": text})), None).unwrap().unwrap().source;
+        let of = |text: &str| {
+            asked(&both(json!({"guided_grammar": text})), None).unwrap().unwrap().source
+        };
         assert!(matches!(of("start: \"a\""), GrammarSource::Lark { .. }));
         assert!(matches!(of("root ::= \"a\""), GrammarSource::Gbnf { .. }));
         assert!(matches!(of("start: \"::=\""), GrammarSource::Lark { .. }));
@@ -293,8 +314,14 @@ mod tests {
     fn two_grammars_and_none_are_refused_by_name() {
         for (members, pointer) in [
             (json!({"guided_json": {}, "guided_regex": "a"}), "/guided_regex"),
-            (json!({"guided_json": {}, "response_format": {"type": "json_object"}}), "/response_format"),
-            (json!({"structured_outputs": {"regex": "a", "choice": ["b"]}}), "/structured_outputs/choice"),
+            (
+                json!({"guided_json": {}, "response_format": {"type": "json_object"}}),
+                "/response_format",
+            ),
+            (
+                json!({"structured_outputs": {"regex": "a", "choice": ["b"]}}),
+                "/structured_outputs/choice",
+            ),
             (json!({"structured_outputs": {}}), "/structured_outputs"),
             (json!({"guided_choice": []}), "/guided_choice"),
             (json!({"response_format": {"type": "jsno"}}), "/response_format"),

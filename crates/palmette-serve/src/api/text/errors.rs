@@ -87,7 +87,10 @@ mod tests {
         assert_eq!(body, want);
         let problem = Problem::new(Kind::Overloaded, "later").retry_after(1500);
         let response = reshaped(problem.into_response());
-        assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &"2".parse().unwrap()));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["retry-after"]),
+            (429, &"2".parse().unwrap())
+        );
         let other = reshaped("fine".into_response());
         assert_eq!(other.status(), StatusCode::OK);
     }

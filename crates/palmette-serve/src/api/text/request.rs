@@ -74,7 +74,9 @@ pub(super) fn answers_wanted(both: &TextMembers, prompts: usize) -> Result<usize
         true => Ok(n),
         false => Err(Problem::invalid(
             "/n",
-            format!("n is {n} for {prompts} prompts; it must be at least 1, and {MAX_ANSWERS} answers in all at most"),
+            format!(
+                "n is {n} for {prompts} prompts; it must be at least 1, and {MAX_ANSWERS} answers in all at most"
+            ),
         )),
     }
 }
@@ -115,7 +117,8 @@ pub(super) fn requests(
     if let Some(wanted) = of_route.logprobs
         && wanted > MAX_LOGPROBS
     {
-        let detail = format!("{wanted} log-probabilities at each place; {MAX_LOGPROBS} at most are given");
+        let detail =
+            format!("{wanted} log-probabilities at each place; {MAX_LOGPROBS} at most are given");
         return Err(Problem::invalid("/top_logprobs", detail));
     }
     let logit_bias = logit_bias(both)?;
@@ -163,16 +166,20 @@ fn sampler(both: &TextMembers) -> Result<SamplerOptions, Problem> {
         Some(k) => {
             let k = usize::try_from(k).ok().and_then(std::num::NonZeroUsize::new);
             Some(k.ok_or_else(|| {
-                Problem::invalid("/top_k", "top_k is negative; it must be at least 1, or 0 or -1 for all")
+                Problem::invalid(
+                    "/top_k",
+                    "top_k is negative; it must be at least 1, or 0 or -1 for all",
+                )
             })?)
         }
     };
     let seed = match both.seed {
-        Some(seed) => seed.cast_unsigned(),
+        Some(seed) => seed as u64,
         None => {
             let mut bytes = [0; 8];
-            getrandom::fill(&mut bytes)
-                .map_err(|error| Problem::new(Kind::Unavailable, format!("no random numbers: {error}")))?;
+            getrandom::fill(&mut bytes).map_err(|error| {
+                Problem::new(Kind::Unavailable, format!("no random numbers: {error}"))
+            })?;
             u64::from_le_bytes(bytes)
         }
     };
