@@ -17,7 +17,7 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::config::ModelConfig;
 use crate::encoder_decoder::RelativeBias;
 use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply, multiply_add};
-use crate::key_values::{OwnPart, PromptPart};
+use crate::key_values::{OwnPart, Pieces, PromptPart};
 
 /// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
 /// own.
@@ -77,12 +77,15 @@ struct Seen {
 
 /// Attention of prompt positions to themselves and those before, as far as they see.
 ///
+/// Keys and values may lie in several pieces: scores of each stand side by side, and a sum over values goes on from one piece
+/// to the next, so that the bits are those of one piece.
+///
 /// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`] rows of as many
 /// places as the last position sees.
-pub(crate) fn causal(
+pub(crate) fn causal<'a>(
     shape: &HeadShape,
     queries: &[f32],
-    prompt: PromptPart<'_>,
+    prompt: impl Pieces<'a>,
     (rows, position): (usize, usize),
     sight: Sight<'_>,
     scores: &mut [f32],
@@ -116,10 +119,10 @@ pub(crate) fn whole(
 }
 
 /// Attention of rows to prompt tokens, of which `seen(row, count)` are those of `count` rows from `row` on.
-fn over_prompt(
+fn over_prompt<'a>(
     shape: &HeadShape,
     queries: &[f32],
-    prompt: PromptPart<'_>,
+    prompt: impl Pieces<'a>,
     (rows, position, seen): (usize, usize, impl Fn(usize, usize) -> Seen),
     Sight { window, bias }: Sight<'_>,
     scores: &mut [f32],
@@ -134,22 +137,32 @@ fn over_prompt(
         for head in 0..shape.heads {
             let (key_head, places) = (shape.key_head(head), start * width + head * c);
             let x = RowsRef { data: &queries[places..], rows: count, stride: width };
-            let keys = prompt.keys(key_head, positions.clone());
-            match bias {
-                None => multiply(RowsMut { data: scores, stride }, x, keys),
-                Some(bias) => {
-                    for (row, scores) in scores.chunks_exact_mut(stride).enumerate() {
-                        let query = position + start + row;
-                        scores.copy_from_slice(bias.row(head, query, positions.start, stride));
-                    }
-                    multiply_add(RowsMut { data: scores, stride }, x, keys);
+            let mut place = 0;
+            for (piece, tokens) in prompt.pieces(positions.clone()) {
+                let (keys, width) = (piece.keys(key_head, tokens.clone()), tokens.len());
+                let first = positions.start + place;
+                let scores = &mut scores[place..];
+                place += width;
+                let Some(bias) = bias else {
+                    multiply(RowsMut { data: scores, stride }, x, keys);
+                    continue;
+                };
+                for (row, scores) in scores.chunks_mut(stride).enumerate() {
+                    let query = position + start + row;
+                    scores[..width].copy_from_slice(bias.row(head, query, first, width));
                 }
+                multiply_add(RowsMut { data: scores, stride }, x, keys);
             }
             let data = &mut *scores;
             Scores { data, stride, width: stride, visible, advance, window, scale }.softmax();
-            let weights = RowsRef { data: scores, rows: count, stride };
-            let out = RowsMut { data: &mut out[places..], stride: width };
-            multiply(out, weights, prompt.values(key_head, positions.clone()));
+            let mut place = 0;
+            for (piece, tokens) in prompt.pieces(positions.clone()) {
+                let weights = RowsRef { data: &scores[place..], rows: count, stride };
+                let out = RowsMut { data: &mut out[places..], stride: width };
+                let sum = if place == 0 { multiply } else { multiply_add };
+                place += tokens.len();
+                sum(out, weights, piece.values(key_head, tokens));
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The keys and values of a request: the prompt's, once, and those of the beams' own tokens.
+//! Keys and values: of a prompt, once; of the beams' own tokens; and of several sequences, in pages.
 //!
 //! Letters: G key/value heads, C values a head, T prompt tokens, B beams, P decode passes.
 
@@ -109,6 +109,19 @@ pub(crate) fn store_block(
     }
 }
 
+/// One layer's keys and values of a sequence, in one piece or in several.
+pub(crate) trait Pieces<'a>: Copy {
+    /// The pieces that hold some tokens, in order, each with the places that they have in it. Where the first token is the first of a
+    /// panel, it is so in each piece.
+    fn pieces(self, tokens: Range<usize>) -> impl Iterator<Item = (PromptPart<'a>, Range<usize>)>;
+}
+
+impl<'a> Pieces<'a> for PromptPart<'a> {
+    fn pieces(self, tokens: Range<usize>) -> impl Iterator<Item = (PromptPart<'a>, Range<usize>)> {
+        std::iter::once((self, tokens))
+    }
+}
+
 impl<'a> PromptPart<'a> {
     /// The keys of some tokens at one head, `[C, tokens]`. The first token is the first of a panel, and there is one.
     pub(crate) fn keys(&self, key_head: usize, tokens: Range<usize>) -> Panels<'a> {
@@ -124,6 +137,97 @@ impl<'a> PromptPart<'a> {
         let token = self.shape.key_heads * panels;
         let start = tokens.start * token + key_head * panels;
         Panels::new(&self.values[start..], (1, token), tokens.len(), self.shape.head_dim)
+    }
+}
+
+/// Tokens of a page of [`PagedKeyValues`], a multiple of [`PANEL`].
+pub(crate) const PAGE_TOKENS: usize = 64;
+
+/// Keys and values of several sequences in pages of [`PAGE_TOKENS`] tokens, which sequences take as they grow.
+///
+/// A page holds all layers of its tokens. Which pages a sequence has, and in which order, its owner keeps.
+#[derive(Debug)]
+pub(crate) struct PagedKeyValues {
+    /// `[pages, layers, PAGE_TOKENS / 16, G, C, 16]`
+    keys: Vec<PanelRow>,
+    /// `[pages, layers, PAGE_TOKENS, G, ⌈C / 16⌉, 16]`
+    values: Vec<PanelRow>,
+    shape: HeadShape,
+    layers: usize,
+}
+
+/// One layer of a sequence's pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PagedPart<'a> {
+    all: &'a PagedKeyValues,
+    pages: &'a [u32],
+    layer: usize,
+}
+
+impl PagedKeyValues {
+    /// `None` where there is not the memory for it.
+    pub(crate) fn new(shape: HeadShape, layers: usize, pages: usize) -> Option<Self> {
+        let keys = zeroed(pages * layers * key_rows(&shape, PAGE_TOKENS))?;
+        let values = zeroed(pages * layers * value_rows(&shape, PAGE_TOKENS))?;
+        Some(Self { keys, values, shape, layers })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.keys) + size_of_val(&*self.values)
+    }
+
+    /// One layer of the sequence that has these pages.
+    pub(crate) fn layer<'a>(&'a self, pages: &'a [u32], layer: usize) -> PagedPart<'a> {
+        PagedPart { all: self, pages, layer }
+    }
+
+    /// The places of one layer of a page among keys and among values.
+    fn places(&self, page: u32, layer: usize) -> (Range<usize>, Range<usize>) {
+        let (keys, values) =
+            (key_rows(&self.shape, PAGE_TOKENS), value_rows(&self.shape, PAGE_TOKENS));
+        let number = page as usize * self.layers + layer;
+        (number * keys..(number + 1) * keys, number * values..(number + 1) * values)
+    }
+
+    /// Stores rows of `[2, G, C]`, keys before values, of the tokens from `first` on.
+    pub(crate) fn store(&mut self, pages: &[u32], layer: usize, first: usize, key_values: &[f32]) {
+        let width = 2 * self.shape.key_value_width();
+        let (mut first, mut left) = (first, key_values);
+        while !left.is_empty() {
+            let (page, place) = (first / PAGE_TOKENS, first % PAGE_TOKENS);
+            let tokens = (PAGE_TOKENS - place).min(left.len() / width);
+            let (now, later) = left.split_at(tokens * width);
+            let (keys, values) = self.places(pages[page], layer);
+            store_block(&self.shape, now, place, (&mut self.keys[keys], &mut self.values[values]));
+            (first, left) = (first + tokens, later);
+        }
+    }
+
+    /// Copies a page.
+    pub(crate) fn copy(&mut self, from: u32, to: u32) {
+        let (keys, values) = (self.keys.len() / self.pages(), self.values.len() / self.pages());
+        let (from, to) = (from as usize, to as usize);
+        self.keys.copy_within(from * keys..(from + 1) * keys, to * keys);
+        self.values.copy_within(from * values..(from + 1) * values, to * values);
+    }
+
+    fn pages(&self) -> usize {
+        self.keys.len() / (self.layers * key_rows(&self.shape, PAGE_TOKENS))
+    }
+}
+
+impl<'a> Pieces<'a> for PagedPart<'a> {
+    fn pieces(self, tokens: Range<usize>) -> impl Iterator<Item = (PromptPart<'a>, Range<usize>)> {
+        let Self { all, pages, layer } = self;
+        (tokens.start / PAGE_TOKENS..tokens.end.div_ceil(PAGE_TOKENS)).map(move |page| {
+            let first = page * PAGE_TOKENS;
+            let (keys, values) = all.places(pages[page], layer);
+            let (keys, values) = (&all.keys[keys], &all.values[values]);
+            let part = PromptPart { keys, values, shape: all.shape };
+            let end = (tokens.end - first).min(PAGE_TOKENS);
+            (part, tokens.start.saturating_sub(first)..end)
+        })
     }
 }
 

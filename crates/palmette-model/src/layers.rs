@@ -9,7 +9,7 @@ use crate::kernels::{
     Heads, RopeTable, RowsMut, RowsRef, activate_rows, add_normed_rows, multiply_gated,
     rms_norm_rows,
 };
-use crate::key_values::{OwnPart, PromptPart};
+use crate::key_values::{OwnPart, Pieces, PromptPart};
 use crate::model::Model;
 use crate::plan::zeroed;
 use crate::weights::LayerWeights;
@@ -97,6 +97,18 @@ impl Workspace {
         positions: Positions<'_>,
         hidden: &[f32],
     ) -> &[f32] {
+        let rows = hidden.len() / config.hidden_size;
+        self.project_keys_and_values_of(config, layer, [(rows, positions)], hidden)
+    }
+
+    /// The same where rows are of several sequences: how many follow one another, and their positions.
+    pub(crate) fn project_keys_and_values_of<'a>(
+        &mut self,
+        config: &ModelConfig,
+        layer: &LayerWeights,
+        runs: impl IntoIterator<Item = (usize, Positions<'a>)>,
+        hidden: &[f32],
+    ) -> &[f32] {
         let (rows, eps) = (hidden.len() / config.hidden_size, config.rms_norm_eps);
         let stride = 2 * config.key_value_width();
         rms_norm_rows(&mut self.normed[..hidden.len()], hidden, &layer.attention_norm, eps);
@@ -106,9 +118,12 @@ impl Workspace {
         let data = &mut self.key_values[..rows * stride];
         let (heads, head_dim) = (config.num_key_value_heads, config.head_dim);
         let norm = layer.key_norm.as_deref();
-        let Positions { rope, first: position, advance, .. } = positions;
-        // Relative positions leave keys as they are, and come without norms of heads.
-        if let Some(rope) = rope {
+        let mut rest = &mut *data;
+        for (rows, Positions { rope, first: position, advance, .. }) in runs {
+            let (data, after) = rest.split_at_mut(rows * stride);
+            rest = after;
+            // Relative positions leave keys as they are, and come without norms of heads.
+            let Some(rope) = rope else { continue };
             Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }
                 .norm_and_turn();
         }
@@ -140,7 +155,7 @@ impl Workspace {
         hidden: &mut [f32],
     ) {
         let rows = hidden.len() / config.hidden_size;
-        self.project_queries(config, layer, positions, hidden);
+        self.project_queries(config, layer, [(rows, positions)], hidden);
         let (prompt, place) = ((all.key_values, all.tokens), (rows, positions.first));
         let (shape, queries) = (&HeadShape::of(config), &self.queries);
         let (scores, out) = (&mut self.scores, &mut self.attended);
@@ -158,12 +173,31 @@ impl Workspace {
         hidden: &mut [f32],
     ) {
         let rows = hidden.len() / config.hidden_size;
+        self.finish_layer_of(config, layer, [(rows, positions, prompt)], hidden);
+    }
+
+    /// The same where rows are of several sequences: how many follow one another, their positions, and the keys and values of
+    /// their sequence, which has these rows' already. With an encoder there is one run.
+    pub(crate) fn finish_layer_of<'a, P: Pieces<'a>>(
+        &mut self,
+        config: &ModelConfig,
+        layer: &LayerWeights,
+        runs: impl IntoIterator<Item = (usize, Positions<'a>, P), IntoIter: Clone>,
+        hidden: &mut [f32],
+    ) {
+        let runs = runs.into_iter();
+        let positions = runs.clone().map(|(rows, positions, _)| (rows, positions));
         self.project_queries(config, layer, positions, hidden);
-        let (place, sight) = ((rows, positions.first), positions.sight());
-        let (shape, queries) = (&HeadShape::of(config), &self.queries);
-        let (scores, out) = (&mut self.scores, &mut self.attended);
-        attention::causal(shape, queries, prompt, place, sight, scores, out);
-        self.finish_layer(config, layer, positions.encoded, hidden);
+        let (shape, mut first, mut encoded) = (&HeadShape::of(config), 0, None);
+        for (rows, positions, key_values) in runs {
+            let start = first * shape.query_width();
+            first += rows;
+            encoded = positions.encoded;
+            let (queries, place) = (&self.queries[start..], (rows, positions.first));
+            let (scores, out) = (&mut self.scores, &mut self.attended[start..]);
+            attention::causal(shape, queries, key_values, place, positions.sight(), scores, out);
+        }
+        self.finish_layer(config, layer, encoded, hidden);
     }
 
     /// The rest of a layer over beams.
@@ -177,7 +211,7 @@ impl Workspace {
         hidden: &mut [f32],
     ) {
         let rows = hidden.len() / config.hidden_size;
-        self.project_queries(config, layer, positions, hidden);
+        self.project_queries(config, layer, [(rows, positions)], hidden);
         let (rows, shape) = ((rows, positions.sight()), &HeadShape::of(config));
         let (scores, out) = (&mut self.scores, &mut self.attended);
         attention::beams(shape, &self.queries, prompt, own, rows, scores, out);
@@ -201,11 +235,11 @@ impl Workspace {
 
     /// From the rows' normed values, anew: [`project_keys_and_values`](Self::project_keys_and_values) has used them up,
     /// or was for other rows last.
-    fn project_queries(
+    fn project_queries<'a>(
         &mut self,
         config: &ModelConfig,
         layer: &LayerWeights,
-        positions: Positions<'_>,
+        runs: impl IntoIterator<Item = (usize, Positions<'a>)>,
         hidden: &[f32],
     ) {
         let (d, eps) = (config.hidden_size, config.rms_norm_eps);
@@ -214,11 +248,13 @@ impl Workspace {
         let out = RowsMut { data: &mut self.queries, stride };
         let bias = layer.query_bias.as_deref();
         layer.queries.multiply_biased(out, &mut self.normed[..hidden.len()], bias);
-        let data = &mut self.queries[..rows * stride];
+        let mut rest = &mut self.queries[..rows * stride];
         let (heads, head_dim) = (config.num_attention_heads, config.head_dim);
         let norm = layer.query_norm.as_deref();
-        let Positions { rope, first: position, advance, .. } = positions;
-        if let Some(rope) = rope {
+        for (rows, Positions { rope, first: position, advance, .. }) in runs {
+            let (data, after) = rest.split_at_mut(rows * stride);
+            rest = after;
+            let Some(rope) = rope else { continue };
             Heads { data, stride, heads, head_dim, norm, eps, rope, position, advance }
                 .norm_and_turn();
         }

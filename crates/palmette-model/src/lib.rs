@@ -7,6 +7,8 @@
 //! all beams share, then one pass a level over all beams at once. With a [draft head](draft) there are no more passes
 //! after the one over the prompt.
 //!
+//! [`Sequences`] are several sequences that grow side by side: rows of any of them are one pass, in which each weight is read once.
+//!
 //! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8). A row's results depend neither on the other rows that are computed with it nor on the
 //! number of threads.
 #![deny(unsafe_code)]
@@ -26,6 +28,7 @@ mod model;
 mod plan;
 mod random;
 mod rotary;
+mod sequences;
 mod session;
 mod tensor_files;
 mod weights;
@@ -37,4 +40,7 @@ pub use error::LoadError;
 pub use model::{Model, SlowFormat, WeightFormat};
 pub use plan::{PlannedBytes, SessionOptions};
 pub use rotary::{Rope, RopeScaling};
+pub use sequences::{
+    SequenceId, Sequences, SequencesBytes, SequencesError, SequencesOptions, Stretch,
+};
 pub use session::{Session, SessionError};

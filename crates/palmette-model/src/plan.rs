@@ -176,11 +176,11 @@ pub(crate) fn score_places(config: &ModelConfig, options: &SessionOptions) -> Op
 }
 
 /// The product, multiplied from the left; `None` when that overflows on the way.
-fn product(factors: &[usize]) -> Option<usize> {
+pub(crate) fn product(factors: &[usize]) -> Option<usize> {
     factors.iter().try_fold(1_usize, |product, &factor| product.checked_mul(factor))
 }
 
-fn sum(parts: &[usize]) -> Option<usize> {
+pub(crate) fn sum(parts: &[usize]) -> Option<usize> {
     parts.iter().try_fold(0_usize, |sum, &part| sum.checked_add(part))
 }
 

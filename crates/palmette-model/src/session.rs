@@ -171,7 +171,7 @@ pub struct Session {
 
 /// Rotary angles of every kind of layer, or biases of distances.
 #[derive(Debug)]
-struct Ropes {
+pub(crate) struct Ropes {
     /// `None` where positions are relative.
     plain: Option<RopeTable>,
     /// In layers with a sliding window, where they are others.
@@ -182,7 +182,7 @@ struct Ropes {
 
 impl Ropes {
     /// `None` where there is not the memory for them.
-    fn new(model: &Model, positions: usize) -> Option<Self> {
+    pub(crate) fn new(model: &Model, positions: usize) -> Option<Self> {
         let config = &model.config;
         if let Some(by) = &config.architecture.relative_positions {
             let biases = bias_tables(by, &model.weights.relative_biases, false, positions)?;
@@ -204,7 +204,7 @@ impl Ropes {
     }
 
     /// Rows from position `first` on in a layer, the next `advance` further on.
-    fn positions(
+    pub(crate) fn positions(
         &self,
         config: &ModelConfig,
         layer: usize,
@@ -223,7 +223,7 @@ impl Ropes {
     }
 
     #[cfg(test)]
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let angles = self.plain.iter().chain(&self.sliding).map(RopeTable::bytes);
         angles.chain(self.biases.iter().map(RelativeBias::bytes)).sum()
     }
@@ -691,10 +691,15 @@ impl Session {
 
     /// How many threads a pass of so many rows is worth.
     fn threads_for(&self, rows: usize) -> usize {
-        let layer = self.model.weights.layers.first().map_or(0, LayerWeights::num_matrix_values);
-        let operations = rows.saturating_mul(2 * layer * self.model.weights.layers.len());
-        worthwhile_threads(operations, self.used_threads.clamp(1, self.workspaces.len()))
+        threads_for(&self.model, rows, self.used_threads.clamp(1, self.workspaces.len()))
     }
+}
+
+/// How many threads, of so many, a pass of so many rows is worth.
+pub(crate) fn threads_for(model: &Model, rows: usize, threads: usize) -> usize {
+    let layer = model.weights.layers.first().map_or(0, LayerWeights::num_matrix_values);
+    let operations = rows.saturating_mul(2 * layer * model.weights.layers.len());
+    worthwhile_threads(operations, threads)
 }
 
 fn planned_bytes(config: &ModelConfig, plan: &Plan<'_>) -> Result<PlannedBytes, SessionError> {

@@ -16,6 +16,7 @@ use palmette_live::{
     CatalogSource, LiveCatalog, LiveOptions, LiveReader, ReaderOptions, Schema, SyncPolicy,
 };
 use palmette_model::WeightFormat;
+use palmette_recommend::{LevelFormat, Prompts};
 use palmette_replicate::{
     CatalogLog, Identity, LogError, Registry, RegistryLog, Replica, ReplicaOptions,
 };
@@ -445,8 +446,9 @@ fn initial(path: &Path, model: Option<&Path>) -> Result<Base, LoadError> {
     let schema = match model {
         None => None,
         Some(dir) => {
-            let levels = palmette_recommend::PromptFormat::read(dir)?.levels;
-            let sizes: Vec<u32> = levels.iter().map(|level| level.num_codes).collect();
+            let prompts = Prompts::read(dir, None)?;
+            let levels = &prompts.format().levels;
+            let sizes: Vec<u32> = levels.iter().map(LevelFormat::num_codes).collect();
             let of_items = Schema::of_catalog(&catalog);
             Some(Schema {
                 num_levels: Some(sizes.len()),

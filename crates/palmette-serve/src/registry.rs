@@ -24,6 +24,7 @@ use crate::cluster;
 use crate::engine::{self, Engine, Lease, Leases};
 use crate::keys::{self, KeysError};
 use crate::problem::{Kind, Problem};
+use crate::texts::ServedText;
 use crate::writes::Writes;
 
 /// A model, and its prompts.
@@ -79,6 +80,8 @@ pub(crate) struct Table {
     pub(crate) catalogs: BTreeMap<String, Arc<ServedCatalog>>,
     /// By alias.
     pub(crate) targets: BTreeMap<String, Arc<Target>>,
+    /// Text models.
+    pub(crate) texts: BTreeMap<String, Arc<ServedText>>,
 }
 
 /// The table, and the lock of those that change it.
@@ -135,6 +138,9 @@ pub enum LoadError {
     /// A name that is taken, unknown, or no name.
     #[error("{0}")]
     Name(String),
+    /// A text model.
+    #[error("{0}")]
+    Text(String),
     /// The system.
     #[error("{0}")]
     System(String),
@@ -259,6 +265,15 @@ impl Registry {
             });
             table.catalogs.insert(name, Arc::clone(&served));
             Ok(served)
+        })
+    }
+
+    /// Adds a text model in place of one of its name, whose texts are written to their end.
+    pub(crate) fn add_text(&self, served: ServedText) -> Result<(), LoadError> {
+        check_name("text model", &served.name)?;
+        self.change(|table, _| {
+            table.texts.insert(served.name.clone(), Arc::new(served));
+            Ok(())
         })
     }
 

@@ -45,6 +45,7 @@
 
 mod conversation;
 mod detokenize;
+pub mod engine;
 mod error;
 mod generate;
 mod model;

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_grammar::{
-    CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarSource, VocabularySlices,
+    CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarSource, PreparedVocabulary,
 };
 use palmette_model::{Model, WeightFormat};
 use palmette_template::{ChatTemplate, TemplateError};
@@ -51,7 +51,7 @@ struct ChatOf {
 struct Shared {
     name: String,
     model: Arc<Model>,
-    slices: Arc<VocabularySlices>,
+    slices: Arc<PreparedVocabulary>,
     tokenizer: Tokenizer,
     prompt_tokens: PromptTokens,
     special_names: BTreeMap<TokenId, String>,
@@ -111,7 +111,7 @@ impl TextModel {
         let tokenizer = loaded.tokenizer.ok_or_else(named)?;
         let prompt_tokens = PromptTokens::new(&loaded.vocabulary, files);
         let special_names = loaded.specials.into_iter().collect();
-        let slices = Arc::new(VocabularySlices::new(loaded.vocabulary));
+        let slices = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
         Ok(Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
@@ -179,7 +179,7 @@ impl TextModel {
     }
 
     /// The vocabulary, with what grammars over it share.
-    pub fn vocabulary(&self) -> &Arc<VocabularySlices> {
+    pub fn vocabulary(&self) -> &Arc<PreparedVocabulary> {
         &self.shared.slices
     }
 

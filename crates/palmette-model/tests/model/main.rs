@@ -6,3 +6,4 @@ mod encoder_decoder;
 mod load;
 mod reference;
 mod rows;
+mod sequences;
