@@ -96,7 +96,7 @@ struct PromptArgs {
     /// A line has "prompt" or "messages", and any of these, which go before the options: "id" (given back), "schema", "regex",
     /// "grammar" with "syntax" (lark, gbnf), "tools", "tool_choice", "response_format", "max_tokens", "min_tokens", "temperature",
     /// "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "logit_bias", "seed", "stop", "n",
-    /// "chat_template_kwargs". A line that cannot be answered has the reason in "error", and the others are answered. - is
+    /// "logprobs", "top_logprobs", "chat_template_kwargs". A line that cannot be answered has the reason in "error", and the others are answered. - is
     /// standard input.
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     batch: Option<PathBuf>,
@@ -106,7 +106,7 @@ const AFTER_HELP: &str = "\
 Examples:
   palmette generate --model smollm2 --ask 'Name three trees.'
   palmette generate --model smollm2 --ask 'Describe a tent as JSON.' --schema order.json
-  palmette generate --model smollm2 --chat request.json --tools tools.json --tool-choice required
+  palmette generate --model smollm2 --chat request.json --tools tools.json --tool-choice required --one-call
   palmette generate --model smollm2 --prompt 'def add(a, b):' --stop $'\\n\\n' --temperature 0.7 --seed 4 -n 3
   palmette generate --model smollm2 --batch prompts.jsonl --schema order.json > answers.jsonl
 
