@@ -135,7 +135,7 @@ def prompts(count: int) -> list[dict]:
     for number in range(count):
         kind = ["json", "python", "json", "tools", "query", "json", "tools", "json", "tools", "python" if number % 20 < 10 else "query"][number % 10]
         turn = number // 10
-        line = {"id": f"{kind}-{number}", "seed": number, "max_tokens": 300}
+        line = {"id": f"{kind}-{number}", "seed": number, "max_tokens": 200}
         if kind == "json":
             names = list(SCHEMAS)
             name = names[(turn * 4 + number % 10 // 2) % len(names)]

@@ -97,7 +97,7 @@ fn every_way_of_saying_the_shape_gives_its_texts() {
         &["--response-format", &format],
     ] {
         let text = run(&model.args(&[&["--prompt", "a", "--quiet"], shape].concat()));
-        let text = text.trim_end().trim_matches('"');
+        let text = text.trim().trim_matches('"');
         assert!(text.len() == 4 && text.starts_with('x') && text.ends_with('y'), "{text}");
     }
     // Without its mask such a model writes something else, of any length.

@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::Args;
 use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
@@ -184,6 +184,9 @@ fn answer(
     for index in 0..prepared.n {
         let mut show = Show::new(args, is_terminal, prepared.n, index);
         let written = prepared.write(session, index, &mut show)?;
+        if show.is_gone() {
+            return Ok(());
+        }
         if args.json {
             answers.push(written.json(&model, None));
             if args.stream {
@@ -194,7 +197,6 @@ fn answer(
             eprintln!("{}", written.summary(&model));
         }
     }
-    ensure!(!answers.is_empty() || !args.json, "nothing was asked for");
     match (args.json && !args.stream, answers.len()) {
         (false, _) => Ok(()),
         (true, 1) => print_json(&answers[0]),
