@@ -14,6 +14,7 @@ import argparse
 import ast
 import json
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -134,7 +135,7 @@ def prompts(count: int) -> list[dict]:
     for number in range(count):
         kind = ["json", "python", "json", "tools", "query", "json", "tools", "json", "tools", "python" if number % 20 < 10 else "query"][number % 10]
         turn = number // 10
-        line = {"id": f"{kind}-{number}", "seed": number, "max_tokens": 300}
+        line = {"id": f"{kind}-{number}", "seed": number, "max_tokens": 200}
         if kind == "json":
             names = list(SCHEMAS)
             name = names[(turn * 4 + number % 10 // 2) % len(names)]
@@ -214,10 +215,12 @@ def run(arguments: argparse.Namespace, wanted: list[dict], name: str, more: list
         command += ["--whitespace", "spaced", "--tool-format", "hermes", "--temperature", "0.7", "--top-p", "0.95", *more]
         if arguments.threads:
             command += ["--threads", str(arguments.threads)]
-        started = time.perf_counter()
+        started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         with path.open("a") as out:
             subprocess.run([str(part) for part in command], stdout=out, check=True)
-        print(f"{name}: {len(rest)} answers in {time.perf_counter() - started:.0f} s", file=sys.stderr)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"{name}: {len(rest)} answers in {time.perf_counter() - started:.0f} s, {cpu:.0f} CPU-seconds", file=sys.stderr)
         done = [json.loads(line) for line in path.read_text().splitlines()]
     assert [answer["id"] for answer in done] == [prompt["id"] for prompt in wanted], "answers of other prompts: remove them"
     return done

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     const TEMPLATE: &str = "{% for t in tools %}[{{ t.function.name }} {{ t.function.parameters | tojson }}]{% endfor %}\
-        {% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls %}<{{ c.function.arguments.city }}>{% endfor %}\n{% endfor %}\
+        {% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls %}<{{ c.function.arguments.city }}>{% endfor %};{% endfor %}\
         {% if add_generation_prompt %}assistant:{{ mood }}{% endif %}";
 
     fn prompt(conversation: &Conversation) -> Result<String, String> {
@@ -172,7 +172,7 @@ mod tests {
             ],
             extra: Map::from_iter([("mood".to_owned(), json!("!"))]),
         };
-        let expected = "[f {\"type\": \"object\"}][g {}]user: a\nb\nassistant: <Köln>\nassistant:!";
+        let expected = "[f {\"type\": \"object\"}][g {}]user: a\nb;assistant: <Köln>;assistant:!";
         assert_eq!(prompt(&conversation).unwrap(), expected);
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use palmette_core::TokenId;
 use palmette_decode::{DecodeError, SamplerOptionError};
 use palmette_model::{LoadError, SessionError};
-use palmette_vocabulary::VocabularyLoadError;
+use palmette_vocabulary::{TokenizeError, VocabularyLoadError};
 
 /// A folder that cannot be used as a model of text; the message names the file, the value and the rule.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,8 @@ pub(crate) enum OpenErrorKind {
     Model(#[from] LoadError),
     #[error(transparent)]
     Vocabulary(#[from] VocabularyLoadError),
+    #[error(transparent)]
+    Tokenize(#[from] TokenizeError),
     #[error("{path}: {reason}", path = .path.display())]
     File { path: PathBuf, reason: String },
     #[error(

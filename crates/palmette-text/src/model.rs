@@ -75,6 +75,12 @@ impl TextModel {
         // What is read fast goes first, so that its errors come at once.
         let files = TokenizerFiles::read(&path)?;
         let loaded = load_with(&path.to_string_lossy(), &options.vocabulary)?;
+        // A build that cuts no text says so before it reads weights.
+        if let Some(Err(error @ TokenizeError::LeftOut { .. })) =
+            loaded.tokenizer.as_ref().map(|tokenizer| tokenizer.encode("a"))
+        {
+            return Err(OpenErrorKind::Tokenize(error).into());
+        }
         let chat = ChatOf {
             template: ChatTemplate::from_directory(dir),
             tool_format: files.chat_template().as_deref().and_then(tool_format_of_template),

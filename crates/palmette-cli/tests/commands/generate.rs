@@ -16,7 +16,8 @@ const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'system' %}{{ rai
 impl Model {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../palmette-model/tests/fixtures/tied_f32");
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../palmette-model/tests/fixtures/tied_f32");
         for file in ["config.json", "model.safetensors"] {
             fs::copy(root.join(file), dir.path().join(file)).unwrap();
         }
@@ -54,14 +55,17 @@ const SCHEMA: &str = r#"{"type": "object", "required": ["on"], "additionalProper
 fn a_text_fits_its_schema_and_its_numbers_are_said() {
     let model = Model::new();
     let schema = model.file("schema.json", SCHEMA);
-    let args = model.args(&["--prompt", "ab: ", "--schema", &schema, "--temperature", "1", "--seed", "4"]);
+    let args =
+        model.args(&["--prompt", "ab: ", "--schema", &schema, "--temperature", "1", "--seed", "4"]);
     let output = palmette(&args);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
     assert!(value["on"].is_boolean(), "{text}");
     let said = String::from_utf8(output.stderr).unwrap();
-    for words in ["tokens in", "after a prompt of 4", "forced (", "masks", "% of the time", "ended by </s>"] {
+    for words in
+        ["tokens in", "after a prompt of 4", "forced (", "masks", "% of the time", "ended by </s>"]
+    {
         assert!(said.contains(words), "{said}");
     }
 
@@ -70,7 +74,8 @@ fn a_text_fits_its_schema_and_its_numbers_are_said() {
     assert_eq!((&report["finish_reason"], &report["is_complete"]), (&json!("stop"), &json!(true)));
     assert_eq!(report["end_token"], "</s>");
     let usage = &report["usage"];
-    let [tokens, forced, passes] = ["completion_tokens", "forced_tokens", "passes"].map(|key| usage[key].as_u64().unwrap());
+    let [tokens, forced, passes] =
+        ["completion_tokens", "forced_tokens", "passes"].map(|key| usage[key].as_u64().unwrap());
     assert!(forced > 0 && tokens == text.trim_end().len() as u64 + 1, "{report}");
     assert_eq!(passes, tokens - forced);
     // Quiet, and the same at any number of threads.
@@ -92,11 +97,12 @@ fn every_way_of_saying_the_shape_gives_its_texts() {
         &["--response-format", &format],
     ] {
         let text = run(&model.args(&[&["--prompt", "a", "--quiet"], shape].concat()));
-        let text = text.trim_end().trim_matches('"');
+        let text = text.trim().trim_matches('"');
         assert!(text.len() == 4 && text.starts_with('x') && text.ends_with('y'), "{text}");
     }
     // Without its mask such a model writes something else, of any length.
-    let args = ["--prompt", "a", "--regex", "x[0-9]{2}y", "--no-mask", "--max-tokens", "9", "--json"];
+    let args =
+        ["--prompt", "a", "--regex", "x[0-9]{2}y", "--no-mask", "--max-tokens", "9", "--json"];
     let free: Value = serde_json::from_str(&run(&model.args(&args))).unwrap();
     assert_ne!(free["text"].as_str().unwrap().chars().next(), Some('x'));
     assert_eq!(free["usage"]["forced_tokens"], 0);
@@ -107,21 +113,42 @@ fn tools_are_called_and_calls_are_read() {
     let model = Model::new();
     let tool = json!({"name": "now", "input_schema": {"type": "object", "properties": {"utc": {"type": "boolean"}}, "required": ["utc"], "additionalProperties": false}});
     let tools = model.file("tools.json", &json!([tool]).to_string());
-    let args = ["--ask", "time?", "--tools", &tools, "--tool-choice", "required", "--tool-format"];
+    let args = [
+        "--one-call",
+        "--ask",
+        "time?",
+        "--tools",
+        &tools,
+        "--tool-choice",
+        "required",
+        "--tool-format",
+    ];
     for format in ["hermes", "llama3", "mistral"] {
-        let args = model.args(&[&args[..], &[format, "--max-tokens", "90", "--seed", "2", "--temperature", "1"]].concat());
+        let args = model.args(
+            &[&args[..], &[format, "--max-tokens", "90", "--seed", "2", "--temperature", "1"]]
+                .concat(),
+        );
         let report = run_json(&args);
         let call = &report["tool_calls"][0];
-        assert_eq!((&call["name"], &report["finish_reason"]), (&json!("now"), &json!("tool_calls")));
+        assert_eq!(
+            (&call["name"], &report["finish_reason"]),
+            (&json!("now"), &json!("tool_calls"))
+        );
         let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
         assert!(arguments["utc"].is_boolean(), "{report}");
     }
     let text = run(&model.args(&[&args[..], &["hermes", "--quiet"]].concat()));
     assert!(text.starts_with("call now {"), "{text}");
     // Which format the model writes is not shown by its template.
-    model.refused(&["--ask", "time?", "--tools", &tools], &["shows no format of tool calls", "--tool-format hermes"]);
-    model.refused(&["--ask", "time?", "--tools", &tools, "--tool-format", "hermse"], &["\"hermse\" is no format", "llama3"]);
-    let named = [&args[..4], &["--tool-choice", "later", "--tool-format", "hermes"]].concat();
+    model.refused(
+        &["--ask", "time?", "--tools", &tools],
+        &["shows no format of tool calls", "--tool-format hermes"],
+    );
+    model.refused(
+        &["--ask", "time?", "--tools", &tools, "--tool-format", "hermse"],
+        &["\"hermse\" is no format", "llama3"],
+    );
+    let named = [&args[..5], &["--tool-choice", "later", "--tool-format", "hermes"]].concat();
     model.refused(&named, &["\"later\" is not there", "now"]);
 }
 
@@ -135,11 +162,20 @@ fn conversations_come_from_files_and_requests() {
     let asked = run(&model.args(&["--ask", "hi", "--max-tokens", "5", "--quiet"]));
     assert_eq!(run(&model.args(&["--chat", &list, "--max-tokens", "5", "--quiet"])), asked);
     let prompt = model.file("prompt.txt", "user: hi assistant: ");
-    assert_eq!(run(&model.args(&["--prompt-file", &prompt, "--max-tokens", "5", "--quiet"])), asked);
-    let stdin = palmette_with_input(&model.args(&["--prompt-file", "-", "--max-tokens", "5", "-q"]), "user: hi assistant: ");
+    assert_eq!(
+        run(&model.args(&["--prompt-file", &prompt, "--max-tokens", "5", "--quiet"])),
+        asked
+    );
+    let stdin = palmette_with_input(
+        &model.args(&["--prompt-file", "-", "--max-tokens", "5", "-q"]),
+        "user: hi assistant: ",
+    );
     assert_eq!(String::from_utf8(stdin.stdout).unwrap(), asked);
     let shaped = run(&model.args(&["--chat", &request, "--quiet"]));
-    assert!(shaped.trim_end().len() == 3 && shaped.trim_end().chars().all(|c| "ab".contains(c)), "{shaped}");
+    assert!(
+        shaped.trim_end().len() == 3 && shaped.trim_end().chars().all(|c| "ab".contains(c)),
+        "{shaped}"
+    );
 
     let bad = |name: &str, text: &str| model.file(name, text);
     for (file, words) in [
@@ -163,7 +199,10 @@ fn templates_that_are_missing_or_wrong_are_named() {
     let with = run(&model.args(&[&args[..], &["--chat-template", &other]].concat()));
     assert_eq!(with, run(&model.args(&["--prompt", "hi!", "--max-tokens", "3", "-q"])));
     let broken = model.file("broken.jinja", "{% for %}");
-    model.refused(&[&args[..], &["--chat-template", &broken]].concat(), &["broken.jinja", "no Jinja"]);
+    model.refused(
+        &[&args[..], &["--chat-template", &broken]].concat(),
+        &["broken.jinja", "no Jinja"],
+    );
     model.refused(&[&args[..], &["--chat-template", "nowhere.jinja"]].concat(), &["nowhere.jinja"]);
     fs::remove_file(model.0.path().join("tokenizer_config.json")).unwrap();
     model.refused(&args, &["has no chat template", "chat_template.jinja"]);
@@ -206,24 +245,58 @@ fn bad_options_are_refused_with_their_rule() {
 #[test]
 fn several_texts_stop_strings_and_streams() {
     let model = Model::new();
-    let args = model.args(&["--prompt", "a", "--temperature", "1", "--max-tokens", "12", "-n", "3", "-q"]);
+    let args =
+        model.args(&["--prompt", "a", "--temperature", "1", "--max-tokens", "12", "-n", "3", "-q"]);
     let text = run(&args);
     assert!(text.starts_with("== 1\n") && text.contains("\n== 3\n"), "{text}");
     let report = run_json(&args);
-    let texts: Vec<&str> = report["answers"].as_array().unwrap().iter().map(|a| a["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> =
+        report["answers"].as_array().unwrap().iter().map(|a| a["text"].as_str().unwrap()).collect();
     assert_eq!(texts.len(), 3);
-    let second = model.args(&["--prompt", "a", "--temperature", "1", "--max-tokens", "12", "--seed", "1", "--json"]);
+    let second = model.args(&[
+        "--prompt",
+        "a",
+        "--temperature",
+        "1",
+        "--max-tokens",
+        "12",
+        "--seed",
+        "1",
+        "--json",
+    ]);
     let second: Value = serde_json::from_str(&run(&second)).unwrap();
     assert_eq!(second["text"], texts[1]);
 
     let stop: String = texts[1].chars().skip(4).take(2).collect();
-    let stopped = model.args(&["--prompt", "a", "--temperature", "1", "--max-tokens", "12", "--seed", "1", "--json", "--stop", &stop]);
+    let stopped = model.args(&[
+        "--prompt",
+        "a",
+        "--temperature",
+        "1",
+        "--max-tokens",
+        "12",
+        "--seed",
+        "1",
+        "--json",
+        "--stop",
+        &stop,
+    ]);
     let stopped: Value = serde_json::from_str(&run(&stopped)).unwrap();
     assert_eq!(stopped["stop"], stop.as_str());
     assert!(texts[1].starts_with(stopped["text"].as_str().unwrap()));
 
-    let streamed = run(&model.args(&["--prompt", "a", "--max-tokens", "6", "--json", "--stream", "--logprobs", "2"]));
-    let lines: Vec<Value> = streamed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let streamed = run(&model.args(&[
+        "--prompt",
+        "a",
+        "--max-tokens",
+        "6",
+        "--json",
+        "--stream",
+        "--logprobs",
+        "2",
+    ]));
+    let lines: Vec<Value> =
+        streamed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (last, pieces) = lines.split_last().unwrap();
     let whole: String = pieces.iter().map(|piece| piece["text"].as_str().unwrap()).collect();
     assert_eq!(last["text"], whole.as_str());
@@ -246,20 +319,35 @@ fn a_batch_answers_every_line_and_tells_of_bad_ones() {
     let batch = model.file("batch.jsonl", &text);
     let output = palmette(&model.args(&["--batch", &batch, "--max-tokens", "20"]));
     assert_eq!(output.status.code(), Some(1));
-    let answers: Vec<Value> =
-        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let ids: Vec<Value> = answers.iter().map(|answer| answer["id"].clone()).collect();
-    assert_eq!(ids, [json!("a"), json!(7), json!(7), json!("bad"), Value::Null, json!("worse"), Value::Null]);
-    assert_eq!(answers.iter().map(|a| a["line"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 3, 3, 5, 7, 9, 11]);
+    assert_eq!(
+        ids,
+        [json!("a"), json!(7), json!(7), json!("bad"), Value::Null, json!("worse"), Value::Null]
+    );
+    assert_eq!(
+        answers.iter().map(|a| a["line"].as_u64().unwrap()).collect::<Vec<_>>(),
+        [1, 3, 3, 5, 7, 9, 11]
+    );
     assert_eq!(answers[0]["text"].as_str().unwrap().len(), 4);
     assert_eq!((&answers[1]["index"], &answers[2]["index"]), (&json!(0), &json!(1)));
     assert!(["true", "false"].contains(&answers[1]["text"].as_str().unwrap()));
     assert_eq!(answers[4]["text"], "q");
-    for (answer, words) in [(3, "max_tokens is 0"), (5, "unknown field `promt`"), (6, "schema and regex")] {
+    for (answer, words) in
+        [(3, "max_tokens is 0"), (5, "unknown field `promt`"), (6, "schema and regex")]
+    {
         assert!(answers[answer]["error"].as_str().unwrap().contains(words), "{}", answers[answer]);
     }
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("4 answers to 6 lines") && said.contains("3 of 6 lines could not be answered"), "{said}");
+    assert!(
+        said.contains("4 answers to 6 lines")
+            && said.contains("3 of 6 lines could not be answered"),
+        "{said}"
+    );
 
     let good: String = lines[..2].iter().map(|line| format!("{line}\n")).collect();
     let from_stdin = palmette_with_input(&model.args(&["--batch", "-", "-q"]), &good);

@@ -23,7 +23,7 @@ fn schema() -> GrammarSource {
 }
 
 fn request(model: &TextModel, seed: u64, max_tokens: usize) -> TextRequest {
-    let mut request = TextRequest::new(model.encode_prompt("ab: ").unwrap(), max_tokens);
+    let mut request = TextRequest::new(model.encode_prompt("a b: ").unwrap(), max_tokens);
     request.sampler = SamplerOptions { temperature: 1.0, top_p: 0.9, seed, ..Default::default() };
     request
 }

@@ -52,6 +52,8 @@ pub(super) struct Ask {
     seed: Option<u64>,
     stop: Option<Value>,
     n: Option<usize>,
+    logprobs: Option<Value>,
+    top_logprobs: Option<usize>,
     // Said in requests to servers, and without meaning here.
     #[serde(rename = "model")]
     _model: Option<IgnoredAny>,
@@ -151,7 +153,14 @@ impl Ask {
         }
         request.logit_bias = self.bias(args)?;
         request.stop = self.stops()?.unwrap_or_else(|| sampling.stop.clone());
-        request.logprobs = sampling.logprobs;
+        request.logprobs = match &self.logprobs {
+            None | Some(Value::Null) => sampling.logprobs,
+            Some(Value::Bool(wanted)) => wanted.then(|| self.top_logprobs.unwrap_or(0)),
+            Some(number) => {
+                let top = number.as_u64().context("\"logprobs\" is true, false or a number")?;
+                Some(usize::try_from(top)?)
+            }
+        };
         request.special = match (format, args.special) {
             (_, true) => SpecialText::All,
             (Some(format), false) => ToolCallReader::special_text(format),
@@ -176,7 +185,8 @@ impl Ask {
         } else if let Some(choice) = &args.shape.tool_choice {
             request = palmette_text::sources::with_tool_choice(&request, choice);
         }
-        if let Some(parallel) = self.parallel_tool_calls {
+        let parallel = self.parallel_tool_calls.or(args.shape.one_call.then_some(false));
+        if let Some(parallel) = parallel {
             request["parallel_tool_calls"] = json!(parallel);
         }
         let response_format = match &self.response_format {

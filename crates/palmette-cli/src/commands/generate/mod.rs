@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::Args;
 use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ struct PromptArgs {
     /// A line has "prompt" or "messages", and any of these, which go before the options: "id" (given back), "schema", "regex",
     /// "grammar" with "syntax" (lark, gbnf), "tools", "tool_choice", "response_format", "max_tokens", "min_tokens", "temperature",
     /// "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "logit_bias", "seed", "stop", "n",
-    /// "chat_template_kwargs". A line that cannot be answered has the reason in "error", and the others are answered. - is
+    /// "logprobs", "top_logprobs", "chat_template_kwargs". A line that cannot be answered has the reason in "error", and the others are answered. - is
     /// standard input.
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     batch: Option<PathBuf>,
@@ -106,7 +106,7 @@ const AFTER_HELP: &str = "\
 Examples:
   palmette generate --model smollm2 --ask 'Name three trees.'
   palmette generate --model smollm2 --ask 'Describe a tent as JSON.' --schema order.json
-  palmette generate --model smollm2 --chat request.json --tools tools.json --tool-choice required
+  palmette generate --model smollm2 --chat request.json --tools tools.json --tool-choice required --one-call
   palmette generate --model smollm2 --prompt 'def add(a, b):' --stop $'\\n\\n' --temperature 0.7 --seed 4 -n 3
   palmette generate --model smollm2 --batch prompts.jsonl --schema order.json > answers.jsonl
 
@@ -184,6 +184,9 @@ fn answer(
     for index in 0..prepared.n {
         let mut show = Show::new(args, is_terminal, prepared.n, index);
         let written = prepared.write(session, index, &mut show)?;
+        if show.is_gone() {
+            return Ok(());
+        }
         if args.json {
             answers.push(written.json(&model, None));
             if args.stream {
@@ -194,7 +197,6 @@ fn answer(
             eprintln!("{}", written.summary(&model));
         }
     }
-    ensure!(!answers.is_empty() || !args.json, "nothing was asked for");
     match (args.json && !args.stream, answers.len()) {
         (false, _) => Ok(()),
         (true, 1) => print_json(&answers[0]),

@@ -16,26 +16,50 @@ pub(super) struct SamplingArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
     pub(super) min_tokens: usize,
     /// Divides logits: 0 takes the most likely token, 1 draws as the model says, more is wilder
-    #[arg(long, value_name = "T", default_value_t = 0.0, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "T",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     pub(super) temperature: f32,
     /// Draw among so many of the most likely tokens
     #[arg(long, value_name = "K", help_heading = "Sampling")]
     pub(super) top_k: Option<NonZeroUsize>,
     /// Draw among the most likely tokens whose probabilities sum to this
-    #[arg(long, value_name = "P", default_value_t = 1.0, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 1.0,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     pub(super) top_p: f32,
     /// Draw among tokens at least this many times as likely as the most likely one
-    #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     pub(super) min_p: f32,
     /// Makes tokens of the prompt and the text less likely, by division; 1 for none
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "F",
+        default_value_t = 1.0,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     pub(super) repetition_penalty: f32,
     /// Taken from the logits of tokens that are in the text
     #[arg(
         long,
         value_name = "F",
         default_value_t = 0.0,
-        allow_hyphen_values = true,
+        allow_negative_numbers = true,
         help_heading = "Sampling"
     )]
     pub(super) presence_penalty: f32,
@@ -44,7 +68,7 @@ pub(super) struct SamplingArgs {
         long,
         value_name = "F",
         default_value_t = 0.0,
-        allow_hyphen_values = true,
+        allow_negative_numbers = true,
         help_heading = "Sampling"
     )]
     pub(super) frequency_penalty: f32,

@@ -39,6 +39,9 @@ pub(super) struct ShapeArgs {
     /// Whether it must: auto, none, required, or the name of a tool
     #[arg(long, value_name = "CHOICE", help_heading = "Under a grammar")]
     pub(super) tool_choice: Option<String>,
+    /// At most one call
+    #[arg(long, help_heading = "Under a grammar")]
+    pub(super) one_call: bool,
     /// How the model writes calls: hermes (Qwen3), llama3, mistral, deepseek or harmony (gpt-oss) [default: by its chat template]
     #[arg(long, value_name = "FORMAT", help_heading = "Under a grammar")]
     pub(super) tool_format: Option<String>,

@@ -27,6 +27,8 @@ pub(super) struct TextShow {
     held: String,
     /// What was printed ends in a line end.
     ends_line: bool,
+    /// The reader has gone away (`palmette … | head`).
+    is_gone: bool,
 }
 
 impl Show {
@@ -38,7 +40,7 @@ impl Show {
                 // Several texts are told apart by a heading.
                 let held = if n > 1 { format!("== {}\n", index + 1) } else { String::new() };
                 let streams = stream || is_terminal;
-                Self::Text(TextShow { is_terminal, streams, held, ends_line: true })
+                Self::Text(TextShow { is_terminal, streams, held, ends_line: true, is_gone: false })
             }
         }
     }
@@ -69,6 +71,11 @@ impl Show {
         }
     }
 
+    /// True where nobody reads any more, and there is no sense in writing on.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Text(TextShow { is_gone: true, .. }))
+    }
+
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         let Self::Text(show) = self else { return Ok(()) };
         if !show.ends_line {
@@ -95,8 +102,10 @@ impl TextShow {
         let text = if self.is_terminal { text.chars().map(shown).collect() } else { text };
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // Nobody reads any more: there is no sense in writing on.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.is_gone = true;
+                Ok(())
+            }
             result => result.context("writing the output"),
         }
     }

@@ -93,7 +93,10 @@ impl Clock {
             }
             TextEvent::End(_) => {}
         }
-        if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        match self.failed.is_some() || show.is_gone() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     fn take(&mut self, pieces: Vec<Piece>, show: &mut Show) {
