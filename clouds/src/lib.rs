@@ -1,4 +1,5 @@
 //! Shared logs in object stores: Amazon S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+//!
 //! An object is made by a conditional put (`If-None-Match: *`, a generation of 0), which is in S3 since August 2024 and in the others
 //! for long. Keys come from the environment, as the tools of each cloud have it: `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
 //! `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME` and so on, or from the machine that it runs on.

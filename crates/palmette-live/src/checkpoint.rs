@@ -87,11 +87,7 @@ pub(crate) fn checkpoint(
     made
 }
 
-fn try_checkpoint(
-    shared: &Arc<Shared>,
-    keeping: Keeping,
-    cause: Cause,
-) -> Result<u64, LiveError> {
+fn try_checkpoint(shared: &Arc<Shared>, keeping: Keeping, cause: Cause) -> Result<u64, LiveError> {
     let mut checkpoints = shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
     let (generation, views, is_memory_last, schema, mut kept, next_file_number, keys) = {
         let mut writer = shared.lock();

@@ -54,7 +54,9 @@ pub(crate) enum Kind {
     NoReplica { path: PathBuf },
     #[error("entry {generation} was applied before; the catalog is at generation {now}")]
     Repeated { generation: u64, now: u64 },
-    #[error("entry {generation} does not follow generation {now}, at which the catalog is: those between are missing")]
+    #[error(
+        "entry {generation} does not follow generation {now}, at which the catalog is: those between are missing"
+    )]
     Gap { generation: u64, now: u64 },
     #[error("entry {generation} cannot be applied: {problem}")]
     Entry { generation: u64, problem: String },

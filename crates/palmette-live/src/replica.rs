@@ -503,7 +503,12 @@ impl LiveCatalog {
         let writer = self.shared.lock();
         let kept = writer.status().kept;
         let generation = writer.state.generation;
-        Base { generation, snapshot: self.snapshot_of(&writer), keys: writer.state.keys.clone(), kept }
+        Base {
+            generation,
+            snapshot: self.snapshot_of(&writer),
+            keys: writer.state.keys.clone(),
+            kept,
+        }
     }
 
     fn snapshot_of(&self, writer: &WriterGuard<'_>) -> Arc<Snapshot> {
@@ -708,8 +713,7 @@ fn place(dir: &Path, base: &BaseFiles, mut next_file_number: u64) -> Result<Plac
 
 /// Moves a file, and forces it to the disk.
 fn rename(from: &Path, to: &Path) -> Result<(), LiveError> {
-    let moved = File::open(from)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| std::fs::rename(from, to));
+    let moved =
+        File::open(from).and_then(|file| file.sync_all()).and_then(|()| std::fs::rename(from, to));
     moved.map_err(|e| LiveError::io(from, e))
 }

@@ -382,11 +382,8 @@ impl CatalogLog {
         let attempt = Identity::random()?;
         let mut files = Vec::with_capacity(names.len());
         for name in names {
-            let object = format!(
-                "{}/files/{}-{attempt}-{name}",
-                self.folder,
-                digits(base.generation())
-            );
+            let object =
+                format!("{}/files/{}-{attempt}-{name}", self.folder, digits(base.generation()));
             files.push(put_file(&*self.store, &dir.path().join(name), name, object).await?);
         }
         let kept = base.kept.iter();
@@ -461,7 +458,8 @@ impl CatalogLog {
         let Some(&newest) = bases.last() else { return Ok(()) };
         let Some(document) = self.base_document(newest).await? else { return Ok(()) };
         let first_kept = bases.len().saturating_sub(1 + OLD_BASES);
-        let is_kept = |generation: &u64| document.kept.iter().any(|of| of.generation == *generation);
+        let is_kept =
+            |generation: &u64| document.kept.iter().any(|of| of.generation == *generation);
         let mut wanted: Vec<String> = Vec::new();
         for (at, generation) in bases.iter().enumerate() {
             if at < first_kept && !is_kept(generation) {

@@ -9,13 +9,17 @@ pub struct LogError(Box<Kind>);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {
-    #[error("{address}: {problem}; a log is file://DIRECTORY, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or postgres://…")]
+    #[error(
+        "{address}: {problem}; a log is file://DIRECTORY, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or postgres://…"
+    )]
     Address { address: String, problem: String },
     #[error("{object}: {problem}")]
     Store { object: String, problem: String },
     #[error("{object}: {problem}")]
     Damaged { object: String, problem: String },
-    #[error("{object}: the entries that follow generation {generation} were trimmed from the log; a base has them")]
+    #[error(
+        "{object}: the entries that follow generation {generation} were trimmed from the log; a base has them"
+    )]
     Behind { object: String, generation: u64 },
     #[error(transparent)]
     Live(LiveError),

@@ -169,7 +169,7 @@ impl SharedLog for PostgresLog {
             )
         };
         let query = format!(
-            "SELECT own FROM ({} UNION {}) AS both ORDER BY own COLLATE \"C\" LIMIT $4",
+            "SELECT own FROM ({} UNION {}) AS listed ORDER BY own COLLATE \"C\" LIMIT $4",
             select("palmette_objects"),
             select("palmette_files")
         );

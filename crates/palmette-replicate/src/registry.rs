@@ -140,9 +140,9 @@ impl RegistryLog {
     async fn look(&self) -> Result<Option<Arc<Version>>, LogError> {
         loop {
             let known = self.known();
-            let after = known.as_ref().map_or_else(String::new, |known| {
-                format!("{}.json", digits(known.number))
-            });
+            let after = known
+                .as_ref()
+                .map_or_else(String::new, |known| format!("{}.json", digits(known.number)));
             let names = self.store.names(FOLDER, &after, KEPT_VERSIONS as usize * 2).await?;
             let Some(newest) = names.iter().filter(|name| name.ends_with(".json")).next_back()
             else {
@@ -203,7 +203,9 @@ impl RegistryLog {
             match self.store.create(&name, bytes.clone()).await {
                 Ok(true) => break true,
                 // An answer before may have been lost.
-                Ok(false) => break self.store.read(&name).await?.is_some_and(|found| found == bytes),
+                Ok(false) => {
+                    break self.store.read(&name).await?.is_some_and(|found| found == bytes);
+                }
                 Err(error) if error.is_unreachable() && tries < 5 => {
                     tries += 1;
                     tokio::time::sleep(Duration::from_millis(100 << tries)).await;
@@ -295,7 +297,10 @@ pub(crate) fn hash_of_model(dir: &Path) -> Result<(String, Vec<String>), LogErro
     };
     let (hash, names) = read().map_err(|error| system(dir, &error))?;
     match names.is_empty() {
-        true => Err(Kind::Refused(format!("{}: the directory of a model has no files", dir.display())).into()),
+        true => {
+            Err(Kind::Refused(format!("{}: the directory of a model has no files", dir.display()))
+                .into())
+        }
         false => Ok((hash, names)),
     }
 }

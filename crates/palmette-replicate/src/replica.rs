@@ -16,7 +16,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use palmette_live::replica::{Base, EntryDone, Proposal, Proposed};
-use palmette_live::{BatchKey, KeyedApplied, LiveCatalog, LiveError, LiveOptions, SyncPolicy, Update};
+use palmette_live::{
+    BatchKey, KeyedApplied, LiveCatalog, LiveError, LiveOptions, SyncPolicy, Update,
+};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -410,7 +412,9 @@ impl Follower {
         }
         match problem {
             Some((problem, _)) => tracing::error!(problem, "a replica cannot follow its log"),
-            None => tracing::info!(folder = self.log.log_folder(), "a replica follows its log again"),
+            None => {
+                tracing::info!(folder = self.log.log_folder(), "a replica follows its log again")
+            }
         }
         *shown = problem.cloned();
     }

@@ -84,7 +84,9 @@ impl Cluster {
             LoadError::System(format!("{}: {error}", path.display()))
         };
         let data = app.config.data_dir.as_ref().ok_or_else(|| {
-            LoadError::System("a server of a shared log needs a data directory for its copies".into())
+            LoadError::System(
+                "a server of a shared log needs a data directory for its copies".into(),
+            )
         })?;
         let root = data.join(REPLICAS);
         api::catalogs::clean(data).map_err(|error| system(data, &error))?;
@@ -294,7 +296,8 @@ impl Cluster {
             table.targets.retain(|alias, _| registry.targets.contains_key(alias));
             table.models.retain(|name, _| registry.models.contains_key(name));
             let is_gone = |name: &String| !registry.catalogs.contains_key(name);
-            let gone: Vec<_> = table.catalogs.keys().filter(|name| is_gone(name)).cloned().collect();
+            let gone: Vec<_> =
+                table.catalogs.keys().filter(|name| is_gone(name)).cloned().collect();
             let gone = gone.into_iter().filter_map(|name| table.catalogs.remove(&name));
             Ok::<_, LoadError>(gone.collect::<Vec<_>>())
         })?;
@@ -406,8 +409,7 @@ fn reason(
 
 /// Refuses a directory that has copies of another log.
 fn check_same_log(file: &Path, identity: &str, address: &str) -> Result<(), LoadError> {
-    let system =
-        |error: std::io::Error| LoadError::System(format!("{}: {error}", file.display()));
+    let system = |error: std::io::Error| LoadError::System(format!("{}: {error}", file.display()));
     match std::fs::read_to_string(file) {
         Ok(found) if found.trim() == identity => Ok(()),
         Ok(found) => Err(LoadError::System(format!(
@@ -450,11 +452,7 @@ fn initial(path: &Path, model: Option<&Path>) -> Result<Base, LoadError> {
             let levels = &prompts.format().levels;
             let sizes: Vec<u32> = levels.iter().map(LevelFormat::num_codes).collect();
             let of_items = Schema::of_catalog(&catalog);
-            Some(Schema {
-                num_levels: Some(sizes.len()),
-                codes_per_level: Some(sizes),
-                ..of_items
-            })
+            Some(Schema { num_levels: Some(sizes.len()), codes_per_level: Some(sizes), ..of_items })
         }
     };
     base_of(catalog, schema)

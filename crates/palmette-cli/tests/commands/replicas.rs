@@ -78,7 +78,8 @@ fn acknowledged_batches_are_on_all_servers_once_whatever_is_killed() {
                 scope.spawn(move || {
                     for number in 0..BATCHES {
                         let id = format!("W{writer}-{number}");
-                        let item = json!({"item_id": id, "codes": [number % 8, 2, 4, 0], "price": number});
+                        let item =
+                            json!({"item_id": id, "codes": [number % 8, 2, 4, 0], "price": number});
                         let patch = json!({"item_id": "P0060", "stock": number});
                         let key = format!("idempotency-key: {id}\r\n");
                         let batch = format!("{item}\n{patch}");
@@ -88,10 +89,15 @@ fn acknowledged_batches_are_on_all_servers_once_whatever_is_killed() {
                             let path = "/v1/catalogs/shop/items";
                             match ask_with(&to, "POST", path, &key, Some(&batch)) {
                                 Ok((200, done)) => {
-                                    acknowledged.lock().unwrap().push(done["generation"].as_u64().unwrap());
+                                    acknowledged
+                                        .lock()
+                                        .unwrap()
+                                        .push(done["generation"].as_u64().unwrap());
                                     break;
                                 }
-                                Ok((503, _)) | Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                                Ok((503, _)) | Err(_) => {
+                                    std::thread::sleep(Duration::from_millis(10))
+                                }
                                 Ok(other) => panic!("{other:?}"),
                             }
                         }
@@ -199,7 +205,8 @@ fn a_damaged_log_makes_a_server_not_ready_and_another_log_is_refused() {
     let one = start("one", &first());
     wait_ready(&one);
     let item = json!({"item_id": "N1", "codes": [0, 2, 4, 0]}).to_string();
-    let post = |server: &Server| ask(&server.address, "POST", "/v1/catalogs/shop/items", Some(&item));
+    let post =
+        |server: &Server| ask(&server.address, "POST", "/v1/catalogs/shop/items", Some(&item));
     assert_eq!(post(&one).unwrap().0, 200);
     let identity = one.get("/v1/catalogs/shop").1["log"]["identity"].as_str().unwrap().to_owned();
     let frame = dir.path().join(format!("log/catalogs/shop/{identity}/log/{:020}", 1));

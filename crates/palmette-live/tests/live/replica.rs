@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use palmette_catalog::Catalog;
 use palmette_live::replica::{BASE_CATALOG, Base, BaseFiles, EntryDone, Proposal, Proposed};
-use palmette_live::{
-    BatchKey, LiveCatalog, LiveOptions, MergePolicy, Schema, SyncPolicy, Update,
-};
+use palmette_live::{BatchKey, LiveCatalog, LiveOptions, MergePolicy, Schema, SyncPolicy, Update};
 use proptest::prelude::*;
 
 use crate::operations::batches;
@@ -142,8 +140,7 @@ fn run(operations: Vec<Operation>) {
             Operation::Reopen => {
                 drop(second);
                 let dir = dir.path().join("second");
-                second =
-                    LiveCatalog::open_replica(&dir, LOG, options(MergePolicy::Never)).unwrap();
+                second = LiveCatalog::open_replica(&dir, LOG, options(MergePolicy::Never)).unwrap();
             }
             Operation::NewBase => {
                 let work = tempfile::tempdir_in(&dir).unwrap();
@@ -182,7 +179,7 @@ fn run(operations: Vec<Operation>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn replicas_of_one_log_are_the_same(operations in operations()) {
         run(operations);
@@ -261,9 +258,8 @@ fn a_batch_with_a_key_is_applied_once_however_it_comes() {
     let key = |name: &str| BatchKey { name: name.to_owned(), fingerprint: [1; 32] };
     let updates = [upsert(1, 1.into())];
     let mut proposal = live.proposal();
-    let propose = |proposal: &mut Proposal| {
-        live.propose_batch(proposal, &updates, Some(&key("a"))).unwrap()
-    };
+    let propose =
+        |proposal: &mut Proposal| live.propose_batch(proposal, &updates, Some(&key("a"))).unwrap();
     assert_eq!(propose(&mut proposal), Proposed::Entry(1));
     assert_eq!(propose(&mut proposal), Proposed::Later);
     apply(&live, &proposal);

@@ -103,9 +103,8 @@ pub(crate) fn run() {
     let log = runtime.block_on(CatalogLog::begin(store, "shop", &base())).unwrap();
     let identity = log.identity().to_string();
     let root = |writer: usize| dir.path().join(writer.to_string());
-    let told = |writer: usize| {
-        format!("{address}\n{identity}\n{}\nw{writer}", root(writer).display())
-    };
+    let told =
+        |writer: usize| format!("{address}\n{identity}\n{}\nw{writer}", root(writer).display());
     let acknowledged = Acknowledged::default();
     let mut writing: Vec<Option<Writing>> =
         (0..3).map(|writer| Some(start(&told(writer), writer, &acknowledged))).collect();
@@ -151,5 +150,9 @@ pub(crate) fn run() {
         let gone = format!("w{writer}-{}", last.saturating_sub(6));
         assert!(last < 6 || snapshot.find(&gone).is_none() && snapshot.departed(&gone).is_some());
     }
-    eprintln!("{kills} kills, {} batches acknowledged, {} in the log", acknowledged.len(), newest());
+    eprintln!(
+        "{kills} kills, {} batches acknowledged, {} in the log",
+        acknowledged.len(),
+        newest()
+    );
 }

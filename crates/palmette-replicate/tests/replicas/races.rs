@@ -146,7 +146,9 @@ fn kept_generations_are_everywhere_and_in_bases() {
     let refused = crew.change(&first, Change::Rollback { to: 5 });
     assert!(matches!(refused, Err(ChangeError::Refused(error)) if error.is_not_kept()));
     // The third never saw the entry that keeps it.
-    crate::crew::wait_until("a base is there", || !crew.names("base").contains(&format!("{:020}.json", 0)));
+    crate::crew::wait_until("a base is there", || {
+        !crew.names("base").contains(&format!("{:020}.json", 0))
+    });
     let third = crew.open("third");
     let done = crew.change(&third, Change::Rollback { to: 6 }).unwrap();
     check_same(&[&first, &second, &third], done.generation);

@@ -52,7 +52,8 @@ fn a_table_of_another_log_or_a_damaged_one_is_refused() {
     store.objects().insert(format!("registry/{:020}.json", 2), foreign.clone());
     let error = runtime.block_on(known.newest()).unwrap_err().to_string();
     assert!(error.contains("two logs were swapped"), "{error}");
-    let text = String::from_utf8(foreign.to_vec()).unwrap().replace("\"number\": 1", "\"number\": 2");
+    let text =
+        String::from_utf8(foreign.to_vec()).unwrap().replace("\"number\": 1", "\"number\": 2");
     store.objects().insert(format!("registry/{:020}.json", 2), text.into());
     let error = runtime.block_on(known.newest()).unwrap_err().to_string();
     assert!(error.contains("checksum"), "{error}");

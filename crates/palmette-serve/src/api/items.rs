@@ -309,10 +309,7 @@ impl Write {
         let found = self.live.refused(updates).unwrap_or_default();
         let faults = found.into_iter().take(MAX_FAULTS).map(|refused| {
             let of_item = refused.id.map_or_else(String::new, |id| format!("item {id:?} "));
-            Fault {
-                pointer: pointer(refused.index),
-                detail: format!("{of_item}{}", refused.rule),
-            }
+            Fault { pointer: pointer(refused.index), detail: format!("{of_item}{}", refused.rule) }
         });
         refused_lines(faults.collect())
     }

@@ -135,9 +135,8 @@ fn share(
     actions: &[TargetAction],
     pointer: &impl Fn(usize) -> String,
 ) -> Result<(), ChangeProblem> {
-    let refused = |place: usize, detail: String| {
-        Err(ChangeProblem(Problem::invalid(pointer(place), detail)))
-    };
+    let refused =
+        |place: usize, detail: String| Err(ChangeProblem(Problem::invalid(pointer(place), detail)));
     for (place, action) in actions.iter().enumerate() {
         match action {
             TargetAction::Set(SetTarget { alias, model, catalog }) => {
@@ -250,12 +249,7 @@ pub(crate) async fn load_model(
 }
 
 /// Puts a model where all servers load it from.
-fn share_model(
-    app: &App,
-    cluster: &Cluster,
-    name: &str,
-    dir: &FilePath,
-) -> Result<(), LoadError> {
+fn share_model(app: &App, cluster: &Cluster, name: &str, dir: &FilePath) -> Result<(), LoadError> {
     check_name("model", name)?;
     // What cannot be loaded here would stop every server.
     app.try_model(dir)?;

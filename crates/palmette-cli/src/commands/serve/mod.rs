@@ -45,7 +45,13 @@ pub(crate) struct ServeArgs {
     /// Follow a log that other servers share: file://DIRECTORY, s3://BUCKET/PREFIX, gs://…, az://… or postgres://…. Models, catalogs and
     /// targets come from it, and changes go into it; what --model, --catalog and --target name is given to it where it has none of the
     /// name. Copies are kept below --data-dir
-    #[arg(long, value_name = "URL", env = "PALMETTE_SHARED_LOG", requires = "data_dir", conflicts_with = "read_only")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALMETTE_SHARED_LOG",
+        requires = "data_dir",
+        conflicts_with = "read_only"
+    )]
     shared_log: Option<String>,
     /// Time behind that log after which this server is not ready
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive)]
