@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Recommendations for everyone by several ways: are the rows the same, and how many users a second?
 
-    everyone.py --palmette target/release/palmette --folder /tmp/everyone [--users 100000] [--beam-width 10] [--ways command shards killed daft ray]
+    everyone.py --palmette target/release/palmette --folder /tmp/everyone [--users 100000] [-k 10] [--beam-width 10]
+        [--items 0] [--threads N] [--ways command shards killed daft ray]
 
 Run by a Python that has pyarrow, and for their ways daft and ray, with this package's wheel. Makes the built-in shop and a Parquet file of
-so many users in row groups of 10,000: the shop's 6,000 histories, each time without their last item or two. Then the command answers
+so many users in row groups of 10,000: the shop's 6,000 histories, each time without one more of their last items; of each the last --items, or all. Then the command answers
 them as one shard; as three; as one that is killed (kill -9) again and again and goes on with --resume; and the examples for Daft and Ray do.
 Every way's rows must equal the first's, user by user, and the resumed file must equal it byte for byte; exit status 1 otherwise.
 Processor time is of all processes of a way. Answers that are there from an earlier call are not asked for again, but compared.
@@ -16,7 +17,6 @@ import os
 import pathlib
 import random
 import resource
-import shutil
 import subprocess
 import sys
 import time
@@ -30,7 +30,7 @@ WAYS = ["command", "shards", "killed", "daft", "ray"]
 
 def users(options, folder):
     """The file of histories."""
-    path = folder / f"users-{options.users}.parquet"
+    path = folder / f"users-{options.users}-{options.items}.parquet"
     if path.exists():
         return path
     run = lambda *command: subprocess.run([options.palmette, *command], cwd=folder, check=True, capture_output=True)
@@ -43,15 +43,17 @@ def users(options, folder):
         left_out = number // len(shop)
         names.append(f"{user}-{left_out}")
         # A window that moves back: other prompts, of about the same length.
-        histories.append(items[: max(1, len(items) - left_out)])
+        histories.append(items[: max(1, len(items) - left_out)][-options.items :])
     table = pa.table({"user": names, "history": histories})
     pq.write_table(table, path, row_group_size=10_000)
     return path
 
 
-def run_killed(command, partial, kills):
+def run_killed(command, out, kills):
     """Runs a command that is killed so often, at moments at which it has written something new, and goes on; how many answers it had."""
-    had = []
+    partial, had = out.with_name(out.name + ".partial"), []
+    if out.exists():
+        return "there already"
     draw = random.Random(7)
     for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -61,9 +63,11 @@ def run_killed(command, partial, kills):
         time.sleep(draw.uniform(0.5, 30))
         process.kill()
         process.wait()
+        if out.exists():
+            break
         had.append(partial.read_bytes().count(b"\n"))
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return had
+    return f"had {', '.join(f'{count:,}' for count in had)}"
 
 
 def measured(act):
@@ -86,7 +90,10 @@ def main():
     parser.add_argument("--palmette", required=True)
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--users", type=int, default=100_000)
+    parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--beam-width", type=int, default=10)
+    parser.add_argument("--items", type=int, default=0)
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--actors", type=int, default=2)
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS)
@@ -97,9 +104,11 @@ def main():
     histories = users(options, folder)
     files = {"--model": folder / "shop/model", "--catalog": folder / "shop.palm", "--histories": histories}
     files = [str(part) for option in files.items() for part in option]
-    command = [options.palmette, "recommend", *files, "--beam-width", str(options.beam_width), "--unknown", "skip", "--json"]
-    engine = [*files, "--beam-width", str(options.beam_width)]
-    made = folder / f"answers-{options.users}-{options.beam_width}"
+    engine = [*files, "-k", str(options.k), "--beam-width", str(options.beam_width)]
+    command = [options.palmette, "recommend", *engine, "--unknown", "skip", "--json"]
+    if options.threads:
+        command += ["--threads", str(options.threads)]
+    made = folder / f"answers-{options.users}-{options.items}-{options.k}-{options.beam_width}"
     made.mkdir(exist_ok=True)
 
     def shards(count):
@@ -109,7 +118,8 @@ def main():
 
     def by_engine(script, *rest):
         out = made / script
-        shutil.rmtree(out, ignore_errors=True)
+        if list(out.glob("*.parquet")):
+            return "there already"
         example = [sys.executable, str(ROOT / "python/examples" / script), *engine, "--out", str(out), *rest]
         said = subprocess.run(example, check=True, capture_output=True, text=True, cwd=folder).stdout
         return f"{float(said.split()[-2]):.0f} s without its start"
@@ -120,7 +130,7 @@ def main():
         "shards": ("three shards, one after the other", lambda: shards(3), lambda: made.glob("of-3-*.parquet")),
         "killed": (
             f"killed {options.kills} times and resumed",
-            lambda: f"had {run_killed(killed, made / 'killed.parquet.partial', options.kills)}",
+            lambda: run_killed(killed, made / "killed.parquet", options.kills),
             lambda: [made / "killed.parquet"],
         ),
         "daft": ("Daft", lambda: by_engine("daft_frames.py"), lambda: (made / "daft_frames.py").glob("*.parquet")),

@@ -31,8 +31,8 @@ ANSWER = DataType.struct(
 class Recommend:
     """An object of each process, with the model; its rows are answered on all processors."""
 
-    def __init__(self, model: str, catalog: str, beam_width: int) -> None:
-        self.answer = BatchRecommender(model, catalog, beam_width=beam_width, unknown="skip")
+    def __init__(self, model: str, catalog: str, k: int, beam_width: int) -> None:
+        self.answer = BatchRecommender(model, catalog, k=k, beam_width=beam_width, unknown="skip")
 
     @daft.method.batch(return_dtype=ANSWER)
     def __call__(self, user: Series, history: Series) -> pa.Array:
@@ -44,10 +44,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("model", "catalog", "histories", "out"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--beam-width", type=int, default=128)
     options = parser.parse_args()
 
-    recommend = Recommend(options.model, options.catalog, options.beam_width)
+    recommend = Recommend(options.model, options.catalog, options.k, options.beam_width)
     began = time.perf_counter()
     users = daft.read_parquet(options.histories)
     answers = users.select(recommend(users["user"], users["history"]).alias("answer"))

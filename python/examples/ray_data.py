@@ -21,6 +21,7 @@ def main() -> None:
     for name in ("model", "catalog", "histories", "out"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--actors", type=int, default=2)
+    parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--beam-width", type=int, default=128)
     options = parser.parse_args()
 
@@ -29,7 +30,7 @@ def main() -> None:
     recommendations = ray.data.read_parquet(options.histories).map_batches(
         BatchRecommender,
         fn_constructor_args=(options.model, options.catalog),
-        fn_constructor_kwargs={"beam_width": options.beam_width, "threads": 1, "unknown": "skip"},
+        fn_constructor_kwargs={"k": options.k, "beam_width": options.beam_width, "threads": 1, "unknown": "skip"},
         batch_format="pyarrow",
         # Between too few for an actor to be worth a call, and too many to be shared out evenly at the end.
         batch_size=1024,

@@ -24,11 +24,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("model", "catalog", "histories", "out"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--beam-width", type=int, default=128)
     options = parser.parse_args()
 
     # Each task is a process with one processor.
-    recommend = BatchRecommender(options.model, options.catalog, beam_width=options.beam_width, unknown="skip", threads=1)
+    recommend = BatchRecommender(options.model, options.catalog, k=options.k, beam_width=options.beam_width, unknown="skip", threads=1)
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -91,7 +91,7 @@ mod histories {
         Ok(())
     }
 
-    /// What tells the rows of one part from others; `None` where all rows are read for it.
+    /// Fingerprint of the rows of one part; `None` where all rows are read for it.
     pub(crate) fn history_rows_fingerprint(
         path: &Path,
         format: TableFormat,

@@ -67,7 +67,7 @@ impl ArrowFile {
         self.num_rows
     }
 
-    /// Where these rows lie, with the dictionaries, the schema and the footer.
+    /// Ranges of bytes: these rows' batches, dictionaries, the schema and the footer.
     pub(crate) fn bytes_of(&self, rows: &Range<u64>) -> Vec<Range<u64>> {
         let places = self.frames.iter().map(|counted| counted.frame.bytes());
         let first = places.clone().map(|bytes| bytes.start).min().unwrap_or(0);

@@ -25,7 +25,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Where it lies in the file.
+    /// Range of its bytes in the file.
     pub(crate) fn bytes(&self) -> Range<u64> {
         // Checked against the file's end when the frame was found.
         self.offset..self.offset + self.header_bytes + self.body_bytes

@@ -52,7 +52,7 @@ impl ParquetFile {
         used.map(|(group, _)| group).collect()
     }
 
-    /// Where these rows lie: their row groups, and what comes after the last of all, the footer.
+    /// Ranges of bytes: these rows' row groups, and what comes after the last of all, the footer.
     pub(crate) fn bytes_of(&self, rows: &Range<u64>) -> Result<Vec<Range<u64>>, Kind> {
         let metadata = self.builder.metadata();
         let mut last = 0;

@@ -93,7 +93,7 @@ impl HistoriesOptions {
         }
     }
 
-    /// What tells the histories of one part, or of the whole file, from others; null on standard input.
+    /// Fingerprint of the histories of one part, or of the whole file; null on standard input.
     ///
     /// Of a table's part it reads what the part reads: other processes have the rest.
     pub(crate) fn fingerprint(&self, path: &Path, shard: Option<Shard>) -> anyhow::Result<Value> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use palmette_eval::{BadRecord, HistoryRecord, Progress, UnknownItems};
 use palmette_recommend::{History, HistoryItem, Recommendations, Request, Worker, recommend_all};
 use serde::{Deserialize, Serialize};
@@ -75,8 +75,10 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
         bar: progress_bar(0, "", args.json || is_stdin(histories)),
         start: Instant::now(),
         next_line: BETWEEN_LINES,
+        first: None,
+        now: Progress::default(),
     };
-    run.bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg}  {eta} left")?);
+    run.bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg}")?);
     let mut failed = Ok(());
     args.histories_options.read_part(histories, args.shard, &mut |record, progress| {
         failed = run.take(record, progress);
@@ -136,6 +138,9 @@ struct Run<'a> {
     start: Instant,
     /// Time of the next line about the progress.
     next_line: Duration,
+    /// Progress at the first history that was not kept, and now.
+    first: Option<Progress>,
+    now: Progress,
 }
 
 impl Run<'_> {
@@ -154,6 +159,12 @@ impl Run<'_> {
             self.counts.add(&kept);
             self.counts.kept += 1;
             return Ok(());
+        }
+        self.now = progress;
+        if self.first.is_none() {
+            // Histories of an earlier run say nothing of the pace.
+            self.first = Some(progress);
+            self.start = Instant::now();
         }
         let waiting = self.find(record);
         self.waiting_items += waiting.items.as_ref().map_or(0, Vec::len);
@@ -203,11 +214,21 @@ impl Run<'_> {
         let new = self.counts.histories - self.counts.kept;
         let elapsed = self.start.elapsed();
         let rate = new as f64 / elapsed.as_secs_f64().max(1e-9);
-        let done = format!("{} histories, {rate:.0}/s", grouped(self.counts.histories as u64));
+        let mut done = format!("{} histories, {rate:.0}/s", grouped(self.counts.histories as u64));
+        // By the pace of all that were answered here: a bar's own estimate is of its latest steps, which are batches.
+        let first = self.first.map_or(0, |first| first.done);
+        let (made, left) =
+            (self.now.done.saturating_sub(first), self.now.of.saturating_sub(self.now.done));
+        if made > 0 && self.now.of > 0 {
+            let seconds = elapsed.as_secs_f64() / made as f64 * left as f64;
+            done += &format!(
+                ", {} left",
+                HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+            );
+        }
         if elapsed >= self.next_line && !std::io::stderr().is_terminal() {
             self.next_line = elapsed + BETWEEN_LINES;
-            let left = self.bar.eta().as_secs();
-            eprintln!("{done}, {} min {} s left", left / 60, left % 60);
+            eprintln!("{done}");
         }
         self.bar.set_message(done);
         Ok(())

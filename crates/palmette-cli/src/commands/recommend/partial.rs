@@ -80,7 +80,7 @@ fn left_out() -> anyhow::Error {
     )
 }
 
-/// What tells a run from others: by name, all that decides its answers.
+/// Description of a run: by name, all that decides its answers.
 pub(super) type Description = Map<String, Value>;
 
 /// Record of a run that is done, in `_OUT.run.json`: engines that read a folder pass over such names.
