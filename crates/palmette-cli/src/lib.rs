@@ -16,8 +16,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    bench, catalog, demo, eval, generate, grammar, key, loadtest, model, recommend, serve, simulate,
-    vocabulary,
+    bench, catalog, demo, eval, generate, grammar, key, loadtest, model, recommend, serve,
+    simulate, vocabulary,
 };
 
 /// Let a language model write only what is valid.

@@ -109,7 +109,8 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-const USAGE: &str = "give CONFIG, f32, bf16, int8 or bf16+int8, and THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]";
+const USAGE: &str =
+    "give CONFIG, f32, bf16, int8 or bf16+int8, and THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]";
 
 /// The clock and the thread's processor time, in seconds.
 struct Moment {

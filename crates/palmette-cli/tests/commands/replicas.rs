@@ -159,7 +159,7 @@ fn targets_are_switched_everywhere_by_one_of_the_servers() {
     let dir = tempfile::tempdir().unwrap();
     let start = |name: &str, more: &[String]| Server::start(&args(dir.path(), "log", name, more));
     let (one, two) = (start("one", &first()), start("two", &[]));
-    [&one, &two].map(wait_ready);
+    [&one, &two].into_iter().for_each(wait_ready);
     let shop = Shop::get();
     let models = dir.path().join("two/models/next");
     std::fs::create_dir_all(&models).unwrap();

@@ -122,7 +122,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let mut model = TextModel::open(
         &args.model,
         &TextModelOptions {
-            weights: args.weights.format(),
+            weights: args.weights.format()?,
             vocabulary: args.vocabulary.options(),
             threads,
             ..TextModelOptions::default()

@@ -15,7 +15,7 @@ use palmette_eval::UnknownItems;
 use palmette_live::{CatalogView, ViewItems};
 use palmette_recommend::{
     Candidates, Explain, History, HistoryItem, Mode, NamedItem, PromptFields, Recommendations,
-    Recommended, Recommender, Request, Reranked, Rules, SpelledView, Think, UnknownItem, Worker,
+    Recommended, Recommender, Request, Reranked, Rules, SpelledView, Think, Worker,
 };
 use serde_json::{Value, json};
 

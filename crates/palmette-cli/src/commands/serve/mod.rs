@@ -119,7 +119,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let named = |of: &Named| (of.name.clone(), of.path.clone());
         server.follow_log(LogConfig {
             address: address.clone(),
-            weights: args.weights.format(),
+            weights: args.weights.format()?,
             models: args.model.iter().map(named).collect(),
             catalogs: args.catalog.iter().map(named).collect(),
             targets,
