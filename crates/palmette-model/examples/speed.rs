@@ -109,7 +109,8 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-const USAGE: &str = "give CONFIG, f32, bf16, int8 or bf16+int8, and THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]";
+const USAGE: &str =
+    "give CONFIG, f32, bf16, int8 or bf16+int8, and THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]";
 
 /// The clock and the thread's processor time, in seconds.
 struct Moment {
@@ -154,7 +155,8 @@ impl Times {
 /// Billions of bytes a second that so many threads read from memory, the best of five.
 fn read_speed(threads: usize) -> f64 {
     let block = 64 << 20;
-    let blocks: Vec<Vec<u64>> = (0..threads as u64).map(|n| vec![n; block / 8]).collect();
+    // Not 0: pages of zeros are one until they are written.
+    let blocks: Vec<Vec<u64>> = (1..=threads as u64).map(|n| vec![n; block / 8]).collect();
     let read = || {
         let start = Instant::now();
         rayon::scope(|scope| {
