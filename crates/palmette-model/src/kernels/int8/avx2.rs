@@ -13,9 +13,10 @@
 //! turning, multiplying, two additions and a shift.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_add_epi16, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16,
-    _mm256_maddubs_epi16, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256,
-    _mm256_slli_epi16, _mm256_srai_epi16, _mm256_storeu_si256, _mm256_sub_epi16, _mm256_xor_si256,
+    __m256i, _mm256_add_epi16, _mm256_add_epi32, _mm256_broadcast_ss, _mm256_castps_si256,
+    _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi16,
+    _mm256_set1_epi32, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_srai_epi16,
+    _mm256_storeu_si256, _mm256_sub_epi16, _mm256_xor_si256,
 };
 
 use super::{GROUP, PanelGroup, Product, Sums, bytes_of};
@@ -39,8 +40,7 @@ pub(super) fn run<const M: usize>(product: Product<'_, M>) {
 
 impl Sums for Avx2 {
     const IS_RAISED: bool = false;
-    const TAKES_FOUR_PANELS: bool = true;
-    const FETCHES_ONCE: bool = true;
+    const TAKES_PANELS_IN_TURN: bool = true;
 
     #[inline(always)]
     fn encode(row: &mut [f32], scale: f32) {
@@ -68,14 +68,14 @@ impl Sums for Avx2 {
         row[2 * groups + 1].to_bits() as i32
     }
 
-    /// 3 rows of 16 columns take 12 of the 16 registers. Panels are taken in turn.
+    /// 2 rows of 16 columns take 8 of the 16 registers, 3 would leave too few for what is on the way. Panels are taken in
+    /// turn.
     #[inline(always)]
     fn cover<const M: usize, const Q: usize>(
         product: &mut Product<'_, M>,
         places: [(usize, usize); Q],
     ) {
-        let row = product.tiles::<Self, 3, Q>(0, places);
-        let row = product.tiles::<Self, 2, Q>(row, places);
+        let row = product.tiles::<Self, 2, Q>(0, places);
         product.tiles::<Self, 1, Q>(row, places);
     }
 
@@ -83,12 +83,12 @@ impl Sums for Avx2 {
     unsafe fn tile<const R: usize, const Q: usize>(
         x: [&[f32]; R],
         panels: [&[PanelGroup]; Q],
-        ahead: &[PanelGroup],
+        ahead: [&[PanelGroup]; Q],
     ) -> [[[i32; PANEL]; Q]; R] {
         let mut sums = [[[0; PANEL]; Q]; R];
         for q in 0..Q {
             // SAFETY: the caller says that the processor has the instructions.
-            let panel = unsafe { tile(x, panels[q], ahead) };
+            let panel = unsafe { tile(x, panels[q], ahead[q]) };
             for r in 0..R {
                 sums[r][q] = panel[r];
             }
@@ -136,22 +136,19 @@ fn tile<const R: usize>(
             // SAFETY: `place < groups`, the length of all these slices. A group has the 64 bytes that are read, of any
             // alignment.
             // PERF: with checks the loop has twice the instructions.
-            let (weights, magnitudes, masks) = unsafe {
+            let weights = unsafe {
                 let group = panel.get_unchecked(place).as_ptr().cast::<__m256i>();
-                let weights = [_mm256_loadu_si256(group), _mm256_loadu_si256(group.add(1))];
-                let four = |rows: &[&[f32]; R]| {
-                    let mut four = [0; R];
-                    for r in 0..R {
-                        four[r] = rows[r].get_unchecked(place).to_bits() as i32;
-                    }
-                    four
-                };
-                (weights, four(&magnitudes), four(&masks))
+                [_mm256_loadu_si256(group), _mm256_loadu_si256(group.add(1))]
             };
             palmette_storage::prefetch(ahead, place);
             for r in 0..R {
-                let magnitudes = _mm256_set1_epi32(magnitudes[r]);
-                let mask = _mm256_set1_epi32(masks[r]);
+                // SAFETY: as above.
+                // PERF: as floats, which are loaded into all lanes at once; integers go through another register.
+                let (magnitudes, mask) = unsafe {
+                    let magnitudes = _mm256_broadcast_ss(magnitudes[r].get_unchecked(place));
+                    let mask = _mm256_broadcast_ss(masks[r].get_unchecked(place));
+                    (_mm256_castps_si256(magnitudes), _mm256_castps_si256(mask))
+                };
                 for v in 0..2 {
                     let turned = _mm256_xor_si256(weights[v], mask);
                     let pairs = _mm256_maddubs_epi16(magnitudes, turned);

@@ -158,7 +158,7 @@ impl Kernel {
     fn all_here() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let others = [
-            (is_x86_feature_detected!("avx2"), Self::Avx2),
+            (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"), Self::Avx2),
             (
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
@@ -201,16 +201,26 @@ fn run<const M: usize>(product: Product<'_, M>) {
 /// By a kernel of [`Kernel::all_here`].
 fn run_by<const M: usize>(kernel: Kernel, product: Product<'_, M>) {
     match kernel {
-        // SAFETY (here and below): `Kernel::all_here` has asked the processor for the instructions that the function is
-        // compiled for.
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 if avx2::fits(product.right[0].depth) => unsafe { avx2::run(product) },
+        Kernel::Avx2 if avx2::fits(product.right[0].depth) => {
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            unsafe { avx2::run(product) }
+        }
         #[cfg(target_arch = "x86_64")]
-        Kernel::Vnni => unsafe { vnni::run(product) },
+        Kernel::Vnni => {
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            unsafe { vnni::run(product) }
+        }
         #[cfg(target_arch = "aarch64")]
-        Kernel::Neon => unsafe { neon::run(product) },
+        Kernel::Neon => {
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            unsafe { neon::run(product) }
+        }
         #[cfg(target_arch = "aarch64")]
-        Kernel::NeonDot => unsafe { neon::run_dot(product) },
+        Kernel::NeonDot => {
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            unsafe { neon::run_dot(product) }
+        }
         // Too few rows for the form in which AVX2 takes its left sides count as well.
         _ => product.run::<Portable>(),
     }
@@ -221,12 +231,9 @@ trait Sums {
     /// Whether left sides are stored 128 higher, so that sums are too large by [`Int8Matrix::excess`].
     const IS_RAISED: bool;
 
-    /// Whether tiles are of four panels where there are so many, else of two: for a kernel that takes a tile's panels in
-    /// turn, so that rows stay in the nearest cache.
-    const TAKES_FOUR_PANELS: bool;
-
-    /// Whether the panels that come next are fetched by the first tiles alone.
-    const FETCHES_ONCE: bool;
+    /// Whether a tile's panels are summed one after another. Then tiles are of four panels where there are so many, so
+    /// that rows stay in the nearest cache, and the first one fetches all panels that come next.
+    const TAKES_PANELS_IN_TURN: bool;
 
     /// Brings a row's integers, `k` bytes at its beginning, into the form in which [`tile`](Self::tile) takes them, and
     /// puts what an integer stands for at [`scale_place`](Self::scale_place).
@@ -254,7 +261,7 @@ trait Sums {
     unsafe fn tile<const R: usize, const Q: usize>(
         x: [&[f32]; R],
         panels: [&[PanelGroup]; Q],
-        ahead: &[PanelGroup],
+        ahead: [&[PanelGroup]; Q],
     ) -> [[[i32; PANEL]; Q]; R];
 }
 
@@ -274,7 +281,7 @@ impl<const M: usize> Product<'_, M> {
             return;
         }
         let mut first = 0;
-        if S::TAKES_FOUR_PANELS {
+        if S::TAKES_PANELS_IN_TURN {
             while first + 4 <= panels {
                 S::cover(&mut self, [0, 1, 2, 3].map(|panel| (0, first + panel)));
                 first += 4;
@@ -314,10 +321,12 @@ impl<const M: usize> Product<'_, M> {
             for r in 0..R {
                 x[r] = &self.x[(row + r) * depth..][..depth];
             }
-            // Tiles fetch the panels that come next in turn, the first ones or all.
-            let ahead = match S::FETCHES_ONCE && row >= R * Q {
-                true => &[],
-                false => next[row / R % Q],
+            let ahead = match (S::TAKES_PANELS_IN_TURN, row) {
+                // Tiles fetch the panels that come next in turn.
+                (false, _) => [next[row / R % Q]; Q],
+                // The first one fetches them all.
+                (true, 0) => next,
+                (true, _) => [&[][..]; Q],
             };
             // SAFETY: `run` chose `S` by what the processor has.
             let sums = unsafe { S::tile::<R, Q>(x, panels, ahead) };
@@ -355,14 +364,22 @@ impl<const M: usize> Product<'_, M> {
         let RowsMut { data, stride } = &mut self.out;
         let out = &mut data[row * *stride..][..columns];
         if let (Sink::Gated(activation), [gate, .., up]) = (self.sink, &values[..]) {
-            let places = of_panel(out, places[0].1).iter_mut().zip(gate).zip(up);
+            let mut gated = [0.0; PANEL];
             match activation {
-                Activation::Silu => places.for_each(|((out, &g), &up)| *out = silu(g) * up),
+                Activation::Silu => {
+                    for lane in 0..PANEL {
+                        gated[lane] = silu(gate[lane]) * up[lane];
+                    }
+                }
                 Activation::GeluTanh => {
-                    places.for_each(|((out, &g), &up)| *out = gelu_tanh(g) * up)
+                    for lane in 0..PANEL {
+                        gated[lane] = gelu_tanh(gate[lane]) * up[lane];
+                    }
                 }
                 Activation::Relu => places.for_each(|((out, &g), &up)| *out = relu(g) * up),
             }
+            let out = of_panel(out, places[0].1);
+            out.copy_from_slice(&gated[..out.len()]);
             return;
         }
         for q in 0..Q {
@@ -410,22 +427,33 @@ fn low_byte(value: f32, inverse: f32) -> u8 {
     (value * inverse + 12_582_912.0).to_bits() as u8
 }
 
+/// [`low_byte`] of each value.
+#[inline(always)]
+fn low_bytes(values: &PanelRow, inverse: f32) -> [u8; PANEL] {
+    let mut bytes = [0; PANEL];
+    for lane in 0..PANEL {
+        bytes[lane] = low_byte(values[lane], inverse);
+    }
+    bytes
+}
+
 /// Rounds a row of `k` values where it lies: `k` bytes, each an integer, and zeros up to whole groups. Returns what an
 /// integer stands for.
 #[inline(always)]
 fn round_row(row: &mut [f32]) -> f32 {
     let (scale, inverse) = scale_of(row);
     let depth = row.len();
-    for start in (0..depth).step_by(PANEL) {
-        let count = PANEL.min(depth - start);
-        // Taken out first: bytes are written before the places that values are yet to be read from.
-        let mut values = [0.0; PANEL];
-        values[..count].copy_from_slice(&row[start..][..count]);
-        let mut bytes = [0; PANEL];
-        for lane in 0..PANEL {
-            bytes[lane] = low_byte(values[lane], inverse);
-        }
-        bytes_of(row)[start..][..count].copy_from_slice(&bytes[..count]);
+    let mut start = 0;
+    // Values are taken out first: bytes are written before the places that values are yet to be read from.
+    while let Some(&values) = row[start..].first_chunk::<PANEL>() {
+        let bytes: [u8; PANEL] = low_bytes(&values, inverse);
+        let places: [f32; PANEL / GROUP] = bytemuck::cast(bytes);
+        row[start / GROUP..][..PANEL / GROUP].copy_from_slice(&places);
+        start += PANEL;
+    }
+    for place in start..depth {
+        let byte = low_byte(row[place], inverse);
+        bytes_of(row)[place] = byte;
     }
     bytes_of(row)[depth..depth.next_multiple_of(GROUP)].fill(0);
     scale

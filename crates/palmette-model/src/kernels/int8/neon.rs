@@ -38,8 +38,7 @@ fn encode(row: &mut [f32], scale: f32) {
 
 impl Sums for Neon {
     const IS_RAISED: bool = false;
-    const TAKES_FOUR_PANELS: bool = true;
-    const FETCHES_ONCE: bool = true;
+    const TAKES_PANELS_IN_TURN: bool = true;
 
     #[inline(always)]
     fn encode(row: &mut [f32], scale: f32) {
@@ -60,7 +59,7 @@ impl Sums for Neon {
     unsafe fn tile<const R: usize, const Q: usize>(
         x: [&[f32]; R],
         panels: [&[PanelGroup]; Q],
-        _: &[PanelGroup],
+        _: [&[PanelGroup]; Q],
     ) -> [[[i32; PANEL]; Q]; R] {
         let mut sums = [[[0; PANEL]; Q]; R];
         for q in 0..Q {
@@ -76,8 +75,7 @@ impl Sums for Neon {
 
 impl Sums for NeonDot {
     const IS_RAISED: bool = false;
-    const TAKES_FOUR_PANELS: bool = true;
-    const FETCHES_ONCE: bool = true;
+    const TAKES_PANELS_IN_TURN: bool = true;
 
     #[inline(always)]
     fn encode(row: &mut [f32], scale: f32) {
@@ -99,7 +97,7 @@ impl Sums for NeonDot {
     unsafe fn tile<const R: usize, const Q: usize>(
         x: [&[f32]; R],
         panels: [&[PanelGroup]; Q],
-        _: &[PanelGroup],
+        _: [&[PanelGroup]; Q],
     ) -> [[[i32; PANEL]; Q]; R] {
         let mut sums = [[[0; PANEL]; Q]; R];
         for q in 0..Q {

@@ -7,8 +7,7 @@ pub(super) struct Portable;
 
 impl Sums for Portable {
     const IS_RAISED: bool = true;
-    const TAKES_FOUR_PANELS: bool = false;
-    const FETCHES_ONCE: bool = false;
+    const TAKES_PANELS_IN_TURN: bool = false;
 
     #[inline(always)]
     fn encode(row: &mut [f32], scale: f32) {
@@ -27,7 +26,7 @@ impl Sums for Portable {
     unsafe fn tile<const R: usize, const Q: usize>(
         x: [&[f32]; R],
         panels: [&[PanelGroup]; Q],
-        _: &[PanelGroup],
+        _: [&[PanelGroup]; Q],
     ) -> [[[i32; PANEL]; Q]; R] {
         let mut sums = [[[0; PANEL]; Q]; R];
         for r in 0..R {

@@ -19,8 +19,7 @@ pub(super) fn run<const M: usize>(product: Product<'_, M>) {
 
 impl Sums for Vnni {
     const IS_RAISED: bool = true;
-    const TAKES_FOUR_PANELS: bool = false;
-    const FETCHES_ONCE: bool = false;
+    const TAKES_PANELS_IN_TURN: bool = false;
 
     #[inline(always)]
     fn encode(row: &mut [f32], scale: f32) {
@@ -43,10 +42,10 @@ impl Sums for Vnni {
     unsafe fn tile<const R: usize, const Q: usize>(
         x: [&[f32]; R],
         panels: [&[PanelGroup]; Q],
-        ahead: &[PanelGroup],
+        ahead: [&[PanelGroup]; Q],
     ) -> [[[i32; PANEL]; Q]; R] {
         // SAFETY: the caller says that the processor has the instructions.
-        unsafe { tile(x, panels, ahead) }
+        unsafe { tile(x, panels, ahead[0]) }
     }
 }
 
