@@ -113,7 +113,7 @@ fn draft_heads_are_refused() {
         ..config()
     };
     let (decoder, recommender) = (Model::random(decoder, 1).unwrap(), recommender());
-    let shape = recommender.format().draft_shape();
+    let shape = recommender.format().draft_shape().unwrap();
     let head = DraftHead::random(DraftForm::default(), &decoder, shape, 1).unwrap();
     let refused = recommender.with_draft_head(head).unwrap_err();
     assert!(matches!(refused, RecommendError::Session(SessionError::NoDraft)), "{refused}");
