@@ -126,6 +126,8 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", default=list(CASES), help="some of the cases only")
     args = parser.parse_args()
     transformers.logging.set_verbosity_error()
+    # Models are small: threads would wait for one another.
+    torch.set_num_threads(1)
     print(f"transformers {transformers.__version__}, torch {torch.__version__}, beams of {WIDTH} over {ITEMS} items\n")
     print("| case | what it has | loads | logits | beam search |")
     print("|---|---|---|---|---|")

@@ -29,7 +29,7 @@ pub enum WeightFormat {
 }
 
 impl WeightFormat {
-    /// Whether this processor computes with weights kept so at no loss of time.
+    /// Refuses a format with which this processor takes longer than in f32.
     ///
     /// # Errors
     /// For [`Int8`](Self::Int8) without AVX2, AVX-512 VNNI or the dot products of ARM: products of integers would take
@@ -50,7 +50,7 @@ impl WeightFormat {
 )]
 pub struct SlowFormat;
 
-/// A decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
+/// A decoder or an encoder–decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
 /// reference.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -60,11 +60,12 @@ pub struct Model {
 
 impl Model {
     /// Loads a Hugging Face directory: `config.json` and `model.safetensors`, whole or in shards
-    /// with `model.safetensors.index.json`, stored as f32, bf16 or f16. Computes in f32. Which decoders, the table of
-    /// [`Architecture`](crate::Architecture) says.
+    /// with `model.safetensors.index.json`, stored as f32, bf16 or f16. Computes in f32. The table of
+    /// [`Architecture`](crate::Architecture) says which models are read.
     ///
     /// Names may lack their `model.`, as in models saved without an output head. Embeddings may have more rows than
-    /// `vocab_size`: those that fill them up are left out. A head that is tied may be stored as well, if it is the same.
+    /// `vocab_size`: those that fill them up are left out. A head that is tied may be stored as well, if it is the same, and so may
+    /// the embeddings of an encoder–decoder, once for each part.
     ///
     /// # Errors
     /// When a file is missing, damaged or of another form, the configuration asks for something not computed here, or a

@@ -91,7 +91,10 @@ impl RecommenderArgs {
             Mode::Beam | Mode::Probed(_) => None,
             Mode::Draft(_) => {
                 let head = DraftHead::load(&self.model, &model, prompts.format().draft_shape()?);
-                Some(head.context("`palmette-train draft` trains draft heads")?)
+                Some(head.map_err(|error| match error.is_io() {
+                    true => anyhow!("`palmette-train draft` trains draft heads: {error}"),
+                    false => error.into(),
+                })?)
             }
         };
         let both = || format!("{} with {}", self.model.display(), self.catalog.display());
