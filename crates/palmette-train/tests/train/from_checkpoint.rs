@@ -27,7 +27,8 @@ fn checkpoint(dir: &Path) {
     let path = dir.join("tokenizer.json");
     let mut file: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let added = file["added_tokens"].as_array_mut().unwrap();
-    added.retain(|token| !token["content"].as_str().unwrap().contains('_'));
+    let is_code = |name: &str| ["<a_", "<b_", "<c_", "<|sid"].iter().any(|of| name.starts_with(of));
+    added.retain(|token| !is_code(token["content"].as_str().unwrap()));
     std::fs::write(&path, file.to_string()).unwrap();
     let config = json!({
         "model_type": "qwen3", "vocab_size": OLD_TOKENS, "hidden_size": 32, "intermediate_size": 64,
