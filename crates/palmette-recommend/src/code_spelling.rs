@@ -36,7 +36,7 @@ impl CodeSpelling {
     /// A sentence where there is not one `{}`.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once("{}") {
-            Some((head, tail)) if !tail.contains("{}") && !(head.is_empty() && tail.is_empty()) => {
+            Some((head, tail)) if text.len() > 2 && !tail.contains("{}") => {
                 Ok(Self { head: head.to_owned(), tail: tail.to_owned() })
             }
             _ => Err(format!(

@@ -345,8 +345,34 @@ impl PromptFormat {
 
     /// The text of a `semantic_ids.json`.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("plain data can be written as JSON")
+        let text = serde_json::to_string_pretty(self).expect("plain data can be written as JSON");
+        let is_table = |level: &LevelFormat| matches!(level.tokens, LevelSpelling::Table(_));
+        match self.levels.iter().any(is_table) {
+            true => with_numbers_in_lines(&text),
+            false => text,
+        }
     }
+}
+
+/// Indented JSON with the numbers of a list in one line: a table of thousands of tokens is no column.
+fn with_numbers_in_lines(text: &str) -> String {
+    let is_number = |line: &str| {
+        let line = line.trim().trim_end_matches(',');
+        line == "null" || (!line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut follows_number = false;
+    for line in text.lines() {
+        let (number, closes) = (is_number(line), follows_number && line.trim().starts_with(']'));
+        match (out.ends_with('['), number, closes) {
+            (true, true, _) | (_, _, true) => out += line.trim(),
+            (false, true, _) if follows_number => out.extend([" ", line.trim()]),
+            _ if out.is_empty() => out += line,
+            _ => out.extend(["\n", line]),
+        }
+        follows_number = number;
+    }
+    out
 }
 
 /// First token and one past the last.
@@ -427,6 +453,7 @@ mod tests {
         format.end_tokens = vec![31, 10];
         format.bos_token = None;
         assert_eq!(PromptFormat::from_json(&format.to_json()), Ok(format.clone()));
+        assert!(format.to_json().contains("\"tokens\": [30, null, 12]\n"), "{}", format.to_json());
         assert_eq!(format.vocab_size(), 32);
         let mut prompt = Vec::new();
         format.write_prompt(&[[0, 2], [3, 0]], &mut prompt);

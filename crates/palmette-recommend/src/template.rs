@@ -129,7 +129,7 @@ pub struct PromptTemplate {
 
 enum Prompt {
     Texts(Vec<TextTemplate>),
-    Chat { template: ChatTemplate, messages: Vec<(String, TextTemplate)> },
+    Chat { template: Box<ChatTemplate>, messages: Vec<(String, TextTemplate)> },
 }
 
 struct Think {
@@ -279,7 +279,7 @@ impl PromptTemplate {
                     .map(|of| Ok((of.role.clone(), compiled("messages", &of.content)?)))
                     .collect::<Result<_, String>>()?;
                 let template = ChatTemplate::from_directory(dir).map_err(|e| e.to_string())?;
-                Prompt::Chat { template, messages }
+                Prompt::Chat { template: Box::new(template), messages }
             }
         };
         let before_item = compiled("before_item", &file.before_item)?;

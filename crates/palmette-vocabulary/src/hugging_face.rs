@@ -59,6 +59,11 @@ mod carried {
             Ok(encoding.get_ids().iter().copied().map(TokenId).collect())
         }
 
+        /// The number that the tokenizer gives a name: for added tokens its own count, whatever the file says.
+        pub(crate) fn token(&self, name: &str) -> Option<u32> {
+            self.0.token_to_id(name)
+        }
+
         pub(crate) fn decode(&self, tokens: &[TokenId]) -> Result<String, TokenizeError> {
             let ids: Vec<u32> = tokens.iter().map(|token| token.0).collect();
             self.0.decode(&ids, false).map_err(failed)
@@ -100,6 +105,11 @@ mod left_out {
 
         pub(crate) fn encode(&self, _: &str, _: bool) -> Result<Vec<TokenId>, TokenizeError> {
             Err(TokenizeError::LeftOut { by: "a tokenizer.json", feature: "hf-tokenizers" })
+        }
+
+        /// Not known.
+        pub(crate) fn token(&self, _: &str) -> Option<u32> {
+            None
         }
 
         pub(crate) fn decode(&self, _: &[TokenId]) -> Result<String, TokenizeError> {

@@ -111,6 +111,15 @@ impl PromptTokenizer {
         }
         let whole = WholeText::new(bytes)
             .map_err(|error| invalid(format!("its tokenizer cannot be built: {error}")))?;
+        for &id in &added {
+            let name = names[id as usize].as_deref().unwrap_or_default();
+            if let Some(other) = whole.token(name).filter(|&other| other != id) {
+                return Err(invalid(format!(
+                    "added token {name:?} has the number {id}, and tokenizers count it as {other}: the numbers of added tokens \
+                     must follow each other, those of the model's vocabulary first"
+                )));
+            }
+        }
         Ok(Self { whole, by_name, names, added, special })
     }
 
@@ -163,7 +172,7 @@ mod tests {
 
     const FILE: &str = r#"{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]},
         "added_tokens": [{"id": 3, "content": "<x_1>", "special": false, "single_word": false, "lstrip": false,
-        "rstrip": false, "normalized": false}, {"id": 5, "content": "<end>", "special": true, "single_word": false,
+        "rstrip": false, "normalized": false}, {"id": 4, "content": "<end>", "special": true, "single_word": false,
         "lstrip": false, "rstrip": false, "normalized": false}]}"#;
 
     #[test]
@@ -172,9 +181,9 @@ mod tests {
         assert_eq!(tokenizer.token("<x_1>"), Some(TokenId(3)));
         assert_eq!(tokenizer.token("ab"), Some(TokenId(2)));
         assert_eq!(tokenizer.token("x"), None);
-        assert_eq!((tokenizer.name(TokenId(5)), tokenizer.name(TokenId(4))), (Some("<end>"), None));
-        assert_eq!(tokenizer.num_tokens(), 6);
-        assert!(tokenizer.added_tokens().eq([(TokenId(3), "<x_1>"), (TokenId(5), "<end>")]));
+        assert_eq!((tokenizer.name(TokenId(4)), tokenizer.name(TokenId(5))), (Some("<end>"), None));
+        assert_eq!(tokenizer.num_tokens(), 5);
+        assert!(tokenizer.added_tokens().eq([(TokenId(3), "<x_1>"), (TokenId(4), "<end>")]));
         assert_eq!(tokenizer.special_in("a <x_1> b"), None);
         assert_eq!(tokenizer.special_in("a <end>"), Some("<end>"));
     }
@@ -186,7 +195,7 @@ mod tests {
         match cfg!(feature = "hf-tokenizers") {
             true => {
                 let tokens = tokens.unwrap();
-                assert_eq!(tokens, [2, 3, 0, 5].map(TokenId));
+                assert_eq!(tokens, [2, 3, 0, 4].map(TokenId));
                 assert_eq!(tokenizer.decode(&tokens[..1]).unwrap(), "ab");
             }
             false => assert!(matches!(tokens, Err(TokenizeError::LeftOut { .. }))),
@@ -202,5 +211,9 @@ mod tests {
         assert!(
             reason(r#"{"model": {"vocab": {}}, "added_tokens": [{}]}"#).contains("added_tokens[0]")
         );
+        if cfg!(feature = "hf-tokenizers") {
+            let gap = reason(&FILE.replace("\"id\": 4", "\"id\": 9"));
+            assert!(gap.contains("number 9") && gap.contains("count it as 4"), "{gap}");
+        }
     }
 }

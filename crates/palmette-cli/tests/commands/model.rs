@@ -83,7 +83,7 @@ fn what_was_understood_is_said_and_kept() {
     for words in [
         "levels by tokenizer.json",
         "<b_{}>",
-        "9 elsewhere",
+        "11 elsewhere",
         "an item ends with Ċ 198, <|im_end|> 302",
         "every code of 40 items has a token",
         "item i0 is written <a_0> ",

@@ -27,7 +27,8 @@ fn checkpoint(dir: &Path) {
     let path = dir.join("tokenizer.json");
     let mut file: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let added = file["added_tokens"].as_array_mut().unwrap();
-    added.retain(|token| !token["content"].as_str().unwrap().contains('_'));
+    let is_code = |name: &str| ["<a_", "<b_", "<c_", "<|sid"].iter().any(|of| name.starts_with(of));
+    added.retain(|token| !is_code(token["content"].as_str().unwrap()));
     std::fs::write(&path, file.to_string()).unwrap();
     let config = json!({
         "model_type": "qwen3", "vocab_size": OLD_TOKENS, "hidden_size": 32, "intermediate_size": 64,
@@ -70,17 +71,17 @@ fn a_checkpoint_learns_new_tokens() {
     std::fs::write(dir.join("histories.json"), Value::Object(users).to_string()).unwrap();
     checkpoint(&dir.join("base"));
 
+    // Rows that begin alike have to come apart first.
     let sure = [
         "--out=model",
         "--from=base",
-        "--epochs=30",
+        "--epochs=80",
         "--batch-size=8",
         "--learning-rate=0.01",
         "--warmup-steps=5",
-        "--patience=0",
         "--dropout=0",
         "--threads=2",
-        "--validate-every=30",
+        "--hold-out=nothing",
     ];
     let said = train(dir, &sure);
     assert!(said.contains("7 tokens added"), "{said}");
