@@ -298,7 +298,7 @@ fn forced_tokens_take_no_pass_of_their_own() {
     let table = TableLogits { seed: 2, num_tokens: 8, grades: 100 };
     let mut source = OnePass { table, read: Vec::new(), row: Vec::new(), calls: 0 };
     let mut generator = Generator::new(GenerateOptions::new(20));
-    let on_token = &mut |_| ControlFlow::Continue(());
+    let on_token = &mut |_: NewToken<'_>| ControlFlow::Continue(());
     let done = generator.run(&set, &mut source, &mut Sampler::greedy(), on_token).unwrap();
     let chosen = sequences.iter().filter(|s| s[0] == generator.tokens()[0].0).count();
     let choices = if chosen == 2 { 2 } else { 1 };
@@ -314,7 +314,7 @@ fn generation_ends_at_stop_tokens_and_when_the_caller_breaks_off() {
     let options = SamplerOptions { temperature: 1.0, seed: 3, ..SamplerOptions::default() };
     let run = |generator: &mut Generator<Unconstrained>, most: usize| {
         let mut left = most;
-        let on_token = &mut |_| {
+        let on_token = &mut |_: NewToken<'_>| {
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
