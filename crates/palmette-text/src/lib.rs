@@ -13,7 +13,8 @@
 //! let model = TextModel::open(Path::new("model/"), &TextModelOptions::default())?;
 //! let schema = GrammarSource::JsonSchema { text: r#"{"enum": ["red", "green"]}"#.to_owned(), options: Default::default() };
 //! let mut request = TextRequest::new(model.encode_prompt("A colour, as JSON: ")?, 100);
-//! request.constraint = Constrained::by(&model.compile(&schema)?);
+//! let grammar = model.compile(&schema)?; // once a schema; it is kept
+//! request.constraint = Constrained::by(&grammar);
 //! let ended = generate(&model, &request, &mut |event| {
 //!     if let TextEvent::Text(piece) = event {
 //!         eprint!("{}", piece.text);

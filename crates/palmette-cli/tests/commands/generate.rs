@@ -123,7 +123,7 @@ fn tools_are_called_and_calls_are_read() {
         "required",
         "--tool-format",
     ];
-    for format in ["hermes", "llama3", "mistral"] {
+    for format in ["llama3", "mistral"] {
         let args = model.args(
             &[&args[..], &[format, "--max-tokens", "90", "--seed", "2", "--temperature", "1"]]
                 .concat(),
@@ -137,7 +137,7 @@ fn tools_are_called_and_calls_are_read() {
         let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
         assert!(arguments["utc"].is_boolean(), "{report}");
     }
-    let text = run(&model.args(&[&args[..], &["hermes", "--quiet"]].concat()));
+    let text = run(&model.args(&[&args[..], &["llama3", "--quiet"]].concat()));
     assert!(text.starts_with("call now {"), "{text}");
     // Which format the model writes is not shown by its template.
     model.refused(
