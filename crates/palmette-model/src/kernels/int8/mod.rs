@@ -376,7 +376,11 @@ impl<const M: usize> Product<'_, M> {
                         gated[lane] = gelu_tanh(gate[lane]) * up[lane];
                     }
                 }
-                Activation::Relu => places.for_each(|((out, &g), &up)| *out = relu(g) * up),
+                Activation::Relu => {
+                    for lane in 0..PANEL {
+                        gated[lane] = relu(gate[lane]) * up[lane];
+                    }
+                }
             }
             let out = of_panel(out, places[0].1);
             out.copy_from_slice(&gated[..out.len()]);
