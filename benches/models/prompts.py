@@ -1,7 +1,7 @@
 """Prompts token by token, compared with those of Hugging Face transformers.
 
     python3 -m venv venv
-    venv/bin/pip install transformers jinja2 tokenizers
+    venv/bin/pip install transformers jinja2 tokenizers safetensors numpy
     venv/bin/python benches/models/prompts.py --fixtures CHECKOUT
 
     venv/bin/python benches/models/prompts.py --model DIRECTORY --index INDEX.json --histories ROWS.csv palmette
@@ -11,8 +11,8 @@ chat templates make of them, and in `crates/palmette-recommend/tests/recommend/f
 a made-up index, added as `sorted(set(tokens))`, and prompts of published kinds with the tokens that AutoTokenizer makes of
 them. The texts are put together here by f-strings, as the authors' programs do, and not by templates.
 
-`--model` makes the directory of a model: a byte-level tokenizer to which the codes of a real index are added, and MiniOneRec's template.
-Then every row of the histories is asked of `palmette model inspect --prompt` and of AutoTokenizer; it fails where tokens differ.
+`--model` makes the directory of a model: a byte-level tokenizer to which the codes of a real index are added, MiniOneRec's template and a
+small Qwen3 with random weights, so that `palmette recommend` and `palmette eval` can be tried on it as on a trained one. Then every row of the histories is asked of `palmette model inspect --prompt` and of AutoTokenizer; it fails where tokens differ.
 """
 
 import argparse
@@ -24,6 +24,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+from safetensors.numpy import save_file
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils import chat_template_utils
@@ -208,6 +210,31 @@ def prompts(out):
     (out / "prompts.json").write_text(text.replace('{"directory"', '\n{"directory"').replace('{"id"', '\n{"id"') + "\n")
 
 
+def random_weights(directory, vocab_size, width=64, hidden=128, layers=2, head=16, heads=4):
+    """A Qwen3 checkpoint of made-up weights."""
+    config = {
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": vocab_size, "hidden_size": width,
+        "intermediate_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": heads,
+        "head_dim": head, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu",
+        "tie_word_embeddings": True, "torch_dtype": "float32",
+    }
+    (directory / "config.json").write_text(json.dumps(config, indent=1))
+    random = np.random.default_rng(0)
+    shapes = {"model.embed_tokens": (vocab_size, width), "model.norm": (width,)}
+    for layer in range(layers):
+        at = f"model.layers.{layer}."
+        shapes |= {at + "input_layernorm": (width,), at + "post_attention_layernorm": (width,)}
+        shapes |= {f"{at}self_attn.{name}_proj": (heads * head, width) for name in "qkv"}
+        shapes |= {at + "self_attn.o_proj": (width, heads * head)}
+        shapes |= {f"{at}self_attn.{name}_norm": (head,) for name in "qk"}
+        shapes |= {f"{at}mlp.{name}_proj": (hidden, width) for name in ["gate", "up"]} | {at + "mlp.down_proj": (width, hidden)}
+    weights = {
+        name + ".weight": np.ones(shape, np.float32) if len(shape) == 1 else (random.standard_normal(shape) * 0.05).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+
+
 def compare(args):
     """The tokens of every row of histories, by palmette and by AutoTokenizer."""
     index = json.loads(args.index.read_text())
@@ -215,6 +242,7 @@ def compare(args):
     byte_level(codes, vocab_size=2000).save_pretrained(args.model)
     (args.model / "prompt_template.json").write_text(json.dumps(preset("minionerec")))
     tokenizer = AutoTokenizer.from_pretrained(args.model)
+    random_weights(args.model, len(tokenizer))
     token = {code: tokenizer.convert_tokens_to_ids(code) for code in set(codes)}
     first = {letter: min(id for code, id in token.items() if code[1] == letter) for letter in {code[1] for code in token}}
     runs = sum(id == first[code[1]] + int(code[3:-1]) for code, id in token.items())
