@@ -30,7 +30,7 @@ pub(crate) fn of_open_file(mut file: File) -> io::Result<Value> {
 }
 
 /// Some runs of a file's bytes, as one.
-#[cfg_attr(not(feature = "tables"), expect(dead_code, reason = "tables have parts"))]
+#[cfg_attr(not(any(feature = "tables", test)), expect(dead_code, reason = "tables have parts"))]
 pub(crate) fn of_parts(path: &Path, parts: &[Range<u64>]) -> anyhow::Result<String> {
     let read = || {
         let mut file = File::open(path)?;

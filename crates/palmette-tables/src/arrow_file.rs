@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -73,10 +74,8 @@ impl ArrowFile {
         let first = places.clone().map(|bytes| bytes.start).min().unwrap_or(0);
         let last = places.map(|bytes| bytes.end).max().unwrap_or(first);
         let used = self.frames.iter().filter(|counted| counted.is_of(rows));
-        let mut bytes = vec![0..first];
-        bytes.extend(used.map(|counted| counted.frame.bytes()));
-        bytes.push(last..self.file.len());
-        bytes
+        let used = used.map(|counted| counted.frame.bytes());
+        once(0..first).chain(used).chain(once(last..self.file.len())).collect()
     }
 
     /// These rows, with the columns of these numbers. Batches that have none of them are not decoded.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import pathlib
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -158,3 +162,15 @@ def test_wrong_tables_and_options_are_named(demo, histories) -> None:
         of(demo, generation=3)(histories)
     rows = answer(pa.table({"history": [["P0001"], ["P0001", None]]})).to_pylist()
     assert rows[0]["user"] is None and rows[0]["error"] is None and "item null" in rows[1]["error"]
+
+
+def test_the_example_of_the_documentation_prints_what_the_page_says(demo, monkeypatch) -> None:
+    page = pathlib.Path(__file__).parents[3] / "docs" / "python.md"
+    if not page.exists():
+        pytest.skip(f"{page} is not there: the tests run away from the repository")
+    text = page.read_text().partition("### Recommendations for everyone")[2]
+    program, expected = re.search(r"```python\n(.*?)```\n```text\n(.*?)```", text, re.DOTALL).groups()
+    monkeypatch.chdir(demo.parent)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(program, {})
+    assert printed.getvalue() == expected
