@@ -99,7 +99,6 @@ pub enum Prompts {
 
 /// Members that both have: sampling, limits, constraints.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct TextMembers {
     /// Name of a text model; may be left out where there is one.
     #[schema(example = "smol")]
@@ -193,7 +192,7 @@ pub struct StreamOptions {
 
 /// vLLM's constraints, of which one is given.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct StructuredOutputs {
     /// A JSON Schema that the answer fits.
     #[schema(value_type = Option<Value>)]
