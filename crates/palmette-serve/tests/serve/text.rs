@@ -272,7 +272,7 @@ async fn constraints_have_every_spelling() {
         (json!({"structured_outputs": {"regex": "[ab]"}}), vec!["a", "b"]),
         (json!({"guided_grammar": "start: \"p\" | \"q\""}), vec!["p", "q"]),
         (json!({"structured_outputs": {"grammar": "root ::= \"u\" | \"v\""}}), vec!["u", "v"]),
-        (json!({"guided_json": {"enum": [7]}}), vec!["7"]),
+        (json!({"guided_json": {"enum": [true]}}), vec!["true"]),
         (json!({"guided_json": "{\"const\": null}"}), vec!["null"]),
     ] {
         let answer = text(writing.complete(members.clone()).await.ok());
@@ -340,6 +340,7 @@ async fn completions_take_several_prompts_and_echo() {
 async fn what_cannot_be_answered_is_refused_by_its_member() {
     let writing = writing();
     let deep = "[".repeat(5000);
+    let mut wrong = Vec::new();
     for (members, param, words) in [
         (json!({"max_token": 5}), "max_token", "no member that is known"),
         (json!({"best_of": 3}), "best_of", "only 1"),
@@ -367,7 +368,7 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         (json!({"tool_choice": "required"}), "tool_choice", "no tools"),
         (json!({"deadline_ms": 0}), "deadline_ms", "takes 1 to"),
         (json!({"response_format": {"type": "xml"}}), "response_format", "json_schema"),
-        (json!({"guided_json": {"type": "thing"}}), "guided_json", "thing"),
+        (json!({"guided_json": {"type": "thing"}}), "guided_json", "the types are"),
         (json!({"guided_regex": "("}), "guided_regex", ""),
         (json!({"guided_grammar": "start: missing"}), "guided_grammar", "missing"),
         (json!({"guided_json": deep}), "guided_json", ""),
@@ -375,9 +376,11 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
     ] {
         let shown = members.to_string().chars().take(80).collect::<String>();
         let (message, at) = writing.chat(members).await.error(400, "invalid");
-        assert_eq!(at, param, "{shown}: {message}");
-        assert!(message.contains(words), "{shown}: {message}");
+        if at != param || !message.contains(words) {
+            wrong.push(format!("{shown}: {at}: {message}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     let (_, at) =
         writing.complete(json!({"echo": true, "logprobs": 1})).await.error(400, "invalid");
     assert_eq!(at, "echo");
