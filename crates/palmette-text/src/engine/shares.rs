@@ -33,7 +33,7 @@ mod tests {
     fn what_one_leaves_the_others_get() {
         assert_eq!(shares(32, &[1000, 5]), [27, 5]);
         assert_eq!(shares(32, &[1000, 1000, 1000]), [10, 11, 11]);
-        assert_eq!(shares(32, &[]), []);
+        assert!(shares(32, &[]).is_empty());
         assert_eq!(shares(2, &[9, 0, 9, 9]), [1, 0, 1, 0]);
         assert_eq!(shares(8, &[3, 4]), [3, 4]);
     }
