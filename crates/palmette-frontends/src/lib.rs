@@ -1,4 +1,4 @@
-//! Front ends: readers of grammars as their authors write them. Each makes a [`Grammar`](palmette_parser::Grammar) and nothing else.
+//! Front ends: readers of grammars as their authors write them. Each makes a [`Grammar`] and nothing else.
 //!
 //! - [`json_schema`]: JSON Schema, by cases of types, exact where it is accepted;
 //! - [`lark`]: the dialect of the lark package and of llguidance;

@@ -109,7 +109,7 @@ impl<'a> Budget<'a> {
     }
 
     /// A budget for work that nobody waits for: it ends as if it were called off while others ask, so that they need not wait for what
-    /// it holds. [`gave_way`](Self::gave_way) tells whether that was why.
+    /// it holds. `gave_way` tells whether that was why.
     pub fn giving_way_to(self, others: &'a Asking) -> Self {
         Self { others: Some(others), ..self }
     }

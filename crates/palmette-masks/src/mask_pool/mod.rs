@@ -20,7 +20,7 @@ pub(super) use rows::{Row, RowId};
 use super::hash_index::HashIndex;
 use super::residuals::{SuffixSetId, SuffixSets};
 
-/// A number into [`MaskPool`]; different ones may be equal masks.
+/// Number of a mask in the pool; different ones may be equal masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub(crate) u32);
 

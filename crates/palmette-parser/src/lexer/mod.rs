@@ -302,7 +302,7 @@ impl Lexer {
         Ok(Guards(states.into_iter().map(guard).collect::<Result<_, LexerError>>()?))
     }
 
-    /// Deciding terminals of one: all that decide what a lexeme of it is, among whatever others: see [`deciding`](Self::deciding).
+    /// Deciding terminals of one: all that decide what a lexeme of it is, among whatever others.
     ///
     /// # Errors
     /// When a limit is exceeded.

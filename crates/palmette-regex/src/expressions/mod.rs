@@ -8,9 +8,9 @@
 //! always holds, [`ExprId::NEVER`] never.
 //!
 //! A lookbehind carries the derivative of "anything, then what is looked for" by the lexeme so far, so it must be
-//! brought forward also where it stands in a part that has not begun: [`Expressions::derive`] does.
+//! brought forward also where it stands in a part that has not begun: `Expressions::derive` does.
 //!
-//! Everything is bytes; a complement is taken within UTF-8 texts when a tree is compiled ([`compile`]).
+//! Everything is bytes; a complement is taken within UTF-8 texts when a tree is compiled (`compile`).
 
 mod build;
 mod byte_classes;
