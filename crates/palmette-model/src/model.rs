@@ -14,7 +14,7 @@ use crate::weights::Weights;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightFormat {
-    /// As they are stored, everything computed in f32. What a checkpoint has as bfloat16 takes two bytes a value and is
+    /// The stored values, everything computed in f32. What a checkpoint has as bfloat16 takes two bytes a value and is
     /// widened as it is read, which gives the bits that four would.
     #[default]
     F32,
@@ -29,7 +29,7 @@ pub enum WeightFormat {
 }
 
 impl WeightFormat {
-    /// Whether this processor computes with weights kept so at no loss of time.
+    /// Refuses a format with which this processor would lose time.
     ///
     /// # Errors
     /// For [`Int8`](Self::Int8) without AVX2, AVX-512 VNNI or the dot products of ARM: products of integers would take
