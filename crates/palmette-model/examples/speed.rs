@@ -4,8 +4,8 @@
 //! cargo run --release -p palmette-model --example speed -- CONFIG FORMAT THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]
 //! ```
 //!
-//! CONFIG is a `config.json`, FORMAT one of f32, bf16, int8, and bf16+int8: what int8 makes of a checkpoint that is stored
-//! as bfloat16. With BEAMS each of the TOKENS is a pass over so many beams, of whose logits COLUMNS are computed.
+//! CONFIG is a `config.json`, FORMAT one of f32, bf16, int8, and bf16+int8: a checkpoint stored as
+//! bfloat16 under int8. With BEAMS each of the TOKENS is a pass over so many beams, of whose logits COLUMNS are computed.
 //!
 //! Prints one line of JSON: medians over the repetitions, by the clock and, with one thread on Linux, by the processor
 //! time, which says more on a machine that does other things beside; the bytes of the weights; and how fast as many threads

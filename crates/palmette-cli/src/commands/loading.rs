@@ -27,7 +27,7 @@ pub(crate) struct RecommenderArgs {
     /// Serve the catalog although its semantic IDs are not those that the model was trained on
     #[arg(long)]
     pub(crate) force_ids: bool,
-    /// How the model's weights are kept
+    /// Form in which the model's weights are kept
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     pub(crate) weights: WeightsArg,
 }
@@ -46,7 +46,7 @@ pub(crate) struct ViewArgs {
 /// How a model's weights are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightsArg {
-    /// As they are stored, computing in f32; what is stored as bfloat16 stays so
+    /// The stored values, computing in f32; bfloat16 stays bfloat16
     F32,
     /// Rounded to bfloat16, computing in f32: half the memory of f32
     Bf16,

@@ -226,7 +226,7 @@ pub(crate) enum HeadMatrix {
 }
 
 impl HeadMatrix {
-    /// As [`Matrix::transposed`].
+    /// The same as [`Matrix::transposed`].
     pub(crate) fn transposed(rows: &Values, depth: usize) -> Self {
         match rows {
             Values::F32(rows) => Self::F32(PackedMatrix::transposed(rows, depth)),

@@ -24,7 +24,7 @@ pub(crate) const PANEL: usize = 16;
 /// One row of a panel.
 pub(crate) type PanelRow<W = f32> = [W; PANEL];
 
-/// What a place of a panel holds: an f32, or the bits of one that is kept shorter and read exactly.
+/// A value in a place of a panel: an f32, or the bits of one that is kept shorter and read exactly.
 pub(crate) trait Stored: Pod + Debug + Send + Sync {
     /// The value.
     fn value(self) -> f32;
@@ -141,7 +141,7 @@ impl PackedMatrix<Bf16> {
 
 #[expect(private_bounds, reason = "none of these functions is public")]
 impl<W: Stored> PackedMatrix<W> {
-    /// As [`transposed`](PackedMatrix::transposed), of values kept in any way.
+    /// [`transposed`](PackedMatrix::transposed) of values kept in any way.
     pub(crate) fn packed(rows: &[W], depth: usize) -> Self {
         let columns = rows.len() / depth;
         assert_eq!(columns * depth, rows.len(), "rows of {depth} values");
@@ -453,8 +453,8 @@ fn tiles_of<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     row
 }
 
-/// [`tiles_of`], each panel's chains on their own: twice the rows then fit into registers, and a row's value serves half
-/// as many chains.
+/// [`tiles_of`], each panel's chains on their own: twice the rows then fit into registers, and a row's value
+/// serves half as many chains.
 ///
 /// PERF: with AVX2, 6 rows of a panel are 12 running values, 2 vectors of weights and one of `x`, 15 of 16 registers; 3
 /// rows of two panels are 17.

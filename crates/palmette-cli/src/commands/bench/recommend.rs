@@ -38,7 +38,7 @@ pub(crate) struct RecommendArgs {
     /// Width of a head, instead of the shape's
     #[arg(long, value_name = "N")]
     head_dim: Option<usize>,
-    /// How weights are kept
+    /// Form in which weights are kept
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
     /// Most tokens of the prompt: a beginning token and as many whole items as fit

@@ -1,12 +1,12 @@
 //! Sums by AVX2, which multiplies unsigned bytes by signed ones and adds pairs of products in 16 bits.
 //!
 //! Left sides are magnitudes, `[⌈k / 4⌉, 4]`, and behind them masks of the same size: all bits of a byte are set where
-//! its integer is negative. Weights are turned by the mask, `q ^ mask`, which is `q` or `−q − 1`, so that a sum of
+//! the integer is negative. Weights are turned by the mask, `q ^ mask`, which is `q` or `−q − 1`, so that a sum of
 //! `|p| · (q ^ mask)` lacks what is the same in every column: the magnitudes of the row's negative integers.
 //!
 //! A pair of products is within ±2 · 127 · 128 = ±32,512, so that nothing saturates. Pairs are summed in 16 bits that wrap
-//! around, and their upper bytes in another 16 bits: 256 of these fit, and the sum of 256 lower bytes does too, which is
-//! what is left of the first when the second is taken from it. Both together are the exact sum.
+//! around, and their upper bytes in another 16 bits: 256 of these fit, and the sum of 256 lower bytes does too, which is what is
+//! left of the first when the second is taken from it. Both together are the exact sum.
 //!
 //! PERF: on Zen 2, multiplications of integers have one of four ports, so that widening every pair of products by one
 //! more (`vpmaddwd` by ones) would take as long as products in f32. Here a pair's five instructions share all four:
@@ -27,7 +27,7 @@ struct Avx2;
 /// Groups whose pairs are summed before they are widened.
 const NARROW_GROUPS: usize = 256;
 
-/// Whether a row of `k` values has room for magnitudes, masks, scale and correction.
+/// True for rows of `k` values that have room for magnitudes, masks, scale and correction.
 pub(super) fn fits(depth: usize) -> bool {
     2 * depth.div_ceil(GROUP) + 2 <= depth
 }

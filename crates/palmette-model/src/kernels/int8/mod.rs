@@ -132,7 +132,7 @@ struct Product<'a, const M: usize> {
 /// The instructions that sums are computed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    /// What the language has; several times slower than products in f32.
+    /// Plain code; several times slower than products in f32.
     Portable,
     /// AVX2: products of bytes, summed in halves of 16 bits.
     #[cfg(target_arch = "x86_64")]
@@ -178,7 +178,7 @@ impl Kernel {
     }
 }
 
-/// Whether this processor has instructions with which products take no longer than in f32.
+/// True on processors that have instructions with which products take no longer than in f32.
 ///
 /// Plain NEON makes two instructions of what the dot products of later processors do in one for four times as many
 /// values: no more than in f32.
@@ -226,12 +226,12 @@ fn run_by<const M: usize>(kernel: Kernel, product: Product<'_, M>) {
     }
 }
 
-/// How a tile's sums are computed: by R rows of `x`, `[R, k]` encoded, and Q panels of `groups` groups each.
+/// A way to compute a tile's sums: of R rows of `x`, `[R, k]` encoded, and Q panels of `groups` groups each.
 trait Sums {
-    /// Whether left sides are stored 128 higher, so that sums are too large by [`Int8Matrix::excess`].
+    /// True where left sides are stored 128 higher, so that sums are too large by [`Int8Matrix::excess`].
     const IS_RAISED: bool;
 
-    /// Whether a tile's panels are summed one after another. Then tiles are of four panels where there are so many, so
+    /// True where a tile's panels are summed one after another. Then tiles are of four panels where there are so many, so
     /// that rows stay in the nearest cache, and the first one fetches all panels that come next.
     const TAKES_PANELS_IN_TURN: bool;
 
@@ -244,7 +244,7 @@ trait Sums {
         groups
     }
 
-    /// What is added to each sum of an encoded row.
+    /// A number added to each sum of an encoded row.
     fn correction(_row: &[f32], _groups: usize) -> i32 {
         0
     }

@@ -1,4 +1,4 @@
-//! Sums by what the language has.
+//! Sums by plain code, which the compiler makes vectors of as it can.
 
 use super::{GROUP, PanelGroup, Product, Sums, bytes_of};
 use crate::kernels::panels::PANEL;
