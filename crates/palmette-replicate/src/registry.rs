@@ -144,8 +144,7 @@ impl RegistryLog {
                 .as_ref()
                 .map_or_else(String::new, |known| format!("{}.json", digits(known.number)));
             let names = self.store.names(FOLDER, &after, KEPT_VERSIONS as usize * 2).await?;
-            let Some(newest) = names.iter().filter(|name| name.ends_with(".json")).next_back()
-            else {
+            let Some(newest) = names.iter().rfind(|name| name.ends_with(".json")) else {
                 return match &known {
                     Some(known) if !self.store.exists(&Self::name(known.number)).await? => {
                         Err(LogError::damaged(
