@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::iter::once;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -18,8 +20,22 @@ pub(crate) struct ArrowFile {
     file: FrameFile,
     schema: Arc<Schema>,
     /// Dictionaries and batches, dictionaries before the batches that use them.
-    frames: Vec<Frame>,
+    frames: Vec<CountedFrame>,
     num_rows: u64,
+}
+
+/// A frame, and the rows that are in it; `None` for a dictionary, which any row may use.
+#[derive(Clone, Debug)]
+struct CountedFrame {
+    frame: Frame,
+    rows: Option<Range<u64>>,
+}
+
+impl CountedFrame {
+    /// True where one of these rows needs it.
+    fn is_of(&self, rows: &Range<u64>) -> bool {
+        self.rows.as_ref().is_none_or(|own| own.start < rows.end && rows.start < own.end)
+    }
 }
 
 impl ArrowFile {
@@ -28,15 +44,20 @@ impl ArrowFile {
         let mut file = FrameFile::new(file)?;
         let (schema, frames) = if is_file { of_file(&mut file)? } else { of_stream(&mut file)? };
         let mut num_rows: u64 = 0;
-        for &frame in &frames {
+        let mut counted = Vec::with_capacity(frames.len());
+        for frame in frames {
             let header = file.header(frame)?;
+            let mut rows = None;
             if let Some(batch) = message(&header)?.header_as_record_batch() {
-                let rows = u64::try_from(batch.length())
+                let count = u64::try_from(batch.length())
                     .map_err(|_| Kind::Damaged(format!("a batch of {} rows", batch.length())))?;
-                num_rows = num_rows.saturating_add(rows);
+                let end = num_rows.saturating_add(count);
+                rows = Some(num_rows..end);
+                num_rows = end;
             }
+            counted.push(CountedFrame { frame, rows });
         }
-        Ok(ArrowFile { file, schema, frames, num_rows })
+        Ok(ArrowFile { file, schema, frames: counted, num_rows })
     }
 
     pub(crate) fn schema(&self) -> &Schema {
@@ -47,17 +68,44 @@ impl ArrowFile {
         self.num_rows
     }
 
-    /// The rows, with the columns of these numbers.
+    /// Ranges of bytes: these rows' batches, dictionaries, the schema and the footer.
+    pub(crate) fn bytes_of(&self, rows: &Range<u64>) -> Vec<Range<u64>> {
+        let places = self.frames.iter().map(|counted| counted.frame.bytes());
+        let first = places.clone().map(|bytes| bytes.start).min().unwrap_or(0);
+        let last = places.map(|bytes| bytes.end).max().unwrap_or(first);
+        let used = self.frames.iter().filter(|counted| counted.is_of(rows));
+        let used = used.map(|counted| counted.frame.bytes());
+        once(0..first).chain(used).chain(once(last..self.file.len())).collect()
+    }
+
+    /// These rows, with the columns of these numbers. Batches that have none of them are not decoded.
     pub(crate) fn batches(
         self,
         columns: &[usize],
+        rows: Range<u64>,
     ) -> impl Iterator<Item = Result<RecordBatch, Kind>> {
         let ArrowFile { mut file, schema, frames, .. } = self;
         let mut dictionaries = HashMap::new();
-        frames.into_iter().filter_map(move |frame| {
-            decode(&mut file, frame, &schema, &mut dictionaries, columns).transpose()
+        frames.into_iter().filter_map(move |counted| {
+            if !counted.is_of(&rows) {
+                return None;
+            }
+            let batch = decode(&mut file, counted.frame, &schema, &mut dictionaries, columns)
+                .transpose()?;
+            Some(batch.map(|batch| match counted.rows {
+                Some(own) => part_of(&batch, own, &rows),
+                None => batch,
+            }))
         })
     }
+}
+
+/// The rows of a batch that are among `rows`.
+fn part_of(batch: &RecordBatch, own: Range<u64>, rows: &Range<u64>) -> RecordBatch {
+    // A batch has the rows that its header says, which fit in memory.
+    let end = own.end.min(rows.end);
+    let start = own.start.max(rows.start).min(end);
+    batch.slice((start - own.start) as usize, (end - start) as usize)
 }
 
 /// The batch of rows in a frame, if it is not a dictionary.

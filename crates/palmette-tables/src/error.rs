@@ -177,8 +177,6 @@ pub(crate) enum Kind {
          where there is no value"
     )]
     Instant { item: String, value: i64, unit: &'static str },
-    #[error("{0}")]
-    Columns(String),
     /// Told to nobody.
     #[error("no more rows are wanted")]
     Ended,

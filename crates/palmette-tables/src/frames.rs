@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use arrow_buffer::Buffer;
 use arrow_ipc::{Message, RecordBatch};
@@ -23,6 +24,14 @@ pub(crate) struct Frame {
     body_bytes: u64,
 }
 
+impl Frame {
+    /// Range of its bytes in the file.
+    pub(crate) fn bytes(&self) -> Range<u64> {
+        // Checked against the file's end when the frame was found.
+        self.offset..self.offset + self.header_bytes + self.body_bytes
+    }
+}
+
 /// A file whose frames are read one at a time.
 pub(crate) struct FrameFile {
     file: File,
@@ -33,6 +42,11 @@ impl FrameFile {
     pub(crate) fn new(file: File) -> Result<FrameFile, Kind> {
         let len = file.metadata()?.len();
         Ok(FrameFile { file, len })
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// The frames of a stream, in order, up to its end mark or the end of the file.

@@ -28,8 +28,8 @@
 //! Other types (binary, times of day, durations, intervals, maps, unions) are an error that names
 //! the column, unless the caller names the attributes to read and leaves it out.
 //!
-//! [`read_vectors`] reads a column of embeddings instead, one vector an item; [`read_rows`] the rows of any table as JSON
-//! objects. [`AnswerWriter`] writes recommendations.
+//! [`read_vectors`] reads a column of embeddings instead, one vector an item; [`TableRows`] the rows of any table, all or a
+//! run of them, as JSON objects. [`Answer`] is a row of recommendations, and `AnswerWriter` writes them.
 //!
 //! Only the columns in use are read, and one batch of rows is in memory at a time: 8,192 rows of
 //! Parquet, of Arrow as many as its writer put together, and its dictionaries.
@@ -40,7 +40,7 @@
 //! caught and returned as an error (its message still reaches the panic hook, by default stderr),
 //! so `panic = "abort"` would let a damaged file end the process.
 //!
-//! Without the feature `parquet` a Parquet file is an error that says so, and answers are not written.
+//! Without the feature `parquet` a Parquet file is an error that says so, and answers are not written to files.
 //!
 //! ```
 //! # #[cfg(feature = "parquet")] {
@@ -75,6 +75,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "parquet")]
+mod answer_writer;
 mod answers;
 mod arrow_file;
 mod batches;
@@ -96,11 +97,12 @@ mod values;
 mod vectors;
 
 #[cfg(feature = "parquet")]
-pub use answers::{Answer, AnswerWriter, WriteError};
+pub use answer_writer::{AnswerWriter, WriteError};
+pub use answers::Answer;
 pub use batches::{read_batch_rows, read_batches_into, time_columns};
 pub use error::TableError;
 pub use format::{TableFormat, UnknownTableFormat};
 pub use frames::MAX_UNPACKED_BYTES;
 pub use read::{read_file_into, read_into};
-pub use row_objects::{ChooseColumns, TableRow, read_rows};
+pub use row_objects::{TableRow, TableRows};
 pub use vectors::read_vectors;

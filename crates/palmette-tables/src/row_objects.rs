@@ -1,7 +1,8 @@
 //! Rows of any table as JSON objects.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use serde_json::{Map, Value};
@@ -22,39 +23,83 @@ pub struct TableRow {
     pub values: Map<String, Value>,
 }
 
-/// Says which columns are read, by the names of all; or in a sentence why none can be.
-pub type ChooseColumns<'a> = dyn FnMut(&[&str]) -> Result<Vec<String>, String> + 'a;
+/// A table that is open: its columns and the number of its rows are known, and any run of them can be read.
+pub struct TableRows {
+    path: PathBuf,
+    /// `None` for an empty file, which has neither rows nor columns.
+    table: Option<Table>,
+}
 
-/// Hands on the rows of a table in order, as objects of the columns that `choose` picks by the names of all; `each` ends
-/// the reading by `Break`. An empty file has no rows.
-///
-/// # Errors
-/// When the file cannot be read or is not of `format`; when nothing can be chosen, in the words of `choose`; when a
-/// chosen column has a type, or a value, that JSON does not have.
-pub fn read_rows(
-    path: &Path,
-    format: TableFormat,
-    choose: &mut ChooseColumns<'_>,
-    each: &mut dyn FnMut(TableRow) -> ControlFlow<()>,
-) -> Result<(), TableError> {
-    read(path, format, choose, each).map_err(|fault| TableError::new(path, fault))
+impl fmt::Debug for TableRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableRows").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl TableRows {
+    /// Opens a file, and reads what it says of itself.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not of `format`.
+    pub fn open(path: &Path, format: TableFormat) -> Result<Self, TableError> {
+        let table = Table::open(path, format).map_err(|fault| TableError::new(path, fault))?;
+        Ok(Self { path: path.to_owned(), table })
+    }
+
+    /// The names of all columns.
+    pub fn column_names(&self) -> Vec<&str> {
+        let fields = self.table.iter().flat_map(|table| table.schema().fields());
+        fields.map(|field| field.name().as_str()).collect()
+    }
+
+    /// Rows in all.
+    pub fn num_rows(&self) -> u64 {
+        self.table.as_ref().map_or(0, Table::num_rows)
+    }
+
+    /// Ranges of the file's bytes that decide these rows: row groups or batches that have one of them, dictionaries, and what
+    /// the file says of itself. Where these bytes are the same, so are the rows. Rows are counted from 0.
+    ///
+    /// # Errors
+    /// When the file names places that there are not.
+    pub fn bytes_of(&self, rows: &Range<u64>) -> Result<Vec<Range<u64>>, TableError> {
+        let Some(table) = &self.table else { return Ok(Vec::new()) };
+        table.bytes_of(rows).map_err(|fault| TableError::new(&self.path, fault))
+    }
+
+    /// Hands on these rows (counted from 0) in order, as objects of these columns; `each` ends the reading by `Break`. Row groups
+    /// and batches that have none of them are not read. A [number](TableRow::number) is the row's in the whole table.
+    ///
+    /// # Errors
+    /// When the file is damaged; when a column has a type, or a value, that JSON does not have.
+    ///
+    /// # Panics
+    /// When the table has fewer rows.
+    pub fn read(
+        self,
+        columns: &[String],
+        rows: Range<u64>,
+        each: &mut dyn FnMut(TableRow) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        let num_rows = self.num_rows();
+        assert!(rows.start <= rows.end && rows.end <= num_rows, "rows {rows:?} of {num_rows}");
+        let Some(table) = self.table else { return Ok(()) };
+        read(table, columns, rows, each).map_err(|fault| TableError::new(&self.path, fault))
+    }
 }
 
 fn read(
-    path: &Path,
-    format: TableFormat,
-    choose: &mut ChooseColumns<'_>,
+    table: Table,
+    columns: &[String],
+    rows: Range<u64>,
     each: &mut dyn FnMut(TableRow) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
-    let Some(table) = Table::open(path, format)? else { return Ok(()) };
     let fields = table.schema().fields();
     let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-    let chosen = choose(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let chosen = chosen.map_err(Kind::Columns)?;
-    let used: Vec<usize> = (0..names.len()).filter(|&at| chosen.contains(&names[at])).collect();
+    let used: Vec<usize> = (0..names.len()).filter(|&at| columns.contains(&names[at])).collect();
     let names: Vec<&str> = used.iter().map(|&at| names[at].as_str()).collect();
     let mut ended = false;
-    let read = table.for_each_batch(&used, &mut |rows, before, of| {
+    let read = table.show_rows(&used, rows, &mut |rows, before, of| {
         let flow = hand_on(rows, &names, before, of, each)?;
         ended = flow.is_break();
         if ended { Err(Kind::Ended.into()) } else { Ok(()) }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -71,22 +72,49 @@ impl Table {
         }
     }
 
-    /// Shows the rows, with the columns of these numbers (ascending), at most [`BATCH_ROWS`] at a time, each time with how many
-    /// came before and how many there are in all.
+    pub(crate) fn num_rows(&self) -> u64 {
+        match self {
+            #[cfg(feature = "parquet")]
+            Table::Parquet(file) => file.num_rows(),
+            Table::Arrow(file) => file.num_rows(),
+        }
+    }
+
+    /// Ranges of the file's bytes that decide these rows.
+    pub(crate) fn bytes_of(&self, rows: &Range<u64>) -> Result<Vec<Range<u64>>, Fault> {
+        match self {
+            #[cfg(feature = "parquet")]
+            Table::Parquet(file) => Ok(file.bytes_of(rows)?),
+            Table::Arrow(file) => Ok(file.bytes_of(rows)),
+        }
+    }
+
+    /// Shows all rows, as [`show_rows`](Self::show_rows).
     pub(crate) fn for_each_batch(
         self,
         columns: &[usize],
         show: &mut dyn FnMut(&RecordBatch, u64, u64) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
+        let all = 0..self.num_rows();
+        self.show_rows(columns, all, show)
+    }
+
+    /// Shows these rows, with the columns of these numbers (ascending), at most [`BATCH_ROWS`] at a time, each time with how many
+    /// of the table came before and how many it has in all.
+    pub(crate) fn show_rows(
+        self,
+        columns: &[usize],
+        rows: Range<u64>,
+        show: &mut dyn FnMut(&RecordBatch, u64, u64) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let num_rows = self.num_rows();
         match self {
             #[cfg(feature = "parquet")]
             Table::Parquet(file) => {
-                let num_rows = file.num_rows();
-                show_all(file.batches(columns)?, num_rows, show)
+                show_all(file.batches(columns, rows.clone())?, rows, num_rows, show)
             }
             Table::Arrow(file) => {
-                let num_rows = file.num_rows();
-                show_all(file.batches(columns), num_rows, show)
+                show_all(file.batches(columns, rows.clone()), rows, num_rows, show)
             }
         }
     }
@@ -94,6 +122,7 @@ impl Table {
 
 fn show_all(
     batches: impl Iterator<Item = Result<RecordBatch, Kind>>,
+    rows: Range<u64>,
     num_rows: u64,
     show: &mut dyn FnMut(&RecordBatch, u64, u64) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
@@ -101,13 +130,14 @@ fn show_all(
     for batch in batches {
         let batch = batch?;
         for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
-            let rows = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
-            show(&rows, rows_read, num_rows)?;
-            rows_read += rows.num_rows() as u64;
+            let part = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
+            show(&part, rows.start + rows_read, num_rows)?;
+            rows_read += part.num_rows() as u64;
         }
     }
-    if rows_read != num_rows {
-        let counts = format!("it says that it has {num_rows} rows, and has {rows_read}");
+    let said = rows.end - rows.start;
+    if rows_read != said {
+        let counts = format!("it says that it has {said} rows, and has {rows_read}");
         return Err(Kind::Damaged(counts).into());
     }
     Ok(())

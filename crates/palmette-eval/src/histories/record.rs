@@ -26,6 +26,13 @@ pub struct BadRecord {
     pub(crate) reason: String,
 }
 
+impl BadRecord {
+    /// The reason, without the place.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
 /// Content of a row: a whole history, or one event of a user.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Row {
@@ -124,7 +131,7 @@ impl HistoryColumns {
     }
 
     /// True where a row is one thing that a user did.
-    pub(crate) fn is_events(&self) -> bool {
+    pub fn is_events(&self) -> bool {
         matches!(self.kind, Kind::Events { .. })
     }
 

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use palmette_tables::{Answer, AnswerWriter, TableFormat, TableRow, read_rows};
+use palmette_tables::{Answer, AnswerWriter, TableFormat, TableRow, TableRows};
+use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -14,17 +15,16 @@ fn write(path: &Path, format: TableFormat, batches: &[Vec<Answer>]) {
     writer.finish().unwrap();
 }
 
-fn all(names: &[&str]) -> Result<Vec<String>, String> {
-    Ok(names.iter().map(|name| (*name).to_owned()).collect())
-}
-
 fn read(path: &Path, format: TableFormat) -> Vec<TableRow> {
     let mut rows = Vec::new();
-    read_rows(path, format, &mut all, &mut |row| {
+    let table = TableRows::open(path, format).unwrap();
+    let columns: Vec<String> = table.column_names().into_iter().map(str::to_owned).collect();
+    let all = 0..table.num_rows();
+    let each = &mut |row| {
         rows.push(row);
         ControlFlow::Continue(())
-    })
-    .unwrap();
+    };
+    table.read(&columns, all, each).unwrap();
     rows
 }
 
@@ -87,17 +87,78 @@ fn rows_as_far_as_they_are_wanted() {
         (0..20_000).map(|n| Answer { skipped: n, ..Answer::default() }).collect();
     write(&path, TableFormat::Parquet, &[answers]);
     let mut seen = Vec::new();
-    let choose = &mut |_: &[&str]| Ok(vec!["skipped".to_owned()]);
-    read_rows(&path, TableFormat::Parquet, choose, &mut |row| {
+    let table = TableRows::open(&path, TableFormat::Parquet).unwrap();
+    assert_eq!(table.column_names(), ["user", "items", "scores", "codes", "skipped", "error"]);
+    let each = &mut |row: TableRow| {
         assert_eq!(Value::from(row.values.clone()), json!({"skipped": row.number - 1}));
         seen.push(row.number);
         if row.number == 9000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .unwrap();
+    };
+    table.read(&["skipped".to_owned()], 0..20_000, each).unwrap();
     assert_eq!(seen.len(), 9000);
+}
 
-    let refuse = &mut |names: &[&str]| Err(format!("no history among {}", names.join(", ")));
-    let each = &mut |_| ControlFlow::Continue(());
-    let error = read_rows(&path, TableFormat::Parquet, refuse, each).unwrap_err().to_string();
-    assert!(error.contains("answers.parquet") && error.contains("among user, items"), "{error}");
+/// Answers that tell their places.
+fn numbered(count: u64) -> Vec<Answer> {
+    let one = |at: u64| Answer { user: Some(format!("u{at}")), ..Answer::default() };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn any_run_of_rows_is_read_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in TableFormat::ALL {
+        let path = folder.path().join("runs");
+        let all = numbered(30);
+        // Groups and batches of 7, 1, 0 and 22 rows.
+        let groups = [&all[..7], &all[7..8], &[], &all[8..]];
+        match format {
+            TableFormat::Arrow => write(&path, format, &groups.map(<[Answer]>::to_vec)),
+            TableFormat::Parquet => {
+                let file = File::create(&path).unwrap();
+                let mut writer = ArrowWriter::try_new(file, Answer::schema(), None).unwrap();
+                for group in groups {
+                    writer.write(&Answer::to_batch(group)).unwrap();
+                    writer.flush().unwrap();
+                }
+                writer.close().unwrap();
+            }
+        }
+        let columns = ["user".to_owned()];
+        let mut places = Vec::new();
+        for start in 0..=30 {
+            for end in start..=30 {
+                let table = TableRows::open(&path, format).unwrap();
+                assert_eq!(table.num_rows(), 30);
+                let mut found = Vec::new();
+                let read = table.read(&columns, start..end, &mut |row| {
+                    assert_eq!(row.of, 30);
+                    assert_eq!(row.values["user"], format!("u{}", row.number - 1));
+                    found.push(row.number - 1);
+                    ControlFlow::Continue(())
+                });
+                read.unwrap();
+                assert_eq!(found, (start..end).collect::<Vec<_>>(), "{format}");
+            }
+            let table = TableRows::open(&path, format).unwrap();
+            places.push(table.bytes_of(&(start..30)).unwrap());
+        }
+        // Rows of one group lie in the same bytes, and all of the file decides all rows but for padding.
+        assert!(places[0] != places[7] && places[7] != places[8] && places[8] == places[29]);
+        let len = std::fs::metadata(&path).unwrap().len();
+        let bytes: u64 = places[0].iter().map(|range| range.end - range.start).sum();
+        assert!(bytes <= len && bytes + 64 >= len, "{format}: {bytes} of {len}");
+        assert!(places[30].iter().all(|range| range.start == 0 || range.end == len), "{format}");
+    }
+}
+
+#[test]
+fn an_empty_file_has_no_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty");
+    File::create(&path).unwrap();
+    let table = TableRows::open(&path, TableFormat::Arrow).unwrap();
+    assert_eq!((table.num_rows(), table.column_names()), (0, Vec::new()));
+    assert!(table.bytes_of(&(0..0)).unwrap().is_empty());
+    table.read(&[], 0..0, &mut |_| panic!("a row")).unwrap();
 }
