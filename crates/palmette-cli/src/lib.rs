@@ -4,6 +4,7 @@
 
 mod commands;
 mod features;
+mod fingerprint;
 mod input;
 mod memory;
 mod output;

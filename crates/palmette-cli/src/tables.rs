@@ -4,9 +4,11 @@
 #[cfg(feature = "tables")]
 pub(crate) use built_in::read_input_into;
 #[cfg(feature = "tables")]
-pub(crate) use histories::read_history_rows;
+pub(crate) use histories::{history_rows_fingerprint, read_history_rows};
 #[cfg(not(feature = "tables"))]
-pub(crate) use left_out::{Answer, AnswerWriter, TableFormat, read_history_rows, read_input_into};
+pub(crate) use left_out::{
+    Answer, AnswerWriter, TableFormat, history_rows_fingerprint, read_history_rows, read_input_into,
+};
 #[cfg(feature = "tables")]
 pub(crate) use palmette_tables::{Answer, AnswerWriter, TableFormat};
 
@@ -15,28 +17,63 @@ mod histories {
     use std::ops::ControlFlow;
     use std::path::Path;
 
-    use anyhow::bail;
+    use anyhow::{anyhow, bail};
     use palmette_eval::{EachRecord, HistoryColumns, HistoryRows, Progress};
-    use palmette_tables::{TableFormat, read_rows};
+    use palmette_tables::{TableFormat, TableRows};
+    use serde_json::{Value, json};
 
-    /// Hands on the histories of a table: a row each, or a row for each thing that a user did.
+    use crate::commands::shard::Shard;
+    use crate::fingerprint;
+
+    /// A table and its columns; `None` for an empty file.
+    fn open(
+        path: &Path,
+        format: TableFormat,
+    ) -> anyhow::Result<Option<(TableRows, HistoryColumns)>> {
+        let table = TableRows::open(path, format)?;
+        let names = table.column_names();
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let columns = HistoryColumns::of(&names);
+        let columns = columns.map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
+        Ok(Some((table, columns)))
+    }
+
+    /// Hands on the histories of a table, or of one part of it: a row each, or a row for each thing that a user did.
+    ///
+    /// Histories that are rows are cut into runs of rows, of which only their row groups are read; a user's events may be
+    /// anywhere, so users are dealt out when all rows have been read.
     pub(crate) fn read_history_rows(
         path: &Path,
         format: TableFormat,
+        shard: Option<Shard>,
         each: &mut EachRecord<'_>,
     ) -> anyhow::Result<()> {
+        let Some((table, columns)) = open(path, format)? else { return Ok(()) };
+        match shard {
+            Some(shard) if columns.is_events() => {
+                read(table, path, &columns, None, &mut shard.deal(each))
+            }
+            _ => read(table, path, &columns, shard, each),
+        }
+    }
+
+    fn read(
+        table: TableRows,
+        path: &Path,
+        columns: &HistoryColumns,
+        shard: Option<Shard>,
+        each: &mut EachRecord<'_>,
+    ) -> anyhow::Result<()> {
+        let all = table.num_rows();
+        let run = shard.map_or(0..all, |shard| shard.rows(all));
+        let (start, of) = (run.start, run.end - run.start);
         let mut rows = HistoryRows::new("row", each);
-        let columns = std::cell::OnceCell::new();
         let (mut wrong, mut ended) = (None, false);
-        let choose = &mut |names: &[&str]| {
-            let found = HistoryColumns::of(names)?;
-            let chosen = found.names().into_iter().map(str::to_owned).collect();
-            columns.set(found).expect("columns are chosen once");
-            Ok(chosen)
-        };
-        read_rows(path, format, choose, &mut |row| {
-            let columns = columns.get().expect("columns are chosen first");
-            let progress = Progress { done: row.number, of: row.of };
+        let chosen: Vec<String> = columns.names().into_iter().map(str::to_owned).collect();
+        table.read(&chosen, run, &mut |row| {
+            let progress = Progress { done: row.number - start, of };
             let flow = rows.push(row.number, columns, row.values, progress);
             let flow = flow.unwrap_or_else(|bad| {
                 wrong = Some(bad);
@@ -52,6 +89,21 @@ mod histories {
             let _ = rows.finish();
         }
         Ok(())
+    }
+
+    /// Fingerprint of the rows of one part; `None` where all rows are read for it.
+    pub(crate) fn history_rows_fingerprint(
+        path: &Path,
+        format: TableFormat,
+        shard: Shard,
+    ) -> anyhow::Result<Option<Value>> {
+        let Some((table, columns)) = open(path, format)? else { return Ok(None) };
+        if columns.is_events() {
+            return Ok(None);
+        }
+        let rows = shard.rows(table.num_rows());
+        let of_rows = fingerprint::of_parts(path, &table.bytes_of(&rows)?)?;
+        Ok(Some(json!({"rows": [rows.start, rows.end], "xxh3": of_rows})))
     }
 }
 
@@ -88,7 +140,9 @@ mod left_out {
 
     use palmette_catalog::readers::{ItemSink, ReadSummary, SourceOptions};
     use palmette_eval::EachRecord;
+    use serde_json::Value;
 
+    use crate::commands::shard::Shard;
     use crate::features::left_out;
     use crate::input::Input;
 
@@ -156,8 +210,17 @@ mod left_out {
     pub(crate) fn read_history_rows(
         path: &Path,
         _format: TableFormat,
+        _shard: Option<Shard>,
         _each: &mut EachRecord<'_>,
     ) -> anyhow::Result<()> {
+        Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))
+    }
+
+    pub(crate) fn history_rows_fingerprint(
+        path: &Path,
+        _format: TableFormat,
+        _shard: Shard,
+    ) -> anyhow::Result<Option<Value>> {
         Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))
     }
 

@@ -178,6 +178,27 @@ impl SpelledView {
         }
     }
 
+    /// Finds the items of a history, as [`find_item`](Self::find_item). Unknown ones are an error, or left out; then their places
+    /// in the history come with the others.
+    ///
+    /// # Errors
+    /// For the first unknown item, unless `leaves_out`.
+    pub fn find_items(
+        &self,
+        history: &[NamedItem],
+        leaves_out: bool,
+    ) -> Result<(Vec<HistoryItem>, Vec<usize>), UnknownItem> {
+        let (mut items, mut left_out) = (Vec::with_capacity(history.len()), Vec::new());
+        for (place, name) in history.iter().enumerate() {
+            match self.find_item(name) {
+                Ok(item) => items.push(item),
+                Err(_) if leaves_out => left_out.push(place),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((items, left_out))
+    }
+
     /// The codes of an item that was deleted, where the model can read them.
     pub(crate) fn departed(&self, id: &str) -> Option<Vec<u32>> {
         self.view().departed(id).filter(|codes| self.reads(codes).is_ok())

@@ -9,8 +9,12 @@ use palmette_eval::{
     EachRecord, Histories, HistoryFormat, UnknownItems, parse_histories, read_histories,
 };
 
+use serde_json::Value;
+
+use super::shard::Shard;
+use crate::fingerprint;
 use crate::input::is_stdin;
-use crate::tables::{TableFormat, read_history_rows};
+use crate::tables::{TableFormat, history_rows_fingerprint, read_history_rows};
 
 /// A file of histories.
 #[derive(Debug, Args)]
@@ -68,9 +72,40 @@ impl HistoriesOptions {
             Format::Text(format) => Ok(read_histories(path, format, each)?),
             Format::Table(format) => {
                 ensure!(!is_stdin(path), "a table is read from a file, not from standard input");
-                read_history_rows(path, format, each)
+                read_history_rows(path, format, None, each)
             }
         }
+    }
+
+    /// Hands on the histories of one part, in order; `None` for all.
+    pub(crate) fn read_part(
+        &self,
+        path: &Path,
+        shard: Option<Shard>,
+        each: &mut EachRecord<'_>,
+    ) -> anyhow::Result<()> {
+        match (shard, self.format_of(path)?) {
+            (None, _) => self.read(path, each),
+            (Some(_), Format::Table(format)) if !is_stdin(path) => {
+                read_history_rows(path, format, shard, each)
+            }
+            (Some(shard), _) => self.read(path, &mut shard.deal(each)),
+        }
+    }
+
+    /// Fingerprint of the histories of one part, or of the whole file; null on standard input.
+    ///
+    /// Of a table's part it reads what the part reads: other processes have the rest.
+    pub(crate) fn fingerprint(&self, path: &Path, shard: Option<Shard>) -> anyhow::Result<Value> {
+        if is_stdin(path) {
+            return Ok(Value::Null);
+        }
+        if let (Some(shard), Format::Table(format)) = (shard, self.format_of(path)?)
+            && let Some(part) = history_rows_fingerprint(path, format, shard)?
+        {
+            return Ok(part);
+        }
+        fingerprint::of_file(path)
     }
 
     /// All histories of a file.

@@ -1,7 +1,7 @@
 //! Recommendations for every history of a file.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -65,6 +65,9 @@ fn each_history_is_answered_as_alone() {
     assert_eq!((&report["errors"], &report["of_earlier_run"]), (&3.into(), &0.into()));
     assert!(!Path::new(&run.path("out.jsonl.partial")).exists());
     assert!(!Path::new(&run.path("out.jsonl.partial.json")).exists());
+    let record = std::fs::read_to_string(run.path("_out.jsonl.run.json")).unwrap();
+    let record: Value = serde_json::from_str(&record).unwrap();
+    assert_eq!((&record["counts"]["histories"], &record["run"]["k"]), (&151.into(), &3.into()));
 
     let found = records(&out);
     assert_eq!(found.len(), 151);
@@ -110,8 +113,8 @@ fn each_history_is_answered_as_alone() {
     assert_eq!(records(&skipped)[7]["skipped"], 1);
 }
 
-/// Ends a run in the middle; `false` where it was done before.
-fn kill_in_the_middle(args: &[&str], partial: &Path) -> bool {
+/// Begins a run, and waits for its first answers.
+fn spawn_until_answers(args: &[&str], partial: &Path) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
     let command = command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -123,6 +126,12 @@ fn kill_in_the_middle(args: &[&str], partial: &Path) -> bool {
         assert!(child.try_wait().unwrap().is_none(), "done before any answer was seen");
         std::thread::sleep(Duration::from_millis(2));
     }
+    child
+}
+
+/// Ends a run in the middle; `false` where it was done before.
+fn kill_in_the_middle(args: &[&str], partial: &Path) -> bool {
+    let mut child = spawn_until_answers(args, partial);
     child.kill().unwrap();
     child.wait().unwrap();
     partial.exists()
@@ -163,17 +172,177 @@ fn a_run_that_was_killed_goes_on() {
     assert_eq!((&report["histories"], &report["errors"]), (&600.into(), &1.into()));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), whole);
     assert!(!partial.exists());
+}
 
-    // With nothing to go on with, a run begins anew.
-    let report = run_json(&run.args(&input, &out, &["--resume"]));
-    assert_eq!(report["of_earlier_run"], 0);
+#[test]
+fn what_is_done_is_not_done_again() {
+    let run = Run::new();
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(5)));
+    let out = run.path("out.jsonl");
+    let of_earlier = |rest: &[&str]| {
+        let rest = [&["--resume"], rest].concat();
+        run_json(&run.args(&input, &out, &rest))["of_earlier_run"].clone()
+    };
+    assert_eq!(of_earlier(&[]), 0);
+    let whole = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(of_earlier(&[]), 5);
+    assert!(
+        crate::command::run(&run.args(&input, &out, &["--resume"]))
+            .contains("5 of them by an earlier run")
+    );
+    // Unless other answers are wanted, or those that are there are not what was written.
+    assert_eq!(of_earlier(&["--include-seen"]), 0);
+    assert_eq!(of_earlier(&[]), 0);
+    std::fs::write(&out, &whole[1..]).unwrap();
+    assert_eq!(of_earlier(&[]), 0);
+    std::fs::remove_file(&out).unwrap();
+    assert_eq!(of_earlier(&[]), 0);
+    assert_eq!(run_json(&run.args(&input, &out, &[]))["of_earlier_run"], 0);
     assert_eq!(std::fs::read_to_string(&out).unwrap(), whole);
+}
+
+/// Ends a run as Ctrl-C does.
+#[test]
+#[cfg(unix)]
+fn a_run_that_was_interrupted_goes_on_to_the_same_table() {
+    let run = Run::new();
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(200)));
+    let ending = if cfg!(feature = "tables") { "parquet" } else { "jsonl" };
+    let (whole, out) = (run.path(&format!("whole.{ending}")), run.path(&format!("out.{ending}")));
+    crate::command::run(&run.args(&input, &whole, &["--unknown", "skip"]));
+    let args = run.args(&input, &out, &["--unknown", "skip", "--resume", "--threads", "1"]);
+    let partial = format!("{out}.partial");
+    let mut child = spawn_until_answers(&args, Path::new(&partial));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(!child.wait().unwrap().success());
+    let so_far = std::fs::read_to_string(&partial).unwrap();
+    assert!(so_far.ends_with('\n') && so_far.lines().count() < 200);
+    let report = run_json(&args);
+    assert!(report["of_earlier_run"].as_u64() == Some(so_far.lines().count() as u64));
+    assert!(std::fs::read(&out).unwrap() == std::fs::read(&whole).unwrap());
+    assert!(!Path::new(&partial).exists());
+}
+
+#[test]
+fn copies_are_gone_on_with_and_changes_are_not() {
+    let run = Run::new();
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(200)));
+    let rules = write(run.dir.path(), "rules.json", r#"{"must_exclude": ["P0074"]}"#);
+    let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
+    let args = run.args(&input, &out, &["--resume", "--threads", "1", "--rules", &rules]);
+    assert!(kill_in_the_middle(&args, &partial));
+
+    // Other rules, another item in the histories, another word in the model's directory.
+    let other = write(run.dir.path(), "other.json", r#"{"must_exclude": ["P0075"]}"#);
+    check_refused(
+        &run.args(&input, &out, &["--resume", "--rules", &other]),
+        &["another rules", "leave out --resume"],
+    );
+    let mut changed = histories(200);
+    changed[150]["items"] = json!(["P0001"]);
+    let changed = write(run.dir.path(), "changed.jsonl", &lines(&changed));
+    let resumed = ["--resume", "--rules", &rules];
+    check_refused(&run.args(&changed, &out, &resumed), &["another histories"]);
+    let shop = Shop::get();
+    let model = run.path("model");
+    std::fs::create_dir(&model).unwrap();
+    for entry in std::fs::read_dir(shop.path("model")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), Path::new(&model).join(entry.file_name())).unwrap();
+    }
+    let catalog = run.path("copy.palm");
+    std::fs::copy(shop.path("shop.palm"), &catalog).unwrap();
+    let copies = ["--model".into(), model.clone(), "--catalog".into(), catalog];
+    let copied = write(run.dir.path(), "copied.jsonl", &lines(&histories(200)));
+    let files = ["--histories", &copied, "--out", &out, "--rules", &rules, "--resume"];
+    let of_copies = with_recommender("recommend", &copies, &[&files, &NARROW[..]].concat());
+    std::fs::write(Path::new(&model).join("note.txt"), "new").unwrap();
+    check_refused(&of_copies, &["another model;"]);
+    std::fs::remove_file(Path::new(&model).join("note.txt")).unwrap();
+    assert_ne!(run_json(&of_copies)["of_earlier_run"], 0);
+}
+
+#[test]
+fn shards_have_each_history_once() {
+    let run = Run::new();
+    let mut all = histories(11);
+    all[4]["items"] = json!(["gone"]);
+    let text = lines(&all) + "garbage\n";
+    let input = write(run.dir.path(), "in.jsonl", &text);
+    let whole = run.path("whole.jsonl");
+    crate::command::run(&run.args(&input, &whole, &[]));
+    let whole: Vec<String> =
+        std::fs::read_to_string(&whole).unwrap().lines().map(str::to_owned).collect();
+    let out = run.path("out.jsonl");
+    for (name, shards) in [(input.as_str(), 3), ("-", 5)] {
+        for index in 0..shards {
+            let shard = format!("{index}/{shards}");
+            let output = palmette_with_input(&run.args(name, &out, &["--shard", &shard]), &text);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let path = run.path(&format!("out-{index:05}-of-{shards:05}.jsonl"));
+            let own = std::fs::read_to_string(path).unwrap();
+            let expected = whole.iter().skip(index).step_by(shards);
+            assert!(own.lines().eq(expected), "{own}");
+        }
+    }
+    assert!(!Path::new(&out).exists());
+    // Another number of shards has other files; a shard is not gone on with as another.
+    let report = run_json(&run.args(&input, &out, &["--shard", "1/3", "--resume"]));
+    assert_eq!((&report["of_earlier_run"], &report["shard"]), (&4.into(), &"1/3".into()));
+    check_refused(&run.args(&input, &out, &["--shard", "3/3"]), &["numbered from 0 to 2"]);
+    let alone =
+        with_recommender("recommend", &run.recommender, &["--history", "", "--shard", "0/1"]);
+    check_refused(&alone, &["--histories"]);
+}
+
+/// The moment of rules is that of the run that is gone on with.
+#[test]
+fn rules_of_validity_keep_their_moment() {
+    let run = Run::new();
+    let items = run.path("items.jsonl");
+    let text = std::fs::read_to_string(Shop::get().path("items.jsonl")).unwrap();
+    let dated: String = text
+        .lines()
+        .map(|line| {
+            let mut item: Value = serde_json::from_str(line).unwrap();
+            item["until"] = "2099-01-01T00:00:00Z".into();
+            format!("{item}\n")
+        })
+        .collect();
+    std::fs::write(&items, dated).unwrap();
+    let catalog = run.path("dated.palm");
+    crate::command::run(&[
+        "catalog",
+        "build",
+        &items,
+        "--out",
+        &catalog,
+        "--column",
+        "until=timestamp",
+    ]);
+    let recommender = ["--model".into(), Shop::get().path("model"), "--catalog".into(), catalog];
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(200)));
+    let rules = write(run.dir.path(), "rules.json", r#"{"valid": {"to": "until"}}"#);
+    let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
+    let files = ["--histories", &input, "--out", &out, "--rules", &rules, "--resume"];
+    let args = with_recommender("recommend", &recommender, &[&files, &NARROW[..]].concat());
+    assert!(kill_in_the_middle(&args, &partial));
+    let about = std::fs::read_to_string(run.path("out.jsonl.partial.json")).unwrap();
+    let about: Value = serde_json::from_str(&about).unwrap();
+    assert!(about["now"].as_f64().is_some_and(|now| now > 1.7e9), "{about}");
+    assert_ne!(run_json(&args)["of_earlier_run"], 0);
+    let record = std::fs::read_to_string(run.path("_out.jsonl.run.json")).unwrap();
+    let record: Value = serde_json::from_str(&record).unwrap();
+    assert_eq!(record["run"]["now"], about["now"]);
+    // Another night has another moment.
+    assert_eq!(run_json(&args)["of_earlier_run"], 0);
 }
 
 #[test]
 fn answers_of_other_users_are_not_gone_on_with() {
     let run = Run::new();
-    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(600)));
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(200)));
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let args = run.args(&input, &out, &["--threads", "1"]);
     assert!(kill_in_the_middle(&args, &partial));
@@ -275,12 +444,68 @@ fn tables_in_and_out() {
             assert_eq!(found.values().to_vec(), wanted.collect::<Vec<_>>());
         }
     }
+    shards_of_tables(&run, &expected);
     // Back in, as Arrow.
     let arrow = run.path("c.arrow");
     crate::command::run(&run.args(&events, &arrow, &[]));
     let again = run.path("again.jsonl");
     let report = run_json(&run.args(&arrow, &again, &["--unknown", "skip"]));
     assert_eq!((&report["histories"], &report["errors"]), (&5.into(), &1.into()));
+}
+
+/// Runs of rows, whatever the row groups, one after another give the whole; users of events are dealt out.
+#[cfg(feature = "tables")]
+fn shards_of_tables(run: &Run, expected: &[Value]) {
+    use arrow_array::RecordBatch;
+    use arrow_array::builder::{ListBuilder, StringBuilder};
+    use std::fs::File;
+    use std::sync::Arc;
+
+    let all = histories(5);
+    let mut items = ListBuilder::new(StringBuilder::new());
+    for (at, history) in all.iter().enumerate() {
+        let ids = history["items"].as_array().unwrap().iter();
+        ids.for_each(|id| {
+            items.values().append_value(if at == 1 { "gone" } else { id.as_str().unwrap() })
+        });
+        items.append(true);
+    }
+    let users = all.iter().map(|history| history["user"].as_str().unwrap());
+    let users = arrow_array::StringArray::from_iter_values(users);
+    let batch = RecordBatch::try_from_iter([
+        ("user", Arc::new(users) as arrow_array::ArrayRef),
+        ("items", Arc::new(items.finish())),
+    ])
+    .unwrap();
+    let path = run.path("rows.parquet");
+    let mut writer =
+        parquet::arrow::ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None)
+            .unwrap();
+    for (start, len) in [(0, 3), (3, 2)] {
+        writer.write(&batch.slice(start, len)).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.close().unwrap();
+    for shards in [1, 2, 4, 7] {
+        let mut found = Vec::new();
+        for index in 0..shards {
+            let out = run.path("shard.jsonl");
+            let shard = format!("{index}/{shards}");
+            run_json(&run.args(&path, &out, &["--shard", &shard]));
+            found.extend(records(&run.path(&format!("shard-{index:05}-of-{shards:05}.jsonl"))));
+        }
+        let user = |record: &Value| record["user"].clone();
+        assert_eq!(
+            found.iter().map(user).collect::<Vec<_>>(),
+            expected.iter().map(user).collect::<Vec<_>>()
+        );
+        assert_eq!(found[4], expected[4]);
+        assert!(found[1]["error"].as_str().unwrap().contains("gone"));
+    }
+    let dealt = run.path("dealt.jsonl");
+    run_json(&run.args(&run.path("events.parquet"), &dealt, &["--shard", "1/2"]));
+    let dealt = records(&run.path("dealt-00001-of-00002.jsonl"));
+    assert_eq!(dealt, [expected[1].clone(), expected[3].clone()]);
 }
 
 #[test]

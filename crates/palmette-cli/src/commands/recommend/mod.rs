@@ -15,7 +15,7 @@ use palmette_eval::UnknownItems;
 use palmette_live::{CatalogView, ViewItems};
 use palmette_recommend::{
     Candidates, History, HistoryItem, Mode, NamedItem, Recommendations, Recommended, Recommender,
-    Request, Reranked, Rules, SpelledView, UnknownItem, Worker,
+    Request, Reranked, Rules, SpelledView, Worker,
 };
 use serde_json::{Value, json};
 
@@ -23,10 +23,11 @@ use super::histories::{HistoriesOptions, unknown_items};
 use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelled, tell_view};
 use super::loading::{RecommenderArgs, filter_text, named_items, set_threads, with_widths};
 use super::mode::{self, ModeArgs};
+use super::shard::Shard;
 use crate::output::{print, print_json, table, visible};
 use crate::timings::{Timings, timed};
 use fewer::Fewer;
-use rules::{add_rules, rules};
+use rules::{GivenRules, add_rules, rules};
 
 /// Recommend items that follow a history, or for every user of a file
 ///
@@ -50,7 +51,7 @@ pub(crate) struct RecommendArgs {
     ///
     /// JSON lines such as {"user": …, "items": [item, …]} (.jsonl), JSON (.json), RecBole (.inter), CSV (.csv), tab-separated
     /// (.tsv), a user and its items a line (.txt), Parquet and Arrow. Items are oldest first; by id or by semantic ID.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["history", "timings", "repeat"], requires = "out")]
+    #[arg(long, visible_alias = "batch", value_name = "FILE", conflicts_with_all = ["history", "timings", "repeat"], requires = "out")]
     histories: Option<PathBuf>,
     #[command(flatten)]
     histories_options: HistoriesOptions,
@@ -60,7 +61,15 @@ pub(crate) struct RecommendArgs {
     /// The file appears when all are there; until then they are in FILE.partial.
     #[arg(long, value_name = "FILE", requires = "histories")]
     out: Option<PathBuf>,
-    /// Go on with FILE.partial of a run that was interrupted; begins anew where there is none
+    /// Answer one of N parts of the histories, numbered from 0, into a file of its own: OUT-00003-of-00016.parquet
+    ///
+    /// Each history is in one part, and no answer depends on their number. Parts of a table are runs of rows, of which only
+    /// the row groups are read; in other files history j is in part j mod N.
+    #[arg(long, value_name = "I/N", requires = "histories")]
+    shard: Option<Shard>,
+    /// Go on with FILE.partial of a run that was interrupted; begins anew where there is none, and does nothing where all is done
+    ///
+    /// Refused where histories, model, catalog, rules or options are not those of the run.
     #[arg(long, requires = "histories")]
     resume: bool,
     /// Items of histories that the catalog does not have: an error, or left out and counted (skip)
@@ -119,7 +128,8 @@ Examples:
   palmette recommend --model shop/model --catalog shop.palm --history P0001,P0060 -k 5
   palmette recommend --model shop/model --catalog shop.palm --history 0-2-4-0 --json
   palmette recommend --model shop/model --catalog shop.palm --histories shop/histories.json --out tonight.jsonl
-  palmette recommend … --histories users.parquet --out tonight.parquet --unknown skip --resume";
+  palmette recommend … --histories users.parquet --out tonight.parquet --unknown skip --resume
+  palmette recommend … --histories users.parquet --out tonight.parquet --shard 3/16 --resume";
 
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     match (&args.histories, &args.out, &args.history) {
@@ -138,16 +148,17 @@ struct Asked {
     filter_text: Option<String>,
     /// The items that match it.
     items: Option<ViewItems>,
-    rules: Option<Rules>,
+    rules: Option<GivenRules>,
 }
 
 impl Asked {
-    fn new(args: &RecommendArgs) -> anyhow::Result<Self> {
+    /// `now`: the moment of a run that is gone on with.
+    fn new(args: &RecommendArgs, now: Option<f64>) -> anyhow::Result<Self> {
         let threads = set_threads(args.threads)?;
         // How many levels there are is not known yet, nor needed.
         let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
         let mode = args.mode.mode(widths, args.k)?;
-        let rules = args.rules.as_deref().map(rules).transpose()?;
+        let rules = args.rules.as_deref().map(|path| rules(path, now)).transpose()?;
         let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
         let view = recommender.view()?;
         let given = args.filter.as_deref().map(filter_text).transpose()?;
@@ -160,42 +171,32 @@ impl Asked {
         Ok(Self { recommender, view, mode, threads, filter_text, items, rules })
     }
 
+    fn rules(&self) -> Option<&Rules> {
+        self.rules.as_ref().map(|given| &given.rules)
+    }
+
     fn request<'a>(&'a self, args: &RecommendArgs, history: History<'a>) -> Request<'a> {
         Request {
             beam_width: args.beam_width,
             mode: self.mode,
             items: self.items.as_ref().map_or(Candidates::All, Candidates::Set),
             include_seen: args.include_seen,
-            rules: self.rules.as_ref(),
+            rules: self.rules(),
             view: Some(&self.view),
             ..Request::new(history, args.k)
         }
     }
 }
 
-/// The items of a history that the model can read, and those that are unknown and to be left out.
-fn find_items<'n>(
-    view: &SpelledView,
-    named: &'n [NamedItem],
-    unknown: UnknownItems,
-) -> Result<(Vec<HistoryItem>, Vec<&'n NamedItem>), UnknownItem> {
-    let (mut items, mut left_out) = (Vec::with_capacity(named.len()), Vec::new());
-    for name in named {
-        match (view.find_item(name), unknown) {
-            (Ok(item), _) => items.push(item),
-            (Err(_), UnknownItems::Skip) => left_out.push(name),
-            (Err(error), UnknownItems::Error) => return Err(error),
-        }
-    }
-    Ok((items, left_out))
-}
-
 fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
     let named = named_items(history)?;
-    let asked = Asked::new(args)?;
+    let asked = Asked::new(args, None)?;
     let view = asked.view.view();
-    let (history, left_out) = find_items(&asked.view, &named, args.unknown)
+    let (history, left_out) = asked
+        .view
+        .find_items(&named, args.unknown == UnknownItems::Skip)
         .map_err(|error| anyhow!("{error}; --unknown skip leaves out what is unknown"))?;
+    let left_out: Vec<&NamedItem> = left_out.iter().map(|&place| &named[place]).collect();
     let request = asked.request(args, History::Items(&history));
     let mut worker = Worker::new(Arc::clone(&asked.recommender), asked.threads);
     let (answer, timings) = timed(&mut worker, &request, args.repeat)?;
@@ -239,7 +240,7 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
             text += &format!("  {}\n", history_text(view, item));
         }
     }
-    text += &items_text(&answer, asked.rules.as_ref());
+    text += &items_text(&answer, asked.rules());
     if let Some(Reranked { by, pool }) = answer.reranked {
         text += &format!(
             "ranked anew for diversity: {} of the best {pool} results, lambda {}\n",

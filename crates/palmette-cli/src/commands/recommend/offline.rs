@@ -1,18 +1,21 @@
 //! `palmette recommend --histories`: recommendations for everyone.
 
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use anyhow::{bail, ensure};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use palmette_eval::{BadRecord, HistoryRecord, Progress, UnknownItems};
 use palmette_recommend::{History, HistoryItem, Recommendations, Request, Worker, recommend_all};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::partial::{OutFormat, Partial, Record};
-use super::{Asked, RecommendArgs, find_items};
+use super::partial::{self, Description, OutFormat, Partial, Record};
+use super::{Asked, RecommendArgs};
+use crate::fingerprint;
 use crate::input::is_stdin;
 use crate::output::{grouped, make_parent, print, print_json, progress_bar, visible};
 
@@ -22,8 +25,13 @@ const ASKED_AT_ONCE: usize = 64;
 /// Items of such histories, at most about.
 const ITEMS_AT_ONCE: usize = 1 << 20;
 
+/// Time between two lines about the progress where there is no terminal to show a bar.
+const BETWEEN_LINES: Duration = Duration::from_secs(60);
+
 pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyhow::Result<()> {
-    let (out, format) = (given, OutFormat::of(given)?);
+    let format = OutFormat::of(given)?;
+    let given = &args.shard.map_or_else(|| given.to_owned(), |shard| shard.file(given));
+    let out = given.as_path();
     ensure!(!out.is_dir(), "--out {}: it is a directory; name a file", out.display());
     ensure!(
         !args.resume || !is_stdin(histories),
@@ -39,7 +47,9 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     );
     make_parent(&out)?;
 
-    let asked = Asked::new(args)?;
+    let earlier = if args.resume { partial::interrupted(&out)? } else { None };
+    let moment = earlier.as_ref().and_then(|earlier| earlier.get("now")?.as_f64());
+    let asked = Asked::new(args, moment)?;
     let request = asked.request(args, History::Items(&[]));
     let mut workers: Vec<Worker> =
         (0..asked.threads).map(|_| Worker::new(Arc::clone(&asked.recommender), 1)).collect();
@@ -47,20 +57,30 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     workers.iter_mut().try_for_each(|worker| worker.prepare(&request))?;
 
     let description = description(args, &asked, histories)?;
+    if args.resume
+        && earlier.is_none()
+        && let Some(counts) = partial::done(&out, &description)
+    {
+        let counts = Counts { kept: counts.histories, ..counts };
+        return report(args, &asked, given, &counts, 0.0);
+    }
     let mut run = Run {
         args,
         asked: &asked,
         workers,
-        partial: Partial::begin(&out, &description, args.resume)?,
+        partial: Partial::begin(&out, &description, earlier.as_ref())?,
         waiting: Vec::new(),
         waiting_items: 0,
         counts: Counts::default(),
         bar: progress_bar(0, "", args.json || is_stdin(histories)),
         start: Instant::now(),
+        next_line: BETWEEN_LINES,
+        first: None,
+        now: Progress::default(),
     };
-    run.bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg}  {eta} left")?);
+    run.bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg}")?);
     let mut failed = Ok(());
-    args.histories_options.read(histories, &mut |record, progress| {
+    args.histories_options.read_part(histories, args.shard, &mut |record, progress| {
         failed = run.take(record, progress);
         if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
@@ -69,15 +89,16 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     run.bar.finish_and_clear();
     let seconds = run.start.elapsed().as_secs_f64();
     let Run { partial, counts, .. } = run;
-    partial.finish(format)?;
+    partial.finish(format, &counts)?;
     report(args, &asked, given, &counts, seconds)
 }
 
 /// Counts of answers.
-#[derive(Debug, Default)]
-struct Counts {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Counts {
     histories: usize,
     /// Of an earlier run.
+    #[serde(skip)]
     kept: usize,
     errors: usize,
     first_error: Option<String>,
@@ -115,6 +136,11 @@ struct Run<'a> {
     counts: Counts,
     bar: ProgressBar,
     start: Instant,
+    /// Time of the next line about the progress.
+    next_line: Duration,
+    /// Progress at the first history that was not kept, and now.
+    first: Option<Progress>,
+    now: Progress,
 }
 
 impl Run<'_> {
@@ -134,6 +160,12 @@ impl Run<'_> {
             self.counts.kept += 1;
             return Ok(());
         }
+        self.now = progress;
+        if self.first.is_none() {
+            // Histories of an earlier run say nothing of the pace.
+            self.first = Some(progress);
+            self.start = Instant::now();
+        }
         let waiting = self.find(record);
         self.waiting_items += waiting.items.as_ref().map_or(0, Vec::len);
         self.waiting.push(waiting);
@@ -151,7 +183,7 @@ impl Run<'_> {
                 return Waiting { user: bad.user.clone(), items: Err(bad.to_string()), skipped: 0 };
             }
         };
-        match find_items(&self.asked.view, &record.items, self.args.unknown) {
+        match self.asked.view.find_items(&record.items, self.args.unknown == UnknownItems::Skip) {
             Ok((items, unknown)) => {
                 Waiting { user: record.user, items: Ok(items), skipped: unknown.len() as u32 }
             }
@@ -180,9 +212,25 @@ impl Run<'_> {
         self.partial.push(&records)?;
         records.iter().for_each(|record| self.counts.add(record));
         let new = self.counts.histories - self.counts.kept;
-        let rate = new as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
-        let done = grouped(self.counts.histories as u64);
-        self.bar.set_message(format!("{done} histories, {rate:.0}/s"));
+        let elapsed = self.start.elapsed();
+        let rate = new as f64 / elapsed.as_secs_f64().max(1e-9);
+        let mut done = format!("{} histories, {rate:.0}/s", grouped(self.counts.histories as u64));
+        // By the pace of all that were answered here: a bar's own estimate is of its latest steps, which are batches.
+        let first = self.first.map_or(0, |first| first.done);
+        let (made, left) =
+            (self.now.done.saturating_sub(first), self.now.of.saturating_sub(self.now.done));
+        if made > 0 && self.now.of > 0 {
+            let seconds = elapsed.as_secs_f64() / made as f64 * left as f64;
+            done += &format!(
+                ", {} left",
+                HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+            );
+        }
+        if elapsed >= self.next_line && !std::io::stderr().is_terminal() {
+            self.next_line = elapsed + BETWEEN_LINES;
+            eprintln!("{done}");
+        }
+        self.bar.set_message(done);
         Ok(())
     }
 }
@@ -217,6 +265,7 @@ fn report(
     if args.json {
         return print_json(&json!({
             "out": out,
+            "shard": args.shard.map(|shard| shard.to_string()),
             "histories": counts.histories,
             "answered": answered,
             "errors": counts.errors,
@@ -245,37 +294,47 @@ fn report(
         text += &format!(", without {items} unknown items of {histories} histories");
     }
     if counts.kept > 0 {
-        text += &format!(", {} of them by the run that was interrupted", count(counts.kept));
+        text += &format!(", {} of them by an earlier run", count(counts.kept));
     }
-    print(&format!("{text}; {seconds:.1} s ({rate:.0} a second)"))
+    if counts.kept < counts.histories {
+        text += &format!("; {seconds:.1} s ({rate:.0} a second)");
+    }
+    print(&text)
 }
 
-/// Fingerprint of all that decides the answers of a run: one that goes on has to be the same.
+/// All that decides the answers of a run: one that goes on has to be the same.
 fn description(
     args: &RecommendArgs,
     asked: &Asked,
     histories: &Path,
-) -> anyhow::Result<Map<String, Value>> {
-    let catalog = match asked.view.view().generation() {
-        Some(generation) => json!({"generation": generation}),
-        None => file_facts(&args.recommender.catalog)?,
+) -> anyhow::Result<Description> {
+    let view = asked.view.view();
+    let catalog = match view.generation() {
+        Some(generation) => json!({
+            "generation": generation,
+            "items": view.num_items(),
+            "left out": view.damaged().iter().map(|of| of.num_items).sum::<u64>(),
+        }),
+        None => fingerprint::of_file(&args.recommender.catalog)?,
     };
-    let histories = if is_stdin(histories) { Value::Null } else { file_facts(histories)? };
     let unknown = match args.unknown {
         UnknownItems::Error => "error",
         UnknownItems::Skip => "skip",
     };
     let facts = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "histories": histories,
+        "histories": args.histories_options.fingerprint(histories, args.shard)?,
+        "shard": args.shard.map(|shard| shard.to_string()),
         "catalog": catalog,
-        "model": model_facts(&args.recommender.model)?,
+        "model": fingerprint::of_folder(&args.recommender.model)?,
         "weights": format!("{:?}", args.recommender.weights),
         "mode": format!("{:?}", asked.mode),
         "k": args.k,
         "beam width": args.beam_width,
         "widths": args.widths,
         "filter": asked.filter_text,
+        "rules": asked.rules.as_ref().map(|given| given.text.as_str()),
+        "now": asked.rules.as_ref().and_then(|given| given.now),
         "include-seen": args.include_seen,
         "unknown": unknown,
     });
@@ -283,22 +342,4 @@ fn description(
         Value::Object(facts) => Ok(facts),
         other => bail!("{other} is no object"),
     }
-}
-
-/// Length and time of a file's last change.
-fn file_facts(path: &Path) -> anyhow::Result<Value> {
-    let about = std::fs::metadata(path).with_context(|| path.display().to_string())?;
-    let modified =
-        about.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    Ok(json!({"bytes": about.len(), "modified": modified.map(|at| at.as_secs_f64())}))
-}
-
-fn model_facts(dir: &Path) -> anyhow::Result<Value> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
-        .with_context(|| dir.display().to_string())?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_file())
-        .collect();
-    files.sort();
-    files.iter().map(|path| file_facts(path)).collect()
 }

@@ -10,6 +10,8 @@ use palmette_storage::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::offline::Counts;
+use crate::fingerprint;
 use crate::tables::{Answer, AnswerWriter, TableFormat};
 
 /// The answer to one history, or the reason why there is none.
@@ -78,14 +80,29 @@ fn left_out() -> anyhow::Error {
     )
 }
 
+/// Description of a run: by name, all that decides its answers.
+pub(super) type Description = Map<String, Value>;
+
+/// Record of a run that is done, in `_OUT.run.json`: engines that read a folder pass over such names.
+#[derive(Debug, Serialize, Deserialize)]
+struct Done {
+    run: Description,
+    /// Fingerprint of the file of answers.
+    answers: Value,
+    counts: Counts,
+}
+
 /// Answers so far: a JSON line each in `OUT.partial`, and what run they are of in `OUT.partial.json`.
 ///
 /// Lines are only ever added, so whatever ended a run, a whole prefix of them is there. A run that goes on walks the
 /// histories again, keeps a line for each as long as lines are whole and of the same users, and cuts off the rest.
+///
+/// When all are there they become the file `OUT`, at once, and a record of the run stays beside it.
 #[derive(Debug)]
 pub(super) struct Partial {
     out: PathBuf,
     path: PathBuf,
+    description: Description,
     /// Lines of an earlier run that have not been walked yet.
     earlier: Option<BufReader<File>>,
     file: BufWriter<File>,
@@ -99,12 +116,41 @@ fn beside(out: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+fn record_path(out: &Path) -> PathBuf {
+    let mut name = OsString::from("_");
+    name.push(out.file_name().unwrap_or_default());
+    name.push(".run.json");
+    out.with_file_name(name)
+}
+
+/// The description of the run that was interrupted; `None` where there is none to go on with.
+pub(super) fn interrupted(out: &Path) -> anyhow::Result<Option<Description>> {
+    let (path, about) = (beside(out, ".partial"), beside(out, ".partial.json"));
+    if !std::fs::metadata(&path).is_ok_and(|file| file.len() > 0) {
+        return Ok(None);
+    }
+    let anew = "leave out --resume to begin anew";
+    let text = std::fs::read(&about).with_context(|| {
+        format!("{}: what run these answers are of is not known; {anew}", about.display())
+    })?;
+    let earlier = serde_json::from_slice(&text)
+        .with_context(|| format!("{}: is damaged; {anew}", about.display()))?;
+    Ok(Some(earlier))
+}
+
+/// The counts of a run of this `description` that is done, and whose answers are in `out` as it wrote them.
+pub(super) fn done(out: &Path, description: &Description) -> Option<Counts> {
+    let done: Done = serde_json::from_slice(&std::fs::read(record_path(out)).ok()?).ok()?;
+    let is_same = done.run == *description && done.answers == fingerprint::of_file(out).ok()?;
+    is_same.then_some(done.counts)
+}
+
 impl Partial {
-    /// Begins the answers for `out`, or goes on with those of an earlier run of the same `description`.
+    /// Begins the answers for `out`, or goes on with those of the run that was interrupted.
     pub(super) fn begin(
         out: &Path,
-        description: &Map<String, Value>,
-        resume: bool,
+        description: &Description,
+        earlier: Option<&Description>,
     ) -> anyhow::Result<Self> {
         let (path, about) = (beside(out, ".partial"), beside(out, ".partial.json"));
         let to_write = |path: &Path| format!("{}: cannot be written", path.display());
@@ -117,20 +163,21 @@ impl Partial {
                 path.display()
             );
         }
-        let go_on = resume && file.metadata().is_ok_and(|file| file.len() > 0);
-        if go_on {
-            check_same(&path, &about, description)?;
-        } else {
-            file.set_len(0).with_context(|| to_write(&path))?;
-            let text = serde_json::to_vec_pretty(description)?;
-            write_atomically(&about, |file| file.write_all(&text))
-                .with_context(|| to_write(&about))?;
-        }
-        let earlier = match go_on {
-            true => Some(BufReader::new(File::open(&path)?)),
-            false => None,
+        let earlier = match earlier {
+            Some(earlier) => {
+                check_same(&path, earlier, description)?;
+                Some(BufReader::new(File::open(&path)?))
+            }
+            None => {
+                file.set_len(0).with_context(|| to_write(&path))?;
+                let text = serde_json::to_vec_pretty(description)?;
+                write_atomically(&about, |file| file.write_all(&text))
+                    .with_context(|| to_write(&about))?;
+                None
+            }
         };
-        Ok(Self { out: out.to_owned(), path, earlier, file: BufWriter::new(file), kept_bytes: 0 })
+        let (out, description) = (out.to_owned(), description.clone());
+        Ok(Self { out, path, description, earlier, file: BufWriter::new(file), kept_bytes: 0 })
     }
 
     /// The earlier run's answer to the next history, which is of this user; `None` from where there are no more.
@@ -178,29 +225,34 @@ impl Partial {
     }
 
     /// Puts all answers in place, at once, in their format.
-    pub(super) fn finish(mut self, format: OutFormat) -> anyhow::Result<()> {
+    ///
+    /// Lines are renamed, and the record of the run comes before; a table is made of them, and they stay until the record is
+    /// there. So a run that ends in between goes on with the lines, or finds that all is done.
+    pub(super) fn finish(mut self, format: OutFormat, counts: &Counts) -> anyhow::Result<()> {
         self.end_of_kept()?;
         self.file.flush()?;
         let cannot = || format!("{}: cannot be written", self.out.display());
         match format {
             OutFormat::JsonLines => {
                 self.file.get_ref().sync_all().with_context(cannot)?;
+                self.write_record(fingerprint::of_file(&self.path)?, counts)?;
                 std::fs::rename(&self.path, &self.out).with_context(cannot)?;
                 sync_folder(&self.out).with_context(cannot)?;
             }
             OutFormat::Table(format) => {
                 let lines = File::open(&self.path)?;
-                let mut done = Ok(());
+                let mut done: anyhow::Result<Value> = Ok(Value::Null);
                 let written = write_atomically(&self.out, |file| {
-                    done = file
-                        .try_clone()
-                        .map_err(Into::into)
-                        .and_then(|file| as_table(lines, file, format));
+                    done = file.try_clone().map_err(anyhow::Error::from).and_then(|table| {
+                        as_table(lines, table, format)?;
+                        Ok(fingerprint::of_open_file(file.try_clone()?)?)
+                    });
                     // What went wrong is said better below.
                     done.as_ref().map(drop).map_err(|_| std::io::Error::other("the table"))
                 });
-                done.with_context(cannot)?;
+                let answers = done.with_context(cannot)?;
                 written.with_context(cannot)?;
+                self.write_record(answers, counts)?;
                 std::fs::remove_file(&self.path)?;
             }
         }
@@ -208,25 +260,34 @@ impl Partial {
         let _ = std::fs::remove_file(beside(&self.out, ".partial.json"));
         Ok(())
     }
+
+    fn write_record(&self, answers: Value, counts: &Counts) -> anyhow::Result<()> {
+        let done = Done { run: self.description.clone(), answers, counts: counts.clone() };
+        let text = serde_json::to_vec_pretty(&done)?;
+        let path = record_path(&self.out);
+        write_atomically(&path, |file| file.write_all(&text))
+            .with_context(|| format!("{}: cannot be written", path.display()))
+    }
 }
 
 /// Refuses an earlier run of other histories, another model or other options.
-fn check_same(path: &Path, about: &Path, description: &Map<String, Value>) -> anyhow::Result<()> {
-    let anew = "leave out --resume to begin anew";
-    let text = std::fs::read(about).with_context(|| {
-        format!("{}: what run these answers are of is not known; {anew}", about.display())
-    })?;
-    let earlier: Map<String, Value> = serde_json::from_slice(&text)
-        .with_context(|| format!("{}: is damaged; {anew}", about.display()))?;
+fn check_same(path: &Path, earlier: &Description, description: &Description) -> anyhow::Result<()> {
     let names =
         description.keys().chain(earlier.keys().filter(|name| !description.contains_key(*name)));
     let differ: Vec<&str> = names
         .filter(|name| description.get(*name) != earlier.get(*name))
         .map(String::as_str)
         .collect();
+    let generation = earlier.get("catalog").and_then(|catalog| catalog.get("generation"));
+    let way_out = match generation {
+        Some(generation) if differ == ["catalog"] => {
+            format!("read its generation again (--generation {generation}), where that is kept")
+        }
+        _ => "run it as it was".to_owned(),
+    };
     ensure!(
         differ.is_empty(),
-        "{}: the run that was interrupted had another {}; run it as it was, or {anew}",
+        "{}: the run that was interrupted had another {}; {way_out}, or leave out --resume to begin anew",
         path.display(),
         differ.join(", another ")
     );

@@ -9,13 +9,27 @@ use serde_json::{Value, json};
 
 use crate::input;
 
-/// The rules of a file, at this moment unless they name one.
-pub(super) fn rules(path: &Path) -> anyhow::Result<Rules> {
+/// Rules of a file.
+#[derive(Debug)]
+pub(super) struct GivenRules {
+    pub(super) rules: Rules,
+    pub(super) text: String,
+    /// The moment of the call, in seconds since 1970, where the rules ask for one and name none.
+    pub(super) now: Option<f64>,
+}
+
+/// The rules of a file, at this moment unless they name one; `earlier` is that of a run that is gone on with.
+pub(super) fn rules(path: &Path, earlier: Option<f64>) -> anyhow::Result<GivenRules> {
     let text = String::from_utf8(input::read(path).context("--rules")?);
     let name = || format!("--rules {}", path.display());
-    let rules = Rules::parse(&text.with_context(name)?).with_context(name)?;
-    let now = SystemTime::UNIX_EPOCH.elapsed().context("the clock is before 1970")?;
-    Ok(rules.at(Moment::Seconds(now.as_secs_f64())))
+    let text = text.with_context(name)?;
+    let rules = Rules::parse(&text).with_context(name)?;
+    if rules.valid.as_ref().is_none_or(|valid| valid.now.is_some()) {
+        return Ok(GivenRules { rules, text, now: None });
+    }
+    let clock = SystemTime::UNIX_EPOCH.elapsed().context("the clock is before 1970")?;
+    let now = earlier.unwrap_or(clock.as_secs_f64());
+    Ok(GivenRules { rules: rules.at(Moment::Seconds(now)), text, now: Some(now) })
 }
 
 /// Adds the effects of rules to a document.

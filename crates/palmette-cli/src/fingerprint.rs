@@ -1,0 +1,113 @@
+//! Fingerprints of files: what tells that a run goes on with what an interrupted one had.
+//!
+//! XXH3 of 128 bits, which `xxh128sum` prints too. It tells files apart that differ by accident; whoever wants to can make two of one
+//! fingerprint.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes that are read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The number of a file's bytes and their fingerprint.
+pub(crate) fn of_file(path: &Path) -> anyhow::Result<Value> {
+    let file = File::open(path).and_then(of_open_file);
+    file.with_context(|| format!("{}: cannot be read", path.display()))
+}
+
+/// The same of a file that is open, from its first byte on.
+pub(crate) fn of_open_file(mut file: File) -> io::Result<Value> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut hash = Xxh3::new();
+    let bytes = add(&mut file, u64::MAX, &mut hash)?;
+    Ok(json!({"bytes": bytes, "xxh3": hex(&hash)}))
+}
+
+/// Some runs of a file's bytes, as one.
+#[cfg_attr(not(any(feature = "tables", test)), expect(dead_code, reason = "tables have parts"))]
+pub(crate) fn of_parts(path: &Path, parts: &[Range<u64>]) -> anyhow::Result<String> {
+    let read = || {
+        let mut file = File::open(path)?;
+        let mut hash = Xxh3::new();
+        for part in parts {
+            file.seek(SeekFrom::Start(part.start))?;
+            add(&mut file, part.end.saturating_sub(part.start), &mut hash)?;
+        }
+        io::Result::Ok(hex(&hash))
+    };
+    read().with_context(|| format!("{}: cannot be read", path.display()))
+}
+
+/// All files of a folder, with their names, as one; folders in it are passed over.
+pub(crate) fn of_folder(dir: &Path) -> anyhow::Result<Value> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .with_context(|| dir.display().to_string())?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    let mut hash = Xxh3::new();
+    for path in &files {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        // An end that no name has: names and contents cannot run into each other.
+        hash.update(name);
+        hash.update(b"/");
+        hash.update(of_file(path)?.to_string().as_bytes());
+    }
+    Ok(json!({"files": files.len(), "xxh3": hex(&hash)}))
+}
+
+/// Adds at most `most` bytes from where the file stands; how many there were.
+fn add(file: &mut File, most: u64, hash: &mut Xxh3) -> io::Result<u64> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut left = most;
+    while left > 0 {
+        let wanted = CHUNK_BYTES.min(usize::try_from(left).unwrap_or(CHUNK_BYTES));
+        let count = file.read(&mut chunk[..wanted])?;
+        if count == 0 {
+            break;
+        }
+        hash.update(&chunk[..count]);
+        left -= count as u64;
+    }
+    Ok(most - left)
+}
+
+fn hex(hash: &Xxh3) -> String {
+    format!("{:032x}", hash.digest128())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_parts_and_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let text = vec![b'x'; CHUNK_BYTES + 5];
+        std::fs::write(path("a"), &text).unwrap();
+        let whole = of_file(&path("a")).unwrap();
+        let expected = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&text));
+        assert_eq!(whole, json!({"bytes": text.len(), "xxh3": expected}));
+        let len = text.len() as u64;
+        assert_eq!(of_parts(&path("a"), &[0..7, 7..len + 9]).unwrap(), expected);
+        assert_ne!(of_parts(&path("a"), &[0..7, 8..len]).unwrap(), expected);
+
+        let before = of_folder(dir.path()).unwrap();
+        std::fs::create_dir(path("folder")).unwrap();
+        assert_eq!(of_folder(dir.path()).unwrap(), before);
+        std::fs::rename(path("a"), path("b")).unwrap();
+        let renamed = of_folder(dir.path()).unwrap();
+        assert_ne!(renamed, before);
+        std::fs::write(path("b"), b"y").unwrap();
+        assert_ne!(of_folder(dir.path()).unwrap(), renamed);
+        assert!(of_file(&path("none")).unwrap_err().to_string().contains("none"));
+    }
+}
