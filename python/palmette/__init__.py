@@ -15,7 +15,10 @@ True
 """
 
 from palmette._arrays import allocate_bitmask, bitmask_words
+from palmette._batch import BatchRecommender
 from palmette._palmette import (
+    Answer,
+    AnswerTable,
     Beams,
     Catalog,
     CatalogConstraint,
@@ -47,6 +50,9 @@ from palmette._palmette import (
 )
 
 __all__ = [
+    "Answer",
+    "AnswerTable",
+    "BatchRecommender",
     "Beams",
     "Catalog",
     "CatalogConstraint",

@@ -1,8 +1,8 @@
 """Types of the extension module, written by hand; `python/tests/core/test_stubs.py` compares them with it."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Unpack, final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, SupportsIndex, Unpack, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -746,6 +746,8 @@ class LiveReader:
         """Opens a directory that a `LiveCatalog` or ``palmette catalog live`` writes."""
     def snapshot(self) -> Catalog:
         """The items as they are now, whatever comes after."""
+    def kept(self, generation: int | str) -> Catalog:
+        """The items of a generation that is kept, by its number or name."""
     def refresh(self) -> int:
         """Looks for a newer generation at once; returns the newest."""
     @property
@@ -774,8 +776,9 @@ class Recommender:
         mode: Literal["beam", "draft"] = "beam",
         probe_width: int | None = None,
         include_seen: bool = False,
-    ) -> list[Recommendation]:
-        """The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out.
+    ) -> Answer:
+        """The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
+        answer's ``unknown``.
 
         ``rules``: business rules as one document, as over HTTP. ``mode``: by the decoder, or by a draft head. ``probe_width``: a
         narrow search goes first, and spares most of the work where it finds what is wanted; the answer is the same.
@@ -792,11 +795,59 @@ class Recommender:
         probe_width: int | None = None,
         include_seen: bool = False,
         threads: int | None = None,
-    ) -> list[list[Recommendation]]:
+    ) -> list[Answer]:
         """`recommend` for many histories, side by side on so many threads; by default as many as there are processors."""
+    def recommend_table(
+        self,
+        table: ArrowTable,
+        k: int = 10,
+        beam_width: int = 128,
+        filter: FilterLike | None = None,
+        exclude: Iterable[str | int] | None = None,
+        rules: Mapping[str, Any] | str | None = None,
+        mode: Literal["beam", "draft"] = "beam",
+        probe_width: int | None = None,
+        include_seen: bool = False,
+        unknown: Literal["error", "skip"] = "error",
+        threads: int | None = None,
+    ) -> AnswerTable:
+        """Answers every row of a table of histories, as ``palmette recommend --histories`` does; gives a table.
+
+        Columns are told by their names: the list of items in ``history`` or ``items``, the user in ``user_id`` or ``user``. A row
+        that cannot be answered, because it has an unknown item or none of what a history is, has the reason in ``error``; with
+        ``unknown="skip"`` unknown items are left out and counted in ``skipped``. All rows are answered by one generation.
+        `palmette.BatchRecommender` is this for engines of tables.
+        """
     @property
     def catalog(self) -> Catalog:
         """The items as a request sees them now."""
+
+@final
+class Answer:
+    """Items found for one history, best first: a sequence, with what there is to say of the history."""
+
+    @property
+    def unknown(self) -> list[str]:
+        """Ids of the history that the catalog does not have, in its order: the model read the others."""
+    @property
+    def history_used(self) -> int:
+        """Number of the most recent items of the history that the model read."""
+    @property
+    def generation(self) -> int | None:
+        """The generation of a live catalog that was answered by; None for one that never changes."""
+    def __len__(self, /) -> int: ...
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> Recommendation: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[Recommendation]: ...
+    def __iter__(self, /) -> Iterator[Recommendation]: ...
+
+@final
+class AnswerTable:
+    """Answers as a table, for whatever reads Arrow streams: ``pyarrow.table(answers)``, ``polars.DataFrame(answers)``."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
+    def __len__(self, /) -> int: ...
 
 @final
 class Recommendation:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -114,3 +116,18 @@ def schema_language() -> Language:
 @pytest.fixture(scope="session")
 def schema(vocabulary) -> palmette.CompiledGrammar:
     return palmette.Grammar.from_json_schema(SCHEMA, whitespace="compact").compile(vocabulary)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """A directory with the demonstration's model, and its catalog, made by the command of this package."""
+    folder = tmp_path_factory.mktemp("demo") / "shop"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "palmette", *arguments], capture_output=True, text=True, check=False)
+
+    made = run("demo", "--export", str(folder))
+    if made.returncode != 0:
+        pytest.skip(f"this build has no demonstration to export: {made.stderr.strip().splitlines()[-1:]}")
+    run("catalog", "build", str(folder / "items.jsonl"), "--out", str(folder / "shop.palm")).check_returncode()
+    return folder

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -12,21 +10,6 @@ import palmette
 from palmette import Catalog, LiveCatalog, Recommender
 
 HISTORY = ["P0001", "P0060"]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """A directory with the demonstration's model, and its catalog, made by the command of this package."""
-    folder = tmp_path_factory.mktemp("demo") / "shop"
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "palmette", *arguments], capture_output=True, text=True, check=False)
-
-    made = run("demo", "--export", str(folder))
-    if made.returncode != 0:
-        pytest.skip(f"this build has no demonstration to export: {made.stderr.strip().splitlines()[-1:]}")
-    run("catalog", "build", str(folder / "items.jsonl"), "--out", str(folder / "shop.palm")).check_returncode()
-    return folder
 
 
 def parts(demo) -> tuple:
@@ -74,6 +57,31 @@ def test_batches_equal_single_requests(demo) -> None:
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert all([i.id for i in found[n]] == [i.id for i in answers[n]] for n in range(3))
+
+
+def test_answers_say_what_of_the_history_was_used(demo) -> None:
+    model, catalog = parts(demo)
+    recommender = Recommender(model, catalog)
+    known = recommender.recommend(HISTORY, k=4)
+    assert (known.unknown, known.history_used, known.generation) == ([], 2, None)
+    best = recommender.recommend(["gone", HISTORY[0], 7, HISTORY[1], "gone"], k=4)
+    assert (best.unknown, best.history_used) == (["gone", "7", "gone"], 2)
+    assert [(i.id, i.score) for i in best] == [(i.id, i.score) for i in known]
+    batch = recommender.recommend_batch([["gone"], HISTORY], k=4)
+    assert [answer.unknown for answer in batch] == [["gone"], []]
+    assert "unknown=[\"gone\", " in repr(best) and "unknown" not in repr(known)
+
+
+def test_an_answer_is_a_sequence(demo) -> None:
+    best = Recommender(*parts(demo)).recommend(HISTORY, k=4)
+    items = list(best)
+    assert len(best) == len(items) == 4 and best[-1] is items[3] and best[True] is items[1]
+    assert best[1:3] == items[1:3] and best[::-1] == items[::-1] and items[2] in best
+    for place in (4, -5):
+        with pytest.raises(IndexError, match="of 4 items"):
+            best[place]
+    with pytest.raises(TypeError):
+        best["id"]
 
 
 def test_a_live_catalog_is_seen_at_once(demo, tmp_path) -> None:

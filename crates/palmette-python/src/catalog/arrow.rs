@@ -19,7 +19,7 @@ use super::errors::{CatalogError, of_build};
 use crate::errors::with;
 
 /// Name of a table in errors.
-const TABLE: &str = "table";
+pub(crate) const TABLE: &str = "table";
 
 /// True when an object hands over a stream.
 pub(crate) fn is_table(object: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -172,6 +172,13 @@ impl LiveReader {
         Catalog::of_view(self.reader.snapshot().into())
     }
 
+    /// The items of a generation that is kept, by its number or name.
+    fn kept(&self, py: Python<'_>, generation: &Bound<'_, PyAny>) -> PyResult<Catalog> {
+        let name = generation.str()?.to_cow()?.into_owned();
+        let found = py.detach(|| self.reader.generation(&name));
+        Ok(Catalog::of_view(found.map_err(|error| of_live(py, &error))?.into()))
+    }
+
     /// Looks for a newer generation at once; returns the newest.
     fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.reader.refresh()).map_err(|error| of_live(py, &error))

@@ -1,5 +1,7 @@
 //! Catalogs: items, the sets that filters make of them, and beams that spell nothing else.
 
+mod answer;
+mod answer_table;
 mod arrays;
 mod arrow;
 pub(crate) mod beams;
@@ -30,5 +32,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<live::LiveCatalog>()?;
     module.add_class::<live::LiveReader>()?;
     module.add_class::<recommender::Recommender>()?;
-    module.add_class::<recommender::Recommendation>()
+    module.add_class::<answer::Answer>()?;
+    module.add_class::<answer::Recommendation>()?;
+    module.add_class::<answer_table::AnswerTable>()
 }

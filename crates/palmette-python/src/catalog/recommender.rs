@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use palmette_live::{CatalogSource, CatalogView};
 use palmette_recommend::{Mode, Verification};
@@ -12,12 +12,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
+use super::answer::{Answer, Found};
+use super::answer_table::{self, AnswerTable};
+use super::arrow::stream;
 use super::build::id_of;
 use super::errors::RecommendError;
 use super::filter::filter_of;
 use super::frozen::Catalog;
 use super::live::{LiveCatalog, LiveReader};
-use super::values::{dict_to_json, object_to_python};
+use super::values::dict_to_json;
 use crate::interrupt::interruptible;
 
 /// A model joined with the catalog it recommends from. Threads share it, and none waits for another.
@@ -27,24 +30,15 @@ pub(crate) struct Recommender {
     recommender: palmette::Recommender,
 }
 
-/// An item of an answer.
-#[pyclass(frozen, module = "palmette")]
-#[derive(Debug)]
-pub(crate) struct Recommendation {
-    item: palmette::Recommendation,
-    title: Option<String>,
-    attributes: serde_json::Map<String, Value>,
-}
-
 /// Arguments that all requests of a call have in common.
-struct Wishes {
-    k: usize,
-    beam_width: usize,
-    mode: Mode,
-    filter: Option<String>,
-    exclude: Vec<String>,
-    rules: Option<String>,
-    include_seen: bool,
+pub(crate) struct Wishes {
+    pub(crate) k: usize,
+    pub(crate) beam_width: usize,
+    pub(crate) mode: Mode,
+    pub(crate) filter: Option<String>,
+    pub(crate) exclude: Vec<String>,
+    pub(crate) rules: Option<String>,
+    pub(crate) include_seen: bool,
 }
 
 impl Wishes {
@@ -91,7 +85,7 @@ impl Recommender {
         history: &[String],
         wishes: &Wishes,
         cancelled: impl Fn() -> bool,
-    ) -> Result<Vec<Recommendation>, palmette::RecommendError> {
+    ) -> Result<Found, palmette::RecommendError> {
         let view = self.recommender.view()?;
         let mut request = self.recommender.recommend(history);
         request = request.k(wishes.k).beam_width(wishes.beam_width).mode(wishes.mode);
@@ -106,17 +100,7 @@ impl Recommender {
             request = request.include_seen();
         }
         let answer = request.at(view.clone()).run()?;
-        let items = answer.items.into_iter();
-        Ok(items.map(|item| Recommendation::of(view.view(), item)).collect())
-    }
-}
-
-impl Recommendation {
-    fn of(view: &CatalogView, item: palmette::Recommendation) -> Self {
-        let place = view.find(&item.id).map(|number| view.place(number));
-        let title = place.and_then(|(catalog, rank)| catalog.title(rank));
-        let attributes = place.map(|(catalog, rank)| catalog.attributes(rank));
-        Self { item, title, attributes: attributes.unwrap_or_default() }
+        Ok(Found::of(view.view(), answer))
     }
 }
 
@@ -144,7 +128,8 @@ impl Recommender {
         Ok(Self { recommender: opened.map_err(|error| of_recommend(&error))? })
     }
 
-    /// The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out.
+    /// The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
+    /// answer's `unknown`.
     #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend(
@@ -159,14 +144,14 @@ impl Recommender {
         mode: &str,
         probe_width: Option<usize>,
         include_seen: bool,
-    ) -> PyResult<Vec<Recommendation>> {
+    ) -> PyResult<Answer> {
         let history = ids_of(history)?;
         let wishes =
             Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
         let answer = interruptible(py, |cancelled| {
             self.answer(&history, &wishes, || cancelled.load(Ordering::Relaxed))
         })?;
-        answer.map_err(|error| of_recommend(&error))
+        answer.map_err(|error| of_recommend(&error))?.into_python(py)
     }
 
     /// `recommend` for many histories, side by side on so many threads; by default as many as there are processors.
@@ -185,38 +170,52 @@ impl Recommender {
         probe_width: Option<usize>,
         include_seen: bool,
         threads: Option<NonZeroUsize>,
-    ) -> PyResult<Vec<Vec<Recommendation>>> {
+    ) -> PyResult<Vec<Answer>> {
         let histories = histories.try_iter()?.map(|history| ids_of(&history?));
         let histories = histories.collect::<PyResult<Vec<_>>>()?;
         let wishes =
             Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
-        let threads = threads.or_else(|| std::thread::available_parallelism().ok());
-        let threads = threads.map_or(1, NonZeroUsize::get).min(histories.len()).max(1);
         let answers = interruptible(py, |cancelled| {
-            let next = AtomicUsize::new(0);
-            let answers = Mutex::new(Vec::with_capacity(histories.len()));
-            std::thread::scope(|scope| {
-                for _ in 0..threads {
-                    scope.spawn(|| {
-                        loop {
-                            let at = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(history) = histories.get(at) else { break };
-                            let stop = || cancelled.load(Ordering::Relaxed);
-                            let answer = self.answer(history, &wishes, stop);
-                            let mut answers = answers.lock().unwrap_or_else(|e| e.into_inner());
-                            answers.push((at, answer));
-                        }
-                    });
-                }
-            });
-            answers.into_inner().unwrap_or_else(|e| e.into_inner())
+            side_by_side(&histories, threads, |history| {
+                self.answer(history, &wishes, || cancelled.load(Ordering::Relaxed))
+            })
         })?;
-        let mut answers = answers;
-        answers.sort_by_key(|(at, _)| *at);
-        let answer = |(at, answer): (usize, Result<_, palmette::RecommendError>)| {
-            answer.map_err(|error| RecommendError::new_err(format!("history {at}: {error}")))
+        let answer = |(at, answer): (usize, Result<Found, palmette::RecommendError>)| {
+            let found = answer
+                .map_err(|error| RecommendError::new_err(format!("history {at}: {error}")))?;
+            found.into_python(py)
         };
-        answers.into_iter().map(answer).collect()
+        answers.into_iter().enumerate().map(answer).collect()
+    }
+
+    /// Answers every row of a table of histories, as `palmette recommend --histories` does; gives a table.
+    #[pyo3(signature = (table, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, unknown="error", threads=None))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn recommend_table(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyAny>,
+        k: usize,
+        beam_width: usize,
+        filter: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        rules: Option<&Bound<'_, PyAny>>,
+        mode: &str,
+        probe_width: Option<usize>,
+        include_seen: bool,
+        unknown: &str,
+        threads: Option<NonZeroUsize>,
+    ) -> PyResult<AnswerTable> {
+        let wishes =
+            Wishes::of(k, beam_width, filter, exclude, rules, mode, probe_width, include_seen)?;
+        let unknown = unknown
+            .parse()
+            .map_err(|reason: String| PyValueError::new_err(format!("unknown is {reason}")))?;
+        let table = stream(table)?;
+        let answered = interruptible(py, |cancelled| {
+            answer_table::answer(&self.recommender, table, &wishes, unknown, threads, cancelled)
+        })?;
+        answered.map_err(answer_table::Refused::into_exception)
     }
 
     /// The items as a request sees them now.
@@ -230,59 +229,6 @@ impl Recommender {
         match self.recommender.view() {
             Ok(view) => format!("<Recommender of {} items>", view.view().num_items()),
             Err(error) => format!("<Recommender: {error}>"),
-        }
-    }
-}
-
-#[pymethods]
-impl Recommendation {
-    /// Id of the item.
-    #[getter]
-    fn id(&self) -> &str {
-        &self.item.id
-    }
-
-    /// Sum of the log-probabilities of its codes, plus its boost.
-    #[getter]
-    fn score(&self) -> f32 {
-        self.item.score
-    }
-
-    /// The part of the score that boosts added.
-    #[getter]
-    fn boost(&self) -> f32 {
-        self.item.boost
-    }
-
-    /// True for an item that was to be included.
-    #[getter]
-    fn pinned(&self) -> bool {
-        self.item.pinned
-    }
-
-    /// Semantic ID of the item.
-    #[getter]
-    fn codes(&self) -> Vec<u32> {
-        self.item.codes.clone()
-    }
-
-    /// The attribute `title`, where it has one that is text.
-    #[getter]
-    fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// Its attributes.
-    #[getter]
-    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        object_to_python(py, &self.attributes)
-    }
-
-    fn __repr__(&self) -> String {
-        let palmette::Recommendation { id, score, .. } = &self.item;
-        match &self.title {
-            Some(title) => format!("Recommendation(id={id:?}, score={score:.4}, title={title:?})"),
-            None => format!("Recommendation(id={id:?}, score={score:.4})"),
         }
     }
 }
@@ -305,4 +251,31 @@ fn document(rules: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(rules) => Ok(Value::Object(dict_to_json(rules)?).to_string()),
         Err(_) => rules.extract(),
     }
+}
+
+/// Does the same with each of many things, on so many threads, one a processor by default; what came of each, in order.
+pub(crate) fn side_by_side<T: Sync, R: Send>(
+    all: &[T],
+    threads: Option<NonZeroUsize>,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok());
+    let threads = threads.map_or(1, NonZeroUsize::get).min(all.len()).max(1);
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(all.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = all.get(at) else { break };
+                    let result = work(one);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }

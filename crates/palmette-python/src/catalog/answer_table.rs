@@ -1,0 +1,184 @@
+//! Class `AnswerTable`: a table of histories answered row by row, as engines of tables hand it over and take it back.
+//!
+//! Rows are read as those of files are (`palmette-eval`), and answers have the columns of the command's files
+//! (`palmette-tables`), so that a row is the same whichever way it went.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::ArrowError;
+use palmette_catalog::Filter;
+use palmette_eval::{
+    BadRecord, HistoryColumns, HistoryRecord, HistoryRows, Progress, UnknownItems,
+};
+use palmette_recommend::{Candidates, History, Request, Rules, Worker};
+use palmette_tables::{TableError, read_batch_rows};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::arrow::TABLE;
+use super::errors::RecommendError;
+use super::recommender::{Wishes, side_by_side};
+
+/// Answers as a table, for whatever reads Arrow streams: `pyarrow.table(answers)`, `polars.DataFrame(answers)`.
+#[pyclass(frozen, module = "palmette")]
+#[derive(Debug)]
+pub(crate) struct AnswerTable {
+    rows: RecordBatch,
+}
+
+#[pymethods]
+impl AnswerTable {
+    /// Hands the rows over, as the Arrow PyCapsule interface has it; a requested schema is passed over.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // What cannot be met is left to whoever asks, by the interface.
+        let _ = requested_schema;
+        let rows = [Ok::<_, ArrowError>(self.rows.clone())];
+        let rows = RecordBatchIterator::new(rows, self.rows.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(rows));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<AnswerTable of {} rows>", self.rows.num_rows())
+    }
+}
+
+/// Cause of a table that is not answered at all.
+pub(crate) enum Refused {
+    Table(TableError),
+    Columns(String),
+    Request(String),
+    Cancelled,
+}
+
+impl Refused {
+    pub(crate) fn into_exception(self) -> PyErr {
+        match self {
+            Self::Table(error) => PyValueError::new_err(error.to_string()),
+            Self::Columns(reason) => PyValueError::new_err(format!("{TABLE}: {reason}")),
+            Self::Request(reason) => RecommendError::new_err(reason),
+            // The exception of the signal is raised in its place.
+            Self::Cancelled => RecommendError::new_err("the request was cancelled"),
+        }
+    }
+
+    fn request(error: impl std::fmt::Display) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+/// Answers every row by one generation. A row that cannot be answered has the reason.
+pub(crate) fn answer(
+    recommender: &palmette::Recommender,
+    table: RecordBatchStreamReader,
+    wishes: &Wishes,
+    unknown: UnknownItems,
+    threads: Option<NonZeroUsize>,
+    cancelled: &AtomicBool,
+) -> Result<AnswerTable, Refused> {
+    let histories = histories(table)?;
+    let view = recommender.view().map_err(Refused::request)?;
+    let filter = wishes.filter.as_deref().map(Filter::parse).transpose();
+    let filter = filter.map_err(Refused::request)?;
+    let items = filter.map(|filter| view.view().filter(&filter)).transpose();
+    let items = items.map_err(Refused::request)?;
+    let rules = wishes.rules.as_deref().map(Rules::parse).transpose();
+    let rules = rules.map_err(Refused::request)?;
+    let exclude: Vec<&str> = wishes.exclude.iter().map(String::as_str).collect();
+    let same = Request {
+        beam_width: wishes.beam_width,
+        mode: wishes.mode,
+        items: items.as_ref().map_or(Candidates::All, Candidates::Set),
+        exclude: &exclude,
+        include_seen: wishes.include_seen,
+        rules: rules.as_ref(),
+        view: Some(&view),
+        ..Request::new(History::Items(&[]), wishes.k)
+    };
+    let pool = recommender.pool();
+    // What is wrong with all is said once, and not in each row.
+    let mut worker = Worker::new(pool.recommender().clone(), 1);
+    worker.prepare(&same).map_err(Refused::request)?;
+    drop(worker);
+
+    let control = || match cancelled.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let answers = side_by_side(&histories, threads, |record| {
+        let (user, found) = match record {
+            Err(bad) => (bad.user.clone(), Err(bad.reason().to_owned())),
+            Ok(record) => {
+                let found = view.find_items(&record.items, unknown == UnknownItems::Skip);
+                (record.user.clone(), found.map_err(|error| error.to_string()))
+            }
+        };
+        let mut answer = palmette_tables::Answer { user, ..Default::default() };
+        let found = found.and_then(|(items, left_out)| {
+            answer.skipped = u32::try_from(left_out.len()).unwrap_or(u32::MAX);
+            let request = Request { history: History::Items(&items), ..same };
+            pool.recommend(&request, &mut |_| control()).map_err(|error| error.to_string())
+        });
+        match found {
+            Ok(found) => {
+                let (view, items) = (found.view.view(), &found.items);
+                answer.items = items.iter().map(|item| view.id(item.number).to_owned()).collect();
+                answer.scores = items.iter().map(|item| item.score).collect();
+                answer.codes = items.iter().map(|item| view.codes(item.number)).collect();
+            }
+            Err(reason) => answer.error = Some(reason),
+        }
+        answer
+    });
+    if control().is_break() {
+        return Err(Refused::Cancelled);
+    }
+    Ok(AnswerTable { rows: palmette_tables::Answer::to_batch(&answers) })
+}
+
+/// The rows as histories; one that cannot be read says why.
+fn histories(
+    table: RecordBatchStreamReader,
+) -> Result<Vec<Result<HistoryRecord, BadRecord>>, Refused> {
+    let schema = table.schema();
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let columns = HistoryColumns::of(&names).map_err(Refused::Columns)?;
+    if columns.is_events() {
+        return Err(Refused::Columns(
+            "a row is one thing that a user did, and the user's others may be in another batch; group them first, into a              history a row"
+                .to_owned(),
+        ));
+    }
+    let used: Vec<usize> =
+        (0..names.len()).filter(|&at| columns.names().contains(&names[at])).collect();
+    let damaged = |error: ArrowError| Refused::Columns(error.to_string());
+    let read = schema.project(&used).map_err(damaged)?;
+    let batches = table.map(|batch| batch.and_then(|batch| batch.project(&used)));
+    let mut records = Vec::new();
+    let each = &mut |record, _: Progress| {
+        records.push(record);
+        ControlFlow::Continue(())
+    };
+    let mut rows = HistoryRows::new("row", each);
+    read_batch_rows(TABLE, &read, batches, &mut |row| {
+        let pushed = rows.push(row.number, &columns, row.values, Progress::default());
+        pushed.expect("rows of histories are handed on one by one")
+    })
+    .map_err(Refused::Table)?;
+    drop(rows);
+    Ok(records)
+}
