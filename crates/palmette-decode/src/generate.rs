@@ -9,11 +9,13 @@ use crate::error::DecodeError;
 use crate::logits_source::LogitsSource;
 use crate::sampler::Sampler;
 
-/// Limits of a generation: a length and stop tokens.
+/// Limits of a generation: lengths and stop tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GenerateOptions {
     /// The most tokens that are generated.
     pub max_tokens: usize,
+    /// Tokens before which no stop token is allowed, as long as the constraint allows another.
+    pub min_tokens: usize,
     /// Tokens after which generation ends, besides those that the constraint ends with.
     pub stop_tokens: Vec<TokenId>,
     /// Tokens before the first that the sampler's repetition penalty counts too: the prompt's, as a rule.
@@ -23,17 +25,21 @@ pub struct GenerateOptions {
 impl GenerateOptions {
     /// At most so many tokens, and no stop tokens.
     pub fn new(max_tokens: usize) -> Self {
-        Self { max_tokens, stop_tokens: Vec::new(), context: Vec::new() }
+        Self { max_tokens, min_tokens: 0, stop_tokens: Vec::new(), context: Vec::new() }
     }
 }
 
 /// A token as it is generated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewToken {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NewToken<'a> {
     /// The token.
     pub token: TokenId,
     /// True for the only allowed token, for which no logits were asked.
     pub is_forced: bool,
+    /// Logits that it was drawn from, as the source gave them; none of a forced token. Shape: `[V]`.
+    pub logits: &'a [f32],
+    /// Tokens that were allowed, as a mask.
+    pub allowed: &'a [u32],
 }
 
 /// The reason why a generation ended.
@@ -66,6 +72,27 @@ pub struct Generated {
 ///
 /// At each step the constraint's mask is filled. Where it allows one token that token is committed without a pass of the
 /// model; the source reads it with the next token that is chosen ([`LogitsSource::append`]).
+///
+/// [`run`](Self::run) drives a source to the end. [`start`](Self::start), [`settle`](Self::settle),
+/// [`take_unread`](Self::take_unread) and [`choose`](Self::choose) are the same steps one by one, for a caller whose model
+/// reads several sequences in one pass:
+///
+/// ```
+/// # use std::ops::ControlFlow;
+/// # use palmette_core::{TokenId, Unconstrained};
+/// # use palmette_decode::{GenerateOptions, Generator, Sampler};
+/// # let constraint = Unconstrained::new(4, 3);
+/// # let (mut sampler, mut heard) = (Sampler::greedy(), |_: palmette_decode::NewToken<'_>| ControlFlow::Continue(()));
+/// # let mut model = |_: Vec<TokenId>| [0.0, 2.0, 1.0, 0.5];
+/// let mut generator = Generator::new(GenerateOptions::new(10));
+/// generator.start(&constraint);
+/// while generator.settle(&constraint, &mut heard)?.is_none() {
+///     let logits = model(generator.take_unread()); // after the prompt, where there is nothing unread
+///     generator.choose(&constraint, &logits, &mut sampler, &mut heard)?;
+/// }
+/// assert_eq!(generator.tokens(), [TokenId(1); 3]);
+/// # Ok::<(), palmette_decode::DecodeError>(())
+/// ```
 pub struct Generator<C: Constraint + ?Sized> {
     options: GenerateOptions,
     scratch: C::Scratch,
@@ -74,6 +101,10 @@ pub struct Generator<C: Constraint + ?Sized> {
     tokens: Vec<TokenId>,
     /// Number of last `tokens` that the source has not read.
     unread: usize,
+    /// Position in the constraint; `None` before the start.
+    state: Option<C::State>,
+    forced: usize,
+    finish: Option<Finish>,
 }
 
 impl<C: Constraint + ?Sized> fmt::Debug for Generator<C> {
@@ -81,6 +112,7 @@ impl<C: Constraint + ?Sized> fmt::Debug for Generator<C> {
         f.debug_struct("Generator")
             .field("options", &self.options)
             .field("tokens", &self.tokens())
+            .field("finish", &self.finish)
             .finish_non_exhaustive()
     }
 }
@@ -89,12 +121,160 @@ impl<C: Constraint + ?Sized> Generator<C> {
     /// Plans generations of this kind.
     pub fn new(options: GenerateOptions) -> Self {
         let tokens = options.context.clone();
-        Self { options, scratch: C::Scratch::default(), mask: Vec::new(), tokens, unread: 0 }
+        Self {
+            options,
+            scratch: C::Scratch::default(),
+            mask: Vec::new(),
+            tokens,
+            unread: 0,
+            state: None,
+            forced: 0,
+            finish: None,
+        }
     }
 
     /// The tokens of the latest generation.
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens[self.options.context.len()..]
+    }
+
+    /// Tokens of the latest generation that were the only allowed ones.
+    pub fn forced(&self) -> usize {
+        self.forced
+    }
+
+    /// Last tokens that the source has not read.
+    pub fn unread(&self) -> &[TokenId] {
+        &self.tokens[self.tokens.len() - self.unread..]
+    }
+
+    /// The same, which from now on count as read.
+    pub fn take_unread(&mut self) -> Vec<TokenId> {
+        let taken = self.unread().to_vec();
+        self.unread = 0;
+        taken
+    }
+
+    /// Begins a generation at the constraint's start.
+    pub fn start(&mut self, constraint: &C) {
+        self.tokens.truncate(self.options.context.len());
+        self.mask.resize(mask::num_words(constraint.num_tokens()), 0);
+        self.state = Some(constraint.start());
+        (self.unread, self.forced, self.finish) = (0, 0, None);
+    }
+
+    /// Fills masks and commits forced tokens, until there is a choice: `None`, and [`choose`](Self::choose) is next. Else the
+    /// reason for which the generation has ended.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    ///
+    /// # Panics
+    /// When nothing was [started](Self::start).
+    pub fn settle(
+        &mut self,
+        constraint: &C,
+        on_token: &mut OnToken<'_>,
+    ) -> Result<Option<Finish>, DecodeError> {
+        while self.finish.is_none() {
+            let step = self.tokens().len();
+            let state = self.state.as_ref().expect(NOT_STARTED);
+            let filled = constraint.fill_mask(state, &mut self.scratch, &mut self.mask);
+            filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+            self.hold_back_stops(step);
+            let first_two = {
+                let mut allowed = mask::iter(&self.mask);
+                (allowed.next(), allowed.next())
+            };
+            match first_two {
+                (None, _) => self.finish = Some(Finish::Complete),
+                _ if step >= self.options.max_tokens => self.finish = Some(Finish::MaxTokens),
+                (Some(only), None) => self.commit(constraint, only, None, on_token)?,
+                _ => return Ok(None),
+            }
+        }
+        Ok(self.finish)
+    }
+
+    /// Draws one of the tokens that the latest [`settle`](Self::settle) left to choose among, and commits it. `logits`: `[V]`, after
+    /// all tokens so far.
+    ///
+    /// # Errors
+    /// When the row has no distribution, or a limit of the constraint is exceeded.
+    ///
+    /// # Panics
+    /// When nothing was [started](Self::start).
+    pub fn choose(
+        &mut self,
+        constraint: &C,
+        logits: &[f32],
+        sampler: &mut Sampler,
+        on_token: &mut OnToken<'_>,
+    ) -> Result<(), DecodeError> {
+        let step = self.tokens().len();
+        let (context, generated) = self.tokens.split_at(self.options.context.len());
+        let drawn = sampler.sample_after(logits, &self.mask, context, generated);
+        let token = drawn.map_err(|error| DecodeError::Sample { step, error })?;
+        self.unread = 0;
+        self.commit(constraint, token, Some(logits), on_token)
+    }
+
+    /// Membership in the constraint's set of what has been generated so far.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    ///
+    /// # Panics
+    /// When nothing was [started](Self::start).
+    pub fn is_accepting(&mut self, constraint: &C) -> Result<bool, DecodeError> {
+        let step = self.tokens().len();
+        let state = self.state.as_ref().expect(NOT_STARTED);
+        let accepting = constraint.is_accepting(state, &mut self.scratch);
+        accepting.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })
+    }
+
+    /// Takes the stop tokens out of the mask of an early step, but where nothing else is in it.
+    fn hold_back_stops(&mut self, step: usize) {
+        let stops = &self.options.stop_tokens;
+        let is_early = step < self.options.min_tokens;
+        if !is_early || mask::iter(&self.mask).all(|token| stops.contains(&token)) {
+            return;
+        }
+        let tokens = self.mask.len() * mask::WORD_TOKENS;
+        for &token in stops.iter().filter(|token| token.index() < tokens) {
+            mask::remove(&mut self.mask, token);
+        }
+    }
+
+    fn commit(
+        &mut self,
+        constraint: &C,
+        token: TokenId,
+        logits: Option<&[f32]>,
+        on_token: &mut OnToken<'_>,
+    ) -> Result<(), DecodeError> {
+        let step = self.tokens().len();
+        let state = self.state.as_mut().expect(NOT_STARTED);
+        constraint.commit(state, token, &mut self.scratch).map_err(|error| match error {
+            CommitError::Failed { error, .. } => {
+                DecodeError::Constraint { step, why: error.to_string() }
+            }
+            _ => DecodeError::BrokenConstraint { token, step },
+        })?;
+        self.tokens.push(token);
+        self.unread += 1;
+        let is_forced = logits.is_none();
+        self.forced += usize::from(is_forced);
+        let logits = logits.unwrap_or_default();
+        let flow = on_token(NewToken { token, is_forced, logits, allowed: &self.mask });
+        self.finish = match flow {
+            ControlFlow::Break(()) => Some(Finish::Stopped),
+            ControlFlow::Continue(()) => {
+                let stops = self.options.stop_tokens.contains(&token);
+                stops.then_some(Finish::StopToken(token))
+            }
+        };
+        Ok(())
     }
 
     /// Generates one sequence from the constraint's start, after the source's prompt.
@@ -109,7 +289,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         constraint: &C,
         source: &mut L,
         sampler: &mut Sampler,
-        on_token: &mut dyn FnMut(NewToken) -> ControlFlow<()>,
+        on_token: &mut OnToken<'_>,
     ) -> Result<Generated, L::Error>
     where
         L::Error: From<DecodeError>,
@@ -118,61 +298,29 @@ impl<C: Constraint + ?Sized> Generator<C> {
         if model != constrained {
             return Err(DecodeError::VocabularyMismatch { model, constraint: constrained }.into());
         }
-        self.tokens.truncate(self.options.context.len());
-        self.unread = 0;
-        self.mask.resize(mask::num_words(constrained), 0);
-        let mut state = constraint.start();
-        let (mut forced, mut passes) = (0, 0);
+        self.start(constraint);
+        let mut passes = 0;
         let finish = loop {
-            let step = self.tokens().len();
-            let failed = |why: String| DecodeError::Constraint { step, why };
-            let filled = constraint.fill_mask(&state, &mut self.scratch, &mut self.mask);
-            filled.map_err(|error| failed(error.to_string()))?;
-            let mut allowed = mask::iter(&self.mask);
-            let (first, second) = (allowed.next(), allowed.next());
-            let Some(only) = first else { break Finish::Complete };
-            if step >= self.options.max_tokens {
-                break Finish::MaxTokens;
+            if let Some(finish) = self.settle(constraint, on_token)? {
+                break finish;
             }
-            let is_forced = second.is_none();
-            let token = match is_forced {
-                true => only,
-                false => {
-                    let read = self.tokens.len() - self.unread;
-                    if passes == 0 && self.unread > 0 {
-                        source.prompt_logits()?;
-                        passes = 1;
-                    }
-                    let logits = match self.unread {
-                        0 => source.prompt_logits()?,
-                        _ => source.append(&self.tokens[read..])?,
-                    };
-                    passes += 1;
-                    self.unread = 0;
-                    let drawn = sampler.sample(logits, &self.mask, &self.tokens);
-                    drawn.map_err(|error| DecodeError::Sample { step, error })?
-                }
+            if passes == 0 && self.unread > 0 {
+                source.prompt_logits()?;
+                passes = 1;
+            }
+            let logits = match self.unread() {
+                [] => source.prompt_logits()?,
+                unread => source.append(unread)?,
             };
-            constraint.commit(&mut state, token, &mut self.scratch).map_err(
-                |error| match error {
-                    CommitError::Failed { error, .. } => failed(error.to_string()),
-                    _ => DecodeError::BrokenConstraint { token, step },
-                },
-            )?;
-            self.tokens.push(token);
-            self.unread += 1;
-            forced += usize::from(is_forced);
-            if on_token(NewToken { token, is_forced }).is_break() {
-                break Finish::Stopped;
-            }
-            if self.options.stop_tokens.contains(&token) {
-                break Finish::StopToken(token);
-            }
+            passes += 1;
+            self.choose(constraint, logits, sampler, on_token)?;
         };
-        let step = self.tokens().len();
-        let accepting = constraint.is_accepting(&state, &mut self.scratch);
-        let is_accepting =
-            accepting.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
-        Ok(Generated { finish, is_accepting, forced, passes })
+        let is_accepting = self.is_accepting(constraint)?;
+        Ok(Generated { finish, is_accepting, forced: self.forced, passes })
     }
 }
+
+/// Callback of a running generation: it is called with each token, and ends the generation by [`ControlFlow::Break`].
+pub type OnToken<'a> = dyn FnMut(NewToken<'_>) -> ControlFlow<()> + 'a;
+
+const NOT_STARTED: &str = "a generation begins with `start`";

@@ -8,7 +8,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::exp::exp;
 
-/// Penalty, temperature and cuts of a [`Sampler`]. The default is greedy.
+/// Penalties, temperature and cuts of a [`Sampler`]. The default is greedy.
 ///
 /// Steps are applied in the order of the fields, each to what the one before left, after the mask: probabilities are
 /// those of the allowed tokens, as engines have it that mask logits before they sample.
@@ -17,6 +17,11 @@ pub struct SamplerOptions {
     /// Logits of tokens that were generated before are divided by this where positive, multiplied where negative
     /// (CTRL, Keskar et al. 2019, §4.1). 1: no penalty.
     pub repetition_penalty: f32,
+    /// Taken from the logits of tokens that were generated before, those of the context not counted. 0: no penalty; below,
+    /// they become more likely.
+    pub presence_penalty: f32,
+    /// The same once for each time that a token was generated.
+    pub frequency_penalty: f32,
     /// Logits are divided by it. 0: greedy, the most likely token, and nothing below counts.
     pub temperature: f32,
     /// The most likely tokens that are kept. `None`: all.
@@ -34,6 +39,8 @@ impl Default for SamplerOptions {
     fn default() -> Self {
         Self {
             repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
             temperature: 0.0,
             top_k: None,
             top_p: 1.0,
@@ -87,9 +94,11 @@ pub enum SampleError {
 pub struct Sampler {
     options: SamplerOptions,
     random: ChaCha8Rng,
+    /// Added to logits before all else, by token, ascending.
+    bias: Vec<(TokenId, f32)>,
     kept: Vec<Candidate>,
-    /// Tokens generated before, as a mask; all zeros between calls.
-    seen: Vec<u32>,
+    /// Tokens that a penalty counts, ascending.
+    seen: Vec<TokenId>,
 }
 
 /// An allowed token; `weight` is its probability times a constant.
@@ -118,14 +127,43 @@ impl Sampler {
             false => Err(SamplerOptionError { name, value, range }),
         };
         let SamplerOptions { repetition_penalty, temperature, top_p, min_p, .. } = options;
+        let SamplerOptions { presence_penalty, frequency_penalty, .. } = options;
         let positive = repetition_penalty > 0.0 && repetition_penalty.is_finite();
         check("repetition_penalty", repetition_penalty, "a number above 0; 1 for none", positive)?;
+        for (name, penalty) in
+            [("presence_penalty", presence_penalty), ("frequency_penalty", frequency_penalty)]
+        {
+            check(name, penalty, "a finite number; 0 for none", penalty.is_finite())?;
+        }
         let warm = (0.0..=f32::MAX).contains(&temperature);
         check("temperature", temperature, "a number of at least 0; 0 for greedy", warm)?;
         check("top_p", top_p, "above 0 and at most 1; 1 for all", top_p > 0.0 && top_p <= 1.0)?;
         check("min_p", min_p, "from 0 to 1; 0 for all", (0.0..=1.0).contains(&min_p))?;
         let random = ChaCha8Rng::seed_from_u64(options.seed);
-        Ok(Self { options, random, kept: Vec::new(), seen: Vec::new() })
+        Ok(Self { options, random, bias: Vec::new(), kept: Vec::new(), seen: Vec::new() })
+    }
+
+    /// The same with numbers that are added to the logits of some tokens, before penalties and all else. Of a token that is there
+    /// twice, the last counts.
+    ///
+    /// # Errors
+    /// When one is not finite.
+    pub fn with_bias(
+        mut self,
+        bias: impl IntoIterator<Item = (TokenId, f32)>,
+    ) -> Result<Self, SamplerOptionError> {
+        self.bias.clear();
+        for (token, value) in bias {
+            if !value.is_finite() {
+                let range = "a finite number; -100 all but forbids a token";
+                return Err(SamplerOptionError { name: "logit_bias", value, range });
+            }
+            match self.bias.binary_search_by_key(&token, |&(token, _)| token) {
+                Ok(place) => self.bias[place].1 = value,
+                Err(place) => self.bias.insert(place, (token, value)),
+            }
+        }
+        Ok(self)
     }
 
     /// The most likely token, always; of equals, the lowest.
@@ -138,8 +176,8 @@ impl Sampler {
         &self.options
     }
 
-    /// Draws one of the tokens that `allowed` allows. `logits`: `[V]`. `before` are the tokens that the repetition
-    /// penalty counts.
+    /// Draws one of the tokens that `allowed` allows. `logits`: `[V]`. `before` are the tokens that were generated, which
+    /// penalties count.
     ///
     /// # Errors
     /// When no token can be drawn; no random number is used up then.
@@ -149,7 +187,23 @@ impl Sampler {
         allowed: &[u32],
         before: &[TokenId],
     ) -> Result<TokenId, SampleError> {
-        self.gather(logits, allowed, before)?;
+        self.sample_after(logits, allowed, &[], before)
+    }
+
+    /// [`sample`](Self::sample) after a context, such as a prompt, which the repetition penalty counts and the others do not.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
+    pub fn sample_after(
+        &mut self,
+        logits: &[f32],
+        allowed: &[u32],
+        context: &[TokenId],
+        generated: &[TokenId],
+    ) -> Result<TokenId, SampleError> {
+        self.gather(logits, allowed)?;
+        self.add_bias();
+        self.penalise(context, generated);
         let best =
             self.kept.iter().min_by(|a, b| a.before(b)).ok_or(SampleError::NothingAllowed)?;
         let (best, max) = (best.token, best.logit);
@@ -170,40 +224,58 @@ impl Sampler {
         Ok(self.draw())
     }
 
-    /// The allowed tokens with their penalised logits, ascending.
-    fn gather(
-        &mut self,
-        logits: &[f32],
-        allowed: &[u32],
-        before: &[TokenId],
-    ) -> Result<(), SampleError> {
+    /// The allowed tokens with their logits, ascending.
+    fn gather(&mut self, logits: &[f32], allowed: &[u32]) -> Result<(), SampleError> {
         self.kept.clear();
-        let penalty = self.options.repetition_penalty;
-        let penalised = if penalty == 1.0 { &[][..] } else { before };
-        self.seen.resize(allowed.len(), 0);
-        let inside = |token: &TokenId| token.index() < allowed.len() * mask::WORD_TOKENS;
-        penalised
-            .iter()
-            .filter(|token| inside(token))
-            .for_each(|&t| mask::insert(&mut self.seen, t));
-        let gathered = mask::iter(allowed).try_for_each(|token| {
+        mask::iter(allowed).try_for_each(|token| {
             let missing = SampleError::MissingLogit { token, logits: logits.len() };
-            let mut logit = *logits.get(token.index()).ok_or(missing)?;
+            let logit = *logits.get(token.index()).ok_or(missing)?;
             if logit.is_nan() || logit == f32::INFINITY {
                 return Err(SampleError::BadLogit { token });
             }
-            if mask::contains(&self.seen, token) {
-                logit = if logit > 0.0 { logit / penalty } else { logit * penalty };
-            }
             self.kept.push(Candidate { token, logit, weight: 0.0 });
             Ok(())
-        });
-        let seen = &mut self.seen;
-        penalised
-            .iter()
-            .filter(|t| inside(t))
-            .for_each(|t| seen[t.index() / mask::WORD_TOKENS] = 0);
-        gathered
+        })
+    }
+
+    fn add_bias(&mut self) {
+        for &(token, value) in &self.bias {
+            if let Some(candidate) = find(&mut self.kept, token) {
+                candidate.logit += value;
+            }
+        }
+    }
+
+    /// Cost: the tokens before are sorted, where there is a penalty.
+    fn penalise(&mut self, context: &[TokenId], generated: &[TokenId]) {
+        let SamplerOptions { repetition_penalty, presence_penalty, frequency_penalty, .. } =
+            self.options;
+        if repetition_penalty != 1.0 {
+            self.seen.clear();
+            self.seen.extend(context.iter().chain(generated));
+            self.seen.sort_unstable();
+            self.seen.dedup();
+            for &token in &self.seen {
+                if let Some(Candidate { logit, .. }) = find(&mut self.kept, token) {
+                    let positive = *logit > 0.0;
+                    *logit = if positive {
+                        *logit / repetition_penalty
+                    } else {
+                        *logit * repetition_penalty
+                    };
+                }
+            }
+        }
+        if presence_penalty != 0.0 || frequency_penalty != 0.0 {
+            self.seen.clear();
+            self.seen.extend(generated);
+            self.seen.sort_unstable();
+            for same in self.seen.chunk_by(|a, b| a == b) {
+                if let Some(candidate) = find(&mut self.kept, same[0]) {
+                    candidate.logit -= presence_penalty + frequency_penalty * same.len() as f32;
+                }
+            }
+        }
     }
 
     fn cut_top_k(&mut self) {
@@ -257,4 +329,10 @@ impl Sampler {
         // Rounding may leave a little.
         self.kept.last().expect("the most likely one is kept").token
     }
+}
+
+/// The candidate of a token, of those in ascending order.
+fn find(kept: &mut [Candidate], token: TokenId) -> Option<&mut Candidate> {
+    let place = kept.binary_search_by_key(&token, |candidate| candidate.token).ok()?;
+    Some(&mut kept[place])
 }

@@ -19,14 +19,19 @@ fn options() -> impl Strategy<Value = SamplerOptions> {
     let top_k = prop::option::of((1_usize..30).prop_map(|k| NonZeroUsize::new(k).unwrap()));
     let top_p = prop_oneof![Just(1.0_f32), 0.01_f32..1.0];
     let min_p = prop_oneof![Just(0.0_f32), 0.0_f32..1.0];
-    let all = (penalty, temperature, top_k, top_p, min_p, any::<u64>());
-    all.prop_map(|(repetition_penalty, temperature, top_k, top_p, min_p, seed)| SamplerOptions {
-        repetition_penalty,
-        temperature,
-        top_k,
-        top_p,
-        min_p,
-        seed,
+    let taken = || prop_oneof![Just(0.0_f32), -1.0_f32..2.0];
+    let all = (penalty, taken(), taken(), temperature, top_k, top_p, min_p, any::<u64>());
+    all.prop_map(|(penalty, presence, frequency, temperature, top_k, top_p, min_p, seed)| {
+        SamplerOptions {
+            repetition_penalty: penalty,
+            presence_penalty: presence,
+            frequency_penalty: frequency,
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            seed,
+        }
     })
 }
 
@@ -37,24 +42,34 @@ fn definition(
     options: &SamplerOptions,
     logits: &[f32],
     allowed: &TokenMask,
-    before: &[TokenId],
+    bias: &BTreeMap<TokenId, f32>,
+    context: &[TokenId],
+    generated: &[TokenId],
 ) -> Option<BTreeMap<TokenId, f64>> {
     let penalty = f64::from(options.repetition_penalty);
     let mut rows: Vec<(f64, TokenId)> = allowed
         .iter()
         .map(|token| {
-            let logit = f64::from(logits[token.index()]);
-            match before.contains(&token) {
-                true if logit > 0.0 => (logit / penalty, token),
-                true => (logit * penalty, token),
-                false => (logit, token),
-            }
+            let biased = logits[token.index()] + bias.get(&token).copied().unwrap_or(0.0);
+            let logit = f64::from(biased);
+            let times = generated.iter().filter(|&&other| other == token).count();
+            let repeated = match times > 0 || context.contains(&token) {
+                true if logit > 0.0 => logit / penalty,
+                true => logit * penalty,
+                false => logit,
+            };
+            let presence = if times > 0 { f64::from(options.presence_penalty) } else { 0.0 };
+            (repeated - presence - times as f64 * f64::from(options.frequency_penalty), token)
         })
         .collect();
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let close = |a: f64, b: f64| (a - b).abs() < 1e-5 * a.abs().max(b.abs()).max(1e-3);
     // Penalised logits that should be equal may differ by rounding, and the other way round.
-    if options.repetition_penalty != 1.0 && rows.windows(2).any(|w| close(w[0].0, w[1].0)) {
+    let changed = options.repetition_penalty != 1.0
+        || options.presence_penalty != 0.0
+        || options.frequency_penalty != 0.0
+        || !bias.is_empty();
+    if changed && rows.windows(2).any(|w| close(w[0].0, w[1].0)) {
         return None;
     }
     if options.temperature == 0.0 {
@@ -99,25 +114,30 @@ proptest! {
         num_tokens in prop_oneof![2_usize..40, 500_usize..700],
         grades in prop_oneof![2_u32..6, 1000_u32..2000],
         deny in 0_u32..4,
-        before in prop::collection::vec(0_u32..40, 0..10),
+        context in prop::collection::vec(0_u32..40, 0..10),
+        generated in prop::collection::vec(0_u32..40, 0..10),
+        bias in prop::collection::btree_map((0_u32..40).prop_map(TokenId), -3.0_f32..3.0, 0..5),
     ) {
         let logits = TableLogits { seed, num_tokens, grades }.row(&[]);
         let mut allowed = TokenMask::new(num_tokens);
         let tokens = (0..num_tokens as u32).map(TokenId);
         tokens.filter(|t| t.0 == 1 || t.0 % 4 >= deny).for_each(|t| allowed.insert(t));
-        let before: Vec<TokenId> = before.into_iter().map(TokenId).collect();
-        let mut sampler = Sampler::new(options).unwrap();
-        let drawn: Vec<TokenId> = (0..64)
-            .map(|_| sampler.sample(&logits, allowed.as_words(), &before).unwrap())
-            .collect();
+        let [context, generated] =
+            [context, generated].map(|tokens| tokens.into_iter().map(TokenId).collect::<Vec<_>>());
+        let new = || Sampler::new(options).unwrap().with_bias(bias.clone()).unwrap();
+        let draw = |sampler: &mut Sampler| {
+            sampler.sample_after(&logits, allowed.as_words(), &context, &generated)
+        };
+        let mut sampler = new();
+        let drawn: Vec<TokenId> = (0..64).map(|_| draw(&mut sampler).unwrap()).collect();
         prop_assert!(drawn.iter().all(|&token| allowed.contains(token)));
-        if let Some(kept) = definition(&options, &logits, &allowed, &before) {
+        if let Some(kept) = definition(&options, &logits, &allowed, &bias, &context, &generated) {
             let found: BTreeSet<TokenId> = drawn.iter().copied().collect();
             prop_assert!(found.iter().all(|t| kept.contains_key(t)), "{found:?} of {kept:?}");
         }
-        let mut again = Sampler::new(options).unwrap();
+        let mut again = new();
         for token in drawn {
-            prop_assert_eq!(again.sample(&logits, allowed.as_words(), &before), Ok(token));
+            prop_assert_eq!(draw(&mut again), Ok(token));
         }
     }
 
@@ -148,16 +168,17 @@ proptest! {
         for _ in 0..2 {
             let mut heard = Vec::new();
             let mut source = logits.source();
-            let on_token = &mut |new: NewToken| {
-                heard.push(new);
+            let on_token = &mut |new: NewToken<'_>| {
+                assert_eq!(new.is_forced, new.logits.is_empty());
+                heard.push((new.token, new.is_forced));
                 ControlFlow::Continue(())
             };
             let done = generator.run(&set, &mut source, &mut Sampler::greedy(), on_token).unwrap();
             prop_assert_eq!(generator.tokens(), &expected);
             prop_assert_eq!((done.finish, done.forced), (finish, forced));
             prop_assert_eq!(done.is_accepting, set.sequences().any(|s| s == expected));
-            prop_assert_eq!(heard.iter().map(|new| new.token).collect::<Vec<_>>(), expected.clone());
-            prop_assert_eq!(heard.iter().filter(|new| new.is_forced).count(), forced);
+            prop_assert_eq!(heard.iter().map(|new| new.0).collect::<Vec<_>>(), expected.clone());
+            prop_assert_eq!(heard.iter().filter(|new| new.1).count(), forced);
         }
     }
 }
@@ -174,7 +195,8 @@ fn frequencies_are_probabilities() {
     let logits = [0.3, 2.0, -1.0, 1.7, 0.9, 0.0, 1.2, -3.0];
     let mut allowed = TokenMask::new(8);
     [0, 1, 3, 4, 6, 7].into_iter().for_each(|token| allowed.insert(TokenId(token)));
-    let kept = definition(&options, &logits, &allowed, &[]).expect("no cut is close");
+    let kept = definition(&options, &logits, &allowed, &BTreeMap::new(), &[], &[])
+        .expect("no cut is close");
     assert!(kept.len() > 2, "{kept:?}");
     let mut sampler = Sampler::new(options).unwrap();
     let draws = 100_000;
@@ -223,10 +245,17 @@ fn options_out_of_range_are_named() {
         (SamplerOptions { top_p: 1.5, ..default }, "top_p is 1.5"),
         (SamplerOptions { min_p: -0.1, ..default }, "min_p is -0.1"),
         (SamplerOptions { repetition_penalty: 0.0, ..default }, "repetition_penalty is 0"),
+        (SamplerOptions { presence_penalty: f32::NAN, ..default }, "presence_penalty is NaN"),
+        (
+            SamplerOptions { frequency_penalty: f32::INFINITY, ..default },
+            "frequency_penalty is inf",
+        ),
     ] {
         let error = Sampler::new(options).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     }
+    let error = Sampler::greedy().with_bias([(TokenId(3), f32::NAN)]).unwrap_err().to_string();
+    assert!(error.starts_with("logit_bias is NaN"), "{error}");
 }
 
 /// A table that reads several tokens in one call, as a model does, and counts calls.
@@ -307,4 +336,32 @@ fn generation_ends_at_stop_tokens_and_when_the_caller_breaks_off() {
     let mut stopped = Generator::new(GenerateOptions { stop_tokens, ..GenerateOptions::new(100) });
     assert_eq!(run(&mut stopped, 100), Finish::StopToken(stop));
     assert_eq!(stopped.tokens(), &tokens[..=first]);
+}
+
+#[test]
+fn stop_tokens_wait_for_the_least_length() {
+    let table = TableLogits { seed: 8, num_tokens: 5, grades: 1000 };
+    let run = |options: GenerateOptions, set: &SequenceSet| {
+        let mut generator = Generator::new(options);
+        let on_token = &mut |_: NewToken<'_>| ControlFlow::Continue(());
+        let mut sampler = Sampler::greedy();
+        let done = generator.run(set, &mut table.source(), &mut sampler, on_token).unwrap();
+        (generator.tokens().to_vec(), done.finish)
+    };
+    // Greedy would stop at once, were it allowed to: all tokens stop but one.
+    let sequences: Vec<Vec<u32>> =
+        vec![vec![0, 0, 0, 1], vec![0, 0, 1], vec![0, 1], vec![1], vec![2]];
+    let set = SequenceSet::new(5, sequences);
+    let stop_tokens = vec![TokenId(1), TokenId(2)];
+    for min_tokens in 0..6 {
+        let options = GenerateOptions {
+            min_tokens,
+            stop_tokens: stop_tokens.clone(),
+            ..GenerateOptions::new(9)
+        };
+        let (tokens, finish) = run(options, &set);
+        // After three of the other there is nothing but a stop token.
+        assert!(tokens.len() > min_tokens.min(3), "{tokens:?}");
+        assert_eq!(finish, Finish::StopToken(*tokens.last().unwrap()));
+    }
 }

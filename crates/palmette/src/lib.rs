@@ -67,6 +67,10 @@
 //! [`BeamSearch`] spells the best members of any [`Constraint`] with logits of your own ([`LogitsSource`]);
 //! [`Generator`] writes one sequence with a [`Sampler`]. `examples/` has a program for each.
 //!
+//! # Text from a model's folder
+//! [`text`] is the crate `palmette-text`: [`text::TextModel`] reads weights, tokenizer and chat template, and [`text::generate`] writes under a
+//! grammar. [`CompiledGrammar::write`] does it with logits of your own.
+//!
 //! # Errors
 //! Every answer is exact or an error. A limit that is exceeded in the middle of a search, a mask or a batch is a
 //! `Result` of that call; there is no mask of zeros to mistake it for.
@@ -94,6 +98,8 @@ pub use palmette_decode::{
 };
 pub use palmette_live::Update;
 pub use palmette_recommend::{Rules, RulesError};
+/// Text from a model's folder: chat templates, sampling, streaming, tool calls.
+pub use palmette_text as text;
 pub use palmette_vocabulary::{AngleTokens, Assumption, EndsFound, LoadOptions};
 pub use recommender::{Answer, RecommendError, RecommendRequest, Recommendation, Recommender};
 pub use vocabulary::{Vocabulary, VocabularyError};

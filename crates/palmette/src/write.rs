@@ -1,12 +1,12 @@
 //! Text under a grammar, from logits to bytes: generation with stop strings and streaming.
 
-use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use palmette_core::TokenId;
 use palmette_decode::{
     DecodeError, Finish, GenerateOptions, Generator, LogitsSource, NewToken, Sampler,
 };
+use palmette_text::StopStrings;
 
 use crate::grammar::CompiledGrammar;
 
@@ -67,25 +67,31 @@ impl CompiledGrammar {
         L::Error: From<DecodeError>,
     {
         let WriteOptions { max_tokens, stop_tokens, stop_strings, context } = options;
-        let mut generator = Generator::new(GenerateOptions { max_tokens, stop_tokens, context });
-        let mut stream = Stream { stop_strings, bytes: Vec::new(), sent: 0 };
-        let mut stop_string = None;
-        let on_token = &mut |new: NewToken| {
-            stop_string = stream.push(self.vocabulary().text(new.token));
-            let until = match stop_string {
-                Some(_) => stream.bytes.len(),
-                None => stream.bytes.len() - stream.undecided(),
-            };
-            let flow = stream.send(until, &mut on_bytes);
+        let options = GenerateOptions::new(max_tokens);
+        let mut generator = Generator::new(GenerateOptions { stop_tokens, context, ..options });
+        let mut stops = StopStrings::new(stop_strings);
+        let (mut bytes, mut stop_string) = (Vec::new(), None);
+        let mut send = |new: &[u8], bytes: &mut Vec<u8>| {
+            bytes.extend_from_slice(new);
+            if new.is_empty() { ControlFlow::Continue(()) } else { on_bytes(new) }
+        };
+        let on_token = &mut |new: NewToken<'_>| {
+            let released = stops.push(self.vocabulary().text(new.token));
+            stop_string = released.stop;
+            let flow = send(&released.bytes, &mut bytes);
             if stop_string.is_some() { ControlFlow::Break(()) } else { flow }
         };
         let done = generator.run(self.constraint(), source, sampler, on_token)?;
-        if done.finish != Finish::Stopped {
-            // What a stop string might have begun in is text after all.
-            let _ = stream.send(stream.bytes.len(), &mut on_bytes);
+        // What a stop string might have begun in is text after all.
+        let held = stops.finish();
+        if done.finish == Finish::Stopped {
+            bytes.extend(held);
+        } else {
+            // It has ended, whatever the caller says.
+            let _ = send(&held, &mut bytes);
         }
         Ok(Written {
-            bytes: stream.bytes,
+            bytes,
             tokens: generator.tokens().to_vec(),
             finish: done.finish,
             stop_string,
@@ -93,91 +99,5 @@ impl CompiledGrammar {
             forced: done.forced,
             passes: done.passes,
         })
-    }
-}
-
-/// Bytes on their way to the caller, held back where a stop string may have begun.
-struct Stream {
-    stop_strings: Vec<String>,
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
-impl Stream {
-    /// Adds bytes. Where a stop string is complete, what is from its beginning on is cut off; of several, the one that
-    /// begins first counts, then the longest.
-    fn push(&mut self, bytes: &[u8]) -> Option<String> {
-        let old = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        let begins = |stop: &&String| {
-            let first = (old + 1).saturating_sub(stop.len());
-            let mut places = self.bytes[first..].windows(stop.len());
-            places.position(|window| window == stop.as_bytes()).map(|place| first + place)
-        };
-        let stops = self.stop_strings.iter().filter(|stop| !stop.is_empty());
-        let found = stops.filter_map(|stop| Some((begins(&stop)?, stop.clone())));
-        let (place, stop) = found.min_by_key(|(place, stop)| (*place, Reverse(stop.len())))?;
-        self.bytes.truncate(place);
-        Some(stop)
-    }
-
-    /// Number of last bytes that may be the beginning of a stop string.
-    fn undecided(&self) -> usize {
-        let begin = |stop: &String| {
-            let most = stop.len().saturating_sub(1).min(self.bytes.len());
-            (1..=most).rev().find(|&len| self.bytes.ends_with(&stop.as_bytes()[..len])).unwrap_or(0)
-        };
-        self.stop_strings.iter().map(begin).max().unwrap_or(0)
-    }
-
-    fn send(
-        &mut self,
-        until: usize,
-        on_bytes: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        if until <= self.sent {
-            return ControlFlow::Continue(());
-        }
-        let flow = on_bytes(&self.bytes[self.sent..until]);
-        self.sent = until;
-        flow
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pieces in, what is sent after each piece, and the stop string.
-    #[track_caller]
-    fn check(stops: &[&str], pieces: &[&str], sent: &[&str], stop: Option<&str>) {
-        let stop_strings = stops.iter().map(ToString::to_string).collect();
-        let mut stream = Stream { stop_strings, bytes: Vec::new(), sent: 0 };
-        let (mut got, mut found) = (Vec::new(), None);
-        for piece in pieces {
-            found = stream.push(piece.as_bytes());
-            let held = if found.is_some() { 0 } else { stream.undecided() };
-            let mut part = String::new();
-            let _ = stream.send(stream.bytes.len() - held, &mut |bytes| {
-                part += std::str::from_utf8(bytes).expect("ASCII");
-                ControlFlow::Continue(())
-            });
-            got.push(part);
-            if found.is_some() {
-                break;
-            }
-        }
-        assert_eq!((got, found.as_deref()), (sent.iter().map(ToString::to_string).collect(), stop));
-    }
-
-    #[test]
-    fn bytes_are_held_back_while_a_stop_string_may_have_begun() {
-        check(&[], &["ab", "c"], &["ab", "c"], None);
-        check(&["END"], &["abE", "Nc", "xEND y"], &["ab", "ENc", "x"], Some("END"));
-        check(&["aab"], &["a", "a", "a", "b"], &["", "", "a", ""], Some("aab"));
-        check(&["b", "ab"], &["xab"], &["x"], Some("ab"));
-        check(&["bc", "b"], &["abc"], &["a"], Some("bc"));
-        check(&[""], &["abc"], &["abc"], None);
-        check(&["\n\n"], &["a\n", "\nb"], &["a", ""], Some("\n\n"));
     }
 }

@@ -1,0 +1,101 @@
+//! One text, with a session of the model.
+
+use std::ops::ControlFlow;
+
+use palmette_core::TokenId;
+use palmette_decode::{LogitsSource, Stage};
+use palmette_model::{Session, SessionOptions};
+
+use crate::error::TextError;
+use crate::model::TextModel;
+use crate::request::TextRequest;
+use crate::sequence::{Ended, TextEvent, TextSequence};
+
+/// Writes one text, and tells `events` of it as it comes; [`ControlFlow::Break`] ends it.
+///
+/// # Errors
+/// When the request breaks a rule ([`TextError::request`]), a limit of the constraint is exceeded, or there is not the memory for
+/// so long a text.
+pub fn generate(
+    model: &TextModel,
+    request: &TextRequest,
+    events: &mut dyn FnMut(TextEvent) -> ControlFlow<()>,
+) -> Result<Ended, TextError> {
+    TextSession::new(model.clone()).generate(request, events)
+}
+
+/// A session of the model that writes one text after another: its memory is kept from text to text, and grows with the longest.
+#[derive(Debug)]
+pub struct TextSession {
+    model: TextModel,
+    session: Option<Session>,
+    /// Tokens that the session was planned for.
+    planned: usize,
+}
+
+impl TextSession {
+    /// A session that has planned nothing yet.
+    pub fn new(model: TextModel) -> Self {
+        Self { model, session: None, planned: 0 }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &TextModel {
+        &self.model
+    }
+
+    /// Writes one text, as [`generate()`] does.
+    ///
+    /// # Errors
+    /// As [`generate()`].
+    pub fn generate(
+        &mut self,
+        request: &TextRequest,
+        events: &mut dyn FnMut(TextEvent) -> ControlFlow<()>,
+    ) -> Result<Ended, TextError> {
+        let mut sequence = TextSequence::new(&self.model, request)?;
+        let mut stage = Stage::Prefill;
+        let mut cancelled = false;
+        loop {
+            // The one who listens may break off at any event; the next settling ends the text.
+            let events = &mut |event| {
+                let flow = events(event);
+                cancelled |= flow.is_break();
+                if cancelled { ControlFlow::Break(()) } else { flow }
+            };
+            if let Some(ended) = sequence.settle(events)? {
+                return Ok(ended.clone());
+            }
+            let unread = sequence.take_unread();
+            let logits = match stage {
+                Stage::Prefill => {
+                    let tokens = request.prompt.len() + request.max_tokens;
+                    self.begin(&unread, tokens)?.prompt_logits()?
+                }
+                _ => self.session.as_mut().expect("it was begun").append(&unread)?,
+            };
+            let _ = events(TextEvent::Stage(stage));
+            stage = Stage::Decode;
+            sequence.choose(logits, events)?;
+        }
+    }
+
+    /// A session that has the prompt, with room for so many tokens.
+    fn begin(&mut self, prompt: &[TokenId], tokens: usize) -> Result<&mut Session, TextError> {
+        if self.session.is_none() || self.planned < tokens {
+            // Not both at once.
+            self.session = None;
+            let options = SessionOptions {
+                max_prompt_tokens: tokens,
+                max_beams: 0,
+                max_decode_passes: 0,
+                threads: self.model.threads(),
+            };
+            self.session = Some(Session::new(self.model.model(), options)?);
+            self.planned = tokens;
+        }
+        let session = self.session.as_mut().expect("just planned");
+        session.set_prompt(prompt)?;
+        Ok(session)
+    }
+}

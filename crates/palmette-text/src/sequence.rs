@@ -1,0 +1,303 @@
+//! A text being written: constraint, sampler and stream of one sequence, without the model.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use palmette_core::{AnyConstraint, TokenId, Unconstrained};
+use palmette_decode::{
+    Finish, GenerateOptions, Generator, LogProbabilities, NewToken, Sampler, Stage,
+};
+
+use crate::detokenize::Detokenizer;
+use crate::error::{RequestError, TextError};
+use crate::model::TextModel;
+use crate::request::{Constrained, TextRequest};
+
+/// Something that happened while a text was written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TextEvent {
+    /// A part of the work has ended: [`Stage::Mask`] when masks were made and forced tokens committed, [`Stage::TopK`] when a token was
+    /// drawn; [`Stage::Prefill`] and [`Stage::Decode`] are passes of the model.
+    Stage(Stage),
+    /// More of the text.
+    Text(TextPiece),
+    /// The text has ended. Nothing comes after it.
+    End(Ended),
+}
+
+/// Some whole characters of a text, with the tokens that were generated since the piece before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TextPiece {
+    /// The characters; none where tokens are left over at the end.
+    pub text: String,
+    /// The tokens. A token that ends the text is not among them.
+    pub tokens: Vec<TextToken>,
+}
+
+/// A token of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextToken {
+    /// The token.
+    pub token: TokenId,
+    /// True for the only allowed token, which took no pass of the model.
+    pub is_forced: bool,
+    /// Its log-probability among the allowed tokens, and those of the likeliest; where they were asked for.
+    pub logprobs: Option<LogProbabilities>,
+}
+
+/// The end of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Reason of its end.
+    pub reason: FinishReason,
+    /// Membership in the constraint's set: false where a text was cut off. True without a constraint.
+    pub is_complete: bool,
+    /// Numbers of tokens.
+    pub usage: Usage,
+}
+
+/// The reason why a text ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// The model wrote an end token, or one of the request's.
+    EndToken(TokenId),
+    /// The constraint allows nothing more, and knows no end token.
+    Complete,
+    /// A stop string came.
+    StopString(String),
+    /// The most tokens were written.
+    Length,
+    /// The caller broke off.
+    Cancelled,
+}
+
+/// Tokens that a text took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The prompt's.
+    pub prompt_tokens: usize,
+    /// Those of the text, with the one that ended it.
+    pub completion_tokens: usize,
+    /// Those of the text that were the only allowed ones.
+    pub forced_tokens: usize,
+}
+
+/// One text being written: all of it but the model.
+///
+/// [`settle`](Self::settle), then [`take_unread`](Self::take_unread) for the model, then [`choose`](Self::choose) from the logits after what it
+/// read; again until `settle` says that the text has ended. Whether one sequence is driven so or several in a batch, the text is the same.
+pub struct TextSequence {
+    constraint: Arc<dyn AnyConstraint>,
+    is_constrained: bool,
+    generator: Generator<dyn AnyConstraint>,
+    sampler: Sampler,
+    /// Until they were handed out.
+    prompt: Vec<TokenId>,
+    prompt_tokens: usize,
+    writer: Writer,
+    /// Logits as long as the vocabulary, where the model's are not.
+    row: Vec<f32>,
+    ended: Option<Ended>,
+}
+
+/// The stream of a text's characters.
+#[derive(Debug)]
+struct Writer {
+    detokenizer: Detokenizer,
+    /// Tokens since the last piece.
+    tokens: Vec<TextToken>,
+    /// Tokens that end the text.
+    ends: Vec<TokenId>,
+    logprobs: Option<usize>,
+    stop_string: Option<String>,
+}
+
+/// Hears of a text as it is written, and ends it by [`ControlFlow::Break`].
+type Events<'a> = dyn FnMut(TextEvent) -> ControlFlow<()> + 'a;
+
+impl TextSequence {
+    /// A text at its beginning.
+    ///
+    /// # Errors
+    /// What [`TextRequest::check`] has against the request.
+    pub fn new(model: &TextModel, request: &TextRequest) -> Result<Self, RequestError> {
+        request.check(model)?;
+        let sampler = request.sampler_checked()?;
+        let vocabulary = model.vocabulary().vocabulary();
+        let num_tokens = vocabulary.num_tokens();
+        let (constraint, is_constrained): (Arc<dyn AnyConstraint>, _) = match &request.constraint {
+            Constrained::By(constraint) => (Arc::clone(constraint), true),
+            // One more than may be generated: the length is the generator's to say.
+            Constrained::Nothing => {
+                (Arc::new(Unconstrained::new(num_tokens, request.max_tokens + 1)), false)
+            }
+        };
+        let mut ends = model.end_tokens().to_vec();
+        ends.extend(&request.stop_tokens);
+        let counts_prompt = request.sampler.repetition_penalty != 1.0;
+        let mut generator = Generator::new(GenerateOptions {
+            max_tokens: request.max_tokens,
+            min_tokens: request.min_tokens,
+            stop_tokens: ends.clone(),
+            context: if counts_prompt { request.prompt.clone() } else { Vec::new() },
+        });
+        generator.start(&*constraint);
+        let shown = Arc::new(request.special.shown(model));
+        let detokenizer = Detokenizer::new(Arc::clone(vocabulary), request.stop.clone());
+        let writer = Writer {
+            detokenizer: detokenizer.showing(shown),
+            tokens: Vec::new(),
+            ends,
+            logprobs: request.logprobs,
+            stop_string: None,
+        };
+        Ok(Self {
+            constraint,
+            is_constrained,
+            generator,
+            sampler,
+            prompt: request.prompt.clone(),
+            prompt_tokens: request.prompt.len(),
+            writer,
+            row: Vec::new(),
+            ended: None,
+        })
+    }
+
+    /// Makes masks and moves over forced tokens, until a token has to be [chosen](Self::choose): `None`. Else the end of the text, which
+    /// was told to `events` as well.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    pub fn settle(&mut self, events: &mut Events<'_>) -> Result<Option<&Ended>, TextError> {
+        if self.ended.is_some() {
+            return Ok(self.ended.as_ref());
+        }
+        let Self { generator, constraint, writer, .. } = self;
+        let on_token = &mut |new: NewToken<'_>| writer.write(&new, events);
+        let mut finish = generator.settle(&**constraint, on_token)?;
+        if events(TextEvent::Stage(Stage::Mask)).is_break() {
+            finish = finish.or(Some(Finish::Stopped));
+        }
+        let Some(finish) = finish else { return Ok(None) };
+        let ended = self.end(finish)?;
+        self.writer.finish(&ended.reason, events);
+        // It has ended, whatever the caller says.
+        let _ = events(TextEvent::End(ended.clone()));
+        Ok(Some(self.ended.insert(ended)))
+    }
+
+    /// Tokens that the model has to read before it gives the logits of the next choice: the prompt's at first, then those that were
+    /// generated since. They count as read from now on.
+    ///
+    /// A caller that fills masks while the model reads takes them first and settles then; where that leaves new ones, which were
+    /// forced, the logits after these are wanted instead.
+    pub fn take_unread(&mut self) -> Vec<TokenId> {
+        let mut tokens = std::mem::take(&mut self.prompt);
+        tokens.extend(self.generator.take_unread());
+        tokens
+    }
+
+    /// True where the model has tokens to read.
+    pub fn has_unread(&self) -> bool {
+        !self.prompt.is_empty() || !self.generator.unread().is_empty()
+    }
+
+    /// Draws the next token from the model's logits after all tokens so far, and commits it. A row that is longer than the
+    /// vocabulary is padding at its end; what a shorter one lacks has no probability.
+    ///
+    /// # Errors
+    /// When the row has no distribution, or a limit of the constraint is exceeded.
+    pub fn choose(&mut self, logits: &[f32], events: &mut Events<'_>) -> Result<(), TextError> {
+        let Self { generator, constraint, writer, sampler, row, .. } = self;
+        let num_tokens = palmette_core::Constraint::num_tokens(&**constraint);
+        let logits = match logits.get(..num_tokens) {
+            Some(logits) => logits,
+            None => {
+                row.clear();
+                row.extend_from_slice(logits);
+                row.resize(num_tokens, f32::NEG_INFINITY);
+                row
+            }
+        };
+        let mut stopped = false;
+        let on_token = &mut |new: NewToken<'_>| {
+            stopped |= events(TextEvent::Stage(Stage::TopK)).is_break();
+            let flow = writer.write(&new, events);
+            if stopped { ControlFlow::Break(()) } else { flow }
+        };
+        generator.choose(&**constraint, logits, sampler, on_token)?;
+        Ok(())
+    }
+
+    /// The tokens of the text so far.
+    pub fn tokens(&self) -> &[TokenId] {
+        self.generator.tokens()
+    }
+
+    /// The end, once it has come.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.ended.as_ref()
+    }
+
+    fn end(&mut self, finish: Finish) -> Result<Ended, TextError> {
+        let reason = match (finish, self.writer.stop_string.take()) {
+            (Finish::Stopped, Some(stop)) => FinishReason::StopString(stop),
+            (Finish::Stopped, None) => FinishReason::Cancelled,
+            (Finish::Complete, _) => FinishReason::Complete,
+            (Finish::StopToken(token), _) => FinishReason::EndToken(token),
+            (Finish::MaxTokens, _) => FinishReason::Length,
+        };
+        let usage = Usage {
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: self.generator.tokens().len(),
+            forced_tokens: self.generator.forced(),
+        };
+        let is_complete = !self.is_constrained || self.generator.is_accepting(&*self.constraint)?;
+        Ok(Ended { reason, is_complete, usage })
+    }
+}
+
+impl fmt::Debug for TextSequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextSequence")
+            .field("generator", &self.generator)
+            .field("writer", &self.writer)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    fn write(&mut self, new: &NewToken<'_>, events: &mut Events<'_>) -> ControlFlow<()> {
+        if self.ends.contains(&new.token) {
+            return ControlFlow::Continue(());
+        }
+        let logprobs = |top| LogProbabilities::of(new.token, new.logits, new.allowed, top);
+        let logprobs = self.logprobs.map(logprobs);
+        self.tokens.push(TextToken { token: new.token, is_forced: new.is_forced, logprobs });
+        let released = self.detokenizer.push(new.token);
+        self.stop_string = released.stop;
+        let flow = match released.text.is_empty() {
+            true => ControlFlow::Continue(()),
+            false => self.send(released.text, events),
+        };
+        if self.stop_string.is_some() { ControlFlow::Break(()) } else { flow }
+    }
+
+    /// What was held back, unless a stop string cut it off or nobody listens any more.
+    fn finish(&mut self, reason: &FinishReason, events: &mut Events<'_>) {
+        let text = match reason {
+            FinishReason::StopString(_) | FinishReason::Cancelled => String::new(),
+            _ => self.detokenizer.finish(),
+        };
+        if !(text.is_empty() && self.tokens.is_empty()) {
+            let _ = self.send(text, events);
+        }
+    }
+
+    fn send(&mut self, text: String, events: &mut Events<'_>) -> ControlFlow<()> {
+        events(TextEvent::Text(TextPiece { text, tokens: std::mem::take(&mut self.tokens) }))
+    }
+}

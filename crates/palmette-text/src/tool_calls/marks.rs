@@ -1,0 +1,83 @@
+//! Fixed texts around a call, found whatever white space stands in them.
+
+/// Comparison of a text with a mark at its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Match {
+    /// It is not there.
+    No,
+    /// All of the text is a beginning of the mark.
+    Begun,
+    /// It is there, in this many bytes.
+    Whole(usize),
+}
+
+/// Looks for a mark at the beginning of a text. White space is skipped in both, but not before the first character: models put blanks
+/// and line ends where a format has others.
+pub(super) fn at_start(text: &str, mark: &str) -> Match {
+    let mut wanted = mark.chars().filter(|c| !c.is_whitespace());
+    let Some(mut next) = wanted.next() else { return Match::Whole(0) };
+    let mut is_first = true;
+    for (place, found) in text.char_indices() {
+        if found.is_whitespace() && !is_first {
+            continue;
+        }
+        if found != next {
+            return Match::No;
+        }
+        is_first = false;
+        match wanted.next() {
+            Some(character) => next = character,
+            None => return Match::Whole(place + found.len_utf8()),
+        }
+    }
+    Match::Begun
+}
+
+/// The first place at which one of the marks stands, or where the text ends in a beginning of one.
+pub(super) fn first_of<'m>(text: &str, marks: &[&'m str]) -> Option<(usize, Found<'m>)> {
+    text.char_indices().find_map(|(place, _)| {
+        let rest = &text[place..];
+        let matches = || marks.iter().map(|&mark| (mark, at_start(rest, mark)));
+        let whole = matches().find_map(|(mark, found)| match found {
+            Match::Whole(len) if len > 0 => Some(Found::Whole { mark, len }),
+            _ => None,
+        });
+        let begun = || matches().any(|(_, found)| found == Match::Begun).then_some(Found::Begun);
+        Some((place, whole.or_else(begun)?))
+    })
+}
+
+/// A mark that was found, whole or begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found<'m> {
+    Begun,
+    Whole { mark: &'m str, len: usize },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_does_not_count_within_a_mark() {
+        let mark = "<tool_call>\n{\"name\": \"";
+        assert_eq!(at_start("<tool_call>\n{\"name\": \"x", mark), Match::Whole(22));
+        assert_eq!(at_start("<tool_call>{ \"name\":\"x", mark), Match::Whole(21));
+        assert_eq!(at_start("<tool_call>\n\n", mark), Match::Begun);
+        assert_eq!(at_start("", mark), Match::Begun);
+        assert_eq!(at_start(" <tool_call>", mark), Match::No);
+        assert_eq!(at_start("<tool_call>[", mark), Match::No);
+        assert_eq!(at_start("abc", ""), Match::Whole(0));
+    }
+
+    #[test]
+    fn the_first_mark_counts_and_a_beginning_at_the_end() {
+        let found = |text| first_of(text, &["<a>", "<ab>", "[x]"]);
+        assert_eq!(found("1<ab>2<a>"), Some((1, Found::Whole { mark: "<ab>", len: 4 })));
+        assert_eq!(found("1<a"), Some((1, Found::Begun)));
+        assert_eq!(found("1<c"), None);
+        assert_eq!(found("<<a>"), Some((1, Found::Whole { mark: "<a>", len: 3 })));
+        assert_eq!(found("é[x"), Some((2, Found::Begun)));
+        assert_eq!(first_of("", &["<a>"]), None);
+    }
+}

@@ -1,0 +1,423 @@
+//! Words, reasoning and calls, told apart as the text streams.
+
+use palmette_grammar::frontends::structural_tag::ToolFormat;
+
+use super::json_value::{JsonValue, Read};
+use super::marks::{Found, Match, at_start, first_of};
+use crate::request::SpecialText;
+
+/// The longest name of a tool that is waited for, in bytes.
+const MAX_NAME: usize = 256;
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Words.
+    Text(String),
+    /// Reasoning before the answer.
+    Reasoning(String),
+    /// A call begins.
+    CallBegin {
+        /// The number of the call, from 0.
+        index: usize,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of the arguments of the call that has begun, as JSON text.
+    Arguments(String),
+    /// The call has ended.
+    CallEnd {
+        /// False where the text ended before its arguments did.
+        is_whole: bool,
+    },
+}
+
+/// Finds calls in a model's text as it streams: words before and after them, reasoning, names, arguments.
+///
+/// Text is held back as long as it may be the beginning of a mark. White space in marks may differ from the format's. What looks
+/// like a call and is none stays text. The special tokens of the format must be in the text ([`special_text`](Self::special_text)).
+#[derive(Clone, Debug)]
+pub struct ToolCallReader {
+    format: &'static ToolFormat,
+    /// Around the name: the text before it and after it.
+    begin: (&'static str, &'static str),
+    state: State,
+    /// Text that is not decided.
+    buffer: String,
+    /// Calls so far.
+    calls: usize,
+    /// Words have begun, so that blanks in front of them count.
+    has_words: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Words, in which calls may begin.
+    Words,
+    Reasoning,
+    /// The text before a name takes so many bytes of the buffer.
+    Name(usize),
+    Arguments(JsonValue),
+    /// After the arguments of a call, before what ends it.
+    Ending,
+    /// After a call, where another may follow.
+    Between,
+}
+
+impl ToolCallReader {
+    /// Reads an answer in this format.
+    pub fn new(format: &'static ToolFormat) -> Self {
+        let begin = format.begin.split_once("NAME").unwrap_or((format.begin, ""));
+        let (state, buffer) = (State::Words, String::new());
+        Self { format, begin, state, buffer, calls: 0, has_words: false }
+    }
+
+    /// The same where the prompt has begun the reasoning, as templates of some models do.
+    #[must_use]
+    pub fn in_reasoning(self) -> Self {
+        Self { state: State::Reasoning, ..self }
+    }
+
+    /// True where a prompt ends in the mark that begins reasoning.
+    pub fn begins_reasoning(format: &ToolFormat, prompt: &str) -> bool {
+        format.reasoning.is_some_and(|(begin, _)| prompt.trim_end().ends_with(begin))
+    }
+
+    /// The special tokens that must be in the text.
+    pub fn special_text(format: &ToolFormat) -> SpecialText {
+        let (group, reasoning) =
+            (format.group.unwrap_or_default(), format.reasoning.unwrap_or_default());
+        let texts = [format.trigger, group.0, group.1, format.begin, format.end];
+        let more = [format.separator, reasoning.0, reasoning.1, format.answer];
+        let texts = texts.into_iter().chain(more).filter(|text| !text.is_empty());
+        SpecialText::Within(texts.map(str::to_owned).collect())
+    }
+
+    /// Calls that have begun so far.
+    pub fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// Reads more text, and gives what is decided by now.
+    pub fn push(&mut self, text: &str) -> Vec<Piece> {
+        self.buffer.push_str(text);
+        let mut pieces = Vec::new();
+        while self.step(&mut pieces) {}
+        pieces
+    }
+
+    /// What was held back: there is no more text.
+    pub fn finish(mut self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let rest = std::mem::take(&mut self.buffer);
+        match self.state {
+            State::Reasoning => add(&mut pieces, Piece::Reasoning, rest),
+            State::Arguments(_) => {
+                add(&mut pieces, Piece::Arguments, rest);
+                pieces.push(Piece::CallEnd { is_whole: false });
+            }
+            // A beginning of what ends a call is no words.
+            State::Ending => {}
+            State::Between => self.words(&mut pieces, rest.trim_start().to_owned()),
+            State::Words | State::Name(_) => self.words(&mut pieces, rest),
+        }
+        pieces
+    }
+
+    /// Decides some of the buffer; false where more text is needed.
+    fn step(&mut self, pieces: &mut Vec<Piece>) -> bool {
+        match self.state {
+            State::Words => self.step_words(pieces),
+            State::Reasoning => self.step_reasoning(pieces),
+            State::Name(begun) => self.step_name(begun, pieces),
+            State::Arguments(value) => self.step_arguments(value, pieces),
+            State::Ending => self.step_ending(),
+            State::Between => self.step_between(),
+        }
+    }
+
+    fn step_words(&mut self, pieces: &mut Vec<Piece>) -> bool {
+        let (reasoning, group) = (self.format.reasoning, self.format.group);
+        let mut marks = vec![self.begin.0];
+        marks.extend(reasoning.map(|(begin, _)| begin));
+        marks.extend(group.map(|(begin, _)| begin));
+        marks.extend(Some(self.format.answer).filter(|mark| !mark.is_empty()));
+        let found = first_of(&self.buffer, &marks);
+        let place = found.map_or(self.buffer.len(), |(place, _)| place);
+        let before = self.take(place);
+        self.words(pieces, before);
+        let Some((_, Found::Whole { mark, len })) = found else { return false };
+        self.state = match () {
+            () if mark == self.begin.0 => State::Name(len),
+            () if group.is_some_and(|(begin, _)| mark == begin) => State::Between,
+            () if reasoning.is_some_and(|(begin, _)| mark == begin) => State::Reasoning,
+            () => State::Words,
+        };
+        if !matches!(self.state, State::Name(_)) {
+            self.take(len);
+        }
+        true
+    }
+
+    fn step_reasoning(&mut self, pieces: &mut Vec<Piece>) -> bool {
+        let end = self.format.reasoning.map_or("", |(_, end)| end);
+        let found = first_of(&self.buffer, &[end]);
+        let place = found.map_or(self.buffer.len(), |(place, _)| place);
+        let before = self.take(place);
+        add(pieces, Piece::Reasoning, before);
+        let Some((_, Found::Whole { len, .. })) = found else { return false };
+        self.take(len);
+        self.state = State::Words;
+        true
+    }
+
+    fn step_name(&mut self, begun: usize, pieces: &mut Vec<Piece>) -> bool {
+        let after = self.begin.1;
+        let first = after.trim_start().chars().next();
+        let rest = &self.buffer[begun..];
+        let end = rest.find(|c: char| Some(c) == first || c.is_control());
+        let matched = match end {
+            None if rest.len() <= MAX_NAME => return false,
+            None => Match::No,
+            Some(end) => at_start(&rest[end..], after),
+        };
+        match (matched, end) {
+            (Match::Begun, _) => return false,
+            (Match::Whole(len), Some(end)) if !rest[..end].trim().is_empty() => {
+                let name = rest[..end].trim().to_owned();
+                pieces.push(Piece::CallBegin { index: self.calls, name });
+                self.calls += 1;
+                self.take(begun + end + len);
+                self.state = State::Arguments(JsonValue::default());
+            }
+            // No call: its first character is text, and what comes after it is looked at again.
+            _ => {
+                let first = self.buffer.chars().next().map_or(0, char::len_utf8);
+                let first = self.take(first);
+                self.words(pieces, first);
+                self.state = State::Words;
+            }
+        }
+        true
+    }
+
+    fn step_arguments(&mut self, mut value: JsonValue, pieces: &mut Vec<Piece>) -> bool {
+        let read = value.read(&self.buffer);
+        self.state = State::Arguments(value);
+        let len = match read {
+            Read::All => self.buffer.len(),
+            Read::Ended(len) => len,
+        };
+        let text = self.take(len);
+        add(pieces, Piece::Arguments, text);
+        if read == Read::All {
+            return false;
+        }
+        pieces.push(Piece::CallEnd { is_whole: true });
+        self.state = State::Ending;
+        true
+    }
+
+    fn step_ending(&mut self) -> bool {
+        let blanks = self.buffer.len() - self.buffer.trim_start().len();
+        match at_start(&self.buffer[blanks..], self.format.end) {
+            Match::Begun => return false,
+            Match::Whole(len) => drop(self.take(blanks + len)),
+            // It ended otherwise; the call is whole all the same.
+            Match::No => {}
+        }
+        self.state = State::Between;
+        true
+    }
+
+    /// Blanks and separators between calls are no words.
+    fn step_between(&mut self) -> bool {
+        let blanks = self.buffer.len() - self.buffer.trim_start().len();
+        self.take(blanks);
+        if self.buffer.is_empty() {
+            return false;
+        }
+        let group_end = self.format.group.map_or("", |(_, end)| end);
+        let separator = self.format.separator.trim();
+        let marks = [self.begin.0, separator, group_end];
+        let matches = || {
+            let marks = marks.iter().filter(|mark| !mark.is_empty());
+            marks.map(|&mark| (mark, at_start(&self.buffer, mark)))
+        };
+        let whole = matches().find_map(|(mark, found)| match found {
+            Match::Whole(len) => Some((mark, len)),
+            _ => None,
+        });
+        match whole {
+            Some((mark, len)) if mark == self.begin.0 => self.state = State::Name(len),
+            Some((_, len)) => drop(self.take(len)),
+            None if matches().any(|(_, found)| found == Match::Begun) => return false,
+            None => self.state = State::Words,
+        }
+        true
+    }
+
+    fn take(&mut self, len: usize) -> String {
+        let rest = self.buffer.split_off(len);
+        std::mem::replace(&mut self.buffer, rest)
+    }
+
+    /// Words; blanks before the first are left out where something else came before.
+    fn words(&mut self, pieces: &mut Vec<Piece>, text: String) {
+        let text = match self.has_words {
+            true => text,
+            false => text.trim_start().to_owned(),
+        };
+        self.has_words |= !text.is_empty();
+        add(pieces, Piece::Text, text);
+    }
+}
+
+/// Adds a piece of text, to the one before where that is of its kind.
+fn add(pieces: &mut Vec<Piece>, kind: fn(String) -> Piece, text: String) {
+    if text.is_empty() {
+        return;
+    }
+    let piece = kind(text);
+    match (pieces.last_mut(), &piece) {
+        (Some(Piece::Text(last)), Piece::Text(text))
+        | (Some(Piece::Reasoning(last)), Piece::Reasoning(text))
+        | (Some(Piece::Arguments(last)), Piece::Arguments(text)) => last.push_str(text),
+        _ => pieces.push(piece),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palmette_grammar::frontends::structural_tag::TOOL_FORMATS;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(mut reader: ToolCallReader, pieces: &[&str]) -> Vec<Piece> {
+        let mut all: Vec<Piece> = Vec::new();
+        let mut merge = |piece: Piece| match piece {
+            Piece::Text(text) => add(&mut all, Piece::Text, text),
+            Piece::Reasoning(text) => add(&mut all, Piece::Reasoning, text),
+            Piece::Arguments(text) => add(&mut all, Piece::Arguments, text),
+            other => all.push(other),
+        };
+        for piece in pieces {
+            reader.push(piece).into_iter().for_each(&mut merge);
+        }
+        reader.finish().into_iter().for_each(&mut merge);
+        all
+    }
+
+    fn call(index: usize, name: &str, arguments: &str) -> Vec<Piece> {
+        let name = name.to_owned();
+        let begin = Piece::CallBegin { index, name };
+        vec![begin, Piece::Arguments(arguments.to_owned()), Piece::CallEnd { is_whole: true }]
+    }
+
+    fn words(text: &str) -> Vec<Piece> {
+        vec![Piece::Text(text.to_owned())]
+    }
+
+    /// A text in a format, in one piece and character by character.
+    #[track_caller]
+    fn check(format: &str, text: &str, expected: Vec<Vec<Piece>>) {
+        let reader = || ToolCallReader::new(ToolFormat::named(format).unwrap());
+        let expected = expected.concat();
+        assert_eq!(read(reader(), &[text]), expected, "{text}");
+        let characters: Vec<String> = text.chars().map(String::from).collect();
+        let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
+        assert_eq!(read(reader(), &characters), expected, "{text}");
+    }
+
+    #[test]
+    fn calls_are_found_in_every_format() {
+        let arguments = r#"{"city": "Köln }", "n": [1, 2]}"#;
+        for format in TOOL_FORMATS {
+            let one = |name: &str| format.begin.replace("NAME", name) + arguments + format.end;
+            let both = one("get_weather") + format.separator + &one("now");
+            let group = format.group.unwrap_or_default();
+            let all = [group.0, &both, group.1].concat();
+            let calls = vec![call(0, "get_weather", arguments), call(1, "now", arguments)];
+            check(format.name, &all, calls.clone());
+            if format.answer.is_empty() {
+                let with_words = [vec![words("One moment. ")], calls].concat();
+                check(format.name, &format!("One moment. {all}"), with_words);
+            }
+            let answer = format!("{}It is < 5 \"°C\".", format.answer);
+            let Some((begin, end)) = format.reasoning else {
+                check(format.name, &answer, vec![words("It is < 5 \"°C\".")]);
+                continue;
+            };
+            let thought = vec![Piece::Reasoning("Let me see.".to_owned())];
+            let text = format!("{begin}Let me see.{end}\n\n{answer}");
+            check(format.name, &text, vec![thought.clone(), words("It is < 5 \"°C\".")]);
+            let reader = ToolCallReader::new(format).in_reasoning();
+            let text = format!("Let me see.{end}{answer}");
+            assert_eq!(read(reader, &[&text]), [thought, words("It is < 5 \"°C\".")].concat());
+            assert!(ToolCallReader::begins_reasoning(format, &format!("assistant\n{begin}\n")));
+        }
+    }
+
+    #[test]
+    fn blanks_may_differ_and_what_is_no_call_is_text() {
+        let spaced = "<tool_call>{\"name\":\"f\",\n \"arguments\" : {} }</tool_call>\n\nDone.";
+        check("hermes", spaced, vec![call(0, "f", "{}"), words("Done.")]);
+        for none in [
+            "<tool_call>\n{\"name\": \"f\", \"args\": {}}",
+            "<tool_call>\n{\"nam",
+            "<tool_call>\n{\"name\": \"\", \"arguments\": {}}",
+            "a <b> c {\"name\": ",
+        ] {
+            check("hermes", none, vec![words(none)]);
+        }
+        let long = format!("{{\"name\": \"{}", "x".repeat(300));
+        check("llama3", &long, vec![words(&long)]);
+        check("llama3", "{\"name\": \"f\", \"parameters\": 7}", vec![call(0, "f", "7")]);
+    }
+
+    #[test]
+    fn a_call_that_is_cut_off_says_so() {
+        let begin = Piece::CallBegin { index: 0, name: "f".to_owned() };
+        let arguments = Piece::Arguments("{\"a\": [1".to_owned());
+        let cut = vec![begin, arguments, Piece::CallEnd { is_whole: false }];
+        check("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": [1", vec![cut]);
+    }
+
+    #[test]
+    fn special_tokens_of_a_format_are_those_of_its_texts() {
+        let SpecialText::Within(texts) =
+            ToolCallReader::special_text(ToolFormat::named("hermes").unwrap())
+        else {
+            panic!("some");
+        };
+        for name in ["<tool_call>", "</tool_call>", "<think>", "</think>"] {
+            assert!(super::super::names_in(&texts, name), "{name}");
+        }
+        assert!(!super::super::names_in(&texts, "<|im_end|>"));
+    }
+
+    proptest! {
+        /// Whatever comes, and however it is cut, the pieces are the same.
+        #[test]
+        fn pieces_do_not_depend_on_how_the_text_is_cut(
+            parts in prop::collection::vec(prop_oneof![
+                Just("<tool_call>"), Just("</tool_call>"), Just("\n"), Just("{\"name\": \""), Just("f"),
+                Just("\", \"arguments\": "), Just("{"), Just("}"), Just("<think>"), Just("</think>"), Just("\"a\""), Just(" "),
+            ], 0..14),
+            cuts in prop::collection::vec(1_usize..5, 0..60),
+        ) {
+            let text: String = parts.concat();
+            let reader = || ToolCallReader::new(ToolFormat::named("hermes").unwrap());
+            let mut cut = Vec::new();
+            let mut rest = text.as_str();
+            for len in cuts {
+                let (piece, after) = rest.split_at(len.min(rest.len()));
+                cut.push(piece);
+                rest = after;
+            }
+            cut.push(rest);
+            prop_assert_eq!(read(reader(), &cut), read(reader(), &[&text]));
+        }
+    }
+}
