@@ -59,6 +59,13 @@ pub struct SamplerOptionError {
     range: &'static str,
 }
 
+impl SamplerOptionError {
+    /// The option, by its field's name, or `logit_bias`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
 /// A row from which no token can be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

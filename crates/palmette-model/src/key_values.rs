@@ -172,6 +172,7 @@ impl PagedKeyValues {
         Some(Self { keys, values, shape, layers })
     }
 
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.keys) + size_of_val(&*self.values)
     }

@@ -117,6 +117,11 @@ impl ChatTemplate {
         &self.special_tokens
     }
 
+    /// The templates' texts, one after another: what a model writes around calls of tools shows in them.
+    pub fn source(&self) -> String {
+        self.env.templates().map(|(_, template)| template.source().to_owned()).collect()
+    }
+
     /// The text of a conversation. Its special tokens stand in it as text: it is to be tokenized without others being added.
     ///
     /// # Errors

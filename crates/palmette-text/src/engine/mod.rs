@@ -1,0 +1,368 @@
+//! Several texts at once: one thread that runs the model over rows of all of them, and threads that make their masks meanwhile.
+//!
+//! An [`Engine`] admits requests, as many as it has places for, and writes their texts side by side ([`run`]): a pass of the model has
+//! the next token of each, and some of the prompts that are still being read, so that neither waits for the other ([`shares`]). While the
+//! model reads a token, the mask of the place after it is made on another thread ([`desk`]): a mask depends on tokens alone. A text whose
+//! mask is not there after the pass stays out of the next one; nobody else waits for it.
+//!
+//! # Laws
+//! - A text is to the token the one that [`generate`](crate::generate()) writes, whatever is written beside it: logits are the same to
+//!   the bit ([`Sequences`](palmette_model::Sequences)), and every text has its own sampler.
+//! - Each request that was admitted is told exactly one end or failure, unless its [`Ticket`] was dropped; then nothing more.
+//! - Requests begin in the order of their arrival.
+//!
+//! # Memory
+//! Keys and values are kept in pages that all texts share. Texts with the same beginning (a system prompt, the answers to one
+//! request, the next turn of a chat) share its pages. When none is free, first texts that have ended are forgotten, then the
+//! youngest text gives its pages up and is read again later: since logits are the same to the bit, so is what it becomes.
+
+mod desk;
+mod run;
+mod shares;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use palmette_model::{Sequences, SequencesBytes, SequencesError, SequencesOptions};
+
+use crate::error::{RequestError, TextError};
+use crate::model::TextModel;
+use crate::request::TextRequest;
+use crate::sequence::{Ended, TextEvent, TextPiece, TextSequence};
+use desk::{Desk, Waiting, Writing};
+use run::Runner;
+
+/// Room of an [`Engine`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Texts that are written at once.
+    pub max_texts: usize,
+    /// Tokens, prompts included, whose keys and values are kept.
+    pub max_tokens: usize,
+    /// Rows of prompts in a pass while texts are written: more, and a prompt is read faster and texts stall longer.
+    pub prompt_rows: usize,
+    /// Requests that wait for a place.
+    pub max_waiting: usize,
+    /// Threads that make masks.
+    pub mask_threads: usize,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { max_texts: 8, max_tokens: 16_384, prompt_rows: 32, max_waiting: 64, mask_threads: 1 }
+    }
+}
+
+/// Least rows of a pass over prompts alone.
+const MIN_PASS_ROWS: usize = 192;
+
+impl EngineOptions {
+    /// The plan of the model's part, with places for texts that have ended and whose pages may be of use.
+    fn sequences(&self, threads: usize) -> SequencesOptions {
+        let writing = self.max_texts + self.prompt_rows;
+        SequencesOptions {
+            max_sequences: 2 * self.max_texts,
+            max_tokens: self.max_tokens,
+            max_rows: writing.max(MIN_PASS_ROWS),
+            threads,
+        }
+    }
+}
+
+/// An engine that cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The options.
+    #[error("{name} is 0; it must be at least 1")]
+    Zero {
+        /// Name of the option.
+        name: &'static str,
+    },
+    /// The memory.
+    #[error(transparent)]
+    Memory(#[from] SequencesError),
+    /// The system has no thread to give.
+    #[error("no thread for the engine: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A request that an engine does not take.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// It breaks a rule.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// Prompt and text would not fit, even alone.
+    #[error(
+        "prompt and text together have up to {tokens} tokens, and the engine keeps {max}: ask for fewer, or give the engine more memory"
+    )]
+    TooLong {
+        /// Tokens of prompt and text.
+        tokens: usize,
+        /// Those that one text can have.
+        max: usize,
+    },
+    /// Too many wait.
+    #[error("{waiting} requests wait, as many as may; try again later")]
+    Full {
+        /// Requests that wait.
+        waiting: usize,
+    },
+    /// The engine takes no more requests.
+    #[error("the engine takes no more requests")]
+    Closed,
+}
+
+/// What happens to a text.
+#[derive(Debug)]
+pub enum Update {
+    /// More of it.
+    Text(TextPiece),
+    /// Its end.
+    End(Ended),
+    /// It broke off.
+    Failed(EngineError),
+}
+
+/// A text that broke off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// A limit of its constraint was exceeded, or nothing could be drawn.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A defect of the model's part.
+    #[error(transparent)]
+    Sequences(#[from] SequencesError),
+    /// A defect: something panicked.
+    #[error("a part of the work on this text panicked")]
+    Panicked,
+    /// The engine ended before the text.
+    #[error("the engine ended before the text did")]
+    Closed,
+}
+
+/// Hears of a text, on the engine's threads: it must not take long.
+pub type Sink = Box<dyn FnMut(Update) + Send>;
+
+/// Work that an engine has done, and what it has to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct EngineStatistics {
+    /// Requests that wait for a place.
+    pub waiting: usize,
+    /// Texts that are being written, or their prompts read.
+    pub writing: usize,
+    /// Texts of them that gave up their pages and wait for others.
+    pub parked: usize,
+    /// Pages that hold no keys and values.
+    pub free_pages: usize,
+    /// Requests that were not taken because too many waited.
+    pub refused: u64,
+    /// Texts that came to an end.
+    pub ended: u64,
+    /// Texts that nobody wanted any more.
+    pub cancelled: u64,
+    /// Texts that broke off.
+    pub failed: u64,
+    /// Times that a text gave its pages up.
+    pub preempted: u64,
+    /// Tokens of prompts that were read.
+    pub prompt_tokens: u64,
+    /// Tokens of prompts that others had read before.
+    pub shared_tokens: u64,
+    /// Tokens of texts that came to an end.
+    pub text_tokens: u64,
+    /// Those of them that were the only allowed ones.
+    pub forced_tokens: u64,
+    /// Passes of the model.
+    pub passes: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Time of the passes, in seconds.
+    pub pass_seconds: f64,
+    /// Time of the threads that make masks, in seconds.
+    pub mask_seconds: f64,
+    /// Time of drawing tokens, in seconds.
+    pub choose_seconds: f64,
+    /// Time for which the model stood still since masks were not there, in seconds.
+    pub stall_seconds: f64,
+}
+
+/// Writes the texts of several requests at once; see the [module](self).
+pub struct Engine {
+    model: TextModel,
+    desk: Arc<Desk>,
+    max_positions: usize,
+    planned: SequencesBytes,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("model", &self.model)
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Takes the memory and starts the threads.
+    ///
+    /// # Errors
+    /// When an option is 0, there is not the memory, or the system has no threads to give.
+    pub fn start(model: TextModel, options: EngineOptions) -> Result<Self, StartError> {
+        for (name, value) in [
+            ("max_texts", options.max_texts),
+            ("max_tokens", options.max_tokens),
+            ("prompt_rows", options.prompt_rows),
+            ("mask_threads", options.mask_threads),
+        ] {
+            if value == 0 {
+                return Err(StartError::Zero { name });
+            }
+        }
+        let plan = options.sequences(model.threads());
+        let planned = Sequences::planned_bytes(model.model().config(), &plan)?;
+        let sequences = Sequences::new(model.model(), plan)?;
+        let max_positions = sequences.max_positions();
+        let desk = Arc::new(Desk::new(options.max_waiting, sequences.free_pages()));
+        let mut engine = Self { model, desk, max_positions, planned, threads: Vec::new() };
+        for number in 0..options.mask_threads {
+            let desk = Arc::clone(&engine.desk);
+            let named = thread::Builder::new().name(format!("text-masks-{number}"));
+            engine.threads.push(named.spawn(move || desk.settle_texts())?);
+        }
+        let runner = Runner::new(Arc::clone(&engine.desk), sequences, options);
+        let named = thread::Builder::new().name("text-engine".to_owned());
+        engine.threads.push(named.spawn(move || runner.run())?);
+        Ok(engine)
+    }
+
+    /// The model.
+    pub fn model(&self) -> &TextModel {
+        &self.model
+    }
+
+    /// Memory that it took, besides the model's weights.
+    pub fn planned(&self) -> SequencesBytes {
+        self.planned
+    }
+
+    /// Tokens that one text can have, its prompt included.
+    pub fn max_positions(&self) -> usize {
+        self.max_positions
+    }
+
+    /// Asks for a text, whose parts the stream gives as they come.
+    ///
+    /// # Errors
+    /// When the request breaks a rule, does not fit, or too many wait.
+    pub fn submit(&self, request: &TextRequest) -> Result<TextStream, Refused> {
+        let (sender, updates) = mpsc::channel();
+        // Whoever dropped the stream hears no more.
+        let ticket = self.submit_to(request, Box::new(move |update| drop(sender.send(update))))?;
+        Ok(TextStream { updates, _ticket: ticket, is_over: false })
+    }
+
+    /// Asks for a text and hears of it by a function, which an asynchronous channel can stand behind. Dropping the ticket ends the
+    /// text.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn submit_to(&self, request: &TextRequest, sink: Sink) -> Result<Ticket, Refused> {
+        let text = TextSequence::new(&self.model, request)?;
+        let (tokens, max) = (request.prompt.len() + request.max_tokens, self.max_positions);
+        if tokens > max {
+            return Err(Refused::TooLong { tokens, max });
+        }
+        let ticket = Ticket { is_dropped: Arc::default() };
+        let is_dropped = Arc::clone(&ticket.is_dropped);
+        self.desk.submit(Waiting { writing: Box::new(Writing { text, sink, is_dropped }) })?;
+        Ok(ticket)
+    }
+
+    /// Work so far.
+    pub fn statistics(&self) -> EngineStatistics {
+        self.desk.statistics()
+    }
+
+    /// Refuses requests from now on; what was taken is written to its end.
+    pub fn close(&self) {
+        self.desk.close();
+    }
+}
+
+impl Drop for Engine {
+    /// Ends all texts and waits for the threads.
+    fn drop(&mut self) {
+        self.desk.stop();
+        for thread in self.threads.drain(..) {
+            // A panic was told to those whose texts it was about.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A request that was taken; dropping it ends the text.
+#[derive(Debug)]
+#[must_use = "dropping the ticket ends the text"]
+pub struct Ticket {
+    is_dropped: Arc<AtomicBool>,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.is_dropped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The parts of a text as they come; dropping it ends the text. The last part is its end or its failure.
+#[derive(Debug)]
+pub struct TextStream {
+    updates: mpsc::Receiver<Update>,
+    _ticket: Ticket,
+    is_over: bool,
+}
+
+impl TextStream {
+    /// The next part, where it is there; `None` where it is not, or the text is over.
+    pub fn try_next(&mut self) -> Option<Update> {
+        let update = self.updates.try_recv().ok()?;
+        self.is_over |= !matches!(update, Update::Text(_));
+        Some(update)
+    }
+}
+
+impl Iterator for TextStream {
+    type Item = Update;
+
+    /// Waits for the next part.
+    fn next(&mut self) -> Option<Update> {
+        if self.is_over {
+            return None;
+        }
+        let update = self.updates.recv().unwrap_or(Update::Failed(EngineError::Closed));
+        self.is_over |= !matches!(update, Update::Text(_));
+        Some(update)
+    }
+}
+
+/// Tells an event of a text to its sink, as long as somebody wants it.
+fn tell(sink: &mut Sink, is_dropped: &AtomicBool, event: TextEvent) -> ControlFlow<()> {
+    if is_dropped.load(Ordering::Relaxed) {
+        return ControlFlow::Break(());
+    }
+    match event {
+        TextEvent::Text(piece) => sink(Update::Text(piece)),
+        TextEvent::End(ended) => sink(Update::End(ended)),
+        TextEvent::Stage(_) => {}
+    }
+    ControlFlow::Continue(())
+}

@@ -1,0 +1,459 @@
+//! The thread that runs the model: admit, plan a pass, run it, draw tokens.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use palmette_core::TokenId;
+use palmette_model::{SequenceId, Sequences, SequencesError, Stretch};
+
+use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
+use super::shares::shares;
+use super::{EngineError, EngineOptions, tell};
+use crate::sequence::{Ended, FinishReason};
+
+/// The part of a pass's time that the model waits for masks before it: those that are quick let forced tokens go into the pass, too.
+const GRACE: u32 = 50;
+
+/// Texts that are being written, and the model's part of them.
+pub(super) struct Runner {
+    desk: Arc<Desk>,
+    sequences: Sequences,
+    options: EngineOptions,
+    /// In the order of their admission.
+    rows: Vec<Row>,
+    /// Texts that have ended, the latest last: others may begin as they do.
+    kept: VecDeque<Kept>,
+    next: u64,
+    /// Time of the latest pass.
+    pass_time: Duration,
+}
+
+/// A text that is being written.
+struct Row {
+    number: u64,
+    /// `None` while its mask is being made.
+    writing: Option<Box<Writing>>,
+    /// Its mask has been made.
+    is_settled: bool,
+    /// `None` before the first token is read, and while its pages are given up.
+    sequence: Option<SequenceId>,
+    /// Gave its pages up and waits for others.
+    is_parked: bool,
+    /// All that the model has read or is to read: the prompt, then the text so far.
+    tokens: Vec<TokenId>,
+    prompt: usize,
+    read: usize,
+    /// Logits after all tokens, where the mask came later than they did.
+    logits: Option<Vec<f32>>,
+    /// A defect that ends it when its mask comes.
+    broken: Option<SequencesError>,
+}
+
+/// A text that has ended.
+struct Kept {
+    sequence: SequenceId,
+    tokens: Vec<TokenId>,
+}
+
+/// Rows of a pass: the text by its place, and how many of its tokens.
+type Plan = Vec<(usize, usize)>;
+
+/// The beginning of a sequence.
+enum Begin {
+    /// With nothing.
+    Empty,
+    /// With the first tokens of another.
+    As(SequenceId, usize),
+    /// Later: a text that is being read has the same beginning.
+    Later,
+}
+
+impl Row {
+    fn unread(&self) -> usize {
+        self.tokens.len() - self.read
+    }
+
+    fn can_go(&self) -> bool {
+        !self.is_parked && self.unread() > 0 && self.broken.is_none()
+    }
+
+    /// True where its own tokens are read, few at a time.
+    fn writes(&self) -> bool {
+        !self.is_parked && self.read >= self.prompt
+    }
+}
+
+impl Runner {
+    pub(super) fn new(desk: Arc<Desk>, sequences: Sequences, options: EngineOptions) -> Self {
+        let (rows, kept) = (Vec::new(), VecDeque::new());
+        Self { desk, sequences, options, rows, kept, next: 0, pass_time: Duration::ZERO }
+    }
+
+    /// Runs until the end. A panic is a defect, and ends all texts.
+    pub(super) fn run(mut self) {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_until_stopped()));
+        let error = || match &ran {
+            Ok(()) => EngineError::Closed,
+            Err(_) => EngineError::Panicked,
+        };
+        self.desk.stop();
+        let waiting = self.desk.take(usize::MAX, false, 0, Duration::ZERO).waiting;
+        let waiting = waiting.into_iter().map(|waiting| waiting.writing);
+        let here = self.rows.drain(..).filter_map(|row| row.writing);
+        here.chain(waiting).for_each(|mut writing| writing.fail(error()));
+    }
+
+    fn run_until_stopped(&mut self) {
+        loop {
+            let arrivals = self.take();
+            if arrivals.is_stopping {
+                return;
+            }
+            self.drop_unwanted();
+            for settled in arrivals.settled {
+                self.take_settled(settled);
+            }
+            for Waiting { writing } in arrivals.waiting {
+                match writing.is_dropped() {
+                    true => self.desk.count(|counts| counts.cancelled += 1),
+                    false => self.admit(writing),
+                }
+            }
+            self.unpark();
+            let plan = self.plan();
+            if !plan.is_empty() {
+                self.pass(&plan);
+            }
+            self.publish();
+        }
+    }
+
+    fn take(&self) -> Arrivals {
+        let away = self.rows.iter().filter(|row| row.writing.is_none()).count();
+        let is_idle = !self.rows.iter().any(Row::can_go);
+        let places = match self.rows.iter().any(|row| row.is_parked) {
+            // They came first.
+            true => 0,
+            false => self.options.max_texts - self.rows.len(),
+        };
+        let began = Instant::now();
+        let arrivals = self.desk.take(places, is_idle, away, self.pass_time / GRACE);
+        if away > 0 {
+            let took = began.elapsed().as_secs_f64();
+            self.desk.count(|counts| counts.stall_seconds += took);
+        }
+        arrivals
+    }
+
+    fn admit(&mut self, mut writing: Box<Writing>) {
+        let tokens = writing.text.take_unread();
+        let number = self.next;
+        self.next += 1;
+        let prompt = tokens.len();
+        let row = Row {
+            number,
+            writing: None,
+            is_settled: false,
+            sequence: None,
+            is_parked: false,
+            tokens,
+            prompt,
+            read: 0,
+            logits: None,
+            broken: None,
+        };
+        self.rows.push(row);
+        // The first mask is made while the prompt is read.
+        self.desk.hand_over(Job { row: number, writing });
+    }
+
+    /// Takes back a text whose mask was made.
+    fn take_settled(&mut self, settled: Settled) {
+        let Settled { row, mut writing, outcome } = settled;
+        let Some(place) = self.rows.iter().position(|of| of.number == row) else { return };
+        let broken = self.rows[place].broken.take().map(EngineError::from);
+        match broken.map_or(outcome, Err) {
+            Err(error) => self.fail(place, writing, error),
+            Ok(true) => self.end(place, &writing),
+            Ok(false) if writing.is_dropped() => self.cancel(place),
+            Ok(false) => {
+                let row = &mut self.rows[place];
+                row.tokens.extend(writing.text.take_unread());
+                row.writing = Some(writing);
+                row.is_settled = true;
+                // Forced tokens came after those that the logits are of.
+                if row.unread() > 0 {
+                    row.logits = None;
+                } else if let Some(logits) = row.logits.take() {
+                    self.choose(place, &logits);
+                }
+            }
+        }
+    }
+
+    /// Counts a text that has ended, as its sink was told.
+    fn end(&mut self, place: usize, writing: &Writing) {
+        let Some(Ended { reason, usage, .. }) = writing.text.ended() else { return };
+        if *reason == FinishReason::Cancelled {
+            return self.cancel(place);
+        }
+        self.desk.count(|counts| {
+            counts.ended += 1;
+            counts.text_tokens += usage.completion_tokens as u64;
+            counts.forced_tokens += usage.forced_tokens as u64;
+        });
+        self.remove(place);
+    }
+
+    /// Removes the texts that nobody wants any more and whose masks are not being made.
+    fn drop_unwanted(&mut self) {
+        for place in (0..self.rows.len()).rev() {
+            if self.rows[place].writing.as_ref().is_some_and(|writing| writing.is_dropped()) {
+                self.cancel(place);
+            }
+        }
+    }
+
+    fn cancel(&mut self, place: usize) {
+        self.desk.count(|counts| counts.cancelled += 1);
+        self.remove(place);
+    }
+
+    fn fail(&mut self, place: usize, mut writing: Box<Writing>, error: EngineError) {
+        self.desk.count(|counts| counts.failed += 1);
+        writing.fail(error);
+        self.remove(place);
+    }
+
+    /// Ends a text's part in the model; its pages are kept for others that begin as it does.
+    fn remove(&mut self, place: usize) {
+        let row = self.rows.remove(place);
+        let Some(sequence) = row.sequence else { return };
+        if row.read < Sequences::PAGE_TOKENS {
+            return self.give_up(sequence);
+        }
+        let mut tokens = row.tokens;
+        tokens.truncate(row.read);
+        self.kept.push_back(Kept { sequence, tokens });
+        if self.kept.len() > self.options.max_texts {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) -> bool {
+        let oldest = self.kept.pop_front();
+        oldest.map(|kept| self.give_up(kept.sequence)).is_some()
+    }
+
+    fn give_up(&mut self, sequence: SequenceId) {
+        self.sequences.remove(sequence).expect("the sequence is a row's or a kept one");
+    }
+
+    /// Lets the oldest text that gave its pages up go on, if there are pages for it and one more for each of the others, or nobody else
+    /// is there.
+    fn unpark(&mut self) {
+        let others = self.rows.iter().filter(|row| !row.is_parked).count();
+        let Some(place) = self.rows.iter().position(|row| row.is_parked) else { return };
+        let needed = self.rows[place].tokens.len().div_ceil(Sequences::PAGE_TOKENS) + others;
+        while self.sequences.free_pages() < needed && self.forget_oldest() {}
+        self.rows[place].is_parked = others > 0 && self.sequences.free_pages() < needed;
+    }
+
+    /// Shares of the next pass. Texts that are being written get what they want, prompts a part of the rows, each a fair share of it.
+    fn plan(&mut self) -> Plan {
+        let goes: Vec<bool> = (0..self.rows.len()).map(|place| self.begin(place)).collect();
+        let max_rows = self.sequences.options().max_rows;
+        let someone_writes = self.rows.iter().any(Row::writes);
+        let prompt_rows = if someone_writes { self.options.prompt_rows } else { max_rows };
+        let is_small = |row: &Row| row.writes() && row.unread() <= self.options.prompt_rows;
+        let wants = |small: bool| -> Vec<usize> {
+            let want = |(row, &goes): (&Row, &bool)| match goes && is_small(row) == small {
+                true => row.unread(),
+                false => 0,
+            };
+            self.rows.iter().zip(&goes).map(want).collect()
+        };
+        let (texts, prompts) = (wants(true), wants(false));
+        let for_texts = match prompts.iter().any(|&want| want > 0) {
+            true => max_rows - prompt_rows.min(max_rows - self.options.max_texts),
+            false => max_rows,
+        };
+        let texts = shares(for_texts, &texts);
+        let left = max_rows - texts.iter().sum::<usize>();
+        let prompts = shares(prompt_rows.min(left), &prompts);
+        let given = texts.iter().zip(&prompts).map(|(text, prompt)| text + prompt);
+        given.enumerate().filter(|(_, rows)| *rows > 0).collect()
+    }
+
+    /// Gives a text that can go its sequence; false where it cannot go, or is better begun later.
+    fn begin(&mut self, place: usize) -> bool {
+        if !self.rows[place].can_go() {
+            return false;
+        }
+        if self.rows[place].sequence.is_some() {
+            return true;
+        }
+        let begun = match self.beginning_of(place) {
+            Begin::Later => return false,
+            Begin::Empty => (self.sequences.add(), 0),
+            Begin::As(sequence, tokens) => (self.sequences.fork(sequence, tokens), tokens),
+        };
+        let (sequence, tokens) = begun;
+        let row = &mut self.rows[place];
+        row.sequence =
+            Some(sequence.expect("there is a place for each text, and whole pages are shared"));
+        row.read = tokens;
+        self.desk.count(|counts| counts.shared_tokens += tokens as u64);
+        true
+    }
+
+    /// The longest beginning that another text has in whole pages. At least one token is left to be read, for the logits after it.
+    fn beginning_of(&self, place: usize) -> Begin {
+        let tokens = &self.rows[place].tokens;
+        let most = tokens.len() - 1;
+        let common = |other: &[TokenId]| {
+            let same = tokens[..most].iter().zip(other).take_while(|(a, b)| a == b).count();
+            same - same % Sequences::PAGE_TOKENS
+        };
+        let mut best = (0, Begin::Empty);
+        for kept in &self.kept {
+            let same = common(&kept.tokens);
+            if same > best.0 {
+                best = (same, Begin::As(kept.sequence, same));
+            }
+        }
+        for row in self.rows[..place].iter().filter(|row| !row.is_parked) {
+            let same = common(&row.tokens);
+            if same > best.0 {
+                let read = |sequence| match row.read >= same {
+                    true => Begin::As(sequence, same),
+                    false => Begin::Later,
+                };
+                best = (same, row.sequence.map_or(Begin::Later, read));
+            }
+        }
+        best.1
+    }
+
+    fn pass(&mut self, plan: &Plan) {
+        let stretches: Vec<Stretch<'_>> = plan
+            .iter()
+            .map(|&(place, count)| {
+                let row = &self.rows[place];
+                Stretch {
+                    sequence: row.sequence.expect("a row that goes was begun"),
+                    tokens: &row.tokens[row.read..row.read + count],
+                    wants_logits: count == row.unread(),
+                }
+            })
+            .collect();
+        let began = Instant::now();
+        let passed = self.sequences.pass(&stretches);
+        let took = began.elapsed();
+        drop(stretches);
+        match passed {
+            Ok(()) => {}
+            Err(SequencesError::NoRoom { .. }) => return self.make_room(plan),
+            // A defect: the texts of the pass break off, and others go on.
+            Err(error) => {
+                for &(place, _) in plan.iter().rev() {
+                    self.break_off(place, error.clone());
+                }
+                return;
+            }
+        }
+        self.pass_time = took;
+        let began = Instant::now();
+        let (mut rows, mut prompt_tokens) = (0, 0);
+        // What is chosen may end a text, but none is removed before it is settled: places stay.
+        for (number, &(place, count)) in plan.iter().enumerate() {
+            let row = &mut self.rows[place];
+            rows += count as u64;
+            prompt_tokens += row.prompt.saturating_sub(row.read).min(count) as u64;
+            row.read += count;
+            let Some(logits) = self.sequences.logits(number) else { continue };
+            match row.is_settled && row.writing.is_some() {
+                true => Self::choose_of(&self.desk, row, logits),
+                false => row.logits = Some(logits.to_vec()),
+            }
+        }
+        let chose = began.elapsed();
+        self.desk.count(|counts| {
+            counts.passes += 1;
+            counts.rows += rows;
+            counts.prompt_tokens += prompt_tokens;
+            counts.pass_seconds += took.as_secs_f64();
+            counts.choose_seconds += chose.as_secs_f64();
+        });
+    }
+
+    /// Forgets a text that has ended, or takes the pages of the youngest one.
+    fn make_room(&mut self, plan: &Plan) {
+        if self.forget_oldest() {
+            return;
+        }
+        let youngest = self.rows.iter().rposition(|row| row.sequence.is_some());
+        let holders = self.rows.iter().filter(|row| row.sequence.is_some()).count();
+        match youngest {
+            Some(place) if holders > 1 => {
+                let row = &mut self.rows[place];
+                (row.is_parked, row.read, row.logits) = (true, 0, None);
+                let sequence = row.sequence.take();
+                sequence.into_iter().for_each(|sequence| self.give_up(sequence));
+                self.desk.count(|counts| counts.preempted += 1);
+            }
+            // A text alone has room for all that it may become.
+            _ => {
+                let error = SequencesError::NoRoom { needed: 1, free: 0 };
+                plan.iter().rev().for_each(|&(place, _)| self.break_off(place, error.clone()));
+            }
+        }
+    }
+
+    /// Ends a text by a defect of the model's part.
+    fn break_off(&mut self, place: usize, error: SequencesError) {
+        match self.rows[place].writing.take() {
+            Some(writing) => self.fail(place, writing, error.into()),
+            None => self.rows[place].broken = Some(error),
+        }
+    }
+
+    fn choose(&mut self, place: usize, logits: &[f32]) {
+        Self::choose_of(&self.desk, &mut self.rows[place], logits);
+    }
+
+    /// Draws a text's next token and hands it over to be settled.
+    fn choose_of(desk: &Desk, row: &mut Row, logits: &[f32]) {
+        let Some(mut writing) = row.writing.take() else { return };
+        row.is_settled = false;
+        let Writing { text, sink, is_dropped } = &mut *writing;
+        let chosen = catch_unwind(AssertUnwindSafe(|| {
+            text.choose(logits, &mut |event| tell(sink, is_dropped, event))
+        }));
+        let error = match chosen {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.into()),
+            Err(_) => Some(EngineError::Panicked),
+        };
+        match error {
+            None => {
+                row.tokens.extend(writing.text.take_unread());
+                desk.hand_over(Job { row: row.number, writing });
+            }
+            Some(error) => {
+                desk.hand_back(Settled { row: row.number, writing, outcome: Err(error) })
+            }
+        }
+    }
+
+    fn publish(&self) {
+        let writing = self.rows.len();
+        let parked = self.rows.iter().filter(|row| row.is_parked).count();
+        let free_pages = self.sequences.free_pages();
+        self.desk.count(|counts| {
+            (counts.writing, counts.parked, counts.free_pages) = (writing, parked, free_pages);
+        });
+    }
+}

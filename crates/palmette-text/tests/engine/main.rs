@@ -1,0 +1,369 @@
+//! Texts of an engine against texts that are written alone: to the token the same, whatever is written beside them.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use palmette_core::{
+    AnyConstraint, CommitError, Constraint, RollbackError, TokenId, Unconstrained,
+};
+use palmette_grammar::GrammarSource;
+use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
+use palmette_grammar::frontends::regex::RegexOptions;
+use palmette_model::{Architecture, Model, ModelConfig};
+use palmette_text::engine::{Engine, EngineError, EngineOptions, Refused, TextStream, Update};
+use palmette_text::{
+    Constrained, Ended, FinishReason, TextEvent, TextModel, TextRequest, TextToken, generate,
+};
+use palmette_vocabulary::{LoadOptions, load_bytes};
+use proptest::prelude::*;
+
+const POSITIONS: usize = 400;
+
+/// A model of made-up weights over printable characters, a few words, and an end token.
+fn model() -> TextModel {
+    let mut pieces: Vec<String> = (32..127_u8).map(|byte| char::from(byte).to_string()).collect();
+    pieces.extend(["true", "false", "null", "\": ", "ab", "\n"].map(str::to_owned));
+    pieces.push("</s>".to_owned());
+    let json = serde_json::to_string(&pieces).unwrap();
+    let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
+    let config = ModelConfig {
+        vocab_size: pieces.len(),
+        hidden_size: 16,
+        intermediate_size: 24,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        head_dim: 8,
+        max_position_embeddings: POSITIONS,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        tie_word_embeddings: true,
+        architecture: Architecture::default(),
+    };
+    let model = Arc::new(Model::random(config, 3).unwrap());
+    TextModel::from_parts("tiny", model, vocabulary, &Default::default()).unwrap()
+}
+
+/// A text, whole.
+#[derive(Debug, PartialEq)]
+struct Whole {
+    text: String,
+    tokens: Vec<TextToken>,
+    ended: Ended,
+}
+
+fn alone(model: &TextModel, request: &TextRequest) -> Whole {
+    let (mut text, mut tokens) = (String::new(), Vec::new());
+    let ended = generate(model, request, &mut |event| {
+        if let TextEvent::Text(piece) = event {
+            text += &piece.text;
+            tokens.extend(piece.tokens);
+        }
+        ControlFlow::Continue(())
+    });
+    Whole { text, tokens, ended: ended.unwrap() }
+}
+
+fn together(stream: TextStream) -> Result<Whole, EngineError> {
+    let (mut text, mut tokens) = (String::new(), Vec::new());
+    for update in stream {
+        match update {
+            Update::Text(piece) => {
+                text += &piece.text;
+                tokens.extend(piece.tokens);
+            }
+            Update::End(ended) => return Ok(Whole { text, tokens, ended }),
+            Update::Failed(error) => return Err(error),
+        }
+    }
+    unreachable!("the last update is an end or a failure")
+}
+
+/// A request of one of several kinds, all different.
+fn request(model: &TextModel, kind: usize, prompt: usize, seed: u64) -> TextRequest {
+    let words = "a palm leaf and its ribs, ";
+    let prompt: String = words.chars().cycle().take(prompt.max(1)).collect();
+    let mut request = TextRequest::new(model.encode_text(&prompt).unwrap(), 40);
+    request.sampler.temperature = 1.0;
+    request.sampler.seed = seed;
+    request.logprobs = (seed % 3 == 0).then_some(2);
+    let schema = |text: &str| {
+        let (text, options) = (text.to_owned(), JsonSchemaOptions::default());
+        Constrained::by(&model.compile(&GrammarSource::JsonSchema { text, options }).unwrap())
+    };
+    match kind {
+        0 => request.sampler.temperature = 0.0,
+        1 => request.stop = vec!["a".to_owned(), "}".to_owned()],
+        2 => {
+            let object = r#"{"type": "object", "properties": {"enabled": {"type": "boolean"}, "n": {"type": "null"}},
+                "required": ["enabled", "n"], "additionalProperties": false}"#;
+            request.constraint = schema(object);
+        }
+        3 => request.constraint = schema(r#"{"type": "array", "items": {"type": "string"}}"#),
+        4 => {
+            let (text, options) = ("always the same text".to_owned(), RegexOptions::default());
+            let source = GrammarSource::Regex { text, options };
+            request.constraint = Constrained::by(&model.compile(&source).unwrap());
+        }
+        _ => {
+            request.min_tokens = 7;
+            request.sampler.repetition_penalty = 1.3;
+            request.max_tokens = 120;
+        }
+    }
+    request
+}
+
+fn options() -> EngineOptions {
+    EngineOptions { max_texts: 4, max_tokens: 2000, max_waiting: 100, ..EngineOptions::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Whatever the room: places, pages that force texts to give theirs up, rows for prompts, threads for masks.
+    #[test]
+    fn texts_together_are_those_written_alone(
+        asked in prop::collection::vec((0_usize..6, 1_usize..200, 0_u64..1000), 1..14),
+        max_texts in 1_usize..6, max_tokens in 384_usize..1200, prompt_rows in 1_usize..40, mask_threads in 1_usize..3,
+    ) {
+        let model = model();
+        let options = EngineOptions { max_texts, max_tokens, prompt_rows, mask_threads, max_waiting: 100 };
+        let engine = Engine::start(model.clone(), options).unwrap();
+        let requests: Vec<TextRequest> =
+            asked.iter().map(|&(kind, prompt, seed)| request(&model, kind, prompt, seed)).collect();
+        let streams: Vec<TextStream> =
+            requests.iter().map(|request| engine.submit(request).unwrap()).collect();
+        for (request, stream) in requests.iter().zip(streams) {
+            prop_assert_eq!(together(stream).unwrap(), alone(&model, request));
+        }
+        // Ends are told before they are counted.
+        wait_until("the last count", || engine.statistics().ended == requests.len() as u64);
+        prop_assert_eq!(engine.statistics().waiting, 0);
+    }
+}
+
+/// Two long texts in pages for one and a half: the younger gives its pages up and is read again.
+#[test]
+fn texts_that_give_their_pages_up_become_the_same() {
+    let model = model();
+    let options = EngineOptions { max_texts: 2, max_tokens: 384, ..options() };
+    let engine = Engine::start(model.clone(), options).unwrap();
+    let requests = [5, 6].map(|seed| {
+        let mut request = request(&model, 5, 120, seed);
+        (request.max_tokens, request.min_tokens) = (200, 200);
+        request.prompt[0] = TokenId(seed as u32);
+        request
+    });
+    let streams = requests.each_ref().map(|request| engine.submit(request).unwrap());
+    for (request, stream) in requests.iter().zip(streams) {
+        assert_eq!(together(stream).unwrap(), alone(&model, request));
+    }
+    assert!(engine.statistics().preempted > 0, "{:?}", engine.statistics());
+}
+
+/// Answers to one request, and a next turn, read their common beginning once.
+#[test]
+fn beginnings_are_shared() {
+    let model = model();
+    let engine = Engine::start(model.clone(), options()).unwrap();
+    let requests: Vec<TextRequest> = (0..3).map(|seed| request(&model, 0, 150, seed)).collect();
+    let streams: Vec<TextStream> =
+        requests.iter().map(|request| engine.submit(request).unwrap()).collect();
+    for (request, stream) in requests.iter().zip(streams) {
+        assert_eq!(together(stream).unwrap(), alone(&model, request));
+    }
+    let shared = engine.statistics().shared_tokens;
+    assert_eq!(shared, 2 * 128, "two of three begin with the first's whole pages");
+    let mut next = request(&model, 1, 190, 9);
+    assert_eq!(next.prompt[..150], requests[0].prompt[..]);
+    assert_eq!(together(engine.submit(&next).unwrap()).unwrap(), alone(&model, &next));
+    assert_eq!(engine.statistics().shared_tokens - shared, 128);
+    // Another beginning shares nothing.
+    next.prompt[0] = TokenId(50);
+    assert_eq!(together(engine.submit(&next).unwrap()).unwrap(), alone(&model, &next));
+    assert_eq!(engine.statistics().shared_tokens - shared, 128);
+}
+
+/// A text that never ends by itself.
+fn endless(model: &TextModel) -> TextRequest {
+    let mut request = request(model, 5, 10, 1);
+    (request.max_tokens, request.min_tokens) = (300, 300);
+    request
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{what} did not come");
+}
+
+#[test]
+fn texts_that_nobody_wants_make_room() {
+    let model = model();
+    let options = EngineOptions { max_texts: 1, max_waiting: 2, ..options() };
+    let engine = Engine::start(model.clone(), options).unwrap();
+    let constraint = Arc::new(Holding::default());
+    let mut held = endless(&model);
+    held.constraint = Constrained::By(Arc::clone(&constraint) as Arc<dyn AnyConstraint>);
+    let first = engine.submit(&held).unwrap();
+    wait_until("the first mask", || constraint.asked.load(Ordering::Relaxed) > 0);
+    let waits =
+        [engine.submit(&endless(&model)).unwrap(), engine.submit(&endless(&model)).unwrap()];
+    let full = engine.submit(&endless(&model)).unwrap_err();
+    assert_eq!(full, Refused::Full { waiting: 2 });
+    // One that waits and is not wanted any more holds no place.
+    let [gone, kept] = waits;
+    drop(gone);
+    let last = engine.submit(&request(&model, 0, 3, 0)).unwrap();
+    drop((first, kept));
+    constraint.goes.store(true, Ordering::Relaxed);
+    together(last).unwrap();
+    wait_until("the counts", || {
+        let statistics = engine.statistics();
+        (statistics.cancelled, statistics.writing) == (2, 0)
+    });
+    assert_eq!((engine.statistics().ended, engine.statistics().refused), (1, 1));
+}
+
+/// A text whose mask takes long stands still alone; one whose constraint panics, or exceeds a limit, ends alone.
+#[test]
+fn texts_do_not_wait_for_each_others_masks_or_end_with_each_other() {
+    let model = model();
+    let options = EngineOptions { mask_threads: 2, ..options() };
+    let engine = Engine::start(model.clone(), options).unwrap();
+    let constraint = Arc::new(Holding::default());
+    let mut held = request(&model, 5, 10, 4);
+    held.constraint = Constrained::By(Arc::clone(&constraint) as Arc<dyn AnyConstraint>);
+    let stands = engine.submit(&held).unwrap();
+    wait_until("the first mask", || constraint.asked.load(Ordering::Relaxed) > 0);
+    let panics = Arc::new(Holding { panics: true, ..Holding::default() });
+    let mut broken = request(&model, 5, 10, 4);
+    broken.constraint = Constrained::By(panics);
+    let broken = engine.submit(&broken).unwrap();
+    let other = request(&model, 3, 50, 8);
+    let whole = together(engine.submit(&other).unwrap()).unwrap();
+    assert_eq!(whole, alone(&model, &other));
+    assert!(matches!(together(broken), Err(EngineError::Panicked)));
+    constraint.goes.store(true, Ordering::Relaxed);
+    let whole = together(stands).unwrap();
+    held.constraint = Constrained::By(constraint);
+    assert_eq!(whole, alone(&model, &held));
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_at_once() {
+    let model = model();
+    let options = EngineOptions { max_tokens: 64, ..options() };
+    let engine = Engine::start(model.clone(), options).unwrap();
+    let too_long = engine.submit(&request(&model, 5, 60, 0)).unwrap_err();
+    assert_eq!(too_long, Refused::TooLong { tokens: 180, max: 64 });
+    let none = TextRequest::new(Vec::new(), 1);
+    assert!(matches!(engine.submit(&none), Err(Refused::Request(_))));
+    let mut stream = engine.submit(&request(&model, 0, 3, 0)).unwrap();
+    engine.close();
+    assert_eq!(engine.submit(&request(&model, 0, 3, 0)).unwrap_err(), Refused::Closed);
+    // What was taken is written to its end.
+    assert!(stream.by_ref().any(|update| matches!(update, Update::End(_))));
+    assert!(stream.next().is_none());
+    for options in
+        [EngineOptions { max_texts: 0, ..options }, EngineOptions { mask_threads: 0, ..options }]
+    {
+        let error = Engine::start(model.clone(), options).unwrap_err().to_string();
+        assert!(error.contains("is 0"), "{error}");
+    }
+}
+
+#[test]
+fn an_engine_that_ends_says_so_to_those_who_wait() {
+    let model = model();
+    let engine = Engine::start(model.clone(), options()).unwrap();
+    let streams: Vec<TextStream> =
+        (0..6).map(|_| engine.submit(&endless(&model)).unwrap()).collect();
+    drop(engine);
+    for stream in streams {
+        match together(stream) {
+            Err(EngineError::Closed) => {}
+            Ok(whole) => assert_eq!(whole.ended.reason, FinishReason::Length),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Any text of the tiny vocabulary, whose masks wait until they may go, or panic.
+#[derive(Debug, Default)]
+struct Holding {
+    asked: AtomicUsize,
+    goes: AtomicBool,
+    panics: bool,
+}
+
+impl Holding {
+    fn any() -> Unconstrained {
+        Unconstrained::new(102, 1000)
+    }
+}
+
+impl Constraint for Holding {
+    type State = <Unconstrained as Constraint>::State;
+    type Scratch = <Unconstrained as Constraint>::Scratch;
+    type Error = <Unconstrained as Constraint>::Error;
+
+    fn num_tokens(&self) -> usize {
+        102
+    }
+
+    fn start(&self) -> Self::State {
+        Self::any().start()
+    }
+
+    fn fill_mask(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+        mask: &mut [u32],
+    ) -> Result<(), Self::Error> {
+        assert!(!self.panics, "as it was told");
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        while !self.goes.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Self::any().fill_mask(state, scratch, mask)
+    }
+
+    fn successors(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+        visit: impl FnMut(TokenId, Self::State),
+    ) -> Result<(), Self::Error> {
+        Self::any().successors(state, scratch, visit)
+    }
+
+    fn commit(
+        &self,
+        state: &mut Self::State,
+        token: TokenId,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), CommitError<Self::Error>> {
+        Self::any().commit(state, token, scratch)
+    }
+
+    fn rollback(&self, state: &mut Self::State, num_tokens: usize) -> Result<(), RollbackError> {
+        Self::any().rollback(state, num_tokens)
+    }
+
+    fn is_accepting(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+    ) -> Result<bool, Self::Error> {
+        Self::any().is_accepting(state, scratch)
+    }
+}
