@@ -26,6 +26,8 @@ pub struct ServeConfig {
     pub max_body: usize,
     /// Bytes of a body of items or of a whole catalog.
     pub max_upload: usize,
+    /// The longest time of a request for text, from its receipt.
+    pub max_text_time: Duration,
     /// Time for headers, and again for a body, to arrive in.
     pub read_timeout: Duration,
     /// Connections at once; more wait to be accepted.
@@ -64,6 +66,7 @@ impl Default for ServeConfig {
             max_history: 1000,
             max_body: 1 << 20,
             max_upload: 64 << 20,
+            max_text_time: Duration::from_secs(600),
             read_timeout: Duration::from_secs(10),
             max_connections: 10_000,
             answer_cache: 64 << 20,

@@ -1,7 +1,7 @@
 //! Keys: permissions of clients, by scope and catalog.
 //!
-//! The file has a key a line, `name scope[,scope] catalogs sha256hex`: scopes are `recommend`, `items` and `admin`, none of which
-//! includes another; catalogs are `*` or names with commas; the last is the SHA-256 of the key in hexadecimal digits. Blank lines and
+//! The file has a key a line, `name scope[,scope] catalogs sha256hex`: scopes are `recommend`, `items`, `admin` and `text`, none
+//! of which includes another; catalogs are `*` or names with commas, of text models too; the last is the SHA-256 of the key in hexadecimal digits. Blank lines and
 //! lines that begin with `#` mean nothing. A key comes as `Authorization: Bearer …`. Hashes are compared in constant time, and neither
 //! keys nor hashes are logged.
 //!
@@ -47,11 +47,13 @@ pub enum Scope {
     Items,
     /// Making and deleting catalogs, generations, targets and models.
     Admin,
+    /// Asking text models.
+    Text,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 3] = [Self::Recommend, Self::Items, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Recommend, Self::Items, Self::Admin, Self::Text];
 }
 
 impl fmt::Display for Scope {
@@ -60,13 +62,14 @@ impl fmt::Display for Scope {
             Self::Recommend => "recommend",
             Self::Items => "items",
             Self::Admin => "admin",
+            Self::Text => "text",
         })
     }
 }
 
 /// A name that no [`Scope`] has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown scope {0:?}; the scopes are recommend, items and admin")]
+#[error("unknown scope {0:?}; the scopes are recommend, items, admin and text")]
 pub struct UnknownScope(String);
 
 impl FromStr for Scope {
@@ -356,9 +359,10 @@ enum Need {
 const RECOMMEND: Need = Need::Scope(Scope::Recommend);
 const ITEMS: Need = Need::Scope(Scope::Items);
 const ADMIN: Need = Need::Scope(Scope::Admin);
+const TEXT: Need = Need::Scope(Scope::Text);
 
 /// Every route and what it needs. Where a path has the parameter `c`, the key must permit this catalog too; recommending checks the
-/// catalog of its target.
+/// catalog of its target, asking for text the name of the model.
 const ROUTES: &[(&str, &str, Need)] = &[
     ("GET", "/", Need::Nothing),
     ("GET", "/assets/{name}", Need::Nothing),
@@ -371,6 +375,8 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("POST", "/v1/recommend", RECOMMEND),
     ("POST", "/v1/recommend/batch", RECOMMEND),
     ("POST", "/v1/recommend/stream", RECOMMEND),
+    ("POST", "/v1/chat/completions", TEXT),
+    ("POST", "/v1/completions", TEXT),
     ("GET", "/v1/targets", Need::Key),
     ("POST", "/v1/targets", ADMIN),
     ("PUT", "/v1/targets/{alias}", ADMIN),
@@ -452,7 +458,7 @@ mod tests {
             ("a admin *".to_owned(), "3 fields"),
             (format!("a admin * {digits} x"), "5 fields"),
             (format!("a/b admin * {digits}"), "no name of a key"),
-            (format!("a root * {digits}"), "recommend, items and admin"),
+            (format!("a root * {digits}"), "recommend, items, admin and text"),
             (format!("a admin, * {digits}"), "unknown scope"),
             (format!("a admin a,,b {digits}"), "no name of a catalog"),
             ("a admin * secret".to_owned(), "64 hexadecimal digits"),

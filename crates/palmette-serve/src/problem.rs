@@ -1,5 +1,7 @@
 //! Problem documents (RFC 9457): every answer that is an error.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, StatusCode};
@@ -55,14 +57,18 @@ const END: usize = 500;
 
 /// Writes a text without its middle where it is long: values that clients send stand in it, and the rule comes last.
 fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&short(text))
+}
+
+fn short(text: &str) -> Cow<'_, str> {
     if text.len() <= MOST {
-        return serializer.serialize_str(text);
+        return Cow::Borrowed(text);
     }
     // A character has four bytes at most, and 0 is the boundary of any.
     let boundary = |at: usize| (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let begin = &text[..boundary(MOST - END)];
     let end = &text[boundary(text.len() - END)..];
-    serializer.collect_str(&format_args!("{begin} … {end}"))
+    Cow::Owned(format!("{begin} … {end}"))
 }
 
 /// Kinds of problems: type, title and status of each.
@@ -182,6 +188,11 @@ impl Problem {
         Self { retry_after_ms: Some(ms), ..self }
     }
 
+    /// The detail, without its middle where it is long.
+    pub(crate) fn shortened_detail(&self) -> String {
+        short(&self.detail).into_owned()
+    }
+
     pub(crate) fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
     }
@@ -191,7 +202,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry = self.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1));
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(&self)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         let mut add = |name: HeaderName, value: HeaderValue| headers.insert(name, value);
@@ -201,6 +212,8 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             add(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // Routes that speak another interface make their own form of it.
+        response.extensions_mut().insert(self);
         response
     }
 }

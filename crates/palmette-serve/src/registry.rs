@@ -22,6 +22,7 @@ use crate::api::catalogs::Exported;
 use crate::engine::{self, Engine, Lease, Leases};
 use crate::keys::{self, KeysError};
 use crate::problem::{Kind, Problem};
+use crate::texts::ServedText;
 use crate::writes::Writes;
 
 /// A model, and the format of its prompts.
@@ -75,6 +76,8 @@ pub(crate) struct Table {
     pub(crate) catalogs: BTreeMap<String, Arc<ServedCatalog>>,
     /// By alias.
     pub(crate) targets: BTreeMap<String, Arc<Target>>,
+    /// Text models.
+    pub(crate) texts: BTreeMap<String, Arc<ServedText>>,
 }
 
 /// The table, and the lock of those that change it.
@@ -125,6 +128,9 @@ pub enum LoadError {
     /// A name that is taken, unknown, or no name.
     #[error("{0}")]
     Name(String),
+    /// A text model.
+    #[error("{0}")]
+    Text(String),
     /// The system.
     #[error("{0}")]
     System(String),
@@ -225,6 +231,15 @@ impl Registry {
             });
             table.catalogs.insert(name, Arc::clone(&served));
             Ok(served)
+        })
+    }
+
+    /// Adds a text model in place of one of its name, whose texts are written to their end.
+    pub(crate) fn add_text(&self, served: ServedText) -> Result<(), LoadError> {
+        check_name("text model", &served.name)?;
+        self.change(|table, _| {
+            table.texts.insert(served.name.clone(), Arc::new(served));
+            Ok(())
         })
     }
 

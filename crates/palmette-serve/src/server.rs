@@ -23,6 +23,8 @@ use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::PromptFormat;
+use palmette_template::ChatTemplate;
+use palmette_text::TextModel;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use utoipa::OpenApi;
@@ -41,6 +43,7 @@ use crate::problem::{Kind, Problem};
 use crate::registry::{self, LoadError, Registry, Table, Target};
 use crate::request_id;
 use crate::telemetry;
+use crate::texts::{self, ServedText, TextOptions};
 
 /// File of the targets in the data directory.
 const TARGETS: &str = "targets.json";
@@ -60,6 +63,8 @@ pub(crate) struct App {
     pub(crate) operations: Operations,
     /// True from the beginning of a drain on.
     is_draining: AtomicBool,
+    /// True from the end of admission on.
+    has_closed: AtomicBool,
 }
 
 /// The moment at which a request's headers had arrived.
@@ -93,6 +98,7 @@ impl Server {
             metrics: telemetry::recorder()?,
             began: Instant::now(),
             is_draining: AtomicBool::new(false),
+            has_closed: AtomicBool::new(false),
         };
         Ok(Self { app: Arc::new(app) })
     }
@@ -155,6 +161,35 @@ impl Server {
             table.targets.insert(alias.to_owned(), target);
             Ok(())
         })
+    }
+
+    /// Loads a text model's directory and starts its engine: `/v1/chat/completions` and `/v1/completions` ask for it by this name.
+    ///
+    /// # Errors
+    /// When a file is missing or unsound, or there is not the memory that the options ask for.
+    pub fn load_text(
+        &self,
+        name: &str,
+        dir: &Path,
+        options: &TextOptions,
+    ) -> Result<(), LoadError> {
+        registry::check_name("text model", name)?;
+        self.app.registry.add_text(ServedText::load(name, dir, options)?)
+    }
+
+    /// Adds a text model that is in memory, with its chat template, if it has one.
+    ///
+    /// # Errors
+    /// When the name is none, or there is not the memory that the options ask for.
+    pub fn add_text(
+        &self,
+        name: &str,
+        model: TextModel,
+        template: Option<ChatTemplate>,
+        options: &TextOptions,
+    ) -> Result<(), LoadError> {
+        registry::check_name("text model", name)?;
+        self.app.registry.add_text(ServedText::start(name, model, template, options)?)
     }
 
     /// True where requests need keys.
@@ -294,6 +329,7 @@ impl Server {
             tracing::info!("draining: not ready any more");
             app.is_draining.store(true, Ordering::Relaxed);
             tokio::time::sleep(app.config.drain_delay).await;
+            app.has_closed.store(true, Ordering::Relaxed);
             app.engine.drain();
         };
         tokio::select! {
@@ -339,10 +375,16 @@ impl App {
         if self.is_draining.load(Ordering::Relaxed) {
             reasons.push("draining".to_owned());
         }
-        if self.registry.table().targets.is_empty() {
+        let table = self.registry.table();
+        if table.targets.is_empty() && table.texts.is_empty() {
             reasons.push("no target is set".to_owned());
         }
         reasons
+    }
+
+    /// True when the end of admission has come.
+    pub(crate) fn takes_no_texts(&self) -> bool {
+        self.has_closed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn load_model(
@@ -406,8 +448,9 @@ impl App {
         Ok(Arc::new(target))
     }
 
-    /// Brings the gauges of catalogs up to date.
-    pub(crate) fn publish_catalogs(&self) {
+    /// Brings the metrics of catalogs and text models up to date.
+    pub(crate) fn publish(&self) {
+        texts::publish(&self.registry.table());
         for (name, catalog) in &self.registry.table().catalogs {
             let labels = [("catalog", name.clone())];
             let Some(status) = catalog.status() else { continue };
@@ -432,11 +475,13 @@ impl App {
         description = "Recommendations that are always items of the catalog, under a deadline.",
         license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
     ),
+    components(schemas(crate::wire::OpenAiError)),
     tags(
         (name = "recommend", description = "Items that follow a history"),
         (name = "catalogs", description = "Items, generations and catalogs"),
         (name = "operations", description = "Work that goes on after its request was answered"),
         (name = "targets", description = "Pairs of model and catalog"),
+        (name = "text", description = "Texts under grammars, as OpenAI's clients ask for them"),
         (name = "probes", description = "State of the process")
     )
 )]
@@ -452,6 +497,8 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(api::recommend::recommend))
         .routes(routes!(api::batch::batch))
         .routes(routes!(api::batch::lines))
+        .routes(routes!(api::text::chat::chat))
+        .routes(routes!(api::text::completions::complete))
         .routes(routes!(api::targets::list, api::targets::post))
         .routes(routes!(api::targets::put))
         .routes(routes!(api::targets::models, api::targets::load_model))
@@ -513,6 +560,9 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
         })
     });
     let mut response = answer.await;
+    if api::text::errors::ROUTES.contains(&route.as_str()) {
+        response = api::text::errors::reshaped(response);
+    }
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(request_id::HEADER, id);
     }

@@ -18,7 +18,7 @@ const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const TOKENS: [f64; 11] =
     [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 
-const COUNTERS: [(&str, &str); 9] = [
+const COUNTERS: [(&str, &str); 14] = [
     ("palmette_answer_cache_total", "Look-ups of kept answers, by result"),
     ("palmette_catalog_apply_waits_total", "Batches that waited for merges to make room"),
     ("palmette_filter_cache_total", "Look-ups of compiled filters, by result; one a segment"),
@@ -31,9 +31,14 @@ const COUNTERS: [(&str, &str); 9] = [
         "palmette_recommend_stopped_total",
         "Requests that were broken off after admission, by reason",
     ),
+    ("palmette_text_passes_total", "Passes of a text model"),
+    ("palmette_text_preempted_total", "Times that a text gave up its keys and values for others"),
+    ("palmette_text_rows_total", "Rows of the passes of a text model"),
+    ("palmette_text_texts_total", "Texts that were asked for, by what became of them"),
+    ("palmette_text_tokens_total", "Tokens of prompts that were read or shared, and of texts"),
 ];
 
-const GAUGES: [(&str, &str); 10] = [
+const GAUGES: [(&str, &str); 13] = [
     ("palmette_build_info", "Version of the program; always 1"),
     ("palmette_catalog_background_failed", "1 where the last merge or checkpoint failed"),
     ("palmette_catalog_generation", "Newest generation"),
@@ -44,6 +49,12 @@ const GAUGES: [(&str, &str); 10] = [
     ("palmette_queue_requests", "Requests that were admitted and wait for a stream"),
     ("palmette_queue_work_seconds", "Predicted work of these requests, of one thread"),
     ("palmette_streams", "Streams, by state"),
+    ("palmette_text_free_pages", "Pages of keys and values that no text has"),
+    ("palmette_text_requests", "Texts that are asked for, by state"),
+    (
+        "palmette_text_stage_seconds",
+        "Time of each stage of a text model so far; stall is time without a pass for want of masks",
+    ),
 ];
 
 const HISTOGRAMS: [(&str, &str); 7] = [

@@ -6,6 +6,7 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::problem::{Kind, PROBLEM_JSON, Problem};
+use crate::wire::OpenAiError;
 
 macro_rules! problems {
     ($($(#[doc = $doc:literal])* $name:ident: $($kind:ident)*;)*) => {$(
@@ -41,6 +42,38 @@ problems! {
         Unavailable;
     /// Problems of a route that changes something and takes no body.
     Deletes: Unauthorised Forbidden NotFound Conflict PreconditionFailed Invalid Unavailable;
+}
+
+/// Errors of a request for text, in OpenAI's form.
+pub(crate) struct Texts;
+
+impl IntoResponses for Texts {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let kinds = [
+            Kind::NotJson,
+            Kind::Unauthorised,
+            Kind::Forbidden,
+            Kind::NotFound,
+            Kind::SlowRequest,
+            Kind::TooLarge,
+            Kind::UnsupportedMedia,
+            Kind::Overloaded,
+            Kind::Internal,
+            Kind::Unavailable,
+            Kind::DeadlineMissed,
+        ];
+        let response = |kind: &Kind| {
+            let problem = Problem::new(*kind, "");
+            let schema = Ref::from_schema_name(OpenAiError::name());
+            let content = ContentBuilder::new().schema(Some(schema)).build();
+            let response = ResponseBuilder::new().description(problem.title);
+            (
+                problem.status.to_string(),
+                response.content("application/json", content).build().into(),
+            )
+        };
+        kinds.iter().map(response).collect()
+    }
 }
 
 fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {

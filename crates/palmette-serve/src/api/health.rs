@@ -70,7 +70,7 @@ pub(crate) async fn version() -> Json<Version> {
 /// Metrics as Prometheus reads them.
 #[utoipa::path(get, path = "/metrics", tag = "probes", security(()), responses((status = 200, body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
-    app.publish_catalogs();
+    app.publish();
     let text = app.metrics.render();
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

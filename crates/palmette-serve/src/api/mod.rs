@@ -13,4 +13,5 @@ pub(crate) mod operations;
 pub(crate) mod page;
 pub(crate) mod recommend;
 pub(crate) mod targets;
+pub(crate) mod text;
 pub(crate) mod upload;

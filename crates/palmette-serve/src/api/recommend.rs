@@ -496,7 +496,7 @@ fn fields_of(view: &CatalogView, names: &[String]) -> Result<Fields, Problem> {
     Ok(Fields::Some(names.iter().cloned().collect()))
 }
 
-fn seconds_since_1970() -> f64 {
+pub(crate) fn seconds_since_1970() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 

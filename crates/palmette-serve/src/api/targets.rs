@@ -13,12 +13,14 @@ use super::body;
 use super::documented::{Lists, Switches};
 use super::extract::Path;
 use super::recommend::blocking;
+use crate::keys;
 use crate::problem::{Kind, Problem};
 use crate::registry::{LoadError, Table};
 use crate::server::App;
+use crate::texts::ServedText;
 use crate::wire::{
     LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges, TargetEntry,
-    Targets,
+    Targets, TextModelEntry,
 };
 
 /// Lists the targets.
@@ -124,7 +126,22 @@ async fn change(
 pub(crate) async fn models(State(app): State<Arc<App>>) -> Json<Models> {
     let table = app.registry.table();
     let models = table.models.values().map(|served| entry(served)).collect();
-    Json(Models { models })
+    let permitted = table.texts.values().filter(|served| keys::permits(&served.name));
+    let data = permitted.map(|served| text_entry(served)).collect();
+    Json(Models { object: "list", data, models })
+}
+
+fn text_entry(served: &ServedText) -> TextModelEntry {
+    TextModelEntry {
+        id: served.name.clone(),
+        object: "model",
+        created: served.loaded,
+        owned_by: "palmette",
+        max_model_len: served.engine.max_positions(),
+        parameters: served.model().model().num_parameters() as u64,
+        has_chat_template: served.template.is_some(),
+        tool_format: served.tool_format.map(|format| format.name),
+    }
 }
 
 fn entry(served: &crate::registry::ServedModel) -> ModelEntry {

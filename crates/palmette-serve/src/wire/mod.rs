@@ -6,6 +6,7 @@ mod items;
 mod operations;
 mod recommend;
 mod targets;
+mod text;
 
 pub(crate) use batch::MAX_REQUESTS;
 pub use batch::{BatchAnswer, BatchBody, BatchResult};
@@ -21,5 +22,13 @@ pub use recommend::{
 };
 pub use targets::{
     DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges,
-    TargetEntry, Targets,
+    TargetEntry, Targets, TextModelEntry,
 };
+pub use text::{
+    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMembers, ChatMessage,
+    ChunkChoice, Completion, CompletionBody, CompletionChoice, CompletionLogprobs,
+    CompletionMembers, Delta, DeltaCall, DeltaFunction, FinishName, FunctionCall, OneOrMany,
+    OpenAiError, OpenAiErrorBody, Prompts, StreamOptions, StructuredOutputs, TextMembers,
+    TextUsage, TokenLogprob, ToolCall,
+};
+pub(crate) use text::{NEUTRAL, WITHOUT_MEANING, members};

@@ -86,11 +86,36 @@ pub struct ModelEntry {
     pub has_draft_head: bool,
 }
 
-/// List of models, by name.
+/// List of models, by name. `object` and `data` are what OpenAI's clients read.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Models {
-    /// In order of name.
+    /// `list`.
+    pub object: &'static str,
+    /// Text models, in order of name.
+    pub data: Vec<TextModelEntry>,
+    /// Models of recommendations, in order of name.
     pub models: Vec<ModelEntry>,
+}
+
+/// A text model that is loaded.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct TextModelEntry {
+    /// Name of it.
+    pub id: String,
+    /// `model`.
+    pub object: &'static str,
+    /// Seconds since 1970 at which it was loaded.
+    pub created: u64,
+    /// `palmette`.
+    pub owned_by: &'static str,
+    /// Tokens of a prompt and its answer together, at most.
+    pub max_model_len: usize,
+    /// Weights in all.
+    pub parameters: u64,
+    /// True with a chat template: `/v1/chat/completions`.
+    pub has_chat_template: bool,
+    /// Way of calling tools, where it has one.
+    pub tool_format: Option<&'static str>,
 }
 
 /// A model to load.

@@ -13,3 +13,4 @@ mod sockets;
 #[cfg(feature = "tables")]
 mod tables;
 mod targets;
+mod text;

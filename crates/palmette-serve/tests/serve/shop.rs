@@ -102,7 +102,7 @@ impl Shopping {
 
 /// Checks that the OpenAPI document has the status for the route.
 #[track_caller]
-fn check_documented(method: &Method, path: &str, status: StatusCode) {
+pub(crate) fn check_documented(method: &Method, path: &str, status: StatusCode) {
     static DOCUMENT: LazyLock<Value> =
         LazyLock::new(|| serde_json::to_value(palmette_serve::openapi()).expect("a document"));
     let path = path.split('?').next().unwrap_or_default();

@@ -3,6 +3,7 @@
 mod names;
 mod options;
 mod running;
+mod text;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use names::Named;
 pub(crate) use options::{ListenOptions, ServeOptions, address};
 pub(crate) use running::{Listening, log, run_until_stopped};
 
-/// Serve recommendations over HTTP, with a page to try them at /
+/// Serve recommendations over HTTP, with a page to try them at /, and texts under grammars as OpenAI's clients ask for them
 ///
 /// A request is admitted when it arrives, by its predicted finish, or refused at once; what is admitted is answered by its
 /// deadline. Items of a live catalog come and go while requests are answered, each by one generation.
@@ -43,6 +44,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
     #[command(flatten)]
+    text: text::TextArgs,
+    #[command(flatten)]
     listen: ListenOptions,
     #[command(flatten)]
     options: ServeOptions,
@@ -61,6 +64,8 @@ Examples:
   palmette catalog live init shop/live --from shop.palm --model shop/model
   palmette serve --model shop/model --catalog shop=shop/live
   curl -s http://127.0.0.1:8080/v1/recommend --json '{\"history\": [\"P0001\", \"P0060\"], \"k\": 3}'
+  palmette serve --text smol=SmolLM2-135M-Instruct
+  curl -s http://127.0.0.1:8080/v1/chat/completions --json '{\"messages\": [{\"role\": \"user\", \"content\": \"Name a colour.\"}]}'
   palmette serve --model a=models/a --model b=models/b --catalog shop.palm --target old=a:shop --target new=b:shop
 
 docs/http.md describes the interface; /openapi.json is the same for programs.
@@ -68,21 +73,26 @@ SIGTERM and Ctrl-C drain: what was admitted is answered; a second one ends at on
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     ensure!(
-        args.data_dir.is_some() || !(args.model.is_empty() || args.catalog.is_empty()),
-        "give --model and --catalog, or a --data-dir that has them"
+        args.data_dir.is_some()
+            || !(args.model.is_empty() || args.catalog.is_empty())
+            || (args.text.serves_some() && args.model.is_empty() && args.catalog.is_empty()),
+        "give --model and --catalog, --text, or a --data-dir that has models and catalogs"
     );
     running::log(&args.options)?;
     check_twice("--model", args.model.iter().map(|model| &model.name))?;
     check_twice("--catalog", args.catalog.iter().map(|catalog| &catalog.name))?;
     let targets = targets(args)?;
+    check_twice("--text", args.text.names())?;
     check_twice("--target", targets.iter().map(|(alias, ..)| alias))?;
     let mut config = args.options.config()?;
     config.record.clone_from(&args.record);
     config.keys.clone_from(&args.keys);
     config.data_dir.clone_from(&args.data_dir);
+    config.max_text_time = args.text.max_time()?;
     if let Some(dir) = &args.data_dir {
         std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
     }
+    let threads = config.schedule.threads as usize;
     let server = Server::new(config)?;
     for model in &args.model {
         server.load_model(&model.name, &model.path, args.weights.format())?;
@@ -93,6 +103,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
+    args.text.load_into(&server, args.weights.format(), threads)?;
     server.load_data_dir(args.weights.format(), args.read_only)?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
 }
@@ -120,6 +131,7 @@ fn targets(args: &ServeArgs) -> anyhow::Result<Vec<(String, String, String)>> {
             Ok(vec![(catalog.name.clone(), model.name.clone(), catalog.name.clone())])
         }
         _ if args.data_dir.is_some() => Ok(Vec::new()),
+        ([], []) => Ok(Vec::new()),
         (models, catalogs) => bail!(
             "there are {} models and {} catalogs: say which go together with --target ALIAS=MODEL:CATALOG",
             models.len(),

@@ -1,0 +1,98 @@
+//! Text models of a server: directories, room, limits.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use palmette_model::WeightFormat;
+use palmette_serve::{Server, TextOptions};
+use palmette_text::engine::EngineOptions;
+use palmette_text::{TextModelOptions, tool_format_named};
+
+use super::names::Named;
+
+/// Text models.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TextArgs {
+    /// Directory of a text model as Hugging Face has it, named by its last part unless NAME is given; may be given several times
+    #[arg(long, value_name = "[NAME=]DIR")]
+    text: Vec<Named>,
+    /// Texts that a model writes at once, in one pass
+    #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_texts)]
+    text_places: usize,
+    /// Tokens, prompts included, that all texts of a model have together; their keys and values are kept in memory
+    #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_tokens)]
+    text_tokens: usize,
+    /// Requests that wait for a place; more are refused
+    #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_waiting)]
+    text_queue: usize,
+    /// Tokens of prompts that are read in a pass while texts are written: more, and prompts are read faster and texts stall longer
+    #[arg(long, value_name = "N", default_value_t = EngineOptions::default().prompt_rows)]
+    text_prompt_rows: usize,
+    /// The longest time of a request for text
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    text_seconds: u64,
+    /// Way in which a text model calls tools, for those whose chat template does not show it: hermes, llama3, mistral, deepseek, harmony
+    #[arg(long, value_name = "MODEL=FORMAT")]
+    tool_format: Vec<String>,
+}
+
+impl TextArgs {
+    pub(crate) fn serves_some(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.text.iter().map(|named| &named.name)
+    }
+
+    pub(crate) fn max_time(&self) -> anyhow::Result<Duration> {
+        ensure!(self.text_seconds > 0, "--text-seconds is 0; nothing could be written");
+        Ok(Duration::from_secs(self.text_seconds))
+    }
+
+    /// Loads the models into a server.
+    pub(crate) fn load_into(
+        &self,
+        server: &Server,
+        weights: WeightFormat,
+        threads: usize,
+    ) -> anyhow::Result<()> {
+        let mut formats = Vec::new();
+        for text in &self.tool_format {
+            let (model, format) = text.split_once('=').with_context(|| {
+                format!("--tool-format {text}: it is MODEL=FORMAT, such as smol=hermes")
+            })?;
+            ensure!(
+                self.names().any(|name| name == model),
+                "--tool-format {text}: there is no text model {model:?}; give it by --text"
+            );
+            let format = tool_format_named(format).map_err(anyhow::Error::msg)?;
+            formats.push((model, format));
+        }
+        for (name, value) in [
+            ("--text-places", self.text_places),
+            ("--text-tokens", self.text_tokens),
+            ("--text-queue", self.text_queue),
+            ("--text-prompt-rows", self.text_prompt_rows),
+        ] {
+            ensure!(value > 0, "{name} is 0; it must be at least 1");
+        }
+        for Named { name, path } in &self.text {
+            let format = formats.iter().find(|(model, _)| model == name);
+            let options = TextOptions {
+                model: TextModelOptions { weights, threads, ..TextModelOptions::default() },
+                engine: EngineOptions {
+                    max_texts: self.text_places,
+                    max_tokens: self.text_tokens,
+                    prompt_rows: self.text_prompt_rows,
+                    max_waiting: self.text_queue,
+                    mask_threads: threads.div_ceil(8).max(1),
+                },
+                tool_format: format.map(|(_, format)| *format),
+            };
+            server.load_text(name, path, &options)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! A text model by OpenAI's interface, in a program of one's own.
+//!
+//! ```text
+//! cargo run -p palmette-serve --example text -- DIR [hermes|llama3|mistral|deepseek|harmony]
+//! ```
+//!
+//! DIR is a directory as Hugging Face has it. The server listens at a free port of this machine and says which.
+
+use std::path::PathBuf;
+
+use palmette_serve::{ServeConfig, Server, TextOptions};
+use palmette_text::tool_format_named;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let dir = PathBuf::from(arguments.next().ok_or("the directory of a model is missing")?);
+    let tool_format = arguments.next().map(|name| tool_format_named(&name)).transpose()?;
+    let options = TextOptions { tool_format, ..TextOptions::default() };
+    let server = Server::new(ServeConfig::default())?;
+    server.load_text("smol", &dir, &options)?;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    eprintln!("http://{}/v1", listener.local_addr()?);
+    server.serve(listener, async { _ = tokio::signal::ctrl_c().await }).await?;
+    Ok(())
+}

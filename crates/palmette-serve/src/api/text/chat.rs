@@ -1,0 +1,409 @@
+//! `POST /v1/chat/completions`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use palmette_template::Chat;
+use palmette_text::engine::Update;
+use palmette_text::{
+    Constrained, Piece, SpecialText, TextPiece, TextRequest, ToolCallReader, ToolFormat,
+};
+use serde_json::Value;
+
+use super::answer::{Reader, Written, call_id, chat_logprobs, missed, usage, whole};
+use super::body::read;
+use super::constraint::{Tools, asked, tools_of};
+use super::request::{
+    Going, OfRoute, Part, Prompt, answers_wanted, compiled, deadline, requests, submit,
+};
+use super::stream::{EventLines, Events, response};
+use crate::api::documented::Texts;
+use crate::api::recommend::{blocking, seconds_since_1970};
+use crate::problem::Problem;
+use crate::request_id;
+use crate::server::{App, Received};
+use crate::texts::{self, ServedText};
+use crate::wire::{
+    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatMembers, ChatMessage, ChunkChoice, Delta,
+    DeltaCall, DeltaFunction, FinishName, StreamOptions, TextMembers, TextUsage,
+};
+
+/// Answers a chat by a text model.
+///
+/// As OpenAI and vLLM spell it. Where a form of the answer is asked for (`response_format`, `structured_outputs`, tools), every token is
+/// one that the form allows. With `stream` the answer comes in parts, server-sent events of `ChatChunk`, and `[DONE]`.
+#[utoipa::path(
+    post, path = "/v1/chat/completions", tag = "text", request_body = ChatBody,
+    responses(
+        (status = 200, content(
+            (ChatCompletion = "application/json"),
+            (ChatChunk = "text/event-stream"),
+        )),
+        Texts,
+    )
+)]
+pub(crate) async fn chat(
+    State(app): State<Arc<App>>,
+    Extension(received): Extension<Received>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (chat, both): (ChatMembers, TextMembers) = read(&app, &headers, body).await?;
+    let served = texts::named(&app.registry.table(), both.model.as_deref())?;
+    let until = deadline(&app, &both, received.0)?;
+    let n = answers_wanted(&both, 1)?;
+    let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
+    let (request, format) = ready(&served, chat, both, until).await?;
+    let prompt_tokens = request.prompt.len();
+    let answers = submit(&app, &served, &[request], n)?;
+    let head = Head {
+        id: request_id::current(),
+        created: seconds_since_1970() as u64,
+        served,
+        prompt_tokens,
+    };
+    if streams {
+        let readers = (0..n).map(|_| Some((Reader::new(format), 0))).collect();
+        let events = ChatEvents { head, options, readers, left: n, completion_tokens: 0 };
+        return Ok(response(answers, events, until));
+    }
+    let written = whole(answers, n, until, format, &head.id).await?;
+    Ok(Json(head.answer(written)).into_response())
+}
+
+/// Makes prompt and grammar on a thread where nobody waits; a client that goes away, or the deadline, calls the work off.
+async fn ready(
+    served: &Arc<ServedText>,
+    chat: ChatMembers,
+    both: TextMembers,
+    until: Instant,
+) -> Result<(TextRequest, Option<&'static ToolFormat>), Problem> {
+    let served = Arc::clone(served);
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let _going = Going(Arc::clone(&is_gone));
+    let work = blocking(move || prepare(&served, &chat, &both, &is_gone));
+    tokio::time::timeout_at(until.into(), work).await.map_err(|_| missed())??
+}
+
+fn prepare(
+    served: &ServedText,
+    chat: &ChatMembers,
+    both: &TextMembers,
+    is_gone: &AtomicBool,
+) -> Result<(TextRequest, Option<&'static ToolFormat>), Problem> {
+    let tools = tools_of(chat, served.tool_format, &served.name)?;
+    let text = prompt(served, chat, tools.as_ref())?;
+    let tokens = served.model().encode_prompt(&text);
+    let tokens = tokens.map_err(|error| Problem::invalid("/messages", error.to_string()))?;
+    let found = asked(both, tools.as_ref().map(|tools| (chat, tools)))?;
+    let constraint = match &found {
+        Some(found) => compiled(served, found, is_gone)?,
+        None => Constrained::Nothing,
+    };
+    let format = tools.map(|tools| tools.format);
+    let logprobs = match (chat.logprobs, chat.top_logprobs) {
+        (Some(true), top) => Some(top.unwrap_or(0)),
+        (_, Some(top)) if top > 0 => {
+            let detail = "top_logprobs needs logprobs to be true";
+            return Err(Problem::invalid("/top_logprobs", detail));
+        }
+        _ => None,
+    };
+    let special = format.map_or(SpecialText::Hidden, ToolCallReader::special_text);
+    let max_tokens = chat.max_completion_tokens.or(both.max_tokens);
+    let of_route = OfRoute { max_tokens, logprobs, special };
+    let prompts = vec![Prompt { tokens, pointer: "/messages".to_owned() }];
+    let mut requests = requests(served, both, &of_route, prompts, &constraint)?;
+    let request = requests.pop().expect("one prompt, one request");
+    Ok((request, format))
+}
+
+/// The text of a chat, by the model's template.
+fn prompt(
+    served: &ServedText,
+    chat: &ChatMembers,
+    tools: Option<&Tools>,
+) -> Result<String, Problem> {
+    let template = served.template.as_ref().ok_or_else(|| {
+        Problem::invalid(
+            "/model",
+            format!(
+                "model {:?} has no chat template; use /v1/completions, or put a chat_template.jinja into its directory",
+                served.name
+            ),
+        )
+    })?;
+    if chat.messages.is_empty() {
+        return Err(Problem::invalid("/messages", "there are no messages; give one at least"));
+    }
+    let goes_on = chat.continue_final_message == Some(true);
+    if goes_on && chat.add_generation_prompt == Some(true) {
+        let detail = "an answer goes on with the last message or begins a new one; leave one of add_generation_prompt and \
+                      continue_final_message out";
+        return Err(Problem::invalid("/continue_final_message", detail));
+    }
+    let read = chat.messages.iter().enumerate().map(|(place, message)| as_read(place, message));
+    let messages = Value::Array(read.collect::<Result<_, _>>()?);
+    let rendered = template.render(&Chat {
+        tools: tools.map(|tools| &tools.list),
+        add_generation_prompt: chat.add_generation_prompt.unwrap_or(!goes_on),
+        extra: chat.chat_template_kwargs.as_ref(),
+        now: Some(seconds_since_1970() as i64),
+        ..Chat::new(&messages)
+    });
+    let mut text = rendered.map_err(|error| Problem::invalid("/messages", error.to_string()))?;
+    if goes_on {
+        let last = messages.as_array().and_then(|all| all.last()?["content"].as_str());
+        let last = last.map(str::trim).filter(|last| !last.is_empty());
+        let end = last.and_then(|last| Some(text.rfind(last)? + last.len()));
+        let end = end.ok_or_else(|| {
+            Problem::invalid("/messages", "the last message has no text to go on with")
+        })?;
+        text.truncate(end);
+    }
+    Ok(text)
+}
+
+/// A message as chat templates read it: its content as one text, and arguments of calls as objects.
+///
+/// OpenAI's interface has content that is absent or in parts, and arguments as JSON in a text; most templates know neither. As vLLM does.
+fn as_read(place: usize, message: &Value) -> Result<Value, Problem> {
+    let refused = |at: &str, rule: &str| Problem::invalid(format!("/messages/{place}{at}"), rule);
+    let mut message = message.clone();
+    let Some(members) = message.as_object_mut() else {
+        return Err(refused("", "a message is an object with role and content"));
+    };
+    let text_of = |part: &Value| match part["type"].as_str() {
+        Some("text") => part["text"].as_str().map(str::to_owned),
+        _ => None,
+    };
+    let content = match members.get("content") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts: Option<Vec<String>> = parts.iter().map(text_of).collect();
+            let texts = texts.ok_or_else(|| {
+                refused("/content", "its parts are not all {\"type\": \"text\", \"text\": …}; nothing else is read here")
+            })?;
+            texts.join("\n")
+        }
+        Some(_) => return Err(refused("/content", "content is a text, or a list of parts")),
+    };
+    members.insert("content".to_owned(), Value::String(content));
+    let calls = members.get_mut("tool_calls").and_then(Value::as_array_mut);
+    for arguments in
+        calls.into_iter().flatten().filter_map(|call| call.pointer_mut("/function/arguments"))
+    {
+        let parsed = arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        if let Some(object) = parsed.filter(Value::is_object) {
+            *arguments = object;
+        }
+    }
+    Ok(message)
+}
+
+/// What all parts of an answer have.
+struct Head {
+    /// The request's.
+    id: String,
+    created: u64,
+    served: Arc<ServedText>,
+    prompt_tokens: usize,
+}
+
+impl Head {
+    fn id(&self) -> String {
+        format!("chatcmpl-{}", self.id)
+    }
+
+    fn answer(&self, written: Vec<Written>) -> ChatCompletion {
+        let mut completion_tokens = 0;
+        let choice = |(index, written): (usize, Written)| {
+            let (finish_reason, took) =
+                written.end.unwrap_or((FinishName::Length, Default::default()));
+            completion_tokens += took.completion_tokens;
+            let has_text = !written.text.is_empty() || written.calls.is_empty();
+            let message = ChatMessage {
+                role: "assistant",
+                content: has_text.then_some(written.text),
+                refusal: None,
+                reasoning_content: Some(written.reasoning).filter(|text| !text.is_empty()),
+                tool_calls: written.calls,
+            };
+            let logprobs = match written.tokens.is_empty() {
+                true => None,
+                false => chat_logprobs(&self.served, &written.tokens),
+            };
+            ChatChoice { index, message, logprobs, finish_reason }
+        };
+        let choices = written.into_iter().enumerate().map(choice).collect();
+        ChatCompletion {
+            id: self.id(),
+            object: "chat.completion",
+            created: self.created,
+            model: self.served.name.clone(),
+            choices,
+            usage: usage(self.prompt_tokens, completion_tokens),
+        }
+    }
+}
+
+/// The events of a chat's stream.
+struct ChatEvents {
+    head: Head,
+    options: StreamOptions,
+    /// By answer, with the tokens that were told of it; `None` after its end.
+    readers: Vec<Option<(Reader, usize)>>,
+    left: usize,
+    completion_tokens: usize,
+}
+
+impl ChatEvents {
+    fn chunk(&self, choices: Vec<ChunkChoice>, usage: Option<TextUsage>) -> ChatChunk {
+        ChatChunk {
+            id: self.head.id(),
+            object: "chat.completion.chunk",
+            created: self.head.created,
+            model: self.head.served.name.clone(),
+            choices,
+            usage,
+        }
+    }
+
+    fn usage(&self) -> TextUsage {
+        usage(self.head.prompt_tokens, self.completion_tokens)
+    }
+
+    fn push(&self, choice: ChunkChoice, out: &mut EventLines) {
+        let usage = self.options.continuous_usage_stats.then(|| self.usage());
+        out.push(&self.chunk(vec![choice], usage));
+    }
+
+    fn delta(&self, answer: usize, call: usize, piece: Piece) -> Option<Delta> {
+        let part = |id: Option<String>, name: Option<String>, arguments| DeltaCall {
+            index: call,
+            kind: id.is_some().then_some("function"),
+            id,
+            function: DeltaFunction { name, arguments },
+        };
+        Some(match piece {
+            Piece::Text(text) => Delta { content: Some(text), ..Delta::default() },
+            Piece::Reasoning(text) => Delta { reasoning_content: Some(text), ..Delta::default() },
+            Piece::CallBegin { name, .. } => {
+                let id = call_id(&self.head.id, answer, call);
+                let call = part(Some(id), Some(name), String::new());
+                Delta { tool_calls: vec![call], ..Delta::default() }
+            }
+            Piece::Arguments(text) => {
+                Delta { tool_calls: vec![part(None, None, text)], ..Delta::default() }
+            }
+            Piece::CallEnd { .. } => return None,
+        })
+    }
+}
+
+impl Events for ChatEvents {
+    fn begin(&mut self, out: &mut EventLines) {
+        for index in 0..self.readers.len() {
+            let delta =
+                Delta { role: Some("assistant"), content: Some(String::new()), ..Delta::default() };
+            self.push(ChunkChoice { index, delta, logprobs: None, finish_reason: None }, out);
+        }
+    }
+
+    fn part(&mut self, (index, update): Part, out: &mut EventLines) {
+        let Some((mut reader, told)) = self.readers[index].take() else { return };
+        match update {
+            Update::Text(TextPiece { text, tokens }) => {
+                self.completion_tokens += tokens.len();
+                let told = told + tokens.len();
+                let pieces = reader.push(&text);
+                let mut logprobs = match tokens.is_empty() {
+                    true => None,
+                    false => chat_logprobs(&self.head.served, &tokens),
+                };
+                for (call, piece) in pieces {
+                    let Some(delta) = self.delta(index, call, piece) else { continue };
+                    let logprobs = logprobs.take();
+                    self.push(ChunkChoice { index, delta, logprobs, finish_reason: None }, out);
+                }
+                if logprobs.is_some() {
+                    let delta = Delta::default();
+                    self.push(ChunkChoice { index, delta, logprobs, finish_reason: None }, out);
+                }
+                self.readers[index] = Some((reader, told));
+            }
+            Update::End(ended) => {
+                // Tokens that ended the text were not told.
+                self.completion_tokens += ended.usage.completion_tokens - told;
+                let (pieces, finish) = reader.finish(&ended.reason);
+                for (call, piece) in pieces {
+                    let Some(delta) = self.delta(index, call, piece) else { continue };
+                    let choice = ChunkChoice { index, delta, logprobs: None, finish_reason: None };
+                    self.push(choice, out);
+                }
+                let finish_reason = Some(finish);
+                let delta = Delta::default();
+                self.push(ChunkChoice { index, delta, logprobs: None, finish_reason }, out);
+                self.left -= 1;
+            }
+            Update::Failed(_) => {}
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    fn end(&mut self, out: &mut EventLines) {
+        if self.options.include_usage {
+            out.push(&self.chunk(Vec::new(), Some(self.usage())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_templates_know_them() {
+        for (given, want) in [
+            (json!({"role": "user", "content": "a"}), json!({"role": "user", "content": "a"})),
+            (
+                json!({"role": "assistant", "content": null}),
+                json!({"role": "assistant", "content": ""}),
+            ),
+            (json!({"role": "assistant"}), json!({"role": "assistant", "content": ""})),
+            (
+                json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+                json!({"role": "user", "content": "a\nb"}),
+            ),
+            (
+                json!({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\": 1}"}}]}),
+                json!({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]}),
+            ),
+            (
+                json!({"content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
+                json!({"content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
+            ),
+        ] {
+            assert_eq!(as_read(0, &given).unwrap(), want);
+        }
+        for (wrong, pointer) in [
+            (json!("a"), "/messages/3"),
+            (json!({"content": 7}), "/messages/3/content"),
+            (json!({"content": [{"type": "image_url", "image_url": {}}]}), "/messages/3/content"),
+        ] {
+            assert_eq!(as_read(3, &wrong).unwrap_err().errors[0].pointer, pointer);
+        }
+    }
+}

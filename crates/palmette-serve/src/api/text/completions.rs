@@ -1,0 +1,297 @@
+//! `POST /v1/completions`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use palmette_core::TokenId;
+use palmette_text::engine::Update;
+use palmette_text::{Constrained, Detokenizer, SpecialText, TextPiece, TextRequest};
+
+use super::answer::{Written, completion_logprobs, finish_name, missed, usage, whole};
+use super::body::read;
+use super::constraint::asked;
+use super::request::{
+    Going, OfRoute, Part, Prompt, answers_wanted, compiled, deadline, requests, submit,
+};
+use super::stream::{EventLines, Events, response};
+use crate::api::documented::Texts;
+use crate::api::recommend::{blocking, seconds_since_1970};
+use crate::problem::Problem;
+use crate::request_id;
+use crate::server::{App, Received};
+use crate::texts::{self, ServedText};
+use crate::wire::{
+    Completion, CompletionBody, CompletionChoice, CompletionLogprobs, CompletionMembers,
+    FinishName, Prompts, StreamOptions, TextMembers,
+};
+
+/// Most tokens of an answer where a request does not say, as OpenAI has it.
+const DEFAULT_TOKENS: usize = 16;
+
+/// Goes on with a text by a text model.
+///
+/// As OpenAI and vLLM spell it; without a chat template. With `stream` the answer comes in parts, server-sent events, and `[DONE]`.
+#[utoipa::path(
+    post, path = "/v1/completions", tag = "text", request_body = CompletionBody,
+    responses(
+        (status = 200, content(
+            (Completion = "application/json"),
+            (Completion = "text/event-stream"),
+        )),
+        Texts,
+    )
+)]
+pub(crate) async fn complete(
+    State(app): State<Arc<App>>,
+    Extension(received): Extension<Received>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (own, both): (CompletionMembers, TextMembers) = read(&app, &headers, body).await?;
+    let served = texts::named(&app.registry.table(), both.model.as_deref())?;
+    let until = deadline(&app, &both, received.0)?;
+    let n = answers_wanted(&both, own.prompt.count())?;
+    let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
+    let (requests, echoes) = ready(&served, own, both, until).await?;
+    let prompt_tokens = requests.iter().map(|request| request.prompt.len()).sum();
+    let answers = submit(&app, &served, &requests, n)?;
+    let count = requests.len() * n;
+    let head = Head {
+        id: request_id::current(),
+        created: seconds_since_1970() as u64,
+        served,
+        prompt_tokens,
+        echoes,
+        n,
+    };
+    if streams {
+        let texts = (0..count).map(|index| Some(Told::new(&head, index))).collect();
+        let events = CompletionEvents { head, options, texts, left: count, completion_tokens: 0 };
+        return Ok(response(answers, events, until));
+    }
+    let written = whole(answers, count, until, None, &head.id).await?;
+    Ok(Json(head.answer(written)).into_response())
+}
+
+/// Requests to the engine, and what is echoed of each prompt.
+type Ready = (Vec<TextRequest>, Vec<String>);
+
+/// Makes prompts and grammar on a thread where nobody waits; a client that goes away, or the deadline, calls the work off.
+async fn ready(
+    served: &Arc<ServedText>,
+    own: CompletionMembers,
+    both: TextMembers,
+    until: Instant,
+) -> Result<Ready, Problem> {
+    let served = Arc::clone(served);
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let _going = Going(Arc::clone(&is_gone));
+    let work = blocking(move || prepare(&served, own, &both, &is_gone));
+    tokio::time::timeout_at(until.into(), work).await.map_err(|_| missed())??
+}
+
+fn prepare(
+    served: &ServedText,
+    own: CompletionMembers,
+    both: &TextMembers,
+    is_gone: &AtomicBool,
+) -> Result<Ready, Problem> {
+    let echo = own.echo == Some(true);
+    if echo && own.logprobs.is_some() {
+        let detail = "logprobs of an echoed prompt are not computed; leave echo or logprobs out";
+        return Err(Problem::invalid("/echo", detail));
+    }
+    let (prompts, echoes) = prompts(served, own.prompt)?;
+    let constraint = match asked(both, None)? {
+        Some(found) => compiled(served, &found, is_gone)?,
+        None => Constrained::Nothing,
+    };
+    let max_tokens = Some(both.max_tokens.unwrap_or(DEFAULT_TOKENS));
+    let of_route = OfRoute { max_tokens, logprobs: own.logprobs, special: SpecialText::Hidden };
+    let requests = requests(served, both, &of_route, prompts, &constraint)?;
+    let echoes = if echo { echoes } else { vec![String::new(); requests.len()] };
+    Ok((requests, echoes))
+}
+
+impl Prompts {
+    fn count(&self) -> usize {
+        match self {
+            Self::Text(_) | Self::Tokens(_) => 1,
+            Self::Texts(texts) => texts.len(),
+            Self::ManyTokens(lists) => lists.len(),
+        }
+    }
+}
+
+/// Prompts as tokens, and as texts.
+fn prompts(served: &ServedText, given: Prompts) -> Result<(Vec<Prompt>, Vec<String>), Problem> {
+    let of_text = |text: String, pointer: String| {
+        let tokens = served.model().encode_text(&text);
+        let tokens =
+            tokens.map_err(|error| Problem::invalid(pointer.clone(), error.to_string()))?;
+        Ok((Prompt { tokens, pointer }, text))
+    };
+    let of_tokens = |tokens: Vec<u32>, pointer: String| {
+        let tokens: Vec<TokenId> = tokens.into_iter().map(TokenId).collect();
+        let mut detokenizer =
+            Detokenizer::new(Arc::clone(served.model().vocabulary().vocabulary()), Vec::new());
+        let mut text: String = tokens.iter().map(|&token| detokenizer.push(token).text).collect();
+        text += &detokenizer.finish();
+        (Prompt { tokens, pointer }, text)
+    };
+    let (one, at) = ("/prompt".to_owned(), |place| format!("/prompt/{place}"));
+    let made: Vec<(Prompt, String)> = match given {
+        Prompts::Text(text) => vec![of_text(text, one)?],
+        Prompts::Tokens(tokens) => vec![of_tokens(tokens, one)],
+        Prompts::Texts(texts) => {
+            let texts = texts.into_iter().enumerate();
+            texts.map(|(place, text)| of_text(text, at(place))).collect::<Result<_, Problem>>()?
+        }
+        Prompts::ManyTokens(lists) => {
+            let lists = lists.into_iter().enumerate();
+            lists.map(|(place, tokens)| of_tokens(tokens, at(place))).collect()
+        }
+    };
+    match made.is_empty() {
+        true => Err(Problem::invalid("/prompt", "there is no prompt; give one at least")),
+        false => Ok(made.into_iter().unzip()),
+    }
+}
+
+/// What all parts of an answer have.
+struct Head {
+    /// The request's.
+    id: String,
+    created: u64,
+    served: Arc<ServedText>,
+    prompt_tokens: usize,
+    /// By prompt; empty texts where nothing is echoed.
+    echoes: Vec<String>,
+    /// Answers of each prompt.
+    n: usize,
+}
+
+impl Head {
+    fn echo(&self, index: usize) -> &str {
+        &self.echoes[index / self.n]
+    }
+
+    fn completion(&self, choices: Vec<CompletionChoice>) -> Completion {
+        Completion {
+            id: format!("cmpl-{}", self.id),
+            object: "text_completion",
+            created: self.created,
+            model: self.served.name.clone(),
+            choices,
+            usage: None,
+        }
+    }
+
+    fn logprobs(&self, written: &Written, offset: &mut usize) -> Option<CompletionLogprobs> {
+        match written.tokens.is_empty() {
+            true => None,
+            false => completion_logprobs(&self.served, &written.tokens, offset),
+        }
+    }
+
+    fn answer(&self, written: Vec<Written>) -> Completion {
+        let mut completion_tokens = 0;
+        let choice = |(index, written): (usize, Written)| {
+            let (finish_reason, took) =
+                written.end.unwrap_or((FinishName::Length, Default::default()));
+            completion_tokens += took.completion_tokens;
+            let logprobs = self.logprobs(&written, &mut 0);
+            let text = self.echo(index).to_owned() + &written.text;
+            CompletionChoice { index, text, logprobs, finish_reason: Some(finish_reason) }
+        };
+        let choices = written.into_iter().enumerate().map(choice).collect();
+        let usage = Some(usage(self.prompt_tokens, completion_tokens));
+        Completion { usage, ..self.completion(choices) }
+    }
+}
+
+/// What was told of an answer.
+struct Told {
+    /// The prompt, until it was told.
+    echo: String,
+    /// Characters.
+    offset: usize,
+    tokens: usize,
+}
+
+impl Told {
+    fn new(head: &Head, index: usize) -> Self {
+        Self { echo: head.echo(index).to_owned(), offset: 0, tokens: 0 }
+    }
+}
+
+/// The events of a completion's stream.
+struct CompletionEvents {
+    head: Head,
+    options: StreamOptions,
+    /// By answer; `None` after its end.
+    texts: Vec<Option<Told>>,
+    left: usize,
+    completion_tokens: usize,
+}
+
+impl CompletionEvents {
+    fn push(&self, choices: Vec<CompletionChoice>, with_usage: bool, out: &mut EventLines) {
+        let usage = with_usage.then(|| usage(self.head.prompt_tokens, self.completion_tokens));
+        out.push(&Completion { usage, ..self.head.completion(choices) });
+    }
+}
+
+impl Events for CompletionEvents {
+    fn begin(&mut self, out: &mut EventLines) {
+        for index in 0..self.texts.len() {
+            let told = self.texts[index].as_mut();
+            let text = told.map_or(String::new(), |told| std::mem::take(&mut told.echo));
+            if !text.is_empty() {
+                let choice = CompletionChoice { index, text, logprobs: None, finish_reason: None };
+                self.push(vec![choice], self.options.continuous_usage_stats, out);
+            }
+        }
+    }
+
+    fn part(&mut self, (index, update): Part, out: &mut EventLines) {
+        let Some(mut told) = self.texts[index].take() else { return };
+        let choice = match update {
+            Update::Text(TextPiece { text, tokens }) => {
+                told.tokens += tokens.len();
+                self.completion_tokens += tokens.len();
+                let logprobs = match tokens.is_empty() {
+                    true => None,
+                    false => completion_logprobs(&self.head.served, &tokens, &mut told.offset),
+                };
+                self.texts[index] = Some(told);
+                CompletionChoice { index, text, logprobs, finish_reason: None }
+            }
+            Update::End(ended) => {
+                // Tokens that ended the text were not told.
+                self.completion_tokens += ended.usage.completion_tokens - told.tokens;
+                self.left -= 1;
+                let finish_reason = Some(finish_name(&ended.reason, false));
+                CompletionChoice { index, text: String::new(), logprobs: None, finish_reason }
+            }
+            Update::Failed(_) => return,
+        };
+        self.push(vec![choice], self.options.continuous_usage_stats, out);
+    }
+
+    fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    fn end(&mut self, out: &mut EventLines) {
+        if self.options.include_usage {
+            self.push(Vec::new(), true, out);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Constraints of a request: which of its members names one, and the grammar that it is.
+
+use palmette_grammar::GrammarSource;
+use palmette_grammar::frontends::gbnf::GbnfOptions;
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
+use palmette_grammar::frontends::lark::LarkOptions;
+use palmette_grammar::frontends::regex::RegexOptions;
+use palmette_grammar::frontends::structural_tag::StructuralTagOptions;
+use palmette_text::{ToolFormat, sources};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::problem::Problem;
+use crate::wire::{ChatMembers, StructuredOutputs, TextMembers};
+
+/// A grammar, and the member of the body that it is from.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) source: GrammarSource,
+    pub(super) pointer: String,
+}
+
+/// Tools of a chat as they may be called.
+#[derive(Debug)]
+pub(super) struct Tools {
+    /// As the chat template reads them.
+    pub(super) list: Value,
+    pub(super) format: &'static ToolFormat,
+}
+
+/// The tools that a chat may call; `None` where there are none, or it may call none.
+pub(super) fn tools_of(
+    chat: &ChatMembers,
+    format: Option<&'static ToolFormat>,
+    model: &str,
+) -> Result<Option<Tools>, Problem> {
+    let tools = chat.tools.as_deref().unwrap_or_default();
+    if tools.is_empty() {
+        return match &chat.tool_choice {
+            Some(choice) if choice != "none" && choice != "auto" => Err(Problem::invalid(
+                "/tool_choice",
+                format!(
+                    "tool_choice is {choice}, and the request has no tools; add some, or leave it out"
+                ),
+            )),
+            _ => Ok(None),
+        };
+    }
+    if chat.tool_choice.as_ref().is_some_and(|choice| choice == "none") {
+        return Ok(None);
+    }
+    let format = format.ok_or_else(|| {
+        Problem::invalid(
+            "/tools",
+            format!(
+                "model {model:?} has no known way of calling tools: its chat template shows none; start the server with one (--tool-format)"
+            ),
+        )
+    })?;
+    Ok(Some(Tools { list: Value::Array(tools.to_vec()), format }))
+}
+
+/// The grammar that the answer must fit; `None` where it is free. At most one member may ask for one; beside tools that is
+/// `response_format`, for answers without a call.
+pub(super) fn asked(
+    both: &TextMembers,
+    chat: Option<(&ChatMembers, &Tools)>,
+) -> Result<Option<Asked>, Problem> {
+    let mut found = guided(both)?;
+    if let Some((chat, tools)) = chat {
+        if let Some(other) = found.first() {
+            let detail = format!(
+                "{} cannot stand beside tools, whose calls have a grammar of their own; use response_format for answers without a call, or tool_choice none",
+                other.pointer.trim_start_matches('/')
+            );
+            return Err(Problem::invalid(other.pointer.clone(), detail));
+        }
+        return calls(both, chat, tools).map(Some);
+    }
+    if let Some(format) = &both.response_format {
+        let refused =
+            |error: &dyn ToString| Problem::invalid("/response_format", error.to_string());
+        let source = sources::of_response_format(format).map_err(|error| refused(&error))?;
+        let pointer = "/response_format".to_owned();
+        found.extend(source.map(|source| Asked { source, pointer }));
+    }
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        _ => {
+            let names: Vec<&str> =
+                found.iter().map(|of| of.pointer.trim_start_matches('/')).collect();
+            let detail = format!(
+                "the answer can fit one grammar, and there are {}; leave one",
+                names.join(", ")
+            );
+            Err(Problem::invalid(found[1].pointer.clone(), detail))
+        }
+    }
+}
+
+/// The grammar of calls, and of answers without one.
+fn calls(both: &TextMembers, chat: &ChatMembers, tools: &Tools) -> Result<Asked, Problem> {
+    let mut request = Map::new();
+    request.insert("tools".to_owned(), tools.list.clone());
+    let parallel = chat.parallel_tool_calls.map(Value::Bool);
+    for (name, value) in [
+        ("tool_choice", chat.tool_choice.clone()),
+        ("parallel_tool_calls", parallel),
+        ("response_format", both.response_format.clone()),
+    ] {
+        request.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    let source = sources::of_tools(&Value::Object(request), tools.format);
+    let source =
+        source.map_err(|error| Problem::invalid(error.pointer.clone(), error.to_string()))?;
+    Ok(Asked { source, pointer: "/tools".to_owned() })
+}
+
+/// vLLM's members.
+fn guided(both: &TextMembers) -> Result<Vec<Asked>, Problem> {
+    let TextMembers { guided_json, guided_regex, guided_choice, guided_grammar, .. } = both;
+    let mut found = Vec::new();
+    let mut add = |pointer: &str, source| found.push(Asked { source, pointer: pointer.to_owned() });
+    if let Some(schema) = guided_json {
+        add("/guided_json", json_schema("/guided_json", schema, false)?);
+    }
+    if let Some(text) = guided_regex {
+        add("/guided_regex", regex(text.clone()));
+    }
+    if let Some(choices) = guided_choice {
+        add("/guided_choice", choice("/guided_choice", choices)?);
+    }
+    if let Some(text) = guided_grammar {
+        add("/guided_grammar", written(text.clone()));
+    }
+    let Some(outputs) = &both.structured_outputs else { return Ok(found) };
+    let StructuredOutputs { json, regex: expression, choice: choices, grammar, .. } = outputs;
+    let compact = outputs.disable_any_whitespace == Some(true);
+    let before = found.len();
+    let mut add = |name: &str, source| {
+        found.push(Asked { source, pointer: format!("/structured_outputs/{name}") });
+    };
+    if let Some(schema) = json {
+        add("json", json_schema("/structured_outputs/json", schema, compact)?);
+    }
+    if let Some(text) = expression {
+        add("regex", regex(text.clone()));
+    }
+    if let Some(choices) = choices {
+        add("choice", choice("/structured_outputs/choice", choices)?);
+    }
+    if let Some(text) = grammar {
+        add("grammar", written(text.clone()));
+    }
+    if outputs.json_object == Some(true) {
+        let text = r#"{"type":"object"}"#.to_owned();
+        add("json_object", GrammarSource::JsonSchema { text, options: schema_options(compact) });
+    }
+    if let Some(tag) = &outputs.structural_tag {
+        add("structural_tag", structural_tag("/structured_outputs/structural_tag", tag, compact)?);
+    }
+    if found.len() == before {
+        return Err(Problem::invalid(
+            "/structured_outputs",
+            "it asks for nothing; give one of json, regex, choice, grammar, json_object, structural_tag",
+        ));
+    }
+    Ok(found)
+}
+
+fn schema_options(compact: bool) -> JsonSchemaOptions {
+    let whitespace = if compact { Whitespace::Compact } else { Whitespace::Bounded };
+    JsonSchemaOptions { whitespace, ..JsonSchemaOptions::default() }
+}
+
+/// A schema, or one in a JSON string, as clients send both.
+fn json_schema(pointer: &str, schema: &RawValue, compact: bool) -> Result<GrammarSource, Problem> {
+    let (text, options) = (document(pointer, schema)?, schema_options(compact));
+    Ok(GrammarSource::JsonSchema { text, options })
+}
+
+fn document(pointer: &str, value: &RawValue) -> Result<String, Problem> {
+    let text = value.get();
+    match text.starts_with('"') {
+        true => {
+            serde_json::from_str(text).map_err(|error| Problem::invalid(pointer, error.to_string()))
+        }
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn regex(text: String) -> GrammarSource {
+    GrammarSource::Regex { text, options: RegexOptions::default() }
+}
+
+/// One of several texts, as an expression.
+fn choice(pointer: &str, choices: &[String]) -> Result<GrammarSource, Problem> {
+    if choices.is_empty() {
+        return Err(Problem::invalid(pointer, "there are no choices; give one text at least"));
+    }
+    let escaped = |text: &String| -> String {
+        let is_plain = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric();
+        let one = |c: char| match is_plain(c) {
+            true => c.to_string(),
+            // A code that no dialect reads otherwise.
+            false => format!("\\x{:02X}", u32::from(c)),
+        };
+        text.chars().map(one).collect()
+    };
+    Ok(regex(choices.iter().map(escaped).collect::<Vec<_>>().join("|")))
+}
+
+/// A grammar in Lark's language, or in EBNF if it defines a rule with `::=`.
+fn written(text: String) -> GrammarSource {
+    let defines = |line: &str| {
+        let Some((name, _)) = line.split_once("::=") else { return false };
+        let name = name.trim();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_name)
+    };
+    match text.lines().any(defines) {
+        true => GrammarSource::Gbnf { text, options: GbnfOptions::default() },
+        false => GrammarSource::Lark { text, options: LarkOptions::default() },
+    }
+}
+
+/// A structural tag as the grammars read it: engines leave the type of the older form out, and write null for what was not set.
+fn structural_tag(pointer: &str, tag: &RawValue, compact: bool) -> Result<GrammarSource, Problem> {
+    let text = document(pointer, tag)?;
+    let mut tag: Value = serde_json::from_str(&text)
+        .map_err(|error| Problem::invalid(pointer, error.to_string()))?;
+    if let Some(object) = tag.as_object_mut()
+        && object.contains_key("structures")
+    {
+        object.entry("type").or_insert_with(|| json!("structural_tag"));
+    }
+    let text = without_nulls(tag).to_string();
+    let options = StructuralTagOptions { json_schema: schema_options(compact) };
+    Ok(GrammarSource::StructuralTag { text, options })
+}
+
+/// In a schema null is a value like any other.
+fn without_nulls(node: Value) -> Value {
+    let is_schema = |name: &str| ["json_schema", "schema"].contains(&name);
+    match node {
+        Value::Array(list) => list.into_iter().map(without_nulls).collect(),
+        Value::Object(object) => {
+            let kept =
+                object.into_iter().filter(|(name, value)| is_schema(name) || !value.is_null());
+            let one = |(name, value): (String, Value)| match is_schema(&name) {
+                true => (name, value),
+                false => (name, without_nulls(value)),
+            };
+            Value::Object(kept.map(one).collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(members: Value) -> TextMembers {
+        serde_json::from_value(members).unwrap()
+    }
+
+    fn text(members: Value) -> String {
+        asked(&both(members), None)
+            .unwrap()
+            .map_or(String::new(), |asked| asked.source.text().to_owned())
+    }
+
+    #[test]
+    fn every_spelling_is_its_grammar() {
+        for (members, want) in [
+            (json!({}), ""),
+            (json!({"response_format": {"type": "text"}}), ""),
+            (json!({"response_format": {"type": "json_object"}}), r#"{"type":"object"}"#),
+            (
+                json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1]}}}}),
+                r#"{"enum":[1]}"#,
+            ),
+            (json!({"guided_json": {"enum": [1]}}), r#"{"enum":[1]}"#),
+            (json!({"guided_json": "{\"enum\": [1]}"}), r#"{"enum": [1]}"#),
+            (json!({"guided_regex": "a+"}), "a+"),
+            (json!({"guided_choice": ["a b", "c|d", "é"]}), r"a\x20b|c\x7Cd|é"),
+            (json!({"structured_outputs": {"json_object": true}}), r#"{"type":"object"}"#),
+            (json!({"structured_outputs": {"choice": ["a"]}}), "a"),
+            (
+                json!({"structured_outputs": {"structural_tag": {"structures": [], "triggers": [], "x": null}}}),
+                r#"{"structures":[],"triggers":[],"type":"structural_tag"}"#,
+            ),
+        ] {
+            assert_eq!(text(members.clone()), want, "{members}");
+        }
+        let of = |text: &str| {
+            asked(&both(json!({"guided_grammar": text})), None).unwrap().unwrap().source
+        };
+        assert!(matches!(of("start: \"a\""), GrammarSource::Lark { .. }));
+        assert!(matches!(of("root ::= \"a\""), GrammarSource::Gbnf { .. }));
+        assert!(matches!(of("start: \"::=\""), GrammarSource::Lark { .. }));
+    }
+
+    #[test]
+    fn choices_match_themselves_alone() {
+        use palmette_grammar::frontends::regex::{RegexOptions, parse};
+        let all: String = (1..128_u8).map(char::from).collect();
+        let source = choice("", &[all, "ß\u{1F600}".to_owned()]).unwrap();
+        parse(source.text(), &RegexOptions::default()).unwrap();
+    }
+
+    #[test]
+    fn two_grammars_and_none_are_refused_by_name() {
+        for (members, pointer) in [
+            (json!({"guided_json": {}, "guided_regex": "a"}), "/guided_regex"),
+            (
+                json!({"guided_json": {}, "response_format": {"type": "json_object"}}),
+                "/response_format",
+            ),
+            (
+                json!({"structured_outputs": {"regex": "a", "choice": ["b"]}}),
+                "/structured_outputs/choice",
+            ),
+            (json!({"structured_outputs": {}}), "/structured_outputs"),
+            (json!({"guided_choice": []}), "/guided_choice"),
+            (json!({"response_format": {"type": "jsno"}}), "/response_format"),
+        ] {
+            let problem = asked(&both(members.clone()), None).unwrap_err();
+            assert_eq!(problem.errors[0].pointer, pointer, "{members}: {}", problem.detail);
+        }
+    }
+
+    #[test]
+    fn tools_have_the_grammar_of_calls() {
+        let format = ToolFormat::named("hermes");
+        let tool = json!({"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}});
+        let chat = |members: Value| -> ChatMembers {
+            let mut all = json!({"messages": [], "tools": [tool]});
+            all.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            serde_json::from_value(all).unwrap()
+        };
+        let auto = chat(json!({}));
+        let tools = tools_of(&auto, format, "m").unwrap().unwrap();
+        let found = asked(&both(json!({})), Some((&auto, &tools))).unwrap().unwrap();
+        assert!(found.source.text().contains("triggered_tags"), "{}", found.source.text());
+        let named = chat(json!({"tool_choice": {"type": "function", "function": {"name": "x"}}}));
+        assert!(asked(&both(json!({})), Some((&named, &tools))).is_err());
+        let guided = both(json!({"guided_regex": "a"}));
+        let problem = asked(&guided, Some((&auto, &tools))).unwrap_err();
+        assert_eq!(problem.errors[0].pointer, "/guided_regex");
+        assert!(tools_of(&chat(json!({"tool_choice": "none"})), format, "m").unwrap().is_none());
+        let unknown = tools_of(&auto, None, "m").unwrap_err();
+        assert!(unknown.detail.contains("--tool-format"), "{}", unknown.detail);
+        let without = chat(json!({"tools": [], "tool_choice": "required"}));
+        assert_eq!(tools_of(&without, format, "m").unwrap_err().errors[0].pointer, "/tool_choice");
+    }
+}

@@ -1,0 +1,97 @@
+//! Problems as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`.
+//!
+//! Handlers and middleware make [`Problem`]s as everywhere; what leaves these routes is put into the other form at the very end, so that a
+//! missing key or a body that is too large reads like every other error there.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+
+use crate::problem::Problem;
+use crate::wire::{OpenAiError, OpenAiErrorBody};
+
+/// Routes whose errors have OpenAI's form.
+pub(crate) const ROUTES: [&str; 2] = ["/v1/chat/completions", "/v1/completions"];
+
+/// A problem in OpenAI's form; any other answer as it is.
+pub(crate) fn reshaped(mut response: Response) -> Response {
+    let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    let status = status_of(&problem);
+    let mut answer = (status, Json(body_of(&problem, status))).into_response();
+    for name in [RETRY_AFTER, axum::http::header::WWW_AUTHENTICATE] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            answer.headers_mut().insert(name, value);
+        }
+    }
+    answer
+}
+
+/// The status: 400 for a request that breaks a rule, for which clients have a class of their own; the problem's else.
+pub(crate) fn status_of(problem: &Problem) -> StatusCode {
+    match problem.status {
+        422 => StatusCode::BAD_REQUEST,
+        other => StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// The error of a problem, for an answer or for an event of a stream.
+pub(crate) fn body_of(problem: &Problem, status: StatusCode) -> OpenAiError {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    };
+    let pointer = problem.errors.first().map(|fault| fault.pointer.as_str());
+    OpenAiError {
+        error: OpenAiErrorBody {
+            message: problem.shortened_detail(),
+            kind,
+            param: pointer.filter(|pointer| !pointer.is_empty()).map(member),
+            code: problem.kind.rsplit('/').next().unwrap_or_default(),
+        },
+    }
+}
+
+/// A JSON pointer as OpenAI names places: `/messages/0/content` is `messages[0].content`.
+fn member(pointer: &str) -> String {
+    let mut named = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        match part.bytes().all(|byte| byte.is_ascii_digit()) && !part.is_empty() {
+            true => named.extend(["[", &part, "]"]),
+            false if named.is_empty() => named = part,
+            false => named.extend([".", &part]),
+        }
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Kind;
+
+    #[test]
+    fn problems_have_openais_form() {
+        let problem = Problem::invalid("/messages/0/content", "it is 3; it must be a text");
+        let response = reshaped(problem.into_response());
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+        assert_eq!(response.headers()["content-type"], "application/json");
+        let problem = Problem::invalid("/messages/0/a~1b", "x");
+        let body = serde_json::to_value(body_of(&problem, status_of(&problem))).unwrap();
+        let want = serde_json::json!({"error": {
+            "message": "x", "type": "invalid_request_error", "param": "messages[0].a/b", "code": "invalid"}});
+        assert_eq!(body, want);
+        let problem = Problem::new(Kind::Overloaded, "later").retry_after(1500);
+        let response = reshaped(problem.into_response());
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["retry-after"]),
+            (429, &"2".parse().unwrap())
+        );
+        let other = reshaped("fine".into_response());
+        assert_eq!(other.status(), StatusCode::OK);
+    }
+}

@@ -1,0 +1,176 @@
+//! Text models: loaded ones, each with an engine that writes its texts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use palmette_template::ChatTemplate;
+use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
+use palmette_text::{TextModel, TextModelOptions, ToolFormat, tool_format_of_template};
+
+use crate::keys;
+use crate::problem::{Kind, Problem};
+use crate::registry::{LoadError, Table, names};
+
+/// Form of a model's chats, where the files do not say it or say it otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct TextOptions {
+    /// Weights, threads, tokens with a meaning, limits of grammars.
+    pub model: TextModelOptions,
+    /// Room of the engine.
+    pub engine: EngineOptions,
+    /// Way in which the model writes calls of tools; found in its chat template where there is none.
+    pub tool_format: Option<&'static ToolFormat>,
+}
+
+/// A text model that is served.
+#[derive(Debug)]
+pub(crate) struct ServedText {
+    pub(crate) name: String,
+    pub(crate) engine: Engine,
+    pub(crate) template: Option<ChatTemplate>,
+    pub(crate) tool_format: Option<&'static ToolFormat>,
+    /// Seconds since 1970 at which it was loaded.
+    pub(crate) loaded: u64,
+}
+
+impl ServedText {
+    /// Reads a model's directory and starts its engine.
+    pub(crate) fn load(name: &str, dir: &Path, options: &TextOptions) -> Result<Self, LoadError> {
+        let of = |error: &dyn std::fmt::Display| LoadError::Text(format!("{name}: {error}"));
+        let model = TextModel::open(dir, &options.model).map_err(|error| of(&error))?;
+        let template = match ChatTemplate::from_directory(dir) {
+            Ok(template) => Some(template),
+            Err(error) if error.is_missing() => None,
+            Err(error) => return Err(of(&error)),
+        };
+        Self::start(name, model, template, options)
+    }
+
+    /// Starts the engine of a model.
+    pub(crate) fn start(
+        name: &str,
+        model: TextModel,
+        template: Option<ChatTemplate>,
+        options: &TextOptions,
+    ) -> Result<Self, LoadError> {
+        let engine = Engine::start(model, options.engine)
+            .map_err(|error| LoadError::Text(format!("{name}: {error}")))?;
+        let found = || tool_format_of_template(&template.as_ref()?.source());
+        let tool_format = options.tool_format.or_else(found);
+        tracing::info!(
+            name,
+            bytes = engine.planned().total(),
+            weight_bytes = engine.model().model().weight_bytes(),
+            context = engine.max_positions(),
+            chat_template = template.is_some(),
+            tool_format = tool_format.map(|format| format.name),
+            "text model"
+        );
+        let loaded = crate::api::recommend::seconds_since_1970() as u64;
+        Ok(Self { name: name.to_owned(), engine, template, tool_format, loaded })
+    }
+
+    pub(crate) fn model(&self) -> &TextModel {
+        self.engine.model()
+    }
+}
+
+/// The text model that a request names, or the only one. The request's key must permit it.
+pub(crate) fn named(table: &Table, name: Option<&str>) -> Result<Arc<ServedText>, Problem> {
+    let texts = &table.texts;
+    let found = match name {
+        Some(name) => texts.get(name).ok_or_else(|| {
+            let there = names(texts);
+            let detail = format!("there is no text model {name:?}; there are {there}");
+            Problem { errors: Problem::invalid("/model", "").errors, ..Problem::not_found(detail) }
+        })?,
+        None => match (texts.values().next(), texts.len()) {
+            (Some(only), 1) => only,
+            (None, _) => {
+                return Err(Problem::not_found(
+                    "there are no text models; start the server with one (--text)",
+                ));
+            }
+            _ => {
+                return Err(Problem::invalid(
+                    "/model",
+                    format!("there are several text models, {}; name one", names(texts)),
+                ));
+            }
+        },
+    };
+    match keys::permits(&found.name) {
+        true => Ok(Arc::clone(found)),
+        false => Err(Problem::new(
+            Kind::Forbidden,
+            format!("the key does not permit model {:?}", found.name),
+        )),
+    }
+}
+
+/// Brings the metrics of text models up to date.
+pub(crate) fn publish(table: &Table) {
+    for (name, served) in &table.texts {
+        let EngineStatistics {
+            waiting,
+            writing,
+            parked,
+            free_pages,
+            refused,
+            ended,
+            cancelled,
+            failed,
+            preempted,
+            prompt_tokens,
+            shared_tokens,
+            text_tokens,
+            forced_tokens,
+            passes,
+            rows,
+            pass_seconds,
+            mask_seconds,
+            choose_seconds,
+            stall_seconds,
+            ..
+        } = served.engine.statistics();
+        let of_model = |more: Option<(&'static str, &'static str)>| {
+            let more = more.map(|(label, value)| (label, value.to_owned()));
+            [("model", name.clone())].into_iter().chain(more).collect::<Vec<_>>()
+        };
+        for (state, count) in
+            [("waiting", waiting), ("writing", writing - parked), ("parked", parked)]
+        {
+            let labels = of_model(Some(("state", state)));
+            metrics::gauge!("palmette_text_requests", &labels).set(count as f64);
+        }
+        metrics::gauge!("palmette_text_free_pages", &of_model(None)).set(free_pages as f64);
+        for (result, count) in
+            [("ended", ended), ("cancelled", cancelled), ("failed", failed), ("refused", refused)]
+        {
+            let labels = of_model(Some(("result", result)));
+            metrics::counter!("palmette_text_texts_total", &labels).absolute(count);
+        }
+        for (kind, count) in [
+            ("prompt", prompt_tokens),
+            ("shared", shared_tokens),
+            ("text", text_tokens),
+            ("forced", forced_tokens),
+        ] {
+            let labels = of_model(Some(("kind", kind)));
+            metrics::counter!("palmette_text_tokens_total", &labels).absolute(count);
+        }
+        let labels = of_model(None);
+        metrics::counter!("palmette_text_preempted_total", &labels).absolute(preempted);
+        metrics::counter!("palmette_text_passes_total", &labels).absolute(passes);
+        metrics::counter!("palmette_text_rows_total", &labels).absolute(rows);
+        for (stage, seconds) in [
+            ("pass", pass_seconds),
+            ("mask", mask_seconds),
+            ("choose", choose_seconds),
+            ("stall", stall_seconds),
+        ] {
+            let labels = of_model(Some(("stage", stage)));
+            metrics::gauge!("palmette_text_stage_seconds", &labels).set(seconds);
+        }
+    }
+}

@@ -1,0 +1,508 @@
+//! Texts over OpenAI's interface, by a tiny model of made-up weights: what it says means nothing, and fits what was asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use palmette_model::{Architecture, Model, ModelConfig};
+use palmette_serve::{NewKey, Scope, ServeConfig, Server, TextOptions};
+use palmette_template::ChatTemplate;
+use palmette_text::engine::EngineOptions;
+use palmette_text::{TextModel, ToolFormat};
+use palmette_vocabulary::{LoadOptions, load_bytes};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
+
+use crate::shop::{check_documented, config};
+
+const POSITIONS: usize = 600;
+
+fn model() -> TextModel {
+    let mut pieces: Vec<String> = (32..127_u8).map(|byte| char::from(byte).to_string()).collect();
+    pieces.extend(["\": \"", "\n", "true", "</s>"].map(str::to_owned));
+    let json = serde_json::to_string(&pieces).unwrap();
+    let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
+    let config = ModelConfig {
+        vocab_size: pieces.len(),
+        hidden_size: 16,
+        intermediate_size: 24,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        head_dim: 8,
+        max_position_embeddings: POSITIONS,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        tie_word_embeddings: true,
+        architecture: Architecture::default(),
+    };
+    let model = Arc::new(Model::random(config, 3).unwrap());
+    TextModel::from_parts("tiny", model, vocabulary, &Default::default()).unwrap()
+}
+
+const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}\
+    [{{ m.role }}] {{ m.content }}\n{% endfor %}{% for t in tools or [] %}{{ t.function.name }}\n{% endfor %}\
+    {% if add_generation_prompt %}[assistant] {% endif %}";
+
+struct Writing {
+    server: Server,
+    router: Router,
+}
+
+struct Answered {
+    status: StatusCode,
+    headers: HeaderMap,
+    text: String,
+}
+
+fn writing_with(config: ServeConfig, engine: EngineOptions) -> Writing {
+    let server = Server::new(config).unwrap();
+    let options =
+        TextOptions { engine, tool_format: ToolFormat::named("llama3"), ..TextOptions::default() };
+    let template = ChatTemplate::from_source(TEMPLATE).unwrap();
+    server.add_text("tiny", model(), Some(template), &options).unwrap();
+    Writing { router: server.router(), server }
+}
+
+fn writing() -> Writing {
+    let engine = EngineOptions { max_texts: 4, max_tokens: 2400, ..EngineOptions::default() };
+    writing_with(config(), engine)
+}
+
+impl Writing {
+    async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Answered {
+        let request =
+            Request::builder().method(method.clone()).uri(path).body(body.into()).unwrap();
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let (parts, body) = response.into_parts();
+        check_documented(&method, path, parts.status);
+        let bytes = body.collect().await.expect("a whole body").to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Answered { status: parts.status, headers: parts.headers, text }
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answered {
+        self.send(Method::POST, path, body.to_string()).await
+    }
+
+    async fn chat(&self, members: Value) -> Answered {
+        self.post("/v1/chat/completions", &chat(members)).await
+    }
+
+    async fn complete(&self, members: Value) -> Answered {
+        let mut body = json!({"model": "tiny", "prompt": "Once", "seed": 1});
+        body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        self.post("/v1/completions", &body).await
+    }
+}
+
+fn chat(members: Value) -> Value {
+    let mut body = json!({
+        "model": "tiny", "messages": [{"role": "user", "content": "Hello"}], "seed": 1, "max_tokens": 100});
+    body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    body
+}
+
+impl Answered {
+    #[track_caller]
+    fn ok(self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text);
+        serde_json::from_str(&self.text).expect("JSON")
+    }
+
+    /// Checks OpenAI's form of an error; its message and member.
+    #[track_caller]
+    fn error(self, status: u16, code: &str) -> (String, String) {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        assert_eq!(self.headers["content-type"], "application/json");
+        assert!(self.headers.contains_key("x-request-id"));
+        let body: Value = serde_json::from_str(&self.text).expect("JSON");
+        let error = &body["error"];
+        assert_eq!(error["code"], code, "{body}");
+        let kind = match status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        assert_eq!(error["type"], kind, "{body}");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&error["message"]), text(&error["param"]))
+    }
+
+    /// The events of a stream, which ends in `[DONE]`.
+    #[track_caller]
+    fn events(self) -> Vec<Value> {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text);
+        assert_eq!(self.headers["content-type"], "text/event-stream; charset=utf-8");
+        let mut events: Vec<&str> = self.text.split_terminator("\n\n").collect();
+        assert_eq!(events.pop(), Some("data: [DONE]"), "{}", self.text);
+        let event = |event: &str| {
+            let json = event.strip_prefix("data: ").expect("an event of one line");
+            serde_json::from_str(json).expect("JSON")
+        };
+        events.into_iter().map(event).collect()
+    }
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"on": {"type": "boolean"}, "colour": {"enum": ["red", "green"]}},
+        "required": ["on", "colour"], "additionalProperties": false})
+}
+
+fn format() -> Value {
+    json!({"type": "json_schema", "json_schema": {"name": "lamp", "strict": true, "schema": schema()}})
+}
+
+#[track_caller]
+fn check_lamp(text: &str) {
+    let lamp: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(lamp.as_object().unwrap().len(), 2, "{lamp}");
+    assert!(lamp["on"].is_boolean() && [json!("red"), json!("green")].contains(&lamp["colour"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_fits_its_schema_whole_and_in_parts() {
+    let writing = writing();
+    let asked = json!({"response_format": format(), "temperature": 1.0, "n": 2, "user": "me", "store": false});
+    let whole = writing.chat(asked.clone()).await.ok();
+    assert_eq!((&whole["object"], &whole["model"]), (&json!("chat.completion"), &json!("tiny")));
+    let choices = whole["choices"].as_array().unwrap();
+    assert_eq!(choices.len(), 2);
+    for (index, choice) in choices.iter().enumerate() {
+        assert_eq!(choice["index"], index);
+        assert_eq!(
+            (&choice["finish_reason"], &choice["message"]["role"]),
+            (&json!("stop"), &json!("assistant"))
+        );
+        check_lamp(choice["message"]["content"].as_str().unwrap());
+    }
+    let usage = &whole["usage"];
+    let prompt = "[user] Hello\n[assistant] ".len();
+    assert_eq!(usage["prompt_tokens"], prompt);
+    let completion = usage["completion_tokens"].as_u64().unwrap();
+    assert_eq!(usage["total_tokens"], prompt as u64 + completion);
+
+    // The same in parts, by the same seed.
+    let mut streamed = asked;
+    streamed["stream"] = json!(true);
+    streamed["stream_options"] = json!({"include_usage": true});
+    let events = writing.chat(streamed).await.events();
+    let (last, parts) = events.split_last().unwrap();
+    assert_eq!((&last["choices"], &last["usage"]), (&json!([]), usage));
+    let mut texts = [String::new(), String::new()];
+    let mut ends = [0, 0];
+    for (place, part) in parts.iter().enumerate() {
+        assert_eq!((&part["object"], &part["id"]), (&json!("chat.completion.chunk"), &last["id"]));
+        let choice = &part["choices"][0];
+        let index = choice["index"].as_u64().unwrap() as usize;
+        assert_eq!(choice["delta"]["role"].is_string(), place < 2, "{part}");
+        texts[index] += choice["delta"]["content"].as_str().unwrap_or_default();
+        ends[index] += usize::from(choice["finish_reason"] == "stop");
+    }
+    assert_eq!(ends, [1, 1]);
+    for (text, choice) in texts.iter().zip(choices) {
+        assert_eq!(*text, choice["message"]["content"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_called_whole_and_in_parts() {
+    let writing = writing();
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": schema()}});
+    let asked = json!({"tools": [tool("switch"), tool("look")], "tool_choice": "required", "parallel_tool_calls": false});
+    let whole = writing.chat(asked.clone()).await.ok();
+    let choice = &whole["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+    assert_eq!(choice["message"]["content"], Value::Null);
+    let calls = choice["message"]["tool_calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["type"]), (1, &json!("function")));
+    assert!(["switch", "look"].contains(&calls[0]["function"]["name"].as_str().unwrap()));
+    check_lamp(calls[0]["function"]["arguments"].as_str().unwrap());
+
+    let mut streamed = asked.clone();
+    streamed["stream"] = json!(true);
+    let (mut name, mut arguments, mut ends) = (String::new(), String::new(), Vec::new());
+    for event in writing.chat(streamed).await.events() {
+        let choice = &event["choices"][0];
+        ends.extend(choice["finish_reason"].as_str().map(str::to_owned));
+        for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            assert_eq!(call["index"], 0);
+            assert_eq!(call["id"].is_string(), call["function"]["name"].is_string());
+            name += call["function"]["name"].as_str().unwrap_or_default();
+            arguments += call["function"]["arguments"].as_str().unwrap();
+        }
+    }
+    assert_eq!(ends, ["tool_calls"]);
+    assert_eq!(
+        (&json!(name), &json!(arguments)),
+        (&calls[0]["function"]["name"], &calls[0]["function"]["arguments"])
+    );
+
+    let mut named = asked.clone();
+    named["tool_choice"] = json!({"type": "function", "function": {"name": "look"}});
+    let answer = writing.chat(named).await.ok();
+    assert_eq!(answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "look");
+    let mut none = asked;
+    none["tool_choice"] = json!("none");
+    none["max_tokens"] = json!(5);
+    let answer = writing.chat(none).await.ok();
+    assert_eq!(
+        answer["usage"]["prompt_tokens"],
+        "[user] Hello\n[assistant] ".len(),
+        "no tools are shown"
+    );
+    assert!(answer["choices"][0]["message"].get("tool_calls").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn constraints_have_every_spelling() {
+    let writing = writing();
+    let text = |answer: Value| answer["choices"][0]["text"].as_str().unwrap().to_owned();
+    for (members, allowed) in [
+        (json!({"guided_choice": ["yes", "no"]}), vec!["yes", "no"]),
+        (json!({"structured_outputs": {"choice": ["a.b", "(c)"]}}), vec!["a.b", "(c)"]),
+        (json!({"guided_regex": "x{3}"}), vec!["xxx"]),
+        (json!({"structured_outputs": {"regex": "[ab]"}}), vec!["a", "b"]),
+        (json!({"guided_grammar": "start: \"p\" | \"q\""}), vec!["p", "q"]),
+        (json!({"structured_outputs": {"grammar": "root ::= \"u\" | \"v\""}}), vec!["u", "v"]),
+        (json!({"guided_json": {"enum": [true]}}), vec!["true"]),
+        (json!({"guided_json": "{\"const\": null}"}), vec!["null"]),
+    ] {
+        let answer = text(writing.complete(members.clone()).await.ok());
+        assert!(allowed.contains(&answer.as_str()), "{members}: {answer}");
+    }
+    let lamp = json!({"guided_json": schema(), "max_tokens": 90});
+    check_lamp(&text(writing.complete(lamp).await.ok()));
+    let object =
+        json!({"response_format": {"type": "json_object"}, "max_tokens": 400, "temperature": 0.3});
+    let answer = writing.complete(object).await.ok();
+    if answer["choices"][0]["finish_reason"] == "stop" {
+        let object: Value = serde_json::from_str(&text(answer)).unwrap();
+        assert!(object.is_object());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn completions_take_several_prompts_and_echo() {
+    let writing = writing();
+    let members = json!({"prompt": ["ab", "cd"], "n": 2, "echo": true, "max_tokens": 3, "min_tokens": 3, "temperature": 0});
+    let answer = writing.complete(members.clone()).await.ok();
+    assert_eq!(answer["object"], "text_completion");
+    let texts: Vec<&str> =
+        answer["choices"].as_array().unwrap().iter().map(|c| c["text"].as_str().unwrap()).collect();
+    assert!(texts[0].starts_with("ab") && texts[1] == texts[0], "{texts:?}");
+    assert!(texts[2].starts_with("cd") && texts[3] == texts[2] && texts[2].len() > 4, "{texts:?}");
+    assert_eq!(
+        answer["usage"],
+        json!({"prompt_tokens": 4, "completion_tokens": 12, "total_tokens": 16})
+    );
+    assert_eq!(answer["choices"][3]["finish_reason"], "length");
+    let mut streamed = members;
+    streamed["stream"] = json!(true);
+    let mut parts = vec![String::new(); 4];
+    for event in writing.complete(streamed).await.events() {
+        let choice = &event["choices"][0];
+        parts[choice["index"].as_u64().unwrap() as usize] += choice["text"].as_str().unwrap();
+    }
+    assert_eq!(parts, texts);
+    // Tokens instead of text, with log-probabilities.
+    let tokens = json!({"prompt": [65, 66], "logprobs": 2, "max_tokens": 4, "min_tokens": 4});
+    let answer = writing.complete(tokens).await.ok();
+    let choice = &answer["choices"][0];
+    let logprobs = &choice["logprobs"];
+    let tokens: Vec<&str> =
+        logprobs["tokens"].as_array().unwrap().iter().map(|t| t.as_str().unwrap()).collect();
+    assert_eq!(json!(tokens.concat()), choice["text"]);
+    assert_eq!(logprobs["top_logprobs"][3].as_object().unwrap().len(), 2);
+    assert!(logprobs["token_logprobs"][0].as_f64().unwrap() < 0.0);
+    assert_eq!(logprobs["text_offset"][0], 0);
+    // The same of a chat, and a text before which it ends.
+    let members = json!({"logprobs": true, "top_logprobs": 3, "max_tokens": 6, "min_tokens": 6});
+    let answer = writing.chat(members).await.ok();
+    let content = answer["choices"][0]["logprobs"]["content"].as_array().unwrap();
+    assert_eq!((content.len(), content[0]["top_logprobs"].as_array().unwrap().len()), (6, 3));
+    let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    let stop = text.chars().nth(3).unwrap().to_string();
+    let answer = writing.chat(json!({"stop": stop, "max_tokens": 6, "min_tokens": 6})).await.ok();
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["finish_reason"], "stop");
+    assert_eq!(choice["message"]["content"], text[..text.find(&stop).unwrap()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_answered_is_refused_by_its_member() {
+    let writing = writing();
+    let deep = "[".repeat(5000);
+    let mut wrong = Vec::new();
+    for (members, param, words) in [
+        (json!({"max_token": 5}), "max_token", "no member that is known"),
+        (json!({"best_of": 3}), "best_of", "only 1"),
+        (json!({"n": 0}), "n", "at least 1"),
+        (json!({"n": 1_000_000}), "n", "64 answers in all"),
+        (json!({"temperature": -1}), "temperature", "at least 0"),
+        (json!({"top_p": 0}), "top_p", "above 0"),
+        (json!({"max_tokens": 5000}), "max_tokens", "reads"),
+        (json!({"max_tokens": 0}), "max_tokens", "at least 1"),
+        (json!({"min_tokens": 200}), "min_tokens", "more than"),
+        (json!({"stop": [""]}), "stop[0]", "empty"),
+        (json!({"stop": vec!["x"; 17]}), "stop", "16"),
+        (json!({"logit_bias": {"x": 1}}), "logit_bias", "ids of tokens"),
+        (json!({"logit_bias": {"70000": 1}}), "logit_bias", "vocabulary"),
+        (json!({"stop_token_ids": [70000]}), "stop_token_ids", "vocabulary"),
+        (json!({"top_logprobs": 2}), "top_logprobs", "logprobs"),
+        (json!({"logprobs": true, "top_logprobs": 50}), "top_logprobs", "20"),
+        (json!({"messages": []}), "messages", "no messages"),
+        (json!({"messages": [{"role": "robot", "content": ""}]}), "messages", "no robots"),
+        (
+            json!({"messages": [{"role": "user", "content": "x".repeat(700)}]}),
+            "messages",
+            "shorten",
+        ),
+        (json!({"tool_choice": "required"}), "tool_choice", "no tools"),
+        (json!({"deadline_ms": 0}), "deadline_ms", "takes 1 to"),
+        (json!({"response_format": {"type": "xml"}}), "response_format", "json_schema"),
+        (json!({"guided_json": {"type": "thing"}}), "guided_json", "the types are"),
+        (json!({"guided_regex": "("}), "guided_regex", ""),
+        (json!({"guided_grammar": "start: missing"}), "guided_grammar", "missing"),
+        (json!({"guided_json": deep}), "guided_json", ""),
+        (json!({"guided_json": {}, "guided_regex": "a"}), "guided_regex", "one grammar"),
+    ] {
+        let shown = members.to_string().chars().take(80).collect::<String>();
+        let (message, at) = writing.chat(members).await.error(400, "invalid");
+        if at != param || !message.contains(words) {
+            wrong.push(format!("{shown}: {at}: {message}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let (_, at) =
+        writing.complete(json!({"echo": true, "logprobs": 1})).await.error(400, "invalid");
+    assert_eq!(at, "echo");
+    for prompt in [json!([]), json!(""), json!([[]]), json!([70000])] {
+        writing.complete(json!({"prompt": prompt})).await.error(400, "invalid");
+    }
+    let (message, at) = writing.chat(json!({"model": "other"})).await.error(404, "not-found");
+    assert!(message.contains("tiny") && at == "model", "{message}");
+    let path = "/v1/chat/completions";
+    writing.send(Method::POST, path, "{").await.error(400, "not-json");
+    writing.send(Method::POST, path, "[]").await.error(400, "invalid");
+    writing.send(Method::GET, path, Body::empty()).await.error(405, "method-not-allowed");
+    let large = format!("{{\"messages\": \"{}\"}}", "x".repeat(2 << 20));
+    writing.send(Method::POST, path, large).await.error(413, "too-large");
+    let (message, _) = writing
+        .chat(json!({"deadline_ms": 1, "max_tokens": 500, "ignore_eos": true}))
+        .await
+        .error(504, "deadline-missed");
+    assert!(message.contains("deadline_ms"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_listed_and_keys_permit_them() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let made = NewKey::make("a", &[Scope::Text], &["tiny".to_owned()]).unwrap();
+    let other = NewKey::make("b", &[Scope::Text], &["else".to_owned()]).unwrap();
+    let reads = NewKey::make("c", &[Scope::Recommend], &[]).unwrap();
+    let lines = [&made, &other, &reads].map(|key| key.line.as_str()).join("\n");
+    std::fs::write(file.path(), lines).unwrap();
+    let mut config = config();
+    config.keys = Some(file.path().to_owned());
+    let writing = writing_with(config, EngineOptions::default());
+    let send = async |path: &str, method: Method, key: &str, body: String| {
+        let mut request = Request::builder().method(method).uri(path);
+        if !key.is_empty() {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let Ok(response) =
+            writing.router.clone().oneshot(request.body(Body::from(body)).unwrap()).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Answered { status: parts.status, headers: parts.headers, text }
+    };
+    let body = || chat(json!({"max_tokens": 2})).to_string();
+    let path = "/v1/chat/completions";
+    send(path, Method::POST, &made.key, body()).await.ok();
+    send(path, Method::POST, "", body()).await.error(401, "unauthorised");
+    send(path, Method::POST, &reads.key, body()).await.error(403, "forbidden");
+    let (message, _) = send(path, Method::POST, &other.key, body()).await.error(403, "forbidden");
+    assert!(message.contains("tiny"), "{message}");
+    let models = send("/v1/models", Method::GET, &made.key, String::new()).await.ok();
+    assert_eq!(models["object"], "list");
+    let model = &models["data"][0];
+    assert_eq!((&model["id"], &model["object"]), (&json!("tiny"), &json!("model")));
+    assert_eq!(
+        (&model["max_model_len"], &model["tool_format"]),
+        (&json!(POSITIONS), &json!("llama3"))
+    );
+    let none = send("/v1/models", Method::GET, &other.key, String::new()).await.ok();
+    assert_eq!(none["data"], json!([]));
+}
+
+/// Waits until the metrics have a line.
+async fn metric(writing: &Writing, line: &str) {
+    for _ in 0..1000 {
+        let metrics = writing.send(Method::GET, "/metrics", Body::empty()).await.text;
+        if metrics.contains(line) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("no {line} in the metrics");
+}
+
+fn endless() -> Value {
+    chat(json!({"ignore_eos": true, "max_tokens": 500, "stream": true}))
+}
+
+/// A client that goes away in the middle of a stream frees its place, in which another is answered; who finds no place waits, and is
+/// refused where too many do.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_go_away_free_their_places() {
+    let engine = EngineOptions { max_texts: 1, max_waiting: 1, ..EngineOptions::default() };
+    let mut config = config();
+    config.drain_delay = Duration::from_millis(100);
+    let writing = writing_with(config, engine);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = writing.server.clone();
+    let served = tokio::spawn(async move {
+        server.serve(listener, async { _ = stopped.await }).await.unwrap();
+    });
+    let ask = async || {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let body = endless().to_string();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        client.write_all((head + &body).as_bytes()).await.unwrap();
+        client
+    };
+    for _ in 0..3 {
+        let mut client = ask().await;
+        let mut some = [0; 700];
+        client.read_exact(&mut some).await.unwrap();
+        assert!(some.starts_with(b"HTTP/1.1 200"));
+        drop(client);
+    }
+    metric(&writing, "palmette_text_requests{model=\"tiny\",state=\"writing\"} 0").await;
+    writing.chat(json!({"max_tokens": 3})).await.ok();
+    // Whether the third found the place taken or not, it is refused no more than the queue is long.
+    let (first, second) = (ask().await, ask().await);
+    metric(&writing, "palmette_text_requests{model=\"tiny\",state=\"waiting\"} 1").await;
+    let refused = writing.chat(json!({"max_tokens": 3})).await;
+    let retry = refused.headers.get("retry-after").cloned();
+    let (message, _) = refused.error(429, "overloaded");
+    assert!(message.contains("wait") && retry.is_some(), "{message}");
+    drop((first, second));
+    stop.send(()).unwrap();
+    served.await.unwrap();
+    writing.chat(json!({})).await.error(503, "unavailable");
+}
