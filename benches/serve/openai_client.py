@@ -139,7 +139,7 @@ def streamed_tools(client, model):
     assert set(json.loads(arguments)) == {"city", "unit"}, arguments
 
 
-def stream_helper(client, model):
+def stream_events(client, model):
     with client.chat.completions.stream(model=model, messages=ASK, response_format=FORMAT, seed=4) as events:
         kinds = {event.type for event in events}
         final = events.get_final_completion()
@@ -193,7 +193,7 @@ def errors(client, model):
     refused(openai.BadRequestError, extra_body={"max_token": 5})
 
 
-CHECKS = [models, chat, schema, parsed, stream, tools, streamed_tools, stream_helper, logprobs, completions, vllm, errors]
+CHECKS = [models, chat, schema, parsed, stream, tools, streamed_tools, stream_events, logprobs, completions, vllm, errors]
 
 
 def main() -> int:
