@@ -32,7 +32,7 @@
 //! # One text, step by step
 //! [`TextSequence`] is a text being written, without the model: [`settle`](TextSequence::settle) moves over forced tokens,
 //! [`take_unread`](TextSequence::take_unread) gives what the model has to read, [`choose`](TextSequence::choose) draws from logits. `generate`
-//! drives one with a session of the model; whoever runs several in one pass drives as many.
+//! drives one with a session of the model; an [`Engine`](engine::Engine) drives many, in passes that all of them share.
 //!
 //! # Text and tokens
 //! [`Detokenizer`] gives whole characters, and holds back what may become a [stop string](StopStrings). A prompt's special tokens
@@ -41,7 +41,7 @@
 //! # Tool calls
 //! Grammars for tools come from [`sources`]; [`ToolCallReader`] finds calls in the text, by the same [`ToolFormat`]s.
 //!
-//! Nothing here reads a clock: [`TextEvent::Stage`] tells when a stage ends, and the caller may time it.
+//! Nothing here but the engine reads a clock: [`TextEvent::Stage`] tells when a stage ends, and the caller may time it.
 #![forbid(unsafe_code)]
 
 mod conversation;
