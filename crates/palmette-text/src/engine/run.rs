@@ -11,6 +11,7 @@ use palmette_model::{SequenceId, Sequences, SequencesError, Stretch};
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
 use super::shares::shares;
 use super::{EngineError, EngineOptions, tell};
+use crate::sequence::{Ended, FinishReason};
 
 /// The part of a pass's time that the model waits for masks before it: those that are quick let forced tokens go into the pass, too.
 const GRACE: u32 = 50;
@@ -172,21 +173,11 @@ impl Runner {
     fn take_settled(&mut self, settled: Settled) {
         let Settled { row, mut writing, outcome } = settled;
         let Some(place) = self.rows.iter().position(|of| of.number == row) else { return };
-        if writing.is_dropped() {
-            return self.cancel(place);
-        }
         let broken = self.rows[place].broken.take().map(EngineError::from);
         match broken.map_or(outcome, Err) {
             Err(error) => self.fail(place, writing, error),
-            Ok(true) => {
-                let usage = writing.text.ended().map(|ended| ended.usage).unwrap_or_default();
-                self.desk.count(|counts| {
-                    counts.ended += 1;
-                    counts.text_tokens += usage.completion_tokens as u64;
-                    counts.forced_tokens += usage.forced_tokens as u64;
-                });
-                self.remove(place);
-            }
+            Ok(true) => self.end(place, &writing),
+            Ok(false) if writing.is_dropped() => self.cancel(place),
             Ok(false) => {
                 let row = &mut self.rows[place];
                 row.tokens.extend(writing.text.take_unread());
@@ -200,6 +191,20 @@ impl Runner {
                 }
             }
         }
+    }
+
+    /// Counts a text that has ended, as its sink was told.
+    fn end(&mut self, place: usize, writing: &Writing) {
+        let Some(Ended { reason, usage, .. }) = writing.text.ended() else { return };
+        if *reason == FinishReason::Cancelled {
+            return self.cancel(place);
+        }
+        self.desk.count(|counts| {
+            counts.ended += 1;
+            counts.text_tokens += usage.completion_tokens as u64;
+            counts.forced_tokens += usage.forced_tokens as u64;
+        });
+        self.remove(place);
     }
 
     /// Removes the texts that nobody wants any more and whose masks are not being made.

@@ -148,7 +148,8 @@ fn prompt(
                       continue_final_message out";
         return Err(Problem::invalid("/continue_final_message", detail));
     }
-    let messages = Value::Array(chat.messages.clone());
+    let read = chat.messages.iter().enumerate().map(|(place, message)| as_read(place, message));
+    let messages = Value::Array(read.collect::<Result<_, _>>()?);
     let rendered = template.render(&Chat {
         tools: tools.map(|tools| &tools.list),
         add_generation_prompt: chat.add_generation_prompt.unwrap_or(!goes_on),
@@ -158,7 +159,7 @@ fn prompt(
     });
     let mut text = rendered.map_err(|error| Problem::invalid("/messages", error.to_string()))?;
     if goes_on {
-        let last = chat.messages.last().and_then(|last| last["content"].as_str());
+        let last = messages.as_array().and_then(|all| all.last()?["content"].as_str());
         let last = last.map(str::trim).filter(|last| !last.is_empty());
         let end = last.and_then(|last| Some(text.rfind(last)? + last.len()));
         let end = end.ok_or_else(|| {
@@ -167,6 +168,44 @@ fn prompt(
         text.truncate(end);
     }
     Ok(text)
+}
+
+/// A message as chat templates read it: its content as one text, and arguments of calls as objects.
+///
+/// OpenAI's interface has content that is absent or in parts, and arguments as JSON in a text; most templates know neither. As vLLM does.
+fn as_read(place: usize, message: &Value) -> Result<Value, Problem> {
+    let refused = |at: &str, rule: &str| Problem::invalid(format!("/messages/{place}{at}"), rule);
+    let mut message = message.clone();
+    let Some(members) = message.as_object_mut() else {
+        return Err(refused("", "a message is an object with role and content"));
+    };
+    let text_of = |part: &Value| match part["type"].as_str() {
+        Some("text") => part["text"].as_str().map(str::to_owned),
+        _ => None,
+    };
+    let content = match members.get("content") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts: Option<Vec<String>> = parts.iter().map(text_of).collect();
+            let texts = texts.ok_or_else(|| {
+                refused("/content", "its parts are not all {\"type\": \"text\", \"text\": …}; nothing else is read here")
+            })?;
+            texts.join("\n")
+        }
+        Some(_) => return Err(refused("/content", "content is a text, or a list of parts")),
+    };
+    members.insert("content".to_owned(), Value::String(content));
+    let calls = members.get_mut("tool_calls").and_then(Value::as_array_mut);
+    for arguments in
+        calls.into_iter().flatten().filter_map(|call| call.pointer_mut("/function/arguments"))
+    {
+        let parsed = arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        if let Some(object) = parsed.filter(Value::is_object) {
+            *arguments = object;
+        }
+    }
+    Ok(message)
 }
 
 /// What all parts of an answer have.
@@ -325,6 +364,46 @@ impl Events for ChatEvents {
     fn end(&mut self, out: &mut EventLines) {
         if self.options.include_usage {
             out.push(&self.chunk(Vec::new(), Some(self.usage())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_templates_know_them() {
+        for (given, want) in [
+            (json!({"role": "user", "content": "a"}), json!({"role": "user", "content": "a"})),
+            (
+                json!({"role": "assistant", "content": null}),
+                json!({"role": "assistant", "content": ""}),
+            ),
+            (json!({"role": "assistant"}), json!({"role": "assistant", "content": ""})),
+            (
+                json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+                json!({"role": "user", "content": "a\nb"}),
+            ),
+            (
+                json!({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\": 1}"}}]}),
+                json!({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]}),
+            ),
+            (
+                json!({"content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
+                json!({"content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
+            ),
+        ] {
+            assert_eq!(as_read(0, &given).unwrap(), want);
+        }
+        for (wrong, pointer) in [
+            (json!("a"), "/messages/3"),
+            (json!({"content": 7}), "/messages/3/content"),
+            (json!({"content": [{"type": "image_url", "image_url": {}}]}), "/messages/3/content"),
+        ] {
+            assert_eq!(as_read(3, &wrong).unwrap_err().errors[0].pointer, pointer);
         }
     }
 }
