@@ -10,6 +10,11 @@ impl ByteSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// True when there is no byte.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+
     /// True when the byte is in.
     #[inline]
     pub fn contains(&self, byte: u8) -> bool {

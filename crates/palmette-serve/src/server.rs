@@ -388,11 +388,11 @@ async fn tells_version(stream: &TcpStream) -> bool {
     }
 }
 
+/// A model, its prompts, and its draft head where it has one.
+type ModelParts = (Arc<Model>, Prompts, Option<Arc<DraftHead>>);
+
 /// The parts of a model's directory.
-fn read_model(
-    dir: &Path,
-    weights: WeightFormat,
-) -> Result<(Arc<Model>, Prompts, Option<Arc<DraftHead>>), LoadError> {
+fn read_model(dir: &Path, weights: WeightFormat) -> Result<ModelParts, LoadError> {
     let prompts = Prompts::read(dir, None)?;
     let model = Arc::new(Model::load(dir)?.with_weights(weights));
     let head = match dir.join(DraftHead::FILE_NAME).is_file() {

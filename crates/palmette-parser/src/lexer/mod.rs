@@ -27,7 +27,7 @@
 //! let if_ = lexer.advance(i, b'f')?.unwrap();
 //! assert!(lexer.matched(i)?.contains(name) && !lexer.matched(i)?.contains(keyword));
 //! assert!(lexer.matched(if_)?.contains(keyword) && !lexer.matched(if_)?.contains(name));
-//! assert!(lexer.possible(if_).contains(name), "as in `iffy`");
+//! assert!(lexer.viable_terminals(if_).contains(name), "as in `iffy`");
 //! // The keyword ended, so no letter can follow it.
 //! let after = &lexer.ends(if_)?[0];
 //! assert!(lexer.advance(after.next, b'f')?.is_none());

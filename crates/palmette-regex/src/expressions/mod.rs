@@ -268,6 +268,10 @@ impl Expressions {
     }
 
     /// Number of expressions.
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "there are always those of nothing and of the empty lexeme"
+    )]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

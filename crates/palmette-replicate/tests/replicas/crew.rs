@@ -76,8 +76,19 @@ impl Crew {
     }
 
     /// Opens the replica of a name.
+    ///
+    /// A lock that was just let go may be held for a moment yet: by a process that another test of this binary starts, between its
+    /// fork and the program that it becomes.
     pub(crate) fn open(&self, name: &str) -> Replica {
-        self.try_open(name).unwrap()
+        for _ in 0..500 {
+            match self.try_open(name) {
+                Err(error) if error.to_string().contains("another process") => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                opened => return opened.unwrap(),
+            }
+        }
+        panic!("{name} stays locked");
     }
 
     pub(crate) fn try_open(&self, name: &str) -> Result<Replica, palmette_replicate::LogError> {

@@ -58,6 +58,7 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let preset = args.preset.as_deref().map(TemplateFile::preset).transpose();
     let prompts = match preset.map_err(|error| anyhow!("--preset: {error}"))? {
         Some(template) => {
+            check_new(&args.model.join(TemplateFile::FILE_NAME))?;
             let prompts = Prompts::read_with(&args.model, template.clone(), view.as_ref())?;
             write_new(&args.model.join(TemplateFile::FILE_NAME), &template.to_json())?;
             prompts
@@ -140,9 +141,14 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     print(&text)
 }
 
+fn check_new(path: &Path) -> anyhow::Result<()> {
+    ensure!(!path.exists(), "{}: is there already; move it away to write it anew", path.display());
+    Ok(())
+}
+
 /// Writes a file that is not there yet.
 fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
-    ensure!(!path.exists(), "{}: is there already; move it away to write it anew", path.display());
+    check_new(path)?;
     write_atomically(path, |file| file.write_all(text.as_bytes()))
         .with_context(|| path.display().to_string())?;
     eprintln!("note: wrote {}", path.display());

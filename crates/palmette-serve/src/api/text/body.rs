@@ -34,8 +34,7 @@ fn split<Own: DeserializeOwned + PartialSchema>(
         .retain(|name, value| value.get() != "null" && !WITHOUT_MEANING.contains(&name.as_str()));
     for (name, neutral) in NEUTRAL {
         let Some(value) = members.get(*name) else { continue };
-        let same = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-        if same(value.get()) != same(neutral) {
+        if !means(value.get(), neutral) {
             let detail = format!(
                 "{name} is {}; only {neutral} is computed here, and another value would give other answers: leave it out",
                 shown(value)
@@ -55,6 +54,18 @@ fn split<Own: DeserializeOwned + PartialSchema>(
         return Err(Problem::invalid(format!("/{}", escaped(unknown)), detail));
     }
     Ok((typed(&own)?, typed(&both)?))
+}
+
+/// True for two texts of one value; 1 is 1.0.
+fn means(text: &str, other: &str) -> bool {
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    match (read(text), read(other)) {
+        (Some(one), Some(other)) => match (one.as_f64(), other.as_f64()) {
+            (Some(one), Some(other)) => one == other,
+            _ => one == other,
+        },
+        _ => false,
+    }
 }
 
 /// A name as a part of a JSON pointer.
