@@ -1,13 +1,13 @@
 //! Several texts at once: one thread that runs the model over rows of all of them, and threads that make their masks meanwhile.
 //!
-//! An [`Engine`] admits requests, as many as it has places for, and writes their texts side by side ([`run`]): a pass of the model has
-//! the next token of each, and some of the prompts that are still being read, so that neither waits for the other ([`shares`]). While the
-//! model reads a token, the mask of the place after it is made on another thread ([`desk`]): a mask depends on tokens alone. A text whose
+//! An [`Engine`] admits requests, as many as it has places for, and writes their texts side by side (`run`): a pass of the model has
+//! the next token of each, and some of the prompts that are still being read, so that neither waits for the other (`shares`). While the
+//! model reads a token, the mask of the place after it is made on another thread (`desk`): a mask depends on tokens alone. A text whose
 //! mask is not there after the pass stays out of the next one; nobody else waits for it.
 //!
 //! # Laws
 //! - A text is to the token the one that [`generate`](crate::generate()) writes, whatever is written beside it: logits are the same to
-//!   the bit ([`Sequences`](palmette_model::Sequences)), and every text has its own sampler.
+//!   the bit ([`Sequences`]), and every text has its own sampler.
 //! - Each request that was admitted is told exactly one end or failure, unless its [`Ticket`] was dropped; then nothing more.
 //! - Requests begin in the order of their arrival.
 //!

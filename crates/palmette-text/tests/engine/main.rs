@@ -88,7 +88,7 @@ fn request(model: &TextModel, kind: usize, prompt: usize, seed: u64) -> TextRequ
     let mut request = TextRequest::new(model.encode_text(&prompt).unwrap(), 40);
     request.sampler.temperature = 1.0;
     request.sampler.seed = seed;
-    request.logprobs = (seed % 3 == 0).then_some(2);
+    request.logprobs = (seed.is_multiple_of(3)).then_some(2);
     let schema = |text: &str| {
         let (text, options) = (text.to_owned(), JsonSchemaOptions::default());
         Constrained::by(&model.compile(&GrammarSource::JsonSchema { text, options }).unwrap())
