@@ -21,7 +21,7 @@ pub(crate) fn of_file(path: &Path) -> anyhow::Result<Value> {
     file.with_context(|| format!("{}: cannot be read", path.display()))
 }
 
-/// The same of a file that is open, from its first byte on.
+/// Fingerprint of a file that is open, from its first byte on.
 pub(crate) fn of_open_file(mut file: File) -> io::Result<Value> {
     file.seek(SeekFrom::Start(0))?;
     let mut hash = Xxh3::new();

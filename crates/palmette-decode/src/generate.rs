@@ -148,7 +148,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         &self.tokens[self.tokens.len() - self.unread..]
     }
 
-    /// The same, which from now on count as read.
+    /// Takes the unread tokens, which from now on count as read.
     pub fn take_unread(&mut self) -> Vec<TokenId> {
         let taken = self.unread().to_vec();
         self.unread = 0;

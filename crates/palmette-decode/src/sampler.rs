@@ -20,7 +20,7 @@ pub struct SamplerOptions {
     /// Taken from the logits of tokens that were generated before, those of the context not counted. 0: no penalty; below,
     /// they become more likely.
     pub presence_penalty: f32,
-    /// The same once for each time that a token was generated.
+    /// Frequency penalty: subtracted once for each time that a token was generated.
     pub frequency_penalty: f32,
     /// Logits are divided by it. 0: greedy, the most likely token, and nothing below counts.
     pub temperature: f32,
@@ -150,7 +150,7 @@ impl Sampler {
         Ok(Self { options, random, bias: Vec::new(), kept: Vec::new(), seen: Vec::new() })
     }
 
-    /// The same with numbers that are added to the logits of some tokens, before penalties and all else. Of a token that is there
+    /// A sampler with biases, numbers that are added to the logits of some tokens, before penalties and all else. Of a token that is there
     /// twice, the last counts.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ pub(crate) enum Keeping {
     Forget { generation: u64 },
 }
 
-/// What a checkpoint is made for.
+/// Purpose of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// To shorten the log, or at the caller's wish.

@@ -77,7 +77,7 @@ pub struct BaseFiles {
     pub kept: Vec<(u64, Option<String>, PathBuf)>,
 }
 
-/// What an entry did.
+/// Effect of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryDone {
     /// A batch, or the repetition of one.
@@ -91,7 +91,7 @@ pub enum EntryDone {
 pub enum Proposed {
     /// It will make this generation.
     Entry(u64),
-    /// Its batch came before, by its key: nothing is to be added.
+    /// A batch that came before, by its key: nothing is to be added.
     Repeated(Applied),
     /// It must be judged after the entries before it were applied.
     Later,
@@ -537,7 +537,7 @@ impl Base {
         Self { generation: 0, snapshot, keys: BatchKeys::default(), kept: Vec::new() }
     }
 
-    /// Its generation.
+    /// Generation of the entry.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -101,7 +101,7 @@ impl Workspace {
         self.project_keys_and_values_of(config, layer, [(rows, positions)], hidden)
     }
 
-    /// The same where rows are of several sequences: how many follow one another, and their positions.
+    /// Keys and values of rows of several sequences: `runs` are numbers of rows that follow one another, and their positions.
     pub(crate) fn project_keys_and_values_of<'a>(
         &mut self,
         config: &ModelConfig,
@@ -176,7 +176,7 @@ impl Workspace {
         self.finish_layer_of(config, layer, [(rows, positions, prompt)], hidden);
     }
 
-    /// The same where rows are of several sequences: how many follow one another, their positions, and the keys and values of
+    /// The rest of a layer over rows of several sequences: `runs` are numbers of rows, their positions, and the keys and values of
     /// their sequence, which has these rows' already. With an encoder there is one run.
     pub(crate) fn finish_layer_of<'a, P: Pieces<'a>>(
         &mut self,

@@ -14,7 +14,7 @@ use crate::model::Model;
 use crate::plan::{product, sum, zeroed};
 use crate::session::{Ropes, threads_for};
 
-/// How much [`Sequences`] must be able to hold; their memory is planned from this. Each number counts as 1 where it is 0.
+/// Capacity of [`Sequences`]; their memory is planned from this. Each number counts as 1 where it is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencesOptions {
     /// N: most sequences at once.
@@ -154,7 +154,7 @@ pub struct Stretch<'a> {
     pub sequence: SequenceId,
     /// Tokens that follow those it has, one at least: some of a prompt, or the next token.
     pub tokens: &'a [TokenId],
-    /// Whether the logits after the last of them are wanted.
+    /// True when the logits after the last of them are wanted.
     pub wants_logits: bool,
 }
 

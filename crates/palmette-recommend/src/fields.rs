@@ -1,4 +1,4 @@
-//! What a request tells a prompt beside the history: a query, and fields of the user.
+//! Prompt fields of a request beside the history: a query, and fields of the user.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// They are text of a prompt and nothing else: one that holds the name of a special token is refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromptFields {
-    /// What the user asks for.
+    /// Query of the user.
     pub query: Option<String>,
     /// Fields of the user, by name.
     pub user: Map<String, Value>,

@@ -217,7 +217,7 @@ impl PromptFormat {
         special.chain(self.levels.iter().map(LevelFormat::end)).max().unwrap_or(0) as usize
     }
 
-    /// What a draft head spells: levels that are runs of tokens.
+    /// Shape of draft heads for this format, whose levels are runs of tokens.
     ///
     /// # Errors
     /// When a level is a table.

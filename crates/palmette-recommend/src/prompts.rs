@@ -13,7 +13,7 @@ use crate::fields::PromptFields;
 use crate::prompt_format::{LevelFormat, PromptFormat};
 use crate::template::{PromptAsked, PromptTemplate, TemplateFile};
 
-/// How a model reads histories and writes items: a [`PromptFormat`], and a [`PromptTemplate`] where the model was trained on text.
+/// Spelling of histories and items by a model: a [`PromptFormat`], and a [`PromptTemplate`] where the model was trained on text.
 ///
 /// Cheap to clone. A plain format becomes one by `into()`.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Prompts {
         Self::assemble(dir, file, catalog)
     }
 
-    /// As [`read`](Self::read), with a template that need not lie in the directory.
+    /// Reads a directory as [`read`](Self::read) does, with a template that need not lie there.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -155,14 +155,14 @@ impl Prompts {
         &self.spelling
     }
 
-    /// The same for catalogs of other semantic IDs than those that the model was trained on.
+    /// Prompts without witnesses, for catalogs of other semantic IDs than those that the model was trained on.
     #[must_use]
     pub fn without_witnesses(mut self) -> Self {
         self.format.witnesses.clear();
         self
     }
 
-    /// The same, with witnesses of a catalog that has the model's semantic IDs.
+    /// Prompts with witnesses of a catalog that has the model's semantic IDs.
     #[must_use]
     pub fn with_witnesses_of(mut self, catalog: &CatalogView) -> Self {
         self.format.set_witnesses(catalog);

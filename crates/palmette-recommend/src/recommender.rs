@@ -259,7 +259,7 @@ impl Recommender {
         &self.model
     }
 
-    /// How the model spells semantic IDs.
+    /// Spelling of semantic IDs.
     pub fn format(&self) -> &PromptFormat {
         self.prompts.format()
     }
@@ -291,7 +291,7 @@ impl Recommender {
         self.prompts.about_tokens(items).min(self.max_prompt_tokens)
     }
 
-    /// How the model reads histories.
+    /// Prompts of histories.
     pub fn prompts(&self) -> &Prompts {
         &self.prompts
     }

@@ -178,9 +178,9 @@ pub struct Recommendations {
     pub eligible: u64,
     /// Beams that the search kept after each level but the last, best first, where the request asks for them.
     pub levels: Vec<Vec<TracedBeam>>,
-    /// What the model wrote before the item, where it was to think.
+    /// Text that the model wrote before the item, where it was to think.
     pub thought: Option<String>,
-    /// What it wrote after each of the first items, in their order, where it was to explain.
+    /// Texts that it wrote after each of the first items, in their order, where it was to explain.
     pub explanations: Vec<String>,
     /// The moment that was answered for: items are numbered in it.
     pub view: Arc<SpelledView>,

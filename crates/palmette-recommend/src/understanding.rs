@@ -1,4 +1,4 @@
-//! What was understood of a model's directory: levels and tokens, prompts, and what follows an item, for people and programs.
+//! Report on a model's directory: levels and tokens, prompts, and what follows an item, for people and programs.
 
 use palmette_core::TokenId;
 use palmette_live::CatalogView;
@@ -10,7 +10,7 @@ use crate::prompts::{Prompts, SpellingSource};
 use crate::request::HistoryItem;
 use crate::template::{PromptAsked, PromptItem};
 
-/// What was understood of a model's prompts, for one catalog.
+/// Report on a model's prompts, for one catalog.
 #[derive(Clone, Debug, Serialize)]
 pub struct Understanding {
     /// `semantic_ids.json`, or `tokenizer.json` where the levels' tokens were found by their names.
@@ -73,7 +73,7 @@ pub struct WrittenPrompt {
 }
 
 impl Prompts {
-    /// What was understood, level by level and token by token.
+    /// Report on the prompts, level by level and token by token.
     pub fn understanding(&self) -> Understanding {
         let (format, template) = (self.format(), self.template());
         let named = |token: TokenId| self.named(token);

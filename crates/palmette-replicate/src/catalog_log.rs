@@ -91,13 +91,13 @@ struct KeptDocument {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredFile {
-    /// Its name for whoever uses it.
+    /// Name of the file where it is used.
     pub name: String,
     /// The object.
     pub object: String,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Digits of its SHA-256.
+    /// SHA-256, in digits.
     pub sha256: String,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a shared log.
+//! Errors of shared logs.
 
 use palmette_live::LiveError;
 

@@ -27,7 +27,7 @@ impl MemoryLog {
         self.lost_answers.store(count, Ordering::Relaxed);
     }
 
-    /// Whether every call fails from now on.
+    /// Makes every call fail from now on, or none.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::Relaxed);
     }

@@ -101,7 +101,7 @@ pub enum Change {
 pub struct Changed {
     /// The generation that it made.
     pub generation: u64,
-    /// What a batch did.
+    /// Result of a batch.
     pub batch: Option<KeyedApplied>,
 }
 
@@ -257,7 +257,7 @@ impl Replica {
         })
     }
 
-    /// Its state now.
+    /// State of the replica now.
     pub fn status(&self) -> ReplicaStatus {
         let shared = &self.shared;
         let caught_up = *shared.caught_up.lock().unwrap_or_else(PoisonError::into_inner);

@@ -199,7 +199,7 @@ pub(crate) fn named_items(text: &str) -> anyhow::Result<Vec<NamedItem>> {
 /// Fields of a request for the places that a model's prompts have for them.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FieldArgs {
-    /// What the user asks for, where the model's prompts have a place for it
+    /// Query of the user, where the model's prompts have a place for it
     #[arg(long, value_name = "TEXT", help_heading = "Prompts")]
     pub(crate) query: Option<String>,
     /// Fields of the user as a JSON object, where the model's prompts have places for them

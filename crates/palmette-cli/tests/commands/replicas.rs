@@ -23,7 +23,7 @@ fn args(dir: &Path, log: &str, name: &str, more: &[String]) -> Vec<String> {
     args.chain(more.iter().cloned()).collect()
 }
 
-/// What the first server gives to the log.
+/// Further arguments of the first server, which gives the log a model and a catalog.
 fn first() -> Vec<String> {
     let shop = Shop::get();
     let (model, catalog) = (shop.path("model"), format!("shop={}", shop.path("shop.palm")));

@@ -92,7 +92,7 @@ impl RelativeBias {
         Some(Self { biases, positions })
     }
 
-    /// Of `keys` keys from position `first` on, as a query at position `query` has them at one head. All positions are
+    /// Biases of `keys` keys from position `first` on, as a query at position `query` has them at one head. All positions are
     /// below those of the table.
     pub(crate) fn row(&self, head: usize, query: usize, first: usize, keys: usize) -> &[f32] {
         let start = head * (2 * self.positions - 1) + (first + self.positions - 1 - query);

@@ -9,7 +9,7 @@ use crate::weights::{LayerTensors, LayerWeights, Take, Weights, add_offset};
 /// Name of the embeddings, which encoder and decoder share.
 pub(crate) const SHARED: &str = "shared.weight";
 
-/// The same embeddings as some files store them again.
+/// Copies of the embeddings that some files store.
 const COPIES: [&str; 2] = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"];
 
 /// Attention of one decoder layer to what the encoder made.

@@ -226,7 +226,7 @@ pub(crate) enum HeadMatrix {
 }
 
 impl HeadMatrix {
-    /// The same as [`Matrix::transposed`].
+    /// Packs the transpose of rows, see [`Matrix::transposed`].
     pub(crate) fn transposed(rows: &Values, depth: usize) -> Self {
         match rows {
             Values::F32(rows) => Self::F32(PackedMatrix::transposed(rows, depth)),

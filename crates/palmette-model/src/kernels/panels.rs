@@ -124,7 +124,7 @@ impl PackedMatrix {
         multiply(out, RowsRef { data: x, rows, stride: self.depth }, self.view());
     }
 
-    /// The same, each value rounded to the nearest bfloat16.
+    /// A copy with each value rounded to the nearest bfloat16.
     pub(crate) fn to_bf16(&self) -> PackedMatrix<Bf16> {
         let data = self.data.iter().map(|row| row.map(to_bf16)).collect();
         PackedMatrix { data, depth: self.depth, columns: self.columns }
@@ -132,7 +132,7 @@ impl PackedMatrix {
 }
 
 impl PackedMatrix<Bf16> {
-    /// The same values in full.
+    /// A copy with the values as f32.
     pub(crate) fn to_f32(&self) -> PackedMatrix {
         let data = self.data.iter().map(|row| row.map(Stored::value)).collect();
         PackedMatrix { data, depth: self.depth, columns: self.columns }

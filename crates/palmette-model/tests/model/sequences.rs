@@ -77,7 +77,7 @@ impl Alone {
     }
 }
 
-/// What may happen to sequences.
+/// Events of sequences.
 #[derive(Clone, Debug)]
 enum Op {
     Add,

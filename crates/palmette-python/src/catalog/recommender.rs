@@ -42,7 +42,7 @@ pub(crate) struct Wishes {
     prompt: PromptWishes,
 }
 
-/// What a request tells the prompts of a model that has places for it.
+/// Prompt fields of a request, for models whose prompts have places for them.
 #[derive(Default)]
 struct PromptWishes {
     query: Option<String>,

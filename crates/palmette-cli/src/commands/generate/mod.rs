@@ -46,7 +46,7 @@ pub(crate) struct GenerateArgs {
     sampling: SamplingArgs,
     #[command(flatten)]
     vocabulary: VocabularyOptions,
-    /// How the model's weights are kept: int8 rounds its layers', which takes a quarter of the memory, and less time
+    /// Form of the model's weights: int8 rounds its layers', which takes a quarter of the memory, and less time
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
     /// The chat template, in place of the model's own
@@ -81,7 +81,7 @@ struct PromptArgs {
     /// Text that the model goes on with
     #[arg(long, value_name = "TEXT", help_heading = "Prompt")]
     prompt: Option<String>,
-    /// The same from a file; - for standard input
+    /// A prompt from a file; - for standard input
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     prompt_file: Option<PathBuf>,
     /// A question, put into the model's chat template
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What is to be answered.
+/// The prompt, in one of its forms.
 enum Asks {
     One(Box<Ask>),
     Batch(PathBuf),

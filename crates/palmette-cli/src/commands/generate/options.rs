@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use palmette_text::SamplerOptions;
 
-/// How tokens are drawn, and where the text ends.
+/// Options of sampling, and the ends of a text.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SamplingArgs {
     /// The most tokens of the text [default: 512, or as many as the model still reads]
@@ -63,7 +63,7 @@ pub(super) struct SamplingArgs {
         help_heading = "Sampling"
     )]
     pub(super) presence_penalty: f32,
-    /// The same for each time that they are
+    /// Frequency penalty: taken from logits for each time that a token is there
     #[arg(
         long,
         value_name = "F",

@@ -1,4 +1,4 @@
-//! What the text must fit: options, and what a line of a batch says.
+//! Constraints of a text, from options and from lines of a batch.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use serde_json::Value;
 use super::text_of;
 use crate::commands::grammar::{Spaces, Syntax};
 
-/// What the text must fit: at most one of these.
+/// The constraint of a text: at most one of these.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ShapeArgs {
     /// A grammar: .lark, .gbnf, .json (a schema or structural tag), .regex, or .pmg of `palmette grammar compile`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["schema", "regex", "tools", "response_format"], help_heading = "Under a grammar")]
     grammar: Option<PathBuf>,
-    /// How the grammar is written [default: by the file's ending]
+    /// Syntax of the grammar [default: by the file's ending]
     #[arg(long, value_name = "SYNTAX", requires = "grammar", help_heading = "Under a grammar")]
     syntax: Option<Syntax>,
     /// A JSON Schema
@@ -36,19 +36,19 @@ pub(super) struct ShapeArgs {
     /// Tools that the model may call, as OpenAI's, Anthropic's and MCP's interfaces define them; the chat template is told of them
     #[arg(long, value_name = "FILE", help_heading = "Under a grammar")]
     pub(super) tools: Option<PathBuf>,
-    /// Whether it must: auto, none, required, or the name of a tool
+    /// Tool choice: auto, none, required, or the name of a tool
     #[arg(long, value_name = "CHOICE", help_heading = "Under a grammar")]
     pub(super) tool_choice: Option<String>,
     /// At most one call
     #[arg(long, help_heading = "Under a grammar")]
     pub(super) one_call: bool,
-    /// How the model writes calls: hermes (Qwen3), llama3, mistral, deepseek or harmony (gpt-oss) [default: by its chat template]
+    /// Format of the model's calls: hermes (Qwen3), llama3, mistral, deepseek or harmony (gpt-oss) [default: by its chat template]
     #[arg(long, value_name = "FORMAT", help_heading = "Under a grammar")]
     pub(super) tool_format: Option<String>,
     /// A response format, as in OpenAI's interface: {"type": "json_schema", "json_schema": {"schema": …}}
     #[arg(long, value_name = "FILE", help_heading = "Under a grammar")]
     pub(super) response_format: Option<PathBuf>,
-    /// What may stand between the tokens of JSON
+    /// Whitespace between the tokens of JSON
     #[arg(
         long,
         value_name = "POLICY",

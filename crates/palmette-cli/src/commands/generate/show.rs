@@ -9,7 +9,7 @@ use serde_json::json;
 use super::GenerateArgs;
 use crate::output::print_json;
 
-/// Where pieces of a text go.
+/// Output of a text, piece by piece.
 pub(super) enum Show {
     /// Nowhere: a document has all at the end.
     Nothing,
@@ -25,7 +25,7 @@ pub(super) struct TextShow {
     /// Printed as it comes, or held until the end.
     streams: bool,
     held: String,
-    /// What was printed ends in a line end.
+    /// True when the output ends in a line end.
     ends_line: bool,
     /// The reader has gone away (`palmette … | head`).
     is_gone: bool,

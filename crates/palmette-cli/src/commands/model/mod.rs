@@ -4,7 +4,7 @@ mod inspect;
 
 use clap::Subcommand;
 
-/// What can be done with a model.
+/// Subcommands of `palmette model`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     Inspect(Box<inspect::InspectArgs>),

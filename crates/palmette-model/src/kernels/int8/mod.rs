@@ -34,7 +34,7 @@ type PanelGroup = [i8; PANEL * GROUP];
 pub(crate) struct Int8Matrix {
     /// Places past `n` and `k` hold 0.
     data: Vec<PanelGroup>,
-    /// What an integer of a column stands for.
+    /// Scale of a column: the value that its integer 1 stands for.
     scales: Vec<PanelRow>,
     /// 128 times the sum of a column's integers: what is too much in a product by a kernel that takes left sides 128 higher.
     excess: Vec<[i32; PANEL]>,
@@ -112,12 +112,12 @@ pub(crate) fn multiply_gated_int8(
     run(Product { out, x, right: [gate, up], sink: Sink::Gated(activation) });
 }
 
-/// What becomes of a product's values.
+/// Destination of a product's values.
 #[derive(Clone, Copy)]
 enum Sink {
     Replace,
     Add,
-    /// Of two matrices: one's values gate the other's.
+    /// Gated product of two matrices: one's values gate the other's.
     Gated(Activation),
 }
 
@@ -404,7 +404,7 @@ fn of_panel(row: &mut [f32], panel: usize) -> &mut [f32] {
     &mut row[start..end]
 }
 
-/// What an integer stands for where the values' largest magnitude is to be 127, and its inverse. NaN if a value is.
+/// Scale of integers whose largest magnitude is to be 127, and its inverse. NaN if a value is.
 #[inline(always)]
 fn scale_of(values: &[f32]) -> (f32, f32) {
     // As integers, magnitudes have their order, and NaN comes last.

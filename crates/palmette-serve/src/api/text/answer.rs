@@ -72,7 +72,7 @@ impl Reader {
         self.numbered(pieces)
     }
 
-    /// What was held back, and the name of the end.
+    /// Text that was held back, and the name of the end.
     pub(super) fn finish(&mut self, reason: &FinishReason) -> (Pieces, FinishName) {
         let pieces = self.calls.take().map_or_else(Vec::new, ToolCallReader::finish);
         let pieces = self.numbered(pieces);
@@ -199,7 +199,7 @@ pub(super) fn chat_logprobs(served: &ServedText, tokens: &[TextToken]) -> Option
     tokens.iter().map(of).collect::<Option<Vec<_>>>().map(|content| ChatLogprobs { content })
 }
 
-/// The same as a completion has them; the first token stands after `offset` characters.
+/// Log probabilities in the form of completions; the first token stands after `offset` characters.
 pub(super) fn completion_logprobs(
     served: &ServedText,
     tokens: &[TextToken],

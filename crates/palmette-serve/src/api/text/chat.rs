@@ -208,7 +208,7 @@ fn as_read(place: usize, message: &Value) -> Result<Value, Problem> {
     Ok(message)
 }
 
-/// What all parts of an answer have.
+/// Members that all parts of an answer have.
 struct Head {
     /// The request's.
     id: String,

@@ -164,7 +164,7 @@ fn prompts(served: &ServedText, given: Prompts) -> Result<(Vec<Prompt>, Vec<Stri
     }
 }
 
-/// What all parts of an answer have.
+/// Members that all parts of an answer have.
 struct Head {
     /// The request's.
     id: String,
@@ -216,7 +216,7 @@ impl Head {
     }
 }
 
-/// What was told of an answer.
+/// State of an answer as its parts are told.
 struct Told {
     /// The prompt, until it was told.
     echo: String,

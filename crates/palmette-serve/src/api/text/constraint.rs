@@ -23,7 +23,7 @@ pub(super) struct Asked {
 /// Tools of a chat as they may be called.
 #[derive(Debug)]
 pub(super) struct Tools {
-    /// As the chat template reads them.
+    /// Tools as the chat template reads them.
     pub(super) list: Value,
     pub(super) format: &'static ToolFormat,
 }

@@ -24,7 +24,7 @@ const MAX_STOP_BYTES: usize = 1024;
 /// Most log-probabilities at one place.
 const MAX_LOGPROBS: usize = 20;
 
-/// What came of one of the answers.
+/// Outcome of one of the answers.
 pub(super) type Part = (usize, Update);
 
 /// The answers of a request, being written. Dropping it ends them.
