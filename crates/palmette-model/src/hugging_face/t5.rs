@@ -127,7 +127,8 @@ fn head(fields: &Fields<'_>, family: Family) -> Result<(bool, bool), String> {
 pub(super) fn write(config: &ModelConfig, dtype: &str) -> Value {
     let architecture = &config.architecture;
     let (encoder, positions) = (&architecture.encoder, &architecture.relative_positions);
-    let scaled = architecture.logit_scale != 1.0;
+    // A width of one scales by 1, where either word means the same model.
+    let scaled = architecture.logit_scale == root_of_inverse(config.hidden_size);
     let function = match (architecture.activation, architecture.gated_mlp) {
         (Activation::Relu, false) => "relu",
         (Activation::Relu, true) => "gated-relu",
@@ -328,6 +329,23 @@ mod tests {
         let deeper = with("t5", json!({"num_decoder_layers": 5})).unwrap();
         let encoder_layers = deeper.architecture.encoder.map(|encoder| encoder.num_layers);
         assert_eq!((deeper.num_hidden_layers, encoder_layers), (5, Some(2)));
+    }
+
+    #[test]
+    fn a_tied_head_of_one_column_reads_back() {
+        for model_type in ["t5", "mt5", "umt5"] {
+            for tied in [false, true] {
+                let narrow = json!({
+                    "d_model": 1, "tie_word_embeddings": tied, "transformers_version": "4.0.0",
+                });
+                let config = with(model_type, narrow).unwrap();
+                assert_eq!(
+                    (config.tie_word_embeddings, config.architecture.logit_scale),
+                    (tied, 1.0)
+                );
+                assert_eq!(read(&write(&config, "float32")), Ok(config), "{model_type}, {tied}");
+            }
+        }
     }
 
     fn any_value() -> impl Strategy<Value = Value> {
