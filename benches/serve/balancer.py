@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Servers that end behind HAProxy: which requests are lost?
 
-    balancer.py --palmette target/release/palmette [--haproxy haproxy] [--rate 15] [--plain]
+    balancer.py --palmette target/release/palmette [--haproxy haproxy] [--rate 15] [--shared-log] [--plain]
 
 Starts three `palmette serve` on loopback over the built-in shop and HAProxy before them, by deploy/haproxy.cfg but for the
 addresses. Clients ask at times that were drawn beforehand, on connections that stay. Meanwhile one server is drained by SIGTERM and
 started again, all are, one after the other, and then each of some is killed and started again. For each phase: requests sent, answers
 of ten items, others by status or failure, those that were being answered by anybody when a server was killed, and the slowest.
-`--plain` takes `retry-on` out of the configuration, to see what it is for: then what a killed server had is lost, and what was sent into
+With `--shared-log` the servers follow one log in a directory, which the first brings model and catalog. `--plain` takes `retry-on` out of the configuration, to see what it is for: then what a killed server had is lost, and what was sent into
 idle connections that it had. Exit status 1 where anything is lost with it.
 """
 
@@ -38,6 +38,10 @@ class Server:
 
     def start(self):
         files = ["--model", f"shop={self.folder}/shop/model", "--catalog", f"shop={self.folder}/shop.palm"]
+        if self.options.shared_log:
+            # Given where the log has none of the name: the first brings them, the others have them from it.
+            files = files if self.name == "replica-1" else []
+            files += ["--shared-log", f"file://{self.folder}/log", "--data-dir", f"{self.folder}/{self.name}"]
         limits = ["--streams", "1", "--threads", "1", "--drain-delay", str(self.options.drain_delay), "--answer-cache-mb", "0"]
         command = [self.options.palmette, "serve", *files, *limits, "--listen", self.address, "--json"]
         self.log = open(f"{self.folder}/{self.name}.log", "a")
@@ -130,6 +134,7 @@ def main():
     parser.add_argument("--beam-width", type=int, default=32)
     parser.add_argument("--drain-delay", type=float, default=5)
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--shared-log", action="store_true")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--keep-log", help="where HAProxy's log goes")
     options = parser.parse_args()
