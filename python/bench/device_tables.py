@@ -1,8 +1,9 @@
 """Device tables: bytes, building, and a beam step on the CPU or a GPU, beside STATIC's own code when its path is given.
 
 Random items of `--levels` codes of `--codes`; `--requests` x `--beams` rows of random log-probabilities at each level. Prints the
-milliseconds of one step a level (median; of CPU time on the CPU), eager and, with `--compile`, compiled whole; then `beam_search`
-of a random Qwen3-shaped model on the same device. The peer's step is its mask followed by its top-k, as in its decoder.
+milliseconds of one step a level (median; of CPU time on the CPU), eager, with `--compile` compiled whole, and on a GPU as a CUDA
+graph; then `beam_search` of a random Qwen3-shaped model on the same device. The peer's step is its mask followed by its top-k, as in
+its decoder.
 Run: `python bench/device_tables.py [--device cuda] [--static ../static-constraint-decoding] [--compile]`.
 """
 
@@ -71,12 +72,19 @@ def main() -> None:
             median(lambda step=step: compiled(tables, *step, options.beams), options)
             for step in walks
         ]
+    if options.device != "cpu":
+        rows["palmette select, graph"] = [
+            median(graph(lambda step=step: select(tables, *step, options.beams)), options)
+            for step in walks
+        ]
+    whole_search(catalog, options)
     if options.static:
-        rows["STATIC mask + top-k"] = peer(codes, options)
+        rows["STATIC mask + top-k"], graphed = peer(codes, options)
+        if graphed:
+            rows["STATIC, graph"] = graphed
     print(f"{'ms a step, by level':28}" + "".join(f"{level:>9}" for level in range(options.levels)))
     for name, times in rows.items():
         print(f"{name:28}" + "".join(f"{each * 1e3:9.3f}" for each in times))
-    whole_search(catalog, options)
 
 
 def walk(tables: DeviceTables, options: argparse.Namespace) -> list[tuple[Any, ...]]:
@@ -97,8 +105,21 @@ def log_probs(rows: int, options: argparse.Namespace, seed: int) -> torch.Tensor
     )
 
 
-def peer(codes: np.ndarray, options: argparse.Namespace) -> list[float]:
-    """STATIC's step at each level. Its builder wants sorted rows; sorting is counted, and its top-k asks for existing beams."""
+def graph(step: Callable[[], Any]) -> Callable[[], None]:
+    """A step captured in a CUDA graph: what the device takes, without Python and launches."""
+    side = torch.cuda.Stream()
+    with torch.inference_mode(), torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    captured = torch.cuda.CUDAGraph()
+    with torch.inference_mode(), torch.cuda.graph(captured):
+        step()
+    return captured.replay
+
+
+def peer(codes: np.ndarray, options: argparse.Namespace) -> tuple[list[float], list[float]]:
+    """STATIC's step at each level, and on a GPU as a graph. Its builder wants sorted rows; sorting is counted, and its top-k asks for existing beams."""
     sys.path.insert(0, options.static)
     build = importlib.import_module("static_decoding.csr_utils").build_static_index
     masked = importlib.import_module("static_decoding.decoding_pt").generate_and_apply_logprobs_mask
@@ -113,7 +134,8 @@ def peer(codes: np.ndarray, options: argparse.Namespace) -> list[float]:
         torch.from_numpy(each).to(options.device)
         for each in (packed, pointers, mask, dense, states)
     )
-    times = []
+    times: list[float] = []
+    graphed: list[float] = []
     low = torch.tensor(-torch.inf, device=options.device)
     beams = torch.zeros((options.requests, 1), device=options.device)
     state = torch.zeros((options.requests, 1), dtype=torch.int64, device=options.device)
@@ -139,8 +161,17 @@ def peer(codes: np.ndarray, options: argparse.Namespace) -> list[float]:
 
         with torch.inference_mode():
             times.append(median(step, options))
-            beams, state = step()
-    return times
+            following = step()
+            if options.device != "cpu" and len(graphed) == level:
+                try:
+                    graphed.append(median(graph(step), options))
+                except RuntimeError as error:
+                    # Nothing else runs after this on a device whose capture failed but the peer's own steps.
+                    print(
+                        f"STATIC's step is not captured at level {level}: {str(error).splitlines()[0]}"
+                    )
+            beams, state = following
+    return times, graphed if len(graphed) == options.levels else []
 
 
 def whole_search(catalog: Any, options: argparse.Namespace) -> None:
@@ -167,16 +198,24 @@ def whole_search(catalog: Any, options: argparse.Namespace) -> None:
         "constraint": constraint,
         "beam_width": options.beams,
     }
-    for share_prompt in (True, False):
+    on_device = device_tables(constraint, options.device)
+    for share_prompt, tables in (
+        (True, None),
+        (False, None),
+        (True, on_device),
+        (False, on_device),
+    ):
+        more = {"share_prompt": share_prompt, "tables": tables}
         took = median(
-            lambda share=share_prompt: model.generate(
-                ids, attention_mask=torch.ones_like(ids), share_prompt=share, **settings
+            lambda more=more: model.generate(
+                ids, attention_mask=torch.ones_like(ids), **more, **settings
             ),
             options,
             rounds=5,
         )
         print(
-            f"beam_search of {options.requests} requests, {'shared' if share_prompt else 'repeated'} prompt: {took * 1e3:.1f} ms"
+            f"beam_search of {options.requests} requests, {'shared' if share_prompt else 'repeated'} prompt, "
+            f"beams chosen {'on the host' if tables is None else 'on the device'}: {took * 1e3:.1f} ms"
         )
 
 

@@ -6,7 +6,8 @@ runs all levels around a model. `sparse_transition_torch` takes the arrays of a 
 
 Letters: B requests, M beams a request, V the model's vocabulary, K most successors of a prefix of one level.
 Shapes are static: with fewer valid items than beams the rest has the score -inf (`DeviceBeams.valid` is False there),
-never an invalid row with a score. Nothing is cut before the top-M, so the search is exact. Equal scores may come in any order.
+never an invalid row with a score. Nothing is cut before the top-M, so the search is exact. Equal scores come
+in the order of beams, then of tokens, on any device.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 import palmette
 import torch
 import transformers
-from reference import DictConstraint, random_items
+from reference import DEVICE, DictConstraint, random_items
 
 PAD, START = 0, 1
 FIRST_CODE = 8
@@ -65,7 +65,7 @@ def sharpen(model: Any) -> Any:
     with torch.no_grad():
         head = model.get_output_embeddings()
         head.weight = torch.nn.Parameter(torch.randn_like(head.weight))
-    return model.eval()
+    return model.eval().to(DEVICE)
 
 
 def catalog_pair(
@@ -101,15 +101,15 @@ def model_log_probs(model: Any, prompt: torch.Tensor) -> Any:
     """Full-vocabulary log-probabilities after prompt and prefix, by one pass without a cache; prompt int64 [n]."""
 
     def log_probs(prefix: tuple[int, ...]) -> np.ndarray:
-        tokens = torch.tensor(prefix, dtype=torch.int64)
+        tokens = torch.tensor(prefix, dtype=torch.int64, device=prompt.device)
         with torch.inference_mode():
             if model.config.is_encoder_decoder:
                 logits = model(
                     input_ids=prompt[None],
-                    decoder_input_ids=torch.cat((torch.tensor([START]), tokens))[None],
+                    decoder_input_ids=torch.cat((tokens.new_tensor([START]), tokens))[None],
                 ).logits
             else:
                 logits = model(input_ids=torch.cat((prompt, tokens))[None]).logits
-        return torch.log_softmax(logits[0, -1].float(), dim=-1).numpy()
+        return torch.log_softmax(logits[0, -1].float(), dim=-1).cpu().numpy()
 
     return log_probs

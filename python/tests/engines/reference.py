@@ -5,10 +5,14 @@ Tests compare the package with these; nothing here is fast, and nothing here use
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+# Where models and tables are: `PALMETTE_TEST_DEVICE=cuda` tests them on a GPU.
+DEVICE = os.environ.get("PALMETTE_TEST_DEVICE", "cpu")
 
 
 class DictConstraint:

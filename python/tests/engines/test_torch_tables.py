@@ -19,7 +19,7 @@ from palmette.torch_tables import (
     select,
     sparse_transition_torch,
 )  # noqa: E402
-from reference import DictConstraint, prefix_log_probs, random_items, search, static_arrays  # noqa: E402
+from reference import DEVICE, DictConstraint, prefix_log_probs, random_items, search, static_arrays  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ class PrefixModel:
                     for prefix in each
                 ]
             )
-        )
+        ).to(DEVICE)
 
 
 def random_constraint(
@@ -80,7 +80,7 @@ def check(
         found.valid.shape[1] - count
     )
     if tables is not None:
-        named = tables.host.semantic_ids()[found.semantic_ids[request, :count].numpy()]
+        named = tables.host.semantic_ids()[found.semantic_ids[request, :count].cpu().numpy()]
         assert [tuple(row) for row in named.tolist()] == [row for row, _ in expected]
 
 
@@ -88,10 +88,10 @@ def check(
 def test_equal_scores_come_in_the_order_of_beams_then_tokens(seed: int) -> None:
     rng = np.random.default_rng(seed)
     constraint = random_constraint(rng, 60, 7, 3)
-    tables = device_tables(constraint)
+    tables = device_tables(constraint, DEVICE)
     found = decode(
         lambda level, tokens, parents: torch.zeros(
-            1 if tokens is None else len(tokens), constraint.num_tokens
+            1 if tokens is None else len(tokens), constraint.num_tokens, device=DEVICE
         ),
         tables,
         1,
@@ -102,7 +102,7 @@ def test_equal_scores_come_in_the_order_of_beams_then_tokens(seed: int) -> None:
 
 
 def test_equal_scores_of_both_signs_of_zero_and_of_none() -> None:
-    zero = torch.tensor([[-torch.inf, -0.0, 1.0, 0.0, -2.0, -2.0, -torch.inf]])
+    zero = torch.tensor([[-torch.inf, -0.0, 1.0, 0.0, -2.0, -2.0, -torch.inf]], device=DEVICE)
     best, places = torch_tables._top(zero, 7)
     assert places.tolist() == [[2, 1, 3, 4, 5, 0, 6]]
     assert best.tolist() == [[1.0, 0.0, 0.0, -2.0, -2.0, -torch.inf, -torch.inf]]
@@ -115,7 +115,7 @@ def test_decode_equals_the_definition(seed: int) -> None:
     constraint = random_constraint(
         rng, int(rng.integers(1, 120)), int(rng.integers(2, 10)), num_levels
     )
-    tables = device_tables(constraint)
+    tables = device_tables(constraint, DEVICE)
     widths = [int(width) for width in rng.integers(1, 30, size=num_levels)]
     found = decode(PrefixModel([seed, seed + 1], constraint.num_tokens), tables, 2, widths)
     assert found.tokens.shape == (2, widths[-1], num_levels)
@@ -132,7 +132,7 @@ def test_decode_equals_the_definition(seed: int) -> None:
 def test_edge_masks_are_filters(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     constraint = random_constraint(rng, 60, 6, 3)
-    tables = device_tables(constraint)
+    tables = device_tables(constraint, DEVICE)
     wanted = [
         {name for name in constraint.rows if rng.random() < share} for share in (0.3, 0.0, 0.9)
     ]
@@ -207,15 +207,15 @@ def test_the_twin_of_static_is_exact_whatever_tokens_per_beam_says(seed: int) ->
     constraint = random_constraint(rng, int(rng.integers(1, 60)), 7, num_levels)
     num_tokens = constraint.num_tokens
     packed, pointers, branches, start = (
-        torch.from_numpy(each) if isinstance(each, np.ndarray) else each
+        torch.from_numpy(each).to(DEVICE) if isinstance(each, np.ndarray) else each
         for each in static_arrays(list(constraint.rows.values()), num_tokens)
     )
     by_last = torch.from_numpy(
         np.random.default_rng(seed).standard_normal((num_tokens, num_tokens)).astype(np.float32)
-    )
+    ).to(DEVICE)
 
     def log_probs(prefix: tuple[int, ...]) -> np.ndarray:
-        return torch.log_softmax(by_last[prefix[-1] if prefix else 2], dim=-1).numpy()
+        return torch.log_softmax(by_last[prefix[-1] if prefix else 2], dim=-1).cpu().numpy()
 
     for width in (3, 10, num_tokens + 20):
         tokens, scores = sparse_transition_torch(
@@ -232,7 +232,7 @@ def test_the_twin_of_static_is_exact_whatever_tokens_per_beam_says(seed: int) ->
             start,
             None,
             None,
-            "cpu",
+            DEVICE,
             return_scores=True,
         )
         expected = search(log_probs, constraint, [width] * num_levels)
@@ -245,7 +245,7 @@ def test_the_twin_of_static_is_exact_whatever_tokens_per_beam_says(seed: int) ->
 
 def test_no_items_is_no_result() -> None:
     constraint = random_constraint(np.random.default_rng(1), 20, 5, 3).filtered([])
-    found = decode(PrefixModel([1], constraint.num_tokens), device_tables(constraint), 1, 4)
+    found = decode(PrefixModel([1], constraint.num_tokens), device_tables(constraint, DEVICE), 1, 4)
     assert found.tokens.shape == (1, 4, 3) and not found.valid.any()
 
 
@@ -268,15 +268,16 @@ def test_a_step_compiles_whole(backend: str) -> None:
         )
     rng = np.random.default_rng(3)
     constraint = random_constraint(rng, 80, 8, 3)
-    tables = device_tables(constraint)
+    tables = device_tables(constraint, DEVICE)
     torch._dynamo.reset()
     step = torch.compile(select, fullgraph=True, backend=backend)
-    nodes, scores = torch.zeros((2, 1), dtype=torch.int64), torch.zeros((2, 1))
+    nodes = torch.zeros((2, 1), dtype=torch.int64, device=DEVICE)
+    scores = torch.zeros((2, 1), device=DEVICE)
     for level in range(3):
         log_probs = torch.log_softmax(
             torch.from_numpy(
                 rng.standard_normal((2 * nodes.shape[1], constraint.num_tokens)).astype(np.float32)
-            ),
+            ).to(DEVICE),
             dim=-1,
         )
         plain = select(tables, level, log_probs, nodes, scores, 7)

@@ -25,7 +25,7 @@ from palmette.transformers import (  # noqa: E402
     exact_settings,
 )
 from palmette.torch_tables import device_tables  # noqa: E402
-from reference import DictConstraint, search  # noqa: E402
+from reference import DEVICE, DictConstraint, search  # noqa: E402
 
 TOLERANCE = 1e-5
 
@@ -37,7 +37,7 @@ def one_thread() -> None:
 
 def prompts(seed: int, *lengths: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randint(2, 8, (length,), generator=generator) for length in lengths]
+    return [torch.randint(2, 8, (length,), generator=generator).to(DEVICE) for length in lengths]
 
 
 def padded(rows: list[torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -214,7 +214,7 @@ def test_widths_may_differ_by_level() -> None:
 def test_beams_chosen_on_the_device_are_the_same(kind: str, share_prompt: bool | None) -> None:
     constraint, plain, catalog, num_tokens = catalog_pair(np.random.default_rng(23), 40, 6, 3)
     model = tiny_model(kind, num_tokens)
-    tables = device_tables(constraint)
+    tables = device_tables(constraint, DEVICE)
     rows = prompts(24, 9, 4, 6)
     names = [None, {f"item-{number}" for number in range(0, 40, 3)}, set()]
     filters = [None if each is None else catalog.items_with_ids(sorted(each)) for each in names]

@@ -19,6 +19,7 @@ pytest.importorskip(
 import palmette  # noqa: E402
 from models import PAD, model_log_probs, tiny_model  # noqa: E402
 from palmette.transformers import GrammarLogitsProcessor, text_results  # noqa: E402
+from reference import DEVICE  # noqa: E402
 
 # PAD, two tokens that are no text, then texts; the last token ends. Some texts can be written in several ways.
 TEXTS = [None, None, None, b"a", b"b", b"c", b"ab", b"ba", b"abc", b"(", b")", b"()", b"aa"]
@@ -90,8 +91,8 @@ def test_beams_find_the_best_texts_of_all(name: str, seed: int) -> None:
     make, texts, longest = LANGUAGES[name]
     compiled = make().compile(VOCABULARY)
     model = tiny_model("qwen3", len(TEXTS) + 1, seed)
-    prompts = [torch.tensor([1, 2, 1, 5]), torch.tensor([2, 2, 4, 1])]
-    output = generate(model, torch.stack(prompts), compiled, longest, 120)
+    prompts = torch.tensor([[1, 2, 1, 5], [2, 2, 4, 1]], device=DEVICE)
+    output = generate(model, prompts, compiled, longest, 120)
     for prompt, found in zip(
         prompts, text_results(output, compiled, 4, num_requests=2), strict=True
     ):
@@ -137,7 +138,11 @@ def test_narrow_beams_return_texts_of_the_grammar_only() -> None:
     )
     for seed in range(4):
         output = generate(
-            tiny_model("gpt2", len(TEXTS) + 1, seed), torch.tensor([[1, 2]]), compiled, 6, 5
+            tiny_model("gpt2", len(TEXTS) + 1, seed),
+            torch.tensor([[1, 2]], device=DEVICE),
+            compiled,
+            6,
+            5,
         )
         (found,) = text_results(output, compiled, 2)
         assert found and len({tuple(each.tokens) + (each.is_complete,) for each in found}) == len(
@@ -158,7 +163,7 @@ def test_a_processor_serves_one_generate_after_another() -> None:
     model = tiny_model("qwen3", len(TEXTS) + 1)
     processor = GrammarLogitsProcessor(compiled)
     for prompt in ([1, 2], [1, 2], [2], [1, 2, 1, 1, 1]):
-        ids = torch.tensor([prompt])
+        ids = torch.tensor([prompt], device=DEVICE)
         again = generate(model, ids, compiled, 4, 8, processor=processor)
         fresh = generate(model, ids, compiled, 4, 8)
         assert text_results(again, compiled, len(prompt)) == text_results(
@@ -172,7 +177,7 @@ def test_a_sampled_batch_with_ended_rows_goes_on() -> None:
     torch.manual_seed(1)
     output = generate(
         model,
-        torch.tensor([[1, 2]] * 16),
+        torch.tensor([[1, 2]] * 16, device=DEVICE),
         compiled,
         9,
         1,
