@@ -8,7 +8,13 @@
 //! palmette_clouds::add_homes();
 //! // From here on `palmette_replicate::open("s3://bucket/prefix")` opens one.
 //! ```
+//!
+//! Where `PALMETTE_LOG_HINTS` names a NATS server (`nats://HOST:PORT`), replicas tell one another of new objects by it
+//! ([`HintedLog`]).
 #![forbid(unsafe_code)]
+
+#[cfg(feature = "nats")]
+mod hints;
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -19,6 +25,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+#[cfg(feature = "nats")]
+pub use hints::HintedLog;
 use palmette_replicate::{LogError, Pieces, SharedLog};
 
 /// Bytes of a file that are sent at once.
@@ -28,9 +36,7 @@ const PART: usize = 8 << 20;
 pub fn add_homes() {
     // Where another part of the program has chosen one already, that is used.
     _ = rustls::crypto::ring::default_provider().install_default();
-    let open = |address: &str| -> Result<Arc<dyn SharedLog>, LogError> {
-        Ok(Arc::new(ObjectLog::open(address)?))
-    };
+    let open = |address: &str| hinted(Arc::new(ObjectLog::open(address)?));
     for (scheme, is_built) in [
         ("s3", cfg!(feature = "aws")),
         ("gs", cfg!(feature = "gcp")),
@@ -40,6 +46,28 @@ pub fn add_homes() {
             palmette_replicate::add_home(scheme, open);
         }
     }
+}
+
+/// The variable that names the server of hints.
+const HINTS: &str = "PALMETTE_LOG_HINTS";
+
+/// The log, with hints where the environment has a server for them.
+fn hinted(log: Arc<dyn SharedLog>) -> Result<Arc<dyn SharedLog>, LogError> {
+    match std::env::var(HINTS) {
+        Ok(server) if !server.is_empty() => by_nats(log, &server),
+        _ => Ok(log),
+    }
+}
+
+#[cfg(feature = "nats")]
+fn by_nats(log: Arc<dyn SharedLog>, server: &str) -> Result<Arc<dyn SharedLog>, LogError> {
+    Ok(Arc::new(HintedLog::new(log, server)?))
+}
+
+#[cfg(not(feature = "nats"))]
+fn by_nats(log: Arc<dyn SharedLog>, _: &str) -> Result<Arc<dyn SharedLog>, LogError> {
+    let problem = format!("{HINTS} is set, and this program was built without the feature nats; unset it, or build it with that");
+    Err(LogError::address(log.address(), problem))
 }
 
 /// A bucket, and a prefix in it.

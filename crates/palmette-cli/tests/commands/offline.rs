@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -113,29 +113,42 @@ fn each_history_is_answered_as_alone() {
     assert_eq!(records(&skipped)[7]["skipped"], 1);
 }
 
-/// Begins a run, and waits for its first answers.
-fn spawn_until_answers(args: &[&str], partial: &Path) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
-    let command = command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(60) {
-        if std::fs::metadata(partial).is_ok_and(|file| file.len() > 0) {
-            break;
+/// Begins a run and ends it after its first answers, so that what it had is in `partial`. On a busy machine a run may be done before
+/// it is ended: then it is begun anew.
+fn end_in_the_middle(args: &[&str], out: &str, partial: &Path, end: fn(&mut Child)) {
+    for _ in 0..TRIES {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
+        let command = command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let has_answers = || std::fs::metadata(partial).is_ok_and(|file| file.len() > 0);
+        while !has_answers() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
         }
-        assert!(child.try_wait().unwrap().is_none(), "done before any answer was seen");
-        std::thread::sleep(Duration::from_millis(2));
+        end(&mut child);
+        let status = child.wait().unwrap();
+        if partial.exists() {
+            assert!(!status.success());
+            return;
+        }
+        _ = std::fs::remove_file(out);
     }
-    child
+    panic!("{TRIES} runs were done too soon to be ended");
 }
 
-/// Ends a run in the middle; `false` where it was done before.
-fn kill_in_the_middle(args: &[&str], partial: &Path) -> bool {
-    let mut child = spawn_until_answers(args, partial);
+fn kill(child: &mut Child) {
     child.kill().unwrap();
-    child.wait().unwrap();
-    partial.exists()
 }
+
+/// As Ctrl-C does.
+#[cfg(unix)]
+fn interrupt(child: &mut Child) {
+    // It may be gone by now, which `kill` says.
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-INT", &pid]).stderr(Stdio::null()).status().unwrap();
+}
+
+/// Runs that are begun until one is ended in its middle.
+const TRIES: usize = 20;
 
 #[test]
 fn a_run_that_was_killed_goes_on() {
@@ -149,7 +162,7 @@ fn a_run_that_was_killed_goes_on() {
 
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let args = run.args(&input, &out, &["--resume", "--threads", "1"]);
-    assert!(kill_in_the_middle(&args, &partial), "the run ended too soon to be killed");
+    end_in_the_middle(&args, &out, &partial, kill);
     assert!(!Path::new(&out).exists(), "there is no file until all are answered");
     let so_far = std::fs::read_to_string(&partial).unwrap();
     assert!(so_far.len() < whole.len() && whole.starts_with(&so_far));
@@ -201,7 +214,6 @@ fn what_is_done_is_not_done_again() {
     assert_eq!(std::fs::read_to_string(&out).unwrap(), whole);
 }
 
-/// Ends a run as Ctrl-C does.
 #[test]
 #[cfg(unix)]
 fn a_run_that_was_interrupted_goes_on_to_the_same_table() {
@@ -212,10 +224,7 @@ fn a_run_that_was_interrupted_goes_on_to_the_same_table() {
     crate::command::run(&run.args(&input, &whole, &["--unknown", "skip"]));
     let args = run.args(&input, &out, &["--unknown", "skip", "--resume", "--threads", "1"]);
     let partial = format!("{out}.partial");
-    let mut child = spawn_until_answers(&args, Path::new(&partial));
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert!(!child.wait().unwrap().success());
+    end_in_the_middle(&args, &out, Path::new(&partial), interrupt);
     let so_far = std::fs::read_to_string(&partial).unwrap();
     assert!(so_far.ends_with('\n') && so_far.lines().count() < 200);
     let report = run_json(&args);
@@ -231,7 +240,7 @@ fn copies_are_gone_on_with_and_changes_are_not() {
     let rules = write(run.dir.path(), "rules.json", r#"{"must_exclude": ["P0074"]}"#);
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let args = run.args(&input, &out, &["--resume", "--threads", "1", "--rules", &rules]);
-    assert!(kill_in_the_middle(&args, &partial));
+    end_in_the_middle(&args, &out, &partial, kill);
 
     // Other rules, another item in the histories, another word in the model's directory.
     let other = write(run.dir.path(), "other.json", r#"{"must_exclude": ["P0075"]}"#);
@@ -327,7 +336,7 @@ fn rules_of_validity_keep_their_moment() {
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let files = ["--histories", &input, "--out", &out, "--rules", &rules, "--resume"];
     let args = with_recommender("recommend", &recommender, &[&files, &NARROW[..]].concat());
-    assert!(kill_in_the_middle(&args, &partial));
+    end_in_the_middle(&args, &out, &partial, kill);
     let about = std::fs::read_to_string(run.path("out.jsonl.partial.json")).unwrap();
     let about: Value = serde_json::from_str(&about).unwrap();
     assert!(about["now"].as_f64().is_some_and(|now| now > 1.7e9), "{about}");
@@ -345,7 +354,7 @@ fn answers_of_other_users_are_not_gone_on_with() {
     let input = write(run.dir.path(), "in.jsonl", &lines(&histories(200)));
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let args = run.args(&input, &out, &["--threads", "1"]);
-    assert!(kill_in_the_middle(&args, &partial));
+    end_in_the_middle(&args, &out, &partial, kill);
     let text = std::fs::read_to_string(&partial).unwrap().replacen("U0002", "X0002", 1);
     std::fs::write(&partial, text).unwrap();
     check_refused(&run.args(&input, &out, &["--resume"]), &["X0002", "U0002", "they have changed"]);
