@@ -101,7 +101,9 @@ impl Tokenizer {
     fn check_bytes(&self, text: &[u8], tokens: &[TokenId]) -> Result<(), TokenizeError> {
         let mut at = 0;
         for &token in tokens {
-            let rest = text[at..].strip_prefix(self.vocabulary.text(token));
+            // One without text stands for something unknown, such as a space that was put before the text.
+            let bytes = Some(self.vocabulary.text(token)).filter(|bytes| !bytes.is_empty());
+            let rest = bytes.and_then(|bytes| text[at..].strip_prefix(bytes));
             at = text.len() - rest.ok_or(TokenizeError::Changed { at })?.len();
         }
         if at < text.len() { Err(TokenizeError::Changed { at }) } else { Ok(()) }

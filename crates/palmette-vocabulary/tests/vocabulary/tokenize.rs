@@ -149,6 +149,10 @@ fn a_unigram_model() {
     assert_eq!(loaded.vocabulary.text(TokenId(0)), b"", "the unknown token is special");
     assert_eq!(encode(&loaded, "ab ab").unwrap(), [5, 2, 4].map(TokenId));
     assert_eq!(encode(&loaded, "az"), Err(TokenizeError::Changed { at: 1 }), "it has no z");
+    // The unknown token spells nothing, so that bytes alone would not tell of it.
+    let mut longer = file;
+    longer["normalizer"] = json!({"type": "Replace", "pattern": {"String": "b"}, "content": "bz"});
+    assert_eq!(encode(&load_json(&longer), "b"), Err(TokenizeError::Changed { at: 1 }));
 }
 
 #[test]
