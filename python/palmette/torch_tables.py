@@ -293,12 +293,12 @@ def _top(scores: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The best of each row of float32 scores, best first, the first of equals first; and their places.
 
     `topk` of scores gives equal ones in an order of its own, which differs between devices. Each score is made an integer of
-    the same order, with its place behind it, so that no two are equal.
+    the same order, less its place behind it, so that no two are equal.
     """
     # -0.0 becomes 0.0, which it equals.
     bits = (scores + 0.0).view(torch.int32).long()
     ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
     places = torch.arange(scores.shape[1], device=scores.device)
-    keys = (ordered << 32) | (0xFFFFFFFF - places)
+    keys = (ordered << 32) - places
     at = torch.topk(keys, min(width, scores.shape[1]), dim=1).indices
     return scores.gather(1, at), at
