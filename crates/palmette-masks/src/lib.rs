@@ -34,7 +34,7 @@ pub mod vocabulary;
 pub mod walk;
 
 pub use automaton::{
-    Above, AutomatonStatistics, LexemeAhead, MaskAutomaton, PreparedVocabulary, SavedMemo,
+    Above, AutomatonStatistics, MaskAutomaton, Precompute, PreparedVocabulary, SavedMemo,
     SavedNode, SavedStackAutomaton, UNREAD,
 };
 pub use mask_pool::PoolId;
@@ -43,5 +43,4 @@ use palmette_parser::{
     TerminalId, TerminalSet,
 };
 use palmette_regex::{Budget, TokenPattern};
-pub use residuals::{ResidualWorklist, StackWorklist};
 pub use vocabulary::VocabularyFingerprint;

@@ -136,8 +136,7 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for top in stacks.tops() {
-            if let Some(mask) = self.composed(lexer, top) {
-                found.insert(mask);
+            if self.composed(lexer, top, found).is_some() {
                 continue;
             }
             let node = self.nodes.top(lexer, top.state()).ok_or(Missing::Top(lexer, top))?;
@@ -159,11 +158,19 @@ impl Memo {
         Ok(())
     }
 
-    /// The mask of a stack, if one that says the same was composed.
-    fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
-        let said = self.suffix_sets.of_masks().said(lexer.0 as usize, stack);
-        let own = said.and_then(|said| self.composed_of(said.made_of));
-        own.or_else(|| self.restored.mask(lexer, stack))
+    /// Finds the masks of the stacks with one top, if for each one that says the same was composed.
+    fn composed(
+        &self,
+        lexer: LexerState,
+        top: StackNode<'_>,
+        found: &mut FoundMasks,
+    ) -> Option<()> {
+        let composed =
+            self.suffix_sets.of_masks().answers(lexer.0 as usize, top, MAX_WAYS, |said| {
+                found.insert(self.composed_of(said.made_of)?);
+                Some(())
+            });
+        composed.or_else(|| self.restored.masks(lexer, top, found))
     }
 
     /// The mask that is made of some components, if it was composed.
@@ -415,11 +422,6 @@ impl Memo {
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         made_of.map_or(Ok(()), |made_of| self.compose(vocabulary, made_of, budget).map(|_| ()))
-    }
-
-    /// The grammar's lexemes as residuals.
-    pub(super) fn lexemes(&mut self, vocabulary: &PreparedVocabulary) -> &mut Lexemes {
-        &mut current(&mut self.by_residual, &mut self.suffix_sets, vocabulary).lexemes
     }
 
     /// Remembers the union of several masks.

@@ -29,7 +29,7 @@ use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
 use found::FoundMasks;
 use memo::{Memo, Missing};
-pub use precompute::LexemeAhead;
+pub use precompute::Precompute;
 pub use prepared_vocabulary::PreparedVocabulary;
 pub use saved::{Above, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD};
 

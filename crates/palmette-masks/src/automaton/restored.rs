@@ -5,7 +5,8 @@ use palmette_parser::glr::StackNode;
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
 
-use super::memo::Memo;
+use super::FoundMasks;
+use super::memo::{MAX_WAYS, Memo};
 use super::saved::{Above, SavedStackAutomaton};
 use crate::mask_pool::PoolId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId, StackAutomaton};
@@ -23,9 +24,17 @@ impl Restored {
         self.nodes.memory_bytes()
     }
 
-    /// The mask of a lexeme in progress on a stack, if it is known.
-    pub(super) fn mask(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
-        self.nodes.said(lexer.0 as usize, stack)?.1
+    /// Finds the masks of a lexeme in progress on the stacks with one top, if all are known.
+    pub(super) fn masks(
+        &self,
+        lexer: LexerState,
+        top: StackNode<'_>,
+        found: &mut FoundMasks,
+    ) -> Option<()> {
+        self.nodes.answers(lexer.0 as usize, top, MAX_WAYS, |(_, mask)| {
+            found.insert(mask?);
+            Some(())
+        })
     }
 
     /// Restores what was saved, where nothing is known yet; `mask` gives the masks by their numbers there.

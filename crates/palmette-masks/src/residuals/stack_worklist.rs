@@ -21,7 +21,7 @@ use crate::vocabulary::VocabularyTrie;
 
 /// Nodes to be looked at, in the order in which they were found.
 #[derive(Debug)]
-pub struct StackWorklist {
+pub(crate) struct StackWorklist {
     /// Residuals that nodes are made of, and how often those were dropped, once there are some.
     found_with: Option<(Arc<Residuals>, u32)>,
     /// By state, those from which it is reached.
@@ -144,12 +144,12 @@ impl StackWorklist {
     }
 
     /// True when there is nothing to be looked at.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.deferred.open.is_empty() && self.nodes.open.is_empty()
     }
 
     /// About how much memory it takes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.deferred.bytes() + self.nodes.bytes() + self.num_below * size_of::<StateId>()
     }
 

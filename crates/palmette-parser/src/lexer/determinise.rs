@@ -373,13 +373,8 @@ impl Determiniser {
 
     /// Residuals of a state's terminals.
     pub(super) fn remainders(&mut self, state: LexerState) -> Remainders<'_> {
-        let Meaning { competes, pending, live, .. } = &self.meanings[state.0 as usize];
-        Remainders {
-            independent: !competes && *pending == ExprId::ALL,
-            pending: *pending,
-            live,
-            expressions: &mut self.expressions,
-        }
+        let Meaning { pending, live, .. } = &self.meanings[state.0 as usize];
+        Remainders { pending: *pending, live, expressions: &mut self.expressions }
     }
 
     /// Residuals of a state's terminals, each with all that decides its lexeme: the rivals that could take it, and the condition
