@@ -34,8 +34,8 @@ pub mod vocabulary;
 pub mod walk;
 
 pub use automaton::{
-    Above, AutomatonStatistics, MaskAutomaton, Precompute, PreparedVocabulary, SavedMemo,
-    SavedNode, SavedStackAutomaton, UNREAD,
+    AutomatonStatistics, MaskAutomaton, Precompute, PreparedVocabulary, SavedAutomaton, SavedMask,
+    UNREAD,
 };
 pub use mask_pool::PoolId;
 use palmette_parser::{

@@ -159,11 +159,6 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
         self.get(node).children.iter()
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = AutomatonNodeId> {
-        (0..self.nodes.count() as u32).map(AutomatonNodeId)
-    }
-
     /// The node that says this.
     pub(super) fn intern(&mut self, said: C, missing: u32) -> AutomatonNodeId {
         let hash = self.hasher.hash_one(said);

@@ -59,7 +59,7 @@ pub(super) use mask_nodes::ComponentsId;
 pub(super) use mask_reading::{Reading, ReadingMemory};
 use quotient_trie::QuotientTrie;
 pub(super) use stack_simulation::Component;
-pub(super) use stack_worklist::{Look, StackWorklist};
+pub(super) use stack_worklist::StackWorklist;
 pub(super) use suffix_sets::{SuffixSetId, SuffixSets};
 use suffix_trie::SuffixTries;
 use token_effect::TokenEffect;

@@ -36,7 +36,6 @@
 
 mod determinise;
 mod error;
-mod known;
 mod rivalry;
 
 use std::{
@@ -394,6 +393,12 @@ impl Lexer {
         self.step(|determiniser, budget| {
             determiniser.bounded_equivalent(&self.states, state, num_bytes, budget)
         })
+    }
+
+    /// Fingerprint of what a state means, whatever numbers states and expressions have here. Lexers of equal grammars have equal ones for
+    /// it, unless an expression was simplified in another way, which may depend on what was asked before.
+    pub fn fingerprint(&self, state: LexerState) -> u128 {
+        self.determiniser().fingerprint(state)
     }
 
     /// Shows what is left of the terminals of a state; holds the lexer's lock meanwhile.

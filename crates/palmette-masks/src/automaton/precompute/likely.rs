@@ -4,7 +4,6 @@
 //! are mostly cut between letters and other characters, and are as long as the vocabulary has them. These are guesses, which
 //! decide the order alone: what is less likely is visited later, nothing is left out.
 
-use std::hash::Hash;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -12,7 +11,6 @@ use palmette_parser::glr::Stacks;
 use palmette_parser::lr::StateId;
 use palmette_regex::ByteSet;
 use palmette_regex::expressions::ByteClasses;
-use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::vocabulary::VocabularyTrie;
 
@@ -122,17 +120,6 @@ pub(super) fn kinds(all: impl IntoIterator<Item = Arc<ByteClasses>>) -> Vec<Kind
     }
     LIKELY.iter().rev().for_each(|&byte| kinds[kind_of[usize::from(byte)]].byte = byte);
     kinds
-}
-
-/// Fingerprint of a key: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
-/// position would be left to be computed when it is asked for.
-///
-/// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
-/// threads seemed to wait for tens of milliseconds.
-pub(super) fn fingerprint(key: &impl Hash) -> u128 {
-    let mut hasher = Xxh3Default::new();
-    key.hash(&mut hasher);
-    hasher.digest128()
 }
 
 /// The states at each distance from the tops of the stacks, below `depth`.

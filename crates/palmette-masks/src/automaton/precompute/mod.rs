@@ -3,7 +3,7 @@
 //! A mask depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So [lexemes](worklist) are
 //! followed byte by byte, the likeliest first, once for each state that may be on top of the stack; in between, what such a state leaves
 //! open is followed down [all stacks](StackWorklist) that may be below, deferred reductions first. Where a text can be read in several
-//! ways, its positions are visited after that.
+//! ways, its positions are visited after that, and alone where lexemes depend on the parser's contexts.
 
 mod likely;
 mod worklist;

@@ -11,7 +11,7 @@ use palmette_parser::glr::Stacks;
 use palmette_parser::lexer::{Lexer, LexerState};
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
-use palmette_regex::ByteSet;
+use palmette_regex::{ByteSet, fingerprint};
 
 use super::likely::{self, Cost, Kind, Token};
 use crate::vocabulary::VocabularyTrie;
@@ -28,7 +28,10 @@ pub(super) struct Worklist {
     num_added: usize,
     /// Lexemes in progress, as they go on for the longest token, with topmost states.
     seen: HashSet<LexemeOnTop>,
-    /// Stacks before lexemes, and positions, by [fingerprints](likely::fingerprint).
+    /// Stacks before lexemes, and positions, by fingerprints. Where two agreed, one would be left to be computed when it is asked for.
+    ///
+    /// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
+    /// threads seemed to wait for tens of milliseconds.
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, OnTop>,
     steps: HashMap<LexerState, Arc<[Step]>>,
@@ -109,7 +112,8 @@ struct Step {
 const STACKS_BYTES: usize = 160;
 
 impl Worklist {
-    /// The lexemes with which texts begin.
+    /// The lexemes with which texts begin; none where they depend on the parser's contexts, since far fewer stacks are met by positions then
+    /// than may be below a lexeme.
     pub(super) fn new(recognizer: &Recognizer, longest: u32, stack_depth: usize) -> Self {
         let mut made = Self {
             stack_depth,
@@ -122,6 +126,10 @@ impl Worklist {
             steps: HashMap::new(),
             positions: Positions::Needless,
         };
+        if recognizer.contexts().is_some() {
+            made.visit_positions();
+            return made;
+        }
         for branch in recognizer.start().into_iter().flat_map(|start| start.branches()) {
             made.add_stacks(branch.lexer, branch.stacks.clone(), 0, Token::NONE);
         }
@@ -293,7 +301,7 @@ impl Worklist {
 
     fn add_stacks(&mut self, lexer: LexerState, stacks: Stacks, cost: Cost, token: Token) {
         let key = (lexer, likely::tops(&stacks, self.stack_depth));
-        if self.seen_stacks.insert(likely::fingerprint(&key)) {
+        if self.seen_stacks.insert(fingerprint(&key)) {
             self.push(cost, token, What::Begins(lexer, stacks));
         }
     }
@@ -332,7 +340,7 @@ impl Worklist {
             let state = lexer.bounded_equivalent(branch.lexer, self.longest)?;
             key.push((state, likely::tops(&branch.stacks, self.stack_depth)));
         }
-        if self.seen_stacks.insert(likely::fingerprint(&key)) {
+        if self.seen_stacks.insert(fingerprint(&key)) {
             self.push(cost, token, What::Position(position));
         }
         Ok(())

@@ -327,13 +327,11 @@ impl Compile for Compiler {
         }
         let limits = PrecomputeLimits { steps: u64::MAX, ..PrecomputeLimits::default() };
         if self.goes_on {
-            // One core is left to the walk.
             let running = constraint.precompute_in_background(limits);
             let running = running.map_err(|error| error.to_string())?;
             running.wait(ahead);
             return Ok(Some(running));
         }
-        let limits = PrecomputeLimits { threads: 2, ..limits };
         complete_for(constraint, &limits, ahead).map(|()| None)
     }
 
