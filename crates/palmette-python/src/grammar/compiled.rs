@@ -260,6 +260,7 @@ impl CompiledGrammar {
         format!("<palmette.CompiledGrammar of {of} over {} tokens>", self.num_tokens())
     }
 
+    #[allow(clippy::type_complexity, reason = "a pickle's parts")]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Py<Vocabulary>, Bound<'py, PyBytes>))> {
