@@ -293,8 +293,9 @@ impl Compile for Compiler {
                 "a grammar of kind {kind:?} is not read; there are lark, gbnf, json_schema and regex"
             )
         })?;
-        let grammar = self.reading.parse(syntax, &case.grammar, &mut Budget::unlimited());
-        let (grammar, _) = grammar.map_err(|error| format!("{error:#}"))?;
+        let source = self.reading.source(syntax, case.grammar.clone());
+        let source = source.map_err(|error| format!("{error:#}"))?;
+        let (grammar, _) = source.parse().map_err(|error| error.to_string())?;
         let grammar = grammar.with_tokens_of(self.vocabulary.vocabulary());
         let grammar = grammar.map_err(|error| error.to_string())?;
         let limits = RecognizerLimits::default();
