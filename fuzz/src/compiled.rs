@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, MaskBudget, PreparedVocabulary, Recognizer,
+    Budget, GrammarConstraint, GrammarScratch, GrammarSource, MaskBudget, PreparedVocabulary, Recognizer,
     RecognizerLimits, SavedGrammar,
-    frontends::{json_schema, lark},
 };
 
 use crate::random::Random;
@@ -17,7 +16,7 @@ const STEPS: u64 = 2_000_000;
 /// A small file: of a schema, a grammar with an ignored terminal and lookarounds, or one by indentation; with some masks.
 pub fn compiled_grammar_file(seed: u64) -> Vec<u8> {
     let random = &mut Random(seed);
-    let grammar = match random.below(4) {
+    let source = match random.below(4) {
         0 => schema(
             r#"{"properties": {"a": {"type": "string", "maxLength": 9}}, "required": ["a"]}"#,
         ),
@@ -29,13 +28,14 @@ pub fn compiled_grammar_file(seed: u64) -> Vec<u8> {
         ),
     };
     let limits = RecognizerLimits::default();
+    let (grammar, _) = source.parse().expect("a grammar");
     let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::new(STEPS));
     let constraint =
         GrammarConstraint::new(Arc::new(recognizer.expect("a small grammar")), vocabulary());
     for _ in 0..random.below(4) {
         walk(&constraint, random);
     }
-    constraint.to_bytes().expect("a small grammar")
+    constraint.to_bytes(&source).expect("its own source")
 }
 
 /// Opens a file, and asks for masks along a walk: they may be wrong, but there are answers or errors.
@@ -49,7 +49,7 @@ pub fn ask_compiled(data: &[u8]) {
     limits.parser.tables.max_items = 50_000;
     if let Ok(reopened) = saved.compile(&vocabulary(), &limits, &mut Budget::new(STEPS)) {
         walk(&reopened.constraint, &mut Random(data.len() as u64));
-        let again = reopened.constraint.to_bytes().expect("it came from a file");
+        let again = reopened.constraint.to_bytes(saved.source()).expect("its own source");
         assert!(SavedGrammar::from_bytes(again.into()).is_ok(), "its own file");
     }
 }
@@ -84,10 +84,10 @@ fn vocabulary() -> Arc<PreparedVocabulary> {
     Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)))
 }
 
-fn schema(source: &str) -> Grammar {
-    json_schema::parse(source, &json_schema::JsonSchemaOptions::default()).expect("a schema")
+fn schema(text: &str) -> GrammarSource {
+    GrammarSource::JsonSchema { text: text.to_owned(), options: Default::default() }
 }
 
-fn lark(source: &str) -> Grammar {
-    lark::parse(source, &lark::LarkOptions::default()).expect("a grammar")
+fn lark(text: &str) -> GrammarSource {
+    GrammarSource::Lark { text: text.to_owned(), options: Default::default() }
 }

@@ -26,4 +26,4 @@ use palmette_storage::Format;
 pub const CATALOG: Format = Format { magic: *b"PALMCAT\0", version: 2 };
 
 /// The format of compiled grammars, as `palmette-grammar` writes it.
-pub const COMPILED_GRAMMAR: Format = Format { magic: *b"PALMGRAM", version: 4 };
+pub const COMPILED_GRAMMAR: Format = Format { magic: *b"PALMGRAM", version: 5 };

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, MaskBudget, PreparedVocabulary, Recognizer,
+    Budget, GrammarConstraint, GrammarScratch, GrammarSource, MaskBudget, PreparedVocabulary, Recognizer,
     RecognizerLimits, SavedGrammar,
-    frontends::gbnf::{GbnfOptions, parse},
 };
 
 /// As many steps as anything may take.
@@ -23,7 +22,8 @@ pub fn check_masks(data: &[u8]) {
     let Some(Ok(source)) = parts.next().map(std::str::from_utf8) else { return };
     let tokens = parts.next().unwrap_or(b"a\xFEb\xFEab");
     let choices = parts.next().unwrap_or(b"abc");
-    let Ok(grammar) = parse(source, &GbnfOptions::default()) else { return };
+    let source = GrammarSource::Gbnf { text: source.to_owned(), options: Default::default() };
+    let Ok((grammar, _)) = source.parse() else { return };
     let mut limits = RecognizerLimits::default();
     limits.lexer.max_states = 2_000;
     limits.lexer.max_expressions = 20_000;
@@ -40,8 +40,7 @@ pub fn check_masks(data: &[u8]) {
     let walked = GrammarConstraint::by_walking(Arc::clone(&recognizer), Arc::clone(&vocabulary));
     let read = GrammarConstraint::new(recognizer, Arc::clone(&vocabulary));
     follow(&read, &walked, choices);
-    // A grammar may be larger than files may hold.
-    let Ok(bytes) = read.to_bytes() else { return };
+    let bytes = read.to_bytes(&source).expect("its own source");
     let saved = SavedGrammar::from_bytes(bytes.into()).expect("it was saved just now");
     if let Ok(reopened) = saved.compile(&vocabulary, &limits, &mut Budget::new(STEPS)) {
         follow(&reopened.constraint, &walked, choices);

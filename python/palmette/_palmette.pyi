@@ -217,8 +217,8 @@ class CompiledGrammar:
     def vocabulary(self) -> Vocabulary:
         """The vocabulary."""
     @property
-    def grammar(self) -> Grammar | None:
-        """The grammar; ``None`` where it was loaded from a file, which holds what was compiled and not the text."""
+    def grammar(self) -> Grammar:
+        """The grammar."""
     @property
     def num_tokens(self) -> int:
         """Size of the vocabulary: masks have this many bits."""
@@ -231,7 +231,8 @@ class CompiledGrammar:
         ``None`` waits for as long as it takes.
         """
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and so does the command line."""
+        """Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and so does the command line. Limits of the
+        grammar are not written: one that needs greater ones than the default is refused."""
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def load(path: str | os.PathLike[str], vocabulary: Vocabulary) -> CompiledGrammar:

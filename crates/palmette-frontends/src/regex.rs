@@ -12,7 +12,8 @@ use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Span, Symbol, Termin
 /// Options of [`parse`]; the default is the crate `regex`'s dialect without flags.
 ///
 /// What the crate `regex` refuses is read as Python's `re` would: lookarounds, `\Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RegexOptions {
     /// Notation of the expression.
     pub dialect: Dialect,

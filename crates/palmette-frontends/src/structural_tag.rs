@@ -25,7 +25,8 @@ use crate::json_schema::{JsonSchemaLimits, JsonSchemaOptions, Warning};
 use crate::{Budget, Grammar, Interrupted, Span};
 
 /// Options under which a structural tag is read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct StructuralTagOptions {
     /// The options of its schemas.
     pub json_schema: JsonSchemaOptions,

@@ -1,7 +1,7 @@
 //! How long masks of JSON Schemas take, on the first visit and later, and whether they are right.
 //!
 //! ```text
-//! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--threads N] [--slowest N] [--prepare]
+//! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
 //! ```
 //!
 //! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]},
@@ -44,9 +44,6 @@ struct Arguments {
     /// Positions that agree in so many states of each stack are taken for one.
     #[arg(long, default_value_t = 3)]
     stack_depth: usize,
-    /// Threads that find masks out ahead.
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
     /// Show so many of the slowest compilations, first visits and later ones.
     #[arg(long, default_value_t = 0)]
     slowest: usize,
@@ -115,7 +112,6 @@ fn main() -> anyhow::Result<()> {
             let limits = PrecomputeLimits {
                 steps: u64::MAX,
                 stack_depth: arguments.stack_depth,
-                threads: arguments.threads,
                 ..PrecomputeLimits::default()
             };
             let running = constraint.precompute_in_background(limits)?;

@@ -9,7 +9,8 @@ use crate::{Budget, Grammar, Interrupted};
 /// A text that a front end reads, and how: all that a [`Grammar`] depends on.
 ///
 /// Equal sources make equal grammars, so a source is what a [`GrammarCache`](crate::GrammarCache) knows them by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum GrammarSource {
     /// Lark's language.
     Lark {

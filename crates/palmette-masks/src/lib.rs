@@ -34,8 +34,8 @@ pub mod vocabulary;
 pub mod walk;
 
 pub use automaton::{
-    Above, AutomatonStatistics, LexemeAhead, MaskAutomaton, PreparedVocabulary, SavedMemo,
-    SavedNode, SavedStackAutomaton, UNREAD,
+    AutomatonStatistics, MaskAutomaton, Precompute, PreparedVocabulary, SavedAutomaton, SavedMask,
+    UNREAD,
 };
 pub use mask_pool::PoolId;
 use palmette_parser::{
@@ -43,5 +43,4 @@ use palmette_parser::{
     TerminalId, TerminalSet,
 };
 use palmette_regex::{Budget, TokenPattern};
-pub use residuals::{ResidualWorklist, StackWorklist};
 pub use vocabulary::VocabularyFingerprint;

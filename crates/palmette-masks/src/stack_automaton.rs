@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use hashbrown::DefaultHashBuilder;
+use hashbrown::{DefaultHashBuilder, HashSet};
 use palmette_parser::glr::StackNode;
 use palmette_parser::lr::StateId;
 
@@ -36,6 +36,17 @@ pub(super) struct AutomatonNode<C> {
     /// Of so many states below, only the last decides how it goes on; 0 where nothing is open.
     pub(super) missing: u32,
     children: Children<AutomatonNodeId>,
+}
+
+/// A stack that is being read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Way<'s> {
+    /// The entry read last.
+    at: StackNode<'s>,
+    /// The node of what decided so far.
+    node: AutomatonNodeId,
+    /// Of so many states below, the last decides.
+    missing: u32,
 }
 
 impl<C> Default for StackAutomaton<C> {
@@ -89,25 +100,49 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
         self.bytes += known.children.insert(state, next);
     }
 
-    /// Answer of a stack that does not part before it is reached, as far as the nodes are known.
-    pub(super) fn said(&self, of: usize, stack: StackNode<'_>) -> Option<C> {
-        let mut at = stack;
-        let mut node = self.first(of, stack.state())?;
+    /// Shows the answers of all stacks with this entry on top, each at least once, while they are taken; `None` where one was not, a node is
+    /// not known, or stacks part into more than `max_ways`.
+    pub(super) fn answers(
+        &self,
+        of: usize,
+        top: StackNode<'_>,
+        max_ways: usize,
+        mut take: impl FnMut(C) -> Option<()>,
+    ) -> Option<()> {
+        let first = self.first(of, top.state())?;
+        let mut way = Way { at: top, node: first, missing: self.get(first).missing };
+        // Where stacks part. Ways through them meet again: none is gone twice.
+        let (mut others, mut seen) = (Vec::new(), HashSet::new());
         loop {
-            let &AutomatonNode { said, missing, .. } = self.get(node);
-            if missing == 0 {
-                return Some(said);
-            }
-            for _ in 0..missing {
-                let mut below = at.below();
-                match (below.next(), below.next()) {
-                    (None, _) => return Some(said),
-                    (Some(only), None) => at = only,
-                    (Some(_), Some(_)) => return None,
+            let mut below = way.at.below();
+            let next = match below.len() {
+                1 if way.missing > 0 => Some(self.read(way, below.next()?)?),
+                2.. if way.missing > 0 => {
+                    for entry in below.filter(|&entry| seen.insert(Way { at: entry, ..way })) {
+                        others.push(self.read(way, entry)?);
+                    }
+                    (seen.len() <= max_ways).then_some(())?;
+                    None
                 }
-            }
-            node = self.next(node, at.state())?;
+                _ => {
+                    take(self.get(way.node).said)?;
+                    None
+                }
+            };
+            way = match next.or_else(|| others.pop()) {
+                Some(way) => way,
+                None => return Some(()),
+            };
         }
+    }
+
+    /// Reads an entry below; `None` where the node after it is not known.
+    fn read<'s>(&self, Way { node, missing, .. }: Way<'_>, at: StackNode<'s>) -> Option<Way<'s>> {
+        if missing > 1 {
+            return Some(Way { at, node, missing: missing - 1 });
+        }
+        let node = self.next(node, at.state())?;
+        Some(Way { at, node, missing: self.get(node).missing })
     }
 
     /// The first nodes, with what is asked about and the topmost state.
@@ -122,11 +157,6 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
         node: AutomatonNodeId,
     ) -> impl Iterator<Item = (StateId, AutomatonNodeId)> {
         self.get(node).children.iter()
-    }
-
-    /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = AutomatonNodeId> {
-        (0..self.nodes.count() as u32).map(AutomatonNodeId)
     }
 
     /// The node that says this.

@@ -94,11 +94,6 @@ impl<T> StackTrees<T> {
         states
     }
 
-    /// All of them, each after the one above it.
-    pub(super) fn all(&self) -> impl Iterator<Item = NodeId> {
-        (0..self.len() as u32).map(NodeId)
-    }
-
     fn node_mut(&mut self, node: NodeId) -> &mut TreeNode<T> {
         self.nodes.get_mut(node.index()).expect("its number was handed out")
     }
@@ -170,7 +165,6 @@ mod tests {
                 prop_assert_eq!(at, None);
             }
             prop_assert_eq!(nodes.len(), expected.len());
-            prop_assert_eq!(nodes.all().count(), expected.len());
             for ((tree, states), &node) in &expected {
                 let mut at = None;
                 for &state in states {

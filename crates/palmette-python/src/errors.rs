@@ -291,8 +291,7 @@ fn rule_around<'a>(text: &'a str, span: Span, defines: &str) -> Option<&'a str> 
 pub(crate) fn of_save(py: Python<'_>, error: &SaveError, path: Option<&std::path::Path>) -> PyErr {
     match error {
         SaveError::Io(error) => of_io(py, error, path),
-        SaveError::Limit(_) => Error::new_err(error.to_string()),
-        SaveError::Recognizer(error) => of_recognizer(py, error),
+        SaveError::Source => Error::new_err(error.to_string()),
     }
 }
 
@@ -305,6 +304,10 @@ pub(crate) fn of_reopen(py: Python<'_>, error: &ReopenError, what: &str) -> PyEr
             _ => Error::new_err(format!("{what} {error}")),
         },
         ReopenError::Vocabulary { .. } => VocabularyError::new_err(format!("{what} {error}")),
+        ReopenError::Source(source) => match source.interrupted() {
+            Some(why) => interrupted(py, why),
+            None => Error::new_err(format!("{what} {error}")),
+        },
         _ => Error::new_err(format!("{what} {error}")),
     }
 }

@@ -161,13 +161,6 @@ impl<'a> Budget<'a> {
         (self.left, self.until_look) = (lent.left, lent.until_look);
     }
 
-    /// Half of what is left, for another thread, which is called off with this one.
-    pub fn split(&mut self) -> Self {
-        let half = self.left / 2;
-        self.left -= half;
-        Self { left: half, until_look: 0, ..*self }
-    }
-
     /// Units left.
     pub fn left(&self) -> u64 {
         self.left

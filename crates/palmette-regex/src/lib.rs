@@ -16,6 +16,7 @@ mod budget;
 mod byte_set;
 mod char_class;
 pub mod expressions;
+mod fingerprint;
 mod multiple;
 pub mod parse;
 pub mod tokens;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 pub use budget::{Asking, Budget, Interrupted};
 pub use byte_set::ByteSet;
 pub use char_class::CharClass;
+pub use fingerprint::fingerprint;
 pub use multiple::Multiple;
 pub use tokens::{TokenError, TokenPart, TokenPattern};
 

@@ -72,7 +72,9 @@ pub struct FormatError {
 enum FormatErrorKind {
     #[error("is of another kind: it does not begin with {}", .0.escape_ascii())]
     Magic([u8; 8]),
-    #[error("has format version {found}; this program reads version {version}")]
+    #[error(
+        "has format version {found}; this program reads version {version}: make it anew with this one"
+    )]
     Version { found: u32, version: u32 },
     #[error("is cut short or has grown: it should have {said} bytes and has {found}")]
     Length { said: u64, found: u64 },

@@ -21,7 +21,8 @@ use crate::Span;
 use crate::{Budget, Grammar, Interrupted};
 
 /// Options of [`parse`]; the default starts at `root`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct GbnfOptions {
     /// The rule whose texts are the language.
     pub root: String,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 /// Options under which a JSON Schema becomes a grammar.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct JsonSchemaOptions {
     /// In which order the members of an object may come.
     pub order: PropertyOrder,
@@ -27,12 +28,14 @@ pub struct JsonSchemaOptions {
     pub draft: Draft,
     /// Schemas that may be referred to, by URI. Nothing is ever downloaded.
     pub resources: BTreeMap<String, String>,
-    /// Bounds on the work and on the result.
+    /// Bounds on the work and on the result. Not written where options are: who reads says how much work is too much.
+    #[serde(skip)]
     pub limits: JsonSchemaLimits,
 }
 
 /// In which order the members of an object may come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PropertyOrder {
     /// Any order.
     ///
@@ -52,7 +55,8 @@ pub enum PropertyOrder {
 }
 
 /// Whitespace between the tokens of the JSON text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Whitespace {
     /// Blanks that programs and people lay JSON out with, and no more, so that a model that is stuck cannot go on writing them: before each token up to
     /// [`MAX_BLANKS`](Self::MAX_BLANKS) spaces and tabs, or a line break and up to [`MAX_INDENTATION`](Self::MAX_INDENTATION); none at the end.
@@ -73,7 +77,8 @@ impl Whitespace {
 }
 
 /// Escapes with which a string may be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Escapes {
     /// In strings whose text is free, but for its length, every character may be escaped in any way that JSON knows. In others printable ASCII
     /// characters stand for themselves (quote and backslash excepted, and `\/` spells a slash, too), and every other character may be
@@ -86,7 +91,10 @@ pub enum Escapes {
 /// Treatment of what no grammar can express: `uniqueItems` over infinitely many values that are not all strings, the formats `idn-hostname`,
 /// `hostname` (what a label in Punycode encodes) and `regex` (groups nested without bound), and in draft 7 what
 /// `contentEncoding` and `contentMediaType` say of a string.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Inexpressible {
     /// All of it is an error, and so are formats that are not known: what compiles allows valid texts only.
     Refused,
@@ -100,7 +108,10 @@ pub enum Inexpressible {
 }
 
 /// A version of the standard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Draft {
     /// Draft 4.
     Draft4,

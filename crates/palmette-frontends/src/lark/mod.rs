@@ -50,7 +50,8 @@ use terminals::Terminals;
 
 /// Options under which a grammar is read. The default: from rule `start`, lexemes by context, blocks by indentation where the
 /// grammar declares them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct LarkOptions {
     /// The rule whose texts are the language.
     pub start: String,
@@ -59,12 +60,14 @@ pub struct LarkOptions {
     pub lexing: Option<Lexing>,
     /// Blocks by indentation.
     pub indentation: LarkIndentation,
-    /// Bounds on the grammar's size.
+    /// Bounds on the grammar's size. Not written where options are: who reads says how much work is too much.
+    #[serde(skip)]
     pub limits: LarkLimits,
 }
 
 /// Blocks by indentation: detected, none, or of named terminals.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LarkIndentation {
     /// Python's, if the grammar declares `_INDENT` and `_DEDENT` and defines `_NEWLINE`; otherwise none.
     #[default]
@@ -76,7 +79,8 @@ pub enum LarkIndentation {
 }
 
 /// The terminals that make blocks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct IndentationNames {
     /// Ends a line; has a definition.
     pub newline: String,

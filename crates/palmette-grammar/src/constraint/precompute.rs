@@ -6,12 +6,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use palmette_masks::{LexemeAhead, MaskAutomaton};
-use palmette_parser::recognizer::{RecognizerError, RecognizerScratch};
+use palmette_masks::Precompute;
+use palmette_parser::recognizer::RecognizerError;
 
-use super::frontier::{Alike, Frontier, Open, Worth};
-use super::lexeme_frontier::LexemeFrontier;
-use super::{Engine, GrammarConstraint};
+use super::GrammarConstraint;
 use crate::{Budget, Interrupted};
 
 /// Limits of [precomputing](GrammarConstraint::precompute).
@@ -27,15 +25,12 @@ pub struct PrecomputeLimits {
     /// Positions with the same lexeme in progress, and stacks before lexemes, are taken for one where they agree in this many states of each
     /// stack from its top. More finds more of what differs deep in the stack, and takes longer.
     pub stack_depth: usize,
-    /// Threads that take part. A second one computes token effects, with half of the steps; more have nothing to do. With
-    /// one, precomputing that takes all its steps comes as far each time.
-    pub threads: usize,
 }
 
 impl Default for PrecomputeLimits {
-    /// Tens of seconds, 64 MiB, one thread.
+    /// Tens of seconds, 64 MiB.
     fn default() -> Self {
-        Self { steps: 1_000_000_000, bytes: 64 << 20, stack_depth: 3, threads: 1 }
+        Self { steps: 1_000_000_000, bytes: 64 << 20, stack_depth: 3 }
     }
 }
 
@@ -92,21 +87,18 @@ impl GrammarConstraint {
     /// time is allowed.
     ///
     /// Where another thread asks for a mask that is not known, or waits for what is held here, this gives way to it and goes
-    /// on afterwards.
+    /// on afterwards. Precomputing that takes all its steps and gives way to nobody comes as far each time.
     ///
-    /// Where lexemes do not depend on each other, lexemes in progress are visited, the likeliest first, once for each state that may be on
-    /// top of the stack there, and in between what was met on one stack is followed down all others that may be below. So counts
-    /// come to an end where they look alike for the longest token, and recursion does. Token effects are shared by
-    /// grammars over a vocabulary.
-    ///
-    /// Otherwise, and after that where a text can be read in several ways, positions that texts come by are visited. From each
-    /// one byte of each kind that its lexemes tell apart is read. Positions that [look alike](PrecomputeLimits::stack_depth) are visited
-    /// once; a text may still come by a lexeme and a state that never were on top of it.
+    /// Lexemes in progress are visited, the likeliest first, once for each state that may be on top of the stack there, and in between
+    /// what was met on one stack is followed down all others that may be below. So counts come to an end where they look alike for the
+    /// longest token, and recursion does. Token effects are shared by grammars over a vocabulary. After that, where a text can be
+    /// read in several ways, and from the start where lexemes depend on the parser's contexts, positions that texts come by are visited,
+    /// each with one byte of each kind that its lexemes tell apart.
     ///
     /// What is reached by names which the grammar spells and by common bytes goes before others, and places where tokens are likely to be
     /// cut before those within tokens.
     ///
-    /// Constraints that [walk](Self::by_walking) know nothing ahead: they are complete at once.
+    /// Constraints that [walk](Self::by_walking) or ask a mask store know nothing ahead: they are complete at once.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded, as a text may that comes there.
@@ -115,7 +107,7 @@ impl GrammarConstraint {
         limits: &PrecomputeLimits,
         cancelled: &AtomicBool,
     ) -> Result<Precomputed, RecognizerError> {
-        self.run(limits, cancelled, drop, |_| {})
+        self.run(limits, cancelled, |_, _| {})
     }
 
     /// [`precompute`](Self::precompute) on a thread of its own.
@@ -133,10 +125,9 @@ impl GrammarConstraint {
             std::thread::Builder::new().name("masks-ahead".to_owned()).spawn(move || {
                 // Dropped at the end, and when unwinding: that is what `wait` waits for.
                 let _end = end;
-                let drop_frontier = |frontier: Frontier| frontier.drop_slowly(&seen.cancelled);
-                constraint.run(&limits, &seen.cancelled, drop_frontier, |so_far| {
-                    seen.visited.store(so_far.visited, Ordering::Relaxed);
-                    seen.open.store(so_far.open, Ordering::Relaxed);
+                constraint.run(&limits, &seen.cancelled, |visited, open| {
+                    seen.visited.store(visited, Ordering::Relaxed);
+                    seen.open.store(open, Ordering::Relaxed);
                 })
             })?;
         Ok(BackgroundPrecompute { shared, thread: Some(thread), ended })
@@ -146,230 +137,41 @@ impl GrammarConstraint {
         &self,
         limits: &PrecomputeLimits,
         cancelled: &AtomicBool,
-        drop_frontier: impl FnOnce(Frontier),
-        report: impl FnMut(&Precomputed),
+        mut report: impl FnMut(usize, usize),
     ) -> Result<Precomputed, RecognizerError> {
-        let bytes = self.vocabulary.trie().max_depth() as u32;
-        let mut running = Running {
-            constraint: self,
-            limits,
-            alike: Alike { bytes, stack_depth: limits.stack_depth },
-            budget: Budget::cancellable(limits.steps, cancelled)
-                .giving_way_to(self.vocabulary.asking()),
-            frontier: Frontier::default(),
-            some_are_walked: false,
-            scratch: RecognizerScratch::default(),
-            visits: 0,
-            precomputed: Precomputed { visited: 0, open: 0, stopped: None },
-            report,
+        let Some(automaton) = self.mask_automaton() else {
+            return Ok(Precomputed { visited: 0, open: 0, stopped: None });
         };
-        let ended = running.run();
-        let Running { frontier, mut precomputed, .. } = running;
-        drop_frontier(frontier);
-        match ended {
-            Ok(()) => {}
-            Err(RecognizerError::Interrupted(why)) => precomputed.stopped = Some(why.into()),
+        let mut precompute = Precompute::new(automaton, &self.recognizer, limits.stack_depth);
+        let mut budget =
+            Budget::cancellable(limits.steps, cancelled).giving_way_to(self.vocabulary.asking());
+        let mut run = || {
+            for visit in 0_usize.. {
+                let too_much = |bytes| bytes > limits.bytes;
+                if visit.is_multiple_of(BETWEEN_LOOKS)
+                    && (too_much(self.bytes()) || too_much(precompute.bytes()))
+                {
+                    return Err(Interrupted::OutOfBytes { limit: limits.bytes }.into());
+                }
+                if !precompute.step(&mut budget)? {
+                    break;
+                }
+                report(precompute.visited(), precompute.open());
+            }
+            Ok(())
+        };
+        let stopped = match run() {
+            Ok(()) => None,
+            Err(RecognizerError::Interrupted(why)) => Some(why.into()),
             Err(error) => return Err(error),
-        }
-        Ok(precomputed)
+        };
+        let (visited, open) = (precompute.visited(), precompute.open());
+        report(visited, open);
+        Ok(Precomputed { visited, open, stopped })
     }
 }
 
-/// Precomputing in progress.
-struct Running<'a, F> {
-    constraint: &'a GrammarConstraint,
-    limits: &'a PrecomputeLimits,
-    alike: Alike,
-    budget: Budget<'a>,
-    frontier: Frontier,
-    /// True when the masks of some lexemes are found by walking.
-    some_are_walked: bool,
-    scratch: RecognizerScratch,
-    visits: usize,
-    precomputed: Precomputed,
-    report: F,
-}
-
-impl<F: FnMut(&Precomputed)> Running<'_, F> {
-    fn run(&mut self) -> Result<(), RecognizerError> {
-        let constraint = self.constraint;
-        let recognizer = &*constraint.recognizer;
-        match &constraint.engine {
-            Engine::Walk => return Ok(()),
-            Engine::Automaton(automaton) if recognizer.is_independent() => {
-                if self.follow_lexemes(automaton)? {
-                    return Ok(());
-                }
-            }
-            Engine::Automaton(_) | Engine::Store(_) => {}
-        }
-        self.visit_positions()
-    }
-
-    /// Finds out what stacks say of lexemes in progress; tells whether positions need not be visited: they do where a text can be read in
-    /// several ways, or masks are found by walking.
-    fn follow_lexemes(&mut self, automaton: &MaskAutomaton) -> Result<bool, RecognizerError> {
-        let recognizer = &*self.constraint.recognizer;
-        let Alike { bytes, stack_depth } = self.alike;
-        let mut frontier = LexemeFrontier::new(recognizer, bytes, stack_depth);
-        self.precomputed.open = frontier.len();
-        match self.limits.threads {
-            ..=1 => self.visit_lexemes(automaton, &mut frontier)?,
-            _ => self.visit_beside_residuals(automaton, &mut frontier)?,
-        }
-        Ok(!frontier.is_ambiguous() && !self.some_are_walked)
-    }
-
-    /// Visits lexemes while another thread computes the token effects that they need, or alone where the system has no thread to give.
-    fn visit_beside_residuals(
-        &mut self,
-        automaton: &MaskAutomaton,
-        frontier: &mut LexemeFrontier,
-    ) -> Result<(), RecognizerError> {
-        let (recognizer, asking) =
-            (&*self.constraint.recognizer, self.constraint.vocabulary.asking());
-        let mut residuals = automaton.residuals_ahead(recognizer, self.limits.bytes);
-        let mut budget = self.budget.split().giving_way_to(asking);
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let find = || {
-                let mut more = Ok(true);
-                while more == Ok(true) && !is_over.load(Ordering::Relaxed) {
-                    more = automaton.prepare_residual(recognizer, &mut residuals, &mut budget);
-                }
-            };
-            // Without it the visits compute the same.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, find);
-            let visited = self.visit_lexemes(automaton, frontier);
-            is_over.store(true, Ordering::Relaxed);
-            visited
-        })
-    }
-
-    /// Visits all lexemes, and then what more of stacks they depend on.
-    fn visit_lexemes(
-        &mut self,
-        automaton: &MaskAutomaton,
-        frontier: &mut LexemeFrontier,
-    ) -> Result<(), RecognizerError> {
-        let constraint = self.constraint;
-        let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
-        let stacks = &mut automaton.stacks_ahead(recognizer);
-        while let Some(found) =
-            frontier.next(recognizer, trie, &mut self.scratch, &mut self.budget)?
-        {
-            self.precomputed.open = frontier.len();
-            self.look_at_memory(frontier.bytes() + stacks.bytes())?;
-            let Some(lexeme) = found else { continue };
-            match automaton.prepare_lexeme(recognizer, stacks, lexeme, &mut self.budget)? {
-                LexemeAhead::Known => self.precomputed.visited += 1,
-                LexemeAhead::Left => {}
-                LexemeAhead::Walked => self.some_are_walked = true,
-            }
-            automaton.prepare_stacks(recognizer, stacks, AFTER_A_VISIT, &mut self.budget)?;
-            (self.report)(&self.precomputed);
-        }
-        self.precomputed.open = frontier.len();
-        (self.report)(&self.precomputed);
-        while !stacks.is_empty() {
-            self.look_at_memory(frontier.bytes() + stacks.bytes())?;
-            automaton.prepare_stacks(recognizer, stacks, AT_THE_END, &mut self.budget)?;
-        }
-        Ok(())
-    }
-
-    /// Ends where there is no more memory, of which what is to be visited takes so much.
-    fn look_at_memory(&mut self, open_bytes: usize) -> Result<(), Interrupted> {
-        let limit = self.limits.bytes;
-        let is_due = self.visits.is_multiple_of(BETWEEN_LOOKS);
-        self.visits += 1;
-        if is_due && (self.constraint.bytes() > limit || open_bytes > limit) {
-            return Err(Interrupted::OutOfBytes { limit });
-        }
-        Ok(())
-    }
-
-    /// Visits all positions.
-    fn visit_positions(&mut self) -> Result<(), RecognizerError> {
-        let recognizer = &*self.constraint.recognizer;
-        if let Some(start) = recognizer.start() {
-            let start = Open::start(start.clone());
-            self.frontier.add(recognizer, &self.alike, start, &mut self.scratch)?;
-        }
-        while let Some(open) = self.frontier.next() {
-            self.look_at_memory(self.frontier.bytes())?;
-            let is_known = self.visit_position(open)?;
-            self.precomputed.visited += usize::from(is_known);
-            self.precomputed.open = self.frontier.len();
-            (self.report)(&self.precomputed);
-        }
-        Ok(())
-    }
-
-    /// Finds out the mask of a position unless that is put off, and where it leads; tells whether its mask is known now.
-    fn visit_position(&mut self, mut open: Open) -> Result<bool, RecognizerError> {
-        let constraint = self.constraint;
-        let (recognizer, trie) = (&*constraint.recognizer, constraint.vocabulary.trie());
-        let (is_due, ways) = open.look(recognizer, trie, &mut self.frontier, &mut self.scratch)?;
-        let prepares = is_due && !open.is_prepared;
-        let mut worth = Worth::Unknown;
-        if prepares {
-            let before = self.budget.left();
-            let is_new = self.prepare(&open)?;
-            open.is_prepared = true;
-            worth = match before - self.budget.left() {
-                _ if !is_new => Worth::Nothing,
-                ..LITTLE_WORK => Worth::Little,
-                _ => Worth::Much,
-            };
-        }
-        for way in ways {
-            self.budget.spend_holding_nothing(1)?;
-            if let Some(next) = recognizer.advance(&open.position, way.byte, &mut self.scratch)? {
-                let next = open.after(&way, next, worth);
-                self.frontier.add(recognizer, &self.alike, next, &mut self.scratch)?;
-            }
-        }
-        self.frontier.put_off(open);
-        Ok(prepares)
-    }
-
-    /// Finds out the mask of a position; tells whether that was not known.
-    fn prepare(&mut self, open: &Open) -> Result<bool, RecognizerError> {
-        let (constraint, budget) = (self.constraint, &mut self.budget);
-        let mut tries = 0;
-        loop {
-            let prepared = match &constraint.engine {
-                Engine::Automaton(automaton) => {
-                    automaton.prepare(&constraint.recognizer, &open.position, budget)
-                }
-                Engine::Store(store) => store.prepare(&open.position, budget),
-                Engine::Walk => Ok(false),
-            };
-            match prepared {
-                // Its mask is found by walking whenever it is asked for.
-                Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {
-                    return Ok(false);
-                }
-                Err(RecognizerError::Interrupted(why)) => {
-                    if budget.gives_up(why, &mut tries)? {
-                        return Ok(false);
-                    }
-                }
-                prepared => return prepared,
-            }
-        }
-    }
-}
-
-/// A mask that takes fewer steps is little work.
-const LITTLE_WORK: u64 = 500;
-
-/// Nodes of stacks that are made after a visit: each takes little where it is asked for.
-const AFTER_A_VISIT: usize = 4;
-const AT_THE_END: usize = 16;
-
-/// Number of positions that are visited between two looks at the memory, which takes time in proportion to it.
+/// Number of visits between two looks at the memory, which takes time in proportion to it.
 const BETWEEN_LOOKS: usize = 16;
 
 impl BackgroundPrecompute {

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::engine::store::{MaskStore, Steps};
-use palmette_grammar::frontends::{gbnf, json_schema, lark, regex};
+use palmette_grammar::frontends::gbnf::GbnfOptions;
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
+use palmette_grammar::frontends::lark::LarkOptions;
+use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, PreparedVocabulary, Recognizer,
-    RecognizerLimits, SavedGrammar,
+    Budget, GrammarConstraint, GrammarScratch, GrammarSource, Lexing, PreparedVocabulary,
+    Recognizer, RecognizerLimits, SavedGrammar,
 };
 use serde::Deserialize;
 
@@ -47,23 +50,24 @@ struct Allowed {
 }
 
 impl Case {
-    fn grammar(&self) -> Grammar {
+    fn source(&self) -> GrammarSource {
+        let text = self.grammar.clone();
         match &*self.syntax {
-            "regex" => regex::parse(&self.grammar, &regex::RegexOptions::default()).expect("it"),
-            "gbnf" => gbnf::parse(&self.grammar, &gbnf::GbnfOptions::default()).expect("it"),
+            "regex" => GrammarSource::Regex { text, options: RegexOptions::default() },
+            "gbnf" => GrammarSource::Gbnf { text, options: GbnfOptions::default() },
             "json-schema" => {
                 let whitespace = match self.whitespace.as_deref() {
-                    None => json_schema::Whitespace::Bounded,
-                    Some("compact") => json_schema::Whitespace::Compact,
+                    None => Whitespace::Bounded,
+                    Some("compact") => Whitespace::Compact,
                     Some(other) => panic!("whitespace {other:?}"),
                 };
-                let options = json_schema::JsonSchemaOptions { whitespace, ..Default::default() };
-                json_schema::parse(&self.grammar, &options).expect("it")
+                let options = JsonSchemaOptions { whitespace, ..Default::default() };
+                GrammarSource::JsonSchema { text, options }
             }
             "lark" => {
                 let mut options = match &self.start {
-                    Some(start) => lark::LarkOptions::from_rule(start),
-                    None => lark::LarkOptions::default(),
+                    Some(start) => LarkOptions::from_rule(start),
+                    None => LarkOptions::default(),
                 };
                 options.lexing = self.lexing.as_deref().map(|lexing| match lexing {
                     "any" => Lexing::Any,
@@ -71,7 +75,7 @@ impl Case {
                     "longest" => Lexing::Longest,
                     other => panic!("lexing {other:?}"),
                 });
-                lark::parse(&self.grammar, &options).expect("it")
+                GrammarSource::Lark { text, options }
             }
             other => panic!("syntax {other:?}"),
         }
@@ -80,12 +84,13 @@ impl Case {
 
 /// All engines over a grammar, with their names.
 fn engines(
-    recognizer: &Arc<Recognizer>,
+    (recognizer, source): (&Arc<Recognizer>, &GrammarSource),
     vocabulary: &Arc<PreparedVocabulary>,
 ) -> Vec<(&'static str, GrammarConstraint)> {
     let (limits, all) = (RecognizerLimits::default(), || Arc::clone(vocabulary));
     let chosen = GrammarConstraint::new(Arc::clone(recognizer), all());
-    let saved = SavedGrammar::from_bytes(chosen.to_bytes().expect("small").into()).expect("sound");
+    let bytes = chosen.to_bytes(source).expect("its own source");
+    let saved = SavedGrammar::from_bytes(bytes.into()).expect("sound");
     let reopened = saved.compile(vocabulary, &limits, &mut Budget::unlimited()).expect("the same");
     let mut engines = vec![
         ("the one that is chosen", chosen.clone()),
@@ -112,10 +117,11 @@ fn every_engine_gives_what_the_corpus_says() {
     let mut num_masks = 0;
     for case in &corpus.case {
         let limits = RecognizerLimits::default();
-        let grammar = Arc::new(case.grammar());
-        let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited());
+        let source = case.source();
+        let (grammar, _) = source.parse().expect("it");
+        let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = Arc::new(recognizer.expect("a small grammar"));
-        for (engine, constraint) in engines(&recognizer, &vocabulary) {
+        for (engine, constraint) in engines((&recognizer, &source), &vocabulary) {
             let at = |text: &str| format!("{}, {engine}, {text:?}", case.name);
             let mut scratch = GrammarScratch::default();
             let texts = case.accept.iter().map(|text| (text, true));

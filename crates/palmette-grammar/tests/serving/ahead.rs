@@ -16,16 +16,12 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 fn masks_are_known_after_a_completion_and_are_the_same() {
     let vocabulary = vocabulary();
     let words = mask::num_words(vocabulary.vocabulary().num_tokens());
-    let all = [1, 2].map(|threads| (threads, constraints(&vocabulary)));
-    let all = all
-        .into_iter()
-        .flat_map(|(threads, of)| of.into_iter().enumerate().map(move |one| (threads, one)));
-    for (threads, (place, constraint)) in all {
+    for (place, constraint) in constraints(&vocabulary).into_iter().enumerate() {
         let slow = walking(&constraint, &vocabulary);
-        let limits = PrecomputeLimits { stack_depth: 6, threads, ..PrecomputeLimits::default() };
+        let limits = PrecomputeLimits { stack_depth: 6, ..PrecomputeLimits::default() };
         let done = constraint.precompute(&limits, &NEVER).unwrap();
         assert_eq!((done.open, done.stopped), (0, None));
-        assert!(done.visited > 3, "{done:?}");
+        assert_eq!(done.visited > 3, constraint.automaton().is_some(), "{done:?}");
         let (mut known, mut all) = (0, 0);
         for seed in 0..10 {
             for state in states(&slow, seed, 15) {
@@ -60,10 +56,6 @@ fn a_completion_stops_where_it_is_told() {
     assert_eq!(stopped.stopped, Some(PrecomputeStop::Steps));
     assert!(stopped.open > 0 && stopped.visited < whole.visited, "{stopped:?}");
     assert_eq!(make().precompute(&steps, &NEVER).unwrap(), stopped);
-
-    let shared = PrecomputeLimits { steps: 1000, threads: 2, ..PrecomputeLimits::default() };
-    let stopped = make().precompute(&shared, &NEVER).unwrap();
-    assert_eq!(stopped.stopped, Some(PrecomputeStop::Steps), "{stopped:?}");
 
     let bytes = PrecomputeLimits { bytes: 0, ..PrecomputeLimits::default() };
     let stopped = make().precompute(&bytes, &NEVER).unwrap();

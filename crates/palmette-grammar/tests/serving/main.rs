@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, PreparedVocabulary,
-    Recognizer, RecognizerLimits,
-    frontends::{json_schema, lark},
+    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarSource, GrammarState,
+    PreparedVocabulary, Recognizer, RecognizerLimits,
 };
 
 /// Every byte, some pieces of JSON and of words, and an end.
@@ -40,34 +39,44 @@ fn recognizer(grammar: Grammar) -> Arc<Recognizer> {
     Arc::new(Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap())
 }
 
-fn schema(source: &str) -> Grammar {
-    json_schema::parse(source, &json_schema::JsonSchemaOptions::default()).unwrap()
+fn schema_source(text: &str) -> GrammarSource {
+    GrammarSource::JsonSchema { text: text.to_owned(), options: Default::default() }
 }
 
-fn lark(source: &str) -> Grammar {
-    lark::parse(source, &lark::LarkOptions::default()).unwrap()
+fn lark_source(text: &str) -> GrammarSource {
+    GrammarSource::Lark { text: text.to_owned(), options: Default::default() }
+}
+
+fn schema(text: &str) -> Grammar {
+    schema_source(text).parse().unwrap().0
+}
+
+fn lark(text: &str) -> Grammar {
+    lark_source(text).parse().unwrap().0
 }
 
 /// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, by indentation, of
 /// distinct names, and with dead ends that are excluded.
-fn grammars() -> Vec<Grammar> {
+fn sources() -> Vec<GrammarSource> {
     vec![
-        schema(
+        schema_source(
             r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 5},
             "value": {"type": "array", "items": {"type": "integer"}}}, "required": ["name"]}"#,
         ),
-        schema("{}"),
-        lark(
+        schema_source("{}"),
+        lark_source(
             "start: stmt+\nstmt: \"if\" e \"{\" stmt* \"}\" (\"else\" stmt)? | NAME \"=\" e \";\"\n\
               e: e \"+\" e | NAME | NUM | \"(\" e \")\"\nNAME: /[a-z]+/\nNUM: /[0-9]+/\n%ignore /[ \\n]+/",
         ),
-        lark("start: \"abcabcabc\""),
-        lark(
+        lark_source("start: \"abcabcabc\""),
+        lark_source(
             "start: (NAME \":\" _NEWLINE _INDENT start _DEDENT | NAME _NEWLINE)+\nNAME: /[a-z]+/\n\
               _NEWLINE: /(\\r?\\n[ \\t]*)+/\n%declare _INDENT _DEDENT",
         ),
-        schema(r#"{"type": "object", "additionalProperties": {"enum": [1]}, "minProperties": 2}"#),
-        lark(
+        schema_source(
+            r#"{"type": "object", "additionalProperties": {"enum": [1]}, "minProperties": 2}"#,
+        ),
+        lark_source(
             "start: (\"if\" NAME \"\\n\" | \"[\" words \"]\" | \"(\" words \")\")+\nwords: WORD (\",\" WORD)*\nNAME: /[a-z]+/\n\
               WORD: /[a-z\\]]+/\n%ignore /[ \\n]+/",
         ),
@@ -75,9 +84,10 @@ fn grammars() -> Vec<Grammar> {
 }
 
 fn constraints(vocabulary: &Arc<PreparedVocabulary>) -> Vec<GrammarConstraint> {
-    let made = grammars()
-        .into_iter()
-        .map(|grammar| GrammarConstraint::new(recognizer(grammar), Arc::clone(vocabulary)));
+    let made = sources().into_iter().map(|source| {
+        let (grammar, _) = source.parse().unwrap();
+        GrammarConstraint::new(recognizer(grammar), Arc::clone(vocabulary))
+    });
     made.collect()
 }
 

@@ -5,15 +5,16 @@ use std::sync::{Arc, LazyLock};
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, MaskBudget, PrecomputeLimits,
-    PrecomputeStop, PreparedVocabulary, Recognizer, RecognizerLimits, SavedGrammar,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarSource, MaskBudget,
+    PrecomputeLimits, PrecomputeStop, PreparedVocabulary, Recognizer, RecognizerLimits,
+    SavedGrammar,
     frontends::{gbnf, json_schema},
 };
 use palmette_testkit::grammar::generate;
 use proptest::prelude::*;
 
 use super::random_schemas::schemas;
-use super::{filled, vocabulary, walking};
+use super::{filled, schema_source, vocabulary, walking};
 
 /// What may happen between two masks.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ fn mask_bytes() -> impl Strategy<Value = Option<usize>> {
 }
 
 fn check(
-    grammar: Grammar,
+    (grammar, source): (Grammar, Option<&GrammarSource>),
     vocabulary: &Arc<PreparedVocabulary>,
     mask_bytes: Option<usize>,
     events: &[Event],
@@ -89,7 +90,8 @@ fn check(
                 fast.precompute(&limits, &AtomicBool::new(false)).expect("no limit of the grammar");
             }
             Event::Reopen => {
-                let bytes = fast.to_bytes().expect("a grammar that was compiled");
+                let Some(source) = source else { continue };
+                let bytes = fast.to_bytes(source).expect("its own source");
                 let saved = SavedGrammar::from_bytes(bytes.into()).expect("it was saved just now");
                 let reopened = saved.compile(vocabulary, &limits, &mut Budget::unlimited());
                 fast = bounded(reopened.expect("the same vocabulary").constraint);
@@ -136,7 +138,7 @@ proptest! {
         let end = TokenId(texts.len() as u32);
         let vocabulary = Vocabulary::new(texts.iter().map(Some).chain([None]), [end]).unwrap();
         let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
-        check(generate::over_alphabet(&grammar), &vocabulary, mask_bytes, &events)?;
+        check((generate::over_alphabet(&grammar), None), &vocabulary, mask_bytes, &events)?;
     }
 
     #[test]
@@ -145,10 +147,10 @@ proptest! {
         mask_bytes in mask_bytes(),
         events in events(),
     ) {
-        let options = json_schema::JsonSchemaOptions::default();
+        let source = schema_source(&schema.to_string());
         // Nothing is valid for some, and some cannot be expressed: that is another test's matter.
-        if let Ok(grammar) = json_schema::parse(&schema.to_string(), &options) {
-            check(grammar, &VOCABULARY, mask_bytes, &events)?;
+        if let Ok((grammar, _)) = source.parse() {
+            check((grammar, Some(&source)), &VOCABULARY, mask_bytes, &events)?;
         }
     }
 }

@@ -5,16 +5,16 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, PrecomputeLimits,
-    PreparedVocabulary, RecognizerLimits, ReopenError, Reopened, SavedGrammar,
+    Budget, GrammarConstraint, GrammarScratch, GrammarSource, GrammarState, MaskBudget,
+    PrecomputeLimits, PreparedVocabulary, RecognizerLimits, ReopenError, Reopened, SavedGrammar,
 };
 use palmette_storage::{Check, Format, SectionsIn, SectionsOut};
 use proptest::prelude::*;
 
-use super::{constraints, filled, vocabulary, walking};
+use super::{constraints, filled, sources, vocabulary, walking};
 
-const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 4 };
-const NUM_SECTIONS: u32 = 10;
+const FORMAT: Format = Format { magic: *b"PALMGRAM", version: 5 };
+const NUM_SECTIONS: u32 = 6;
 
 fn reopen(bytes: Vec<u8>, vocabulary: &Arc<PreparedVocabulary>) -> Result<Reopened, ReopenError> {
     let saved = SavedGrammar::from_bytes(bytes.into())?;
@@ -55,25 +55,24 @@ fn is_known(constraint: &GrammarConstraint, state: &GrammarState) -> bool {
     constraint.fill_mask_within(state, &mut GrammarScratch::default(), &mut row, &nothing).is_ok()
 }
 
-/// What a file keeps is counted in nodes; what an automaton holds beside them comes and goes.
-fn num_nodes(constraint: &GrammarConstraint) -> Option<usize> {
-    constraint.automaton().map(|automaton| automaton.nodes)
+fn constraints_and_sources(
+    vocabulary: &Arc<PreparedVocabulary>,
+) -> impl Iterator<Item = (GrammarConstraint, GrammarSource)> {
+    constraints(vocabulary).into_iter().zip(sources())
 }
 
 #[test]
 fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
-    for constraint in constraints(&vocabulary()) {
+    for (constraint, source) in constraints_and_sources(&vocabulary()) {
         let slow = walking(&constraint, &vocabulary());
         let known: Vec<_> = (0..4).map(|seed| walk(&constraint, seed, 12)).collect();
         let new: Vec<_> = (4..8).map(|seed| walk(&slow, seed, 12)).collect();
 
         // Over a vocabulary that is equal, not the same.
         let other = vocabulary();
-        let reopened = reopen(constraint.to_bytes().unwrap(), &other).unwrap();
+        let reopened = reopen(constraint.to_bytes(&source).unwrap(), &other).unwrap();
         let again = reopened.constraint;
-        let nodes = constraint.automaton().map_or(0, |automaton| automaton.nodes);
-        assert_eq!(reopened.nodes, Some(nodes));
-        assert_eq!(num_nodes(&again), num_nodes(&constraint));
+        assert_eq!(reopened.nodes.unwrap() > 0, constraint.automaton().is_some());
         for tokens in &known {
             for (before, after) in states(&constraint, tokens).iter().zip(states(&again, tokens)) {
                 // The mask after a walk's last token was not asked for.
@@ -84,15 +83,13 @@ fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
                 assert_eq!(filled(&again, &after), filled(&slow, before));
             }
         }
-        assert_eq!(num_nodes(&again), num_nodes(&constraint));
         for tokens in &new {
             for (before, after) in states(&constraint, tokens).iter().zip(states(&again, tokens)) {
                 assert_eq!(filled(&again, &after), filled(&slow, before));
             }
         }
         // And once more, with what was added since.
-        let third = reopen(again.to_bytes().unwrap(), &other).unwrap().constraint;
-        assert_eq!(num_nodes(&third), num_nodes(&again));
+        let third = reopen(again.to_bytes(&source).unwrap(), &other).unwrap().constraint;
         for tokens in known.iter().chain(&new) {
             for (before, after) in states(&again, tokens).iter().zip(states(&third, tokens)) {
                 assert_eq!(filled(&third, &after), filled(&again, before));
@@ -104,13 +101,12 @@ fn a_reopened_grammar_gives_the_same_masks_knows_what_was_known_and_goes_on() {
 #[test]
 fn the_file_of_a_completed_grammar_is_complete() {
     let vocabulary = vocabulary();
-    for constraint in constraints(&vocabulary) {
+    for (constraint, source) in constraints_and_sources(&vocabulary) {
         let limits = PrecomputeLimits::default();
         let done = constraint.precompute(&limits, &AtomicBool::new(false)).unwrap();
-        let again = reopen(constraint.to_bytes().unwrap(), &vocabulary).unwrap().constraint;
-        assert_eq!(num_nodes(&again), num_nodes(&constraint));
+        let again = reopen(constraint.to_bytes(&source).unwrap(), &vocabulary).unwrap().constraint;
         // Stacks that were not visited too, of which others told the masks; and once more.
-        let third = reopen(again.to_bytes().unwrap(), &vocabulary).unwrap().constraint;
+        let third = reopen(again.to_bytes(&source).unwrap(), &vocabulary).unwrap().constraint;
         let slow = walking(&constraint, &vocabulary);
         for tokens in (0..20).map(|seed| walk(&slow, seed, 12)) {
             let all = [&constraint, &again, &third].map(|constraint| states(constraint, &tokens));
@@ -127,7 +123,6 @@ fn the_file_of_a_completed_grammar_is_complete() {
         }
         // There is nothing left to be found out.
         assert_eq!(again.precompute(&limits, &AtomicBool::new(false)).unwrap(), done);
-        assert_eq!(num_nodes(&again), num_nodes(&constraint));
     }
 }
 
@@ -135,18 +130,15 @@ fn the_file_of_a_completed_grammar_is_complete() {
 fn files_are_written_whole_and_opened_by_path() {
     let (folder, vocabulary) = (tempfile::tempdir().unwrap(), vocabulary());
     let path = folder.path().join("grammar.pmg");
-    let constraint = &constraints(&vocabulary)[0];
-    constraint.save(&path).unwrap();
+    let (constraint, source) = &constraints_and_sources(&vocabulary).next().unwrap();
+    constraint.save(source, &path).unwrap();
     walk(constraint, 1, 10);
-    constraint.save(&path).unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), constraint.to_bytes().unwrap());
+    constraint.save(source, &path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), constraint.to_bytes(source).unwrap());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let saved = SavedGrammar::open(&path).unwrap();
     assert_eq!(saved.vocabulary(), vocabulary.fingerprint());
-    assert_eq!(
-        saved.grammar().terminals().len(),
-        constraint.recognizer().grammar().terminals().len()
-    );
+    assert_eq!(saved.source(), source);
     let error = SavedGrammar::open(&folder.path().join("other.pmg")).unwrap_err();
     assert!(matches!(error, ReopenError::Open(_)), "{error}");
 }
@@ -154,9 +146,9 @@ fn files_are_written_whole_and_opened_by_path() {
 #[test]
 fn another_vocabulary_or_a_damaged_file_is_an_error() {
     let vocabulary = vocabulary();
-    let constraint = &constraints(&vocabulary)[0];
+    let (constraint, source) = &constraints_and_sources(&vocabulary).next().unwrap();
     walk(constraint, 1, 5);
-    let bytes = constraint.to_bytes().unwrap();
+    let bytes = constraint.to_bytes(source).unwrap();
     let small = Vocabulary::new([Some("{"), Some("}"), None], [TokenId(2)]).unwrap();
     let small = Arc::new(PreparedVocabulary::new(Arc::new(small)));
     let error = reopen(bytes.clone(), &small).unwrap_err();
@@ -177,10 +169,13 @@ fn another_vocabulary_or_a_damaged_file_is_an_error() {
 #[test]
 fn nodes_of_other_parser_tables_are_left_out() {
     let vocabulary = vocabulary();
-    let constraint = &constraints(&vocabulary)[0];
+    let (constraint, source) = &constraints_and_sources(&vocabulary).next().unwrap();
     let tokens = walk(constraint, 1, 8);
-    // The hash of the tables is the fourth number of the head.
-    let changed = change(&constraint.to_bytes().unwrap(), 0, |head| head[24] ^= 1);
+    let changed = change(&constraint.to_bytes(source).unwrap(), NUM_SECTIONS - 1, |document| {
+        let mut description: serde_json::Value = serde_json::from_slice(document).unwrap();
+        description["tables"] = 1.into();
+        *document = description.to_string().into_bytes();
+    });
     let reopened = reopen(changed, &vocabulary).unwrap();
     assert_eq!(reopened.nodes, None);
     assert_eq!(reopened.constraint.automaton().unwrap().nodes, 0);
@@ -189,6 +184,24 @@ fn nodes_of_other_parser_tables_are_left_out() {
     {
         assert_eq!(filled(&reopened.constraint, &after), filled(constraint, before));
     }
+}
+
+#[test]
+fn another_source_is_not_written_and_another_version_not_read() {
+    let vocabulary = vocabulary();
+    let all: Vec<_> = constraints_and_sources(&vocabulary).collect();
+    let error = all[0].0.to_bytes(&all[1].1).unwrap_err();
+    assert!(error.to_string().contains("does not give this grammar"), "{error}");
+    // Within greater limits than a file's reader has.
+    let GrammarSource::JsonSchema { text, mut options } = all[0].1.clone() else { unreachable!() };
+    options.limits.max_rules += 1;
+    all[0].0.to_bytes(&GrammarSource::JsonSchema { text, options }).unwrap();
+    let earlier = SectionsOut::default().to_bytes(Format { version: 4, ..FORMAT });
+    let error = reopen(earlier, &vocabulary).unwrap_err();
+    assert!(
+        error.to_string().contains("has format version 4; this program reads version 5"),
+        "{error}"
+    );
 }
 
 /// The same file, with right checksums, but for what is done to the bytes of a section.
@@ -217,9 +230,9 @@ proptest! {
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let vocabulary = vocabulary();
-        let constraint = &constraints(&vocabulary)[grammar];
+        let (constraint, source) = &constraints_and_sources(&vocabulary).nth(grammar).unwrap();
         walk(constraint, 3, 8);
-        let bytes = change(&constraint.to_bytes().unwrap(), section, |bytes| {
+        let bytes = change(&constraint.to_bytes(source).unwrap(), section, |bytes| {
             for (at, number) in changes {
                 if bytes.len() >= 4 {
                     let at = at.index(bytes.len() / 4) * 4;

@@ -74,7 +74,7 @@ const CRATES: &[(&str, Layers)] = &[
             ("source", &[]),
             ("common_json", &[]),
             ("constraint", &[]),
-            ("saved", &["constraint"]),
+            ("saved", &["source", "constraint"]),
             ("cache", &["source", "constraint"]),
             // Names of the inside for tests and benches.
             ("engine", &[]),

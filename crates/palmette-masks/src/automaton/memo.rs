@@ -13,11 +13,11 @@ use super::explore::Explorer;
 use super::found::FoundMasks;
 use super::nodes::{NodeId, Nodes, Verdict};
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
-use super::restored::Restored;
+use super::saved::Unmet;
 use crate::chunks::SparseChunks;
 use crate::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
 use crate::residuals::{
-    Component, ComponentsId, Lexemes, Look, MaskBuilder, Reading, ReadingMemory, ResidualId,
+    Component, ComponentsId, Lexemes, MaskBuilder, Reading, ReadingMemory, ResidualId,
     StackWorklist, SuffixSets, Unread,
 };
 use crate::{Budget, Interrupted};
@@ -34,7 +34,8 @@ pub(super) struct Memo {
     union_bytes: usize,
     by_residual: Option<ByResidual>,
     pub(super) suffix_sets: SuffixSets,
-    pub(super) restored: Restored,
+    /// First nodes from a file, until their lexemes in progress are met.
+    pub(super) unmet: Unmet,
     reading: ReadingMemory,
     builder: MaskBuilder,
     /// Those of the mask in the making.
@@ -92,7 +93,7 @@ impl Memo {
             + self.union_bytes
             + by_residual
             + self.suffix_sets.memory_bytes()
-            + self.restored.memory_bytes()
+            + self.unmet.len() * size_of::<(u128, Vec<(StateId, u32)>)>()
     }
 
     /// Writes the mask of a position, or says what it needs.
@@ -136,8 +137,7 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for top in stacks.tops() {
-            if let Some(mask) = self.composed(lexer, top) {
-                found.insert(mask);
+            if self.composed(lexer, top, found).is_some() {
                 continue;
             }
             let node = self.nodes.top(lexer, top.state()).ok_or(Missing::Top(lexer, top))?;
@@ -159,11 +159,17 @@ impl Memo {
         Ok(())
     }
 
-    /// The mask of a stack, if one that says the same was composed.
-    fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
-        let said = self.suffix_sets.of_masks().said(lexer.0 as usize, stack);
-        let own = said.and_then(|said| self.composed_of(said.made_of));
-        own.or_else(|| self.restored.mask(lexer, stack))
+    /// Finds the masks of the stacks with one top, if for each one that says the same was composed.
+    fn composed(
+        &self,
+        lexer: LexerState,
+        top: StackNode<'_>,
+        found: &mut FoundMasks,
+    ) -> Option<()> {
+        self.suffix_sets.of_masks().answers(lexer.0 as usize, top, MAX_WAYS, |said| {
+            found.insert(self.composed_of(said.made_of)?);
+            Some(())
+        })
     }
 
     /// The mask that is made of some components, if it was composed.
@@ -267,6 +273,13 @@ impl Memo {
         let longest = vocabulary.trie().max_depth() as u32;
         let representative = recognizer.lexer().bounded_equivalent(lexer, longest)?;
         *self.representatives.entry(lexer.0 as usize) = Some(representative);
+        if !self.unmet.is_empty() {
+            let met = self.unmet.remove(&recognizer.lexer().fingerprint(representative));
+            for (top, node) in met.into_iter().flatten() {
+                let automaton = self.suffix_sets.of_masks_mut();
+                automaton.know_first(representative.0 as usize, top, node);
+            }
+        }
         Ok(representative)
     }
 
@@ -281,18 +294,21 @@ impl Memo {
         lowest: StackNode<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<PoolId, Unread> {
-        let by_residual = current(&mut self.by_residual, &mut self.suffix_sets, vocabulary);
-        let mut reading = Reading {
-            recognizer,
-            trie: vocabulary.trie(),
-            num_words: vocabulary.num_words(),
-            lexemes: &mut by_residual.lexemes,
-            suffix_sets: &mut self.suffix_sets,
-            memory: &mut self.reading,
-            budget,
-        };
+        let (mut reading, _) = self.reading(recognizer, vocabulary, budget);
         let made_of = reading.find(lexer, states, lowest)?;
         self.compose(vocabulary, made_of, budget)
+    }
+
+    /// Remembers the mask of some components.
+    pub(super) fn know_composed(
+        &mut self,
+        vocabulary: &PreparedVocabulary,
+        made_of: ComponentsId,
+        mask: PoolId,
+    ) {
+        current(&mut self.by_residual, &mut self.suffix_sets, vocabulary)
+            .composed
+            .insert(made_of, mask);
     }
 
     /// The mask that is made of some components.
@@ -316,6 +332,8 @@ impl Memo {
         for &component in components {
             let consuming: &[ResidualId] = match component {
                 Component::Consumed(residual) => &[residual],
+                // Its mask was in the file, or it is made anew before anybody comes here.
+                Component::Restored(_) => return Err(Unread::Unknown),
                 Component::SuffixSet(suffix_set) => {
                     let of_suffix_set = self.suffix_sets.num_tokens(suffix_set);
                     if of_suffix_set > 0 {
@@ -365,7 +383,8 @@ impl Memo {
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let made_of = ahead.look(self.look(recognizer, vocabulary, budget))?;
+        let (mut reading, generation) = self.reading(recognizer, vocabulary, budget);
+        let made_of = ahead.look(&mut reading, generation)?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
@@ -385,27 +404,29 @@ impl Memo {
                 .find_representative(recognizer, vocabulary, lexer)
                 .map_err(|_| Unread::Unknown)?,
         };
-        let look = self.look(recognizer, vocabulary, budget);
-        let made_of = ahead.look_at_lexeme(representative, top, look)?;
+        let (mut reading, generation) = self.reading(recognizer, vocabulary, budget);
+        let made_of = ahead.look_at_lexeme(representative, top, &mut reading, generation)?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
-    fn look<'a, 'b>(
+    /// A reading that makes nodes, and the [generation](Self::generation).
+    fn reading<'a, 'b>(
         &'a mut self,
         recognizer: &'a Recognizer,
         vocabulary: &'a PreparedVocabulary,
         budget: &'a mut Budget<'b>,
-    ) -> Look<'a, 'b> {
+    ) -> (Reading<'a, 'b>, u32) {
         let by_residual = current(&mut self.by_residual, &mut self.suffix_sets, vocabulary);
-        Look {
+        let reading = Reading {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
             lexemes: &mut by_residual.lexemes,
             suffix_sets: &mut self.suffix_sets,
+            memory: &mut self.reading,
             budget,
-            generation: self.generation,
-        }
+        };
+        (reading, self.generation)
     }
 
     fn compose_all(
@@ -415,11 +436,6 @@ impl Memo {
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         made_of.map_or(Ok(()), |made_of| self.compose(vocabulary, made_of, budget).map(|_| ()))
-    }
-
-    /// The grammar's lexemes as residuals.
-    pub(super) fn lexemes(&mut self, vocabulary: &PreparedVocabulary) -> &mut Lexemes {
-        &mut current(&mut self.by_residual, &mut self.suffix_sets, vocabulary).lexemes
     }
 
     /// Remembers the union of several masks.

@@ -18,7 +18,6 @@ mod nodes;
 mod precompute;
 mod prepare;
 mod prepared_vocabulary;
-mod restored;
 mod saved;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -29,9 +28,9 @@ use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
 use found::FoundMasks;
 use memo::{Memo, Missing};
-pub use precompute::LexemeAhead;
+pub use precompute::Precompute;
 pub use prepared_vocabulary::PreparedVocabulary;
-pub use saved::{Above, SavedMemo, SavedNode, SavedStackAutomaton, UNREAD};
+pub use saved::{SavedAutomaton, SavedMask, UNREAD};
 
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;

@@ -62,11 +62,6 @@ impl Nodes {
         LexerState(self.trees.tree(node))
     }
 
-    /// The state that a node reads last.
-    pub(super) fn state(&self, node: NodeId) -> StateId {
-        self.trees.state(node)
-    }
-
     /// The node of all states but the last.
     pub(super) fn above(&self, node: NodeId) -> Option<NodeId> {
         self.trees.above(node)
@@ -75,11 +70,6 @@ impl Nodes {
     /// The states of a node, the topmost first.
     pub(super) fn states(&self, node: NodeId) -> Vec<StateId> {
         self.trees.states(node)
-    }
-
-    /// All of them, each after the one above it.
-    pub(super) fn all(&self) -> impl Iterator<Item = NodeId> {
-        self.trees.all()
     }
 
     /// The node of a lexer state and the first states of a stack, which is made, with those above it, where there is none.

@@ -1,98 +1,90 @@
-//! Nodes and masks of a stack automaton as plain data, for another of the same grammar.
+//! The stack automaton of masks as plain data, for another process's of the same grammar.
 
 use std::sync::PoisonError;
 
 use hashbrown::HashMap;
-use palmette_core::TokenId;
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
+use palmette_parser::recognizer::Recognizer;
 
 use super::memo::Memo;
-use super::nodes::{NodeId, Verdict};
-use super::restored::Restored;
 use super::{MaskAutomaton, PreparedVocabulary};
 use crate::mask_pool::PoolId;
+use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
 
-/// Nodes and masks without what is made from them.
+/// Nodes and masks without what they are made of. Restored nodes answer like others; where a stack leads to none, those from its top are made
+/// anew.
 #[derive(Debug, Default)]
-pub struct SavedMemo {
-    /// Lexer states, each with the one that stands for it.
-    pub representatives: Vec<(LexerState, LexerState)>,
-    /// Stacks by their first states, each after its parent.
-    pub nodes: Vec<SavedNode>,
-    /// Stack automaton of masks.
-    pub stack_automaton: SavedStackAutomaton,
-    /// All masks, end to end.
-    pub masks: Vec<u32>,
-}
-
-/// Stack automaton of masks, as plain data.
-#[derive(Debug, Default)]
-pub struct SavedStackAutomaton {
+pub struct SavedAutomaton {
     /// Of how many states below only the last decides how a node goes on, and the number of its mask; [`UNREAD`] where it is not
     /// known.
     pub nodes: Vec<(u32, u32)>,
-    /// Edges: from a lexeme in progress or a node, by the state that decides, to a node.
-    pub edges: Vec<(Above, StateId, u32)>,
+    /// First nodes: the [fingerprint](palmette_parser::lexer::Lexer::fingerprint) of a lexeme in progress, the topmost state, the node.
+    pub firsts: Vec<(u128, StateId, u32)>,
+    /// Edges from nodes, by the state that decides, to nodes.
+    pub edges: Vec<(u32, StateId, u32)>,
+    /// Masks, delta-encoded.
+    pub masks: Vec<SavedMask>,
 }
 
-/// A node.
-#[derive(Debug)]
-pub struct SavedNode {
-    /// Parent, or the lexer state where there is none.
-    pub above: Above,
-    /// The state that is read last.
-    pub state: StateId,
-    /// The number of its mask; [`UNREAD`] where nothing is known before more of the stack is read.
-    pub mask: u32,
-    /// The tokens that depend on what is below.
-    pub undecided: Vec<TokenId>,
+/// A mask: an earlier one without a base, or none, but for its patches.
+#[derive(Clone, Debug)]
+pub struct SavedMask {
+    /// The number of the base; [`UNREAD`] where there is none.
+    pub base: u32,
+    /// Words that differ from the base, or from zero, each after its place.
+    pub patches: Vec<u32>,
 }
 
-/// In place of the number of a mask.
+/// In place of the number of a mask, where there is none.
 pub const UNREAD: u32 = u32::MAX;
 
-/// Parent of a node: what is above the last state that it reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Above {
-    /// Nothing: the node is for this lexer state.
-    Lexer(LexerState),
-    /// The states of this node.
-    Node(u32),
-}
+/// First nodes that were restored for lexemes in progress not met yet, by their fingerprints, with the topmost states.
+pub(super) type Unmet = HashMap<u128, Vec<(StateId, AutomatonNodeId)>>;
 
 impl MaskAutomaton {
-    /// Plain data of all nodes and masks so far.
-    pub fn save(&self) -> SavedMemo {
+    /// Plain data of all nodes so far with their masks. Masks that are found by walking, or united where stacks part, are not in it.
+    pub fn save(&self, recognizer: &Recognizer) -> SavedAutomaton {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
         let (masks, numbers) = memo.masks.different(self.vocabulary.num_words(), &memo.suffix_sets);
-        let number = |mask: PoolId| numbers[mask.0 as usize];
-        let nodes = memo.nodes.all().map(|node| {
-            let (mask, undecided) = match memo.nodes.known(node) {
-                Verdict::Unread => (UNREAD, vec![]),
-                Verdict::Decided(mask) => (number(*mask), vec![]),
-                Verdict::Partial(mask, undecided) => (number(*mask), undecided.tokens().to_vec()),
-            };
-            let above = match memo.nodes.above(node) {
-                None => Above::Lexer(memo.nodes.lexer(node)),
-                Some(above) => Above::Node(above.index() as u32),
-            };
-            SavedNode { above, state: memo.nodes.state(node), mask, undecided }
-        });
-        let nodes = nodes.collect();
-        let representatives = memo.representatives.iter().filter_map(|(state, representative)| {
-            Some((LexerState(state as u32), (*representative)?))
-        });
-        let representatives = representatives.collect();
-        let stack_automaton = memo.save_stack_automaton(|mask| mask.map_or(UNREAD, number));
-        SavedMemo { representatives, nodes, stack_automaton, masks }
+        let mask = |known: Option<PoolId>| known.map_or(UNREAD, |mask| numbers[mask.0 as usize]);
+        let masks = delta_encoded(&masks, self.vocabulary.num_words());
+        let mut saved = SavedAutomaton { masks, ..SavedAutomaton::default() };
+        let automaton = memo.suffix_sets.of_masks();
+        let lexer = recognizer.lexer();
+        let met = automaton
+            .firsts()
+            .map(|(of, top, node)| (lexer.fingerprint(LexerState(of as u32)), top, node));
+        let unmet = memo
+            .unmet
+            .iter()
+            .flat_map(|(&of, firsts)| firsts.iter().map(move |&(top, node)| (of, top, node)));
+        let (mut known, mut order) = (HashMap::new(), Vec::new());
+        let mut number = |node, order: &mut Vec<AutomatonNodeId>| {
+            *known.entry(node).or_insert_with(|| {
+                order.push(node);
+                order.len() as u32 - 1
+            })
+        };
+        for (of, top, node) in met.chain(unmet) {
+            saved.firsts.push((of, top, number(node, &mut order)));
+        }
+        while let Some(&node) = order.get(saved.nodes.len()) {
+            let from = saved.nodes.len() as u32;
+            let &AutomatonNode { said, missing, .. } = automaton.get(node);
+            saved.nodes.push((missing, mask(memo.composed_of(said.made_of))));
+            for (state, next) in automaton.nexts(node) {
+                saved.edges.push((from, state, number(next, &mut order)));
+            }
+        }
+        saved
     }
 
     /// Takes over the nodes of another, in place of the own ones.
     ///
     /// # Panics
-    /// When a node comes before its parent or mentions a mask that is not there.
-    pub fn restore(&self, saved: &SavedMemo) {
+    /// When an edge, node or mask mentions what is not there.
+    pub fn restore(&self, saved: &SavedAutomaton) {
         let mut memo = self.memo.write().unwrap_or_else(PoisonError::into_inner);
         *memo = Memo::after(&memo);
         memo.restore(saved, &self.vocabulary);
@@ -100,36 +92,65 @@ impl MaskAutomaton {
 }
 
 impl Memo {
-    /// Takes over the nodes of another, where there are none yet.
-    fn restore(&mut self, saved: &SavedMemo, vocabulary: &PreparedVocabulary) {
-        for &(state, representative) in &saved.representatives {
-            *self.representatives.entry(state.0 as usize) = Some(representative);
+    /// Takes over nodes, where there are none yet.
+    fn restore(&mut self, saved: &SavedAutomaton, vocabulary: &PreparedVocabulary) {
+        let mut bases = HashMap::new();
+        for base in saved.masks.iter().map(|mask| mask.base).filter(|&base| base != UNREAD) {
+            bases.entry(base).or_insert_with(|| {
+                let mut words = vec![0; vocabulary.num_words()];
+                let patches = saved.masks[base as usize].patches.as_chunks::<2>().0;
+                patches.iter().for_each(|&[at, word]| words[at as usize] = word);
+                self.masks.add_base(&words)
+            });
         }
-        let num_words = vocabulary.num_words();
-        let row = |number: u32| &saved.masks[number as usize * num_words..][..num_words];
-        // By number in the file; where two are for the same, which only a file made by hand has, the last one is kept.
+        let masks = saved.masks.iter().zip(0..);
+        let masks: Vec<PoolId> = masks
+            .map(|(SavedMask { base, patches }, number)| match bases.get(&number) {
+                Some(&own) => self.masks.add_patched(Some(own), Vec::new()),
+                None => self.masks.add_patched(bases.get(base).copied(), patches.clone()),
+            })
+            .collect();
         let mut ids = Vec::with_capacity(saved.nodes.len());
-        for node in &saved.nodes {
-            let (lexer, states) = match node.above {
-                Above::Lexer(lexer) => (lexer, vec![node.state]),
-                Above::Node(parent) => {
-                    let parent: NodeId = ids[parent as usize];
-                    let mut states = self.nodes.states(parent);
-                    states.push(node.state);
-                    (self.nodes.lexer(parent), states)
-                }
-            };
-            let id = self.nodes.make(lexer, &states);
-            ids.push(id);
-            if node.mask != UNREAD {
-                let mask = self.masks.intern(row(node.mask));
-                self.nodes.know(vocabulary, id, mask, &node.undecided);
+        for (&(missing, mask), number) in saved.nodes.iter().zip(0..) {
+            let (node, made_of) = self.suffix_sets.restored_node(number, missing);
+            if mask != UNREAD {
+                self.know_composed(vocabulary, made_of, masks[mask as usize]);
             }
+            ids.push(node);
         }
-        let mut known: HashMap<u32, PoolId> = HashMap::new();
-        self.restored = Restored::of(&saved.stack_automaton, |number| {
-            let mask = || self.masks.intern(row(number));
-            (number != UNREAD).then(|| *known.entry(number).or_insert_with(mask))
-        });
+        // Where two lead on from one place, which only a file made by hand has, the last one is kept.
+        for &(from, state, to) in &saved.edges {
+            let automaton = self.suffix_sets.of_masks_mut();
+            automaton.know_next(ids[from as usize], state, ids[to as usize]);
+        }
+        for &(of, top, node) in &saved.firsts {
+            self.unmet.entry(of).or_default().push((top, ids[node as usize]));
+        }
     }
+}
+
+/// Bases that are looked at for one that a mask is nearly, those of last.
+const MAX_BASES: usize = 8;
+
+/// Masks of so many words, each by the base from which the fewest words differ.
+fn delta_encoded(masks: &[u32], num_words: usize) -> Vec<SavedMask> {
+    let mut encoded: Vec<SavedMask> = Vec::new();
+    let mut bases: Vec<(u32, &[u32])> = Vec::new();
+    for (mask, number) in masks.chunks_exact(num_words.max(1)).zip(0..) {
+        let patches = |base: &dyn Fn(usize) -> u32| -> Vec<u32> {
+            let differing = mask.iter().enumerate().filter(|&(at, &word)| word != base(at));
+            differing.flat_map(|(at, &word)| [at as u32, word]).collect()
+        };
+        let alone = SavedMask { base: UNREAD, patches: patches(&|_| 0) };
+        let by_bases = bases.iter().rev().take(MAX_BASES);
+        let by_bases =
+            by_bases.map(|&(base, words)| SavedMask { base, patches: patches(&|at| words[at]) });
+        let best = by_bases.chain([alone]).min_by_key(|mask| mask.patches.len());
+        let best = best.expect("the one without a base");
+        if best.base == UNREAD && best.patches.len() > num_words / 4 {
+            bases.push((number, mask));
+        }
+        encoded.push(best);
+    }
+    encoded
 }

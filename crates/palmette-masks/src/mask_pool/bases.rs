@@ -8,7 +8,7 @@ use super::mask_row::MaskRow;
 
 /// A number into [`Bases`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct BaseId(u32);
+pub(crate) struct BaseId(u32);
 
 /// Base rows: the words of whole masks, from which others differ in few.
 #[derive(Debug, Default)]

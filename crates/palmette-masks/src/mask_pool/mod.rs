@@ -13,6 +13,7 @@ mod rows;
 use hashbrown::HashMap;
 use palmette_core::mask;
 
+use bases::BaseId;
 pub(super) use mask_row::MaskRow;
 use rows::{FEW, Rows, hash_of_words};
 pub(super) use rows::{Row, RowId};
@@ -80,6 +81,18 @@ impl MaskPool {
         self.bytes += size_of::<Box<[Part]>>() + size_of_val(&**parts);
         self.masks.push(parts.as_slice().into());
         id
+    }
+
+    /// A base that masks differ from by patches.
+    pub(super) fn add_base(&mut self, words: &[u32]) -> BaseId {
+        self.rows.add_base(words)
+    }
+
+    /// The number of a mask that is a base, or no tokens, but for some words, each after its place; whether there are others for the same
+    /// or not.
+    pub(super) fn add_patched(&mut self, base: Option<BaseId>, patches: Vec<u32>) -> PoolId {
+        let row = self.rows.add_patched(base, patches);
+        self.add(&mut vec![Part::Row(row)])
     }
 
     /// [`add`](Self::add) for a mask that nobody waits for: it takes longer, and what is to be written of it later lies together.

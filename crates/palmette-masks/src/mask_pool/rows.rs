@@ -137,6 +137,16 @@ impl Rows {
         self.add(Row::new(base, patches))
     }
 
+    /// A base that rows differ from by patches.
+    pub(super) fn add_base(&mut self, words: &[u32]) -> BaseId {
+        self.bases.add(words)
+    }
+
+    /// The number of a row that is a base, or zeros, but for some words, each after its place.
+    pub(super) fn add_patched(&mut self, base: Option<BaseId>, patches: Vec<u32>) -> RowId {
+        self.add(Row::new(base, patches))
+    }
+
     fn row_of_built(&mut self, builder: &MaskBuilder) -> Row {
         let base = self.bases.of_union(builder.rows(), &mut self.words);
         let base_words = base.map(|base| self.bases.words(base));

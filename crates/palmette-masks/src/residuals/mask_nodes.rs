@@ -49,6 +49,23 @@ impl MaskNodes {
         self.components.get(id.0)
     }
 
+    /// A node from a file, of this number there; gives what stands for its components.
+    pub(super) fn restored(
+        &mut self,
+        number: u32,
+        deferred: DeferredId,
+        missing: u32,
+    ) -> (AutomatonNodeId, ComponentsId) {
+        let made_of = self.intern(&mut vec![Component::Restored(number)]);
+        (self.nodes.intern(SaidOfMask { made_of, deferred }, missing), made_of)
+    }
+
+    /// True when a node is from a file, so that nothing can be told of what is below it but what was in the file.
+    fn is_restored(&self, node: AutomatonNodeId) -> bool {
+        let components = self.components(self.get(node).said.made_of);
+        matches!(components, [Component::Restored(_)])
+    }
+
     fn intern(&mut self, components: &mut Vec<Component>) -> ComponentsId {
         components.sort_unstable();
         components.dedup();
@@ -62,16 +79,18 @@ impl MaskNodes {
 }
 
 impl Memos<'_, '_> {
-    /// The node of a lexeme in progress on stacks with this topmost state.
+    /// The node of a lexeme in progress on stacks with this topmost state. One from a file is replaced, and found again with it what is
+    /// below.
     pub(super) fn first_mask(
         &mut self,
         fixed: Fixed<'_>,
         lexer: LexerState,
         top: StateId,
     ) -> Result<AutomatonNodeId, Unread> {
-        match self.suffix_sets.mask_nodes.nodes.first(lexer.0 as usize, top) {
-            Some(known) => Ok(known),
-            None => self.find_first_mask(fixed, lexer, top),
+        let masks = &self.suffix_sets.mask_nodes;
+        match masks.nodes.first(lexer.0 as usize, top) {
+            Some(known) if !masks.is_restored(known) => Ok(known),
+            _ => self.find_first_mask(fixed, lexer, top),
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Reading<'a, 'b> {
     pub(crate) budget: &'a mut Budget<'b>,
 }
 
-impl Reading<'_, '_> {
+impl<'b> Reading<'_, 'b> {
     /// Finds of what the mask of a lexeme in progress is made, on the stack that begins with `states`, the last of which is that of
     /// `lowest`. It is right for all stacks that begin with as many states as [`ReadingMemory::read`] has.
     ///
@@ -43,6 +43,36 @@ impl Reading<'_, '_> {
         states: &[StateId],
         lowest: StackNode<'_>,
     ) -> Result<ComponentsId, Unread> {
+        self.with_memos(|memos, fixed, read| {
+            read.clear();
+            read.extend_from_slice(states);
+            let mut entry = Some(lowest);
+            let mut node = memos.first_mask(fixed, lexer, states[0])?;
+            let mut at = 0;
+            'read: loop {
+                let missing = memos.suffix_sets.mask_nodes.get(node).missing;
+                if missing == 0 {
+                    break;
+                }
+                for _ in 0..missing {
+                    at += 1;
+                    if at == read.len() {
+                        entry = entry.and_then(|entry| entry.below().next());
+                        let Some(below) = entry else { break 'read };
+                        read.push(below.state());
+                    }
+                }
+                node = memos.next_mask(fixed, node, read[at])?;
+            }
+            Ok(memos.suffix_sets.mask_nodes.get(node).said.made_of)
+        })
+    }
+
+    /// Lends the memos to what makes nodes, and the list of states that were read; takes a unit from the budget.
+    pub(super) fn with_memos<T>(
+        &mut self,
+        make: impl FnOnce(&mut Memos<'_, 'b>, Fixed<'_>, &mut Vec<StateId>) -> Result<T, Unread>,
+    ) -> Result<T, Unread> {
         self.budget.spend(1)?;
         let residuals = Arc::clone(self.lexemes.residuals());
         let lexemes = Arc::clone(self.lexemes.all());
@@ -54,33 +84,9 @@ impl Reading<'_, '_> {
             lexemes: &lexemes,
         };
         let ReadingMemory { spare, read } = &mut *self.memory;
-        read.clear();
-        read.extend_from_slice(states);
-        let mut entry = Some(lowest);
-        let mut memos = Memos {
-            lexemes: self.lexemes,
-            suffix_sets: self.suffix_sets,
-            budget: self.budget,
-            spare,
-        };
-        let mut node = memos.first_mask(fixed, lexer, states[0])?;
-        let mut at = 0;
-        'read: loop {
-            let missing = memos.suffix_sets.mask_nodes.get(node).missing;
-            if missing == 0 {
-                break;
-            }
-            for _ in 0..missing {
-                at += 1;
-                if at == read.len() {
-                    entry = entry.and_then(|entry| entry.below().next());
-                    let Some(below) = entry else { break 'read };
-                    read.push(below.state());
-                }
-            }
-            node = memos.next_mask(fixed, node, read[at])?;
-        }
-        Ok(memos.suffix_sets.mask_nodes.get(node).said.made_of)
+        let (lexemes, suffix_sets) = (&mut *self.lexemes, &mut *self.suffix_sets);
+        let mut memos = Memos { lexemes, suffix_sets, budget: self.budget, spare };
+        make(&mut memos, fixed, read)
     }
 }
 

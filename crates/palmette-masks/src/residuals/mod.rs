@@ -18,7 +18,7 @@
 //! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks ([`mask_nodes`]) and
 //! suffixes accepted at a place ([`suffix_nodes`]), are memoised as [stack automata](super::stack_automaton).
 //!
-//! Effects ([`residual_worklist`]) and nodes ([`stack_worklist`]) may be computed ahead of time.
+//! Nodes, and the effects that they need, may be computed ahead of time ([`stack_worklist`]).
 //!
 //! Where terminals compete for lexemes, or look at what follows these, a residual is *guarded*: an end of its lexeme asks something
 //! of what follows, a *condition*. That goes along with the place in the token, so that the lexemes that begin there are those that
@@ -35,7 +35,6 @@ mod mask_nodes;
 mod mask_reading;
 mod quotient_trie;
 mod references;
-mod residual_worklist;
 mod stack_simulation;
 mod stack_worklist;
 mod suffix_nodes;
@@ -52,19 +51,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use hashbrown::HashMap;
 use palmette_regex::ByteSet;
-use palmette_regex::expressions::{
-    ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions, Front,
-};
+use palmette_regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
 
 pub(super) use lexemes::Lexemes;
 pub(super) use mask_builder::MaskBuilder;
 pub(super) use mask_nodes::ComponentsId;
 pub(super) use mask_reading::{Reading, ReadingMemory};
 use quotient_trie::QuotientTrie;
-pub use residual_worklist::ResidualWorklist;
 pub(super) use stack_simulation::Component;
-pub(super) use stack_worklist::Look;
-pub use stack_worklist::StackWorklist;
+pub(super) use stack_worklist::StackWorklist;
 pub(super) use suffix_sets::{SuffixSetId, SuffixSets};
 use suffix_trie::SuffixTries;
 use token_effect::TokenEffect;
@@ -255,28 +250,6 @@ impl Residuals {
         &self.residual(residual).classes
     }
 
-    /// Front of a residual.
-    fn front(&self, residual: ResidualId, budget: &mut Budget<'_>) -> Result<Front, Exceeded> {
-        let expr = self.residual(residual).expr;
-        self.growing().expressions.making(budget).front(expr)
-    }
-
-    /// A residual that goes on as this one does for so many bytes; it may be this one.
-    fn bounded_equivalent(
-        &self,
-        residual: ResidualId,
-        num_bytes: u32,
-        budget: &mut Budget<'_>,
-    ) -> Result<ResidualId, Exceeded> {
-        let mut growing = self.growing();
-        let within = growing
-            .expressions
-            .making(budget)
-            .bounded_equivalent(self.residual(residual).expr, num_bytes)?;
-        let within = within.map(|expr| self.intern(&mut growing, expr, budget)).transpose()?;
-        Ok(within.flatten().unwrap_or(residual))
-    }
-
     #[cold]
     fn find(
         &self,
@@ -337,13 +310,5 @@ impl Residuals {
     fn growing(&self) -> MutexGuard<'_, Growing> {
         // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil it.
         self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-impl Residuals {
-    /// Of how many residuals it is known what tokens do to them.
-    pub(crate) fn num_effects(&self) -> usize {
-        self.residuals.iter().filter(|(_, residual)| residual.effect.get().is_some()).count()
     }
 }

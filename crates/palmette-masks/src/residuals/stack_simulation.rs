@@ -29,6 +29,8 @@ pub(crate) enum Component {
     Consumed(ResidualId),
     /// A suffix set.
     SuffixSet(SuffixSetId),
+    /// Whatever a node from a file has, of which only the mask is known; by the node's number there.
+    Restored(u32),
 }
 
 /// The exceptions of one of the tries of suffixes after a residual.

@@ -10,18 +10,15 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::{StateId, Tables};
-use palmette_parser::recognizer::Recognizer;
 
 use super::deferred_reduction::DeferredId;
-use super::stack_simulation::{Fixed, Memos, SimulationMemory};
-use super::{ComponentsId, Lexemes, Residuals, SuffixSets, Unread};
-use crate::Budget;
+use super::stack_simulation::Memos;
+use super::{ComponentsId, Reading, Residuals, Unread};
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
-use crate::vocabulary::VocabularyTrie;
 
 /// Nodes to be looked at, in the order in which they were found.
 #[derive(Debug)]
-pub struct StackWorklist {
+pub(crate) struct StackWorklist {
     /// Residuals that nodes are made of, and how often those were dropped, once there are some.
     found_with: Option<(Arc<Residuals>, u32)>,
     /// By state, those from which it is reached.
@@ -33,7 +30,6 @@ pub struct StackWorklist {
     below: HashMap<(StateId, u32), Arc<[StateId]>>,
     /// Number of these in all.
     num_below: usize,
-    spare: Vec<SimulationMemory>,
 }
 
 /// First-in, first-out worklist of pairs of something and the state that is read next.
@@ -70,53 +66,19 @@ const MAX_OPEN: usize = 1 << 17;
 /// So many states below others are kept, in some megabytes; they are found again otherwise.
 const MAX_BELOW: usize = 1 << 20;
 
-/// Arguments of a look.
-pub(crate) struct Look<'a, 'b> {
-    pub(crate) recognizer: &'a Recognizer,
-    pub(crate) trie: &'a VocabularyTrie,
-    pub(crate) num_words: usize,
-    pub(crate) lexemes: &'a mut Lexemes,
-    pub(crate) suffix_sets: &'a mut SuffixSets,
-    pub(crate) budget: &'a mut Budget<'b>,
-    /// Number of times that nodes were dropped.
-    pub(crate) generation: u32,
-}
-
-impl<'b> Look<'_, 'b> {
-    /// Finds a node.
-    fn find(
-        self,
-        spare: &mut Vec<SimulationMemory>,
-        find: impl FnOnce(Memos<'_, 'b>, Fixed<'_>) -> Result<AutomatonNodeId, Unread>,
-    ) -> Result<Found, Unread> {
-        self.memos(spare, |mut memos, fixed| {
-            let node = find(memos.reborrow(), fixed)?;
-            let &AutomatonNode { said, missing, .. } = memos.suffix_sets.mask_nodes.get(node);
-            Ok(Found { node, missing, made_of: said.made_of, deferred: said.deferred })
-        })
-    }
-
-    /// Lends the memos to what makes nodes.
-    fn memos<T>(
-        self,
-        spare: &mut Vec<SimulationMemory>,
-        grow: impl FnOnce(Memos<'_, 'b>, Fixed<'_>) -> Result<T, Unread>,
-    ) -> Result<T, Unread> {
-        let residuals = Arc::clone(self.lexemes.residuals());
-        let in_all = Arc::clone(self.lexemes.all());
-        let Self { recognizer, trie, num_words, lexemes, suffix_sets, budget, .. } = self;
-        let fixed = Fixed { recognizer, trie, num_words, residuals: &residuals, lexemes: &in_all };
-        budget.spend(1)?;
-        grow(Memos { lexemes, suffix_sets, budget, spare }, fixed)
-    }
-}
-
 /// A node that was looked at.
 struct Found {
     node: AutomatonNodeId,
     missing: u32,
     made_of: ComponentsId,
     deferred: DeferredId,
+}
+
+impl Found {
+    fn of(node: AutomatonNodeId, memos: &Memos<'_, '_>) -> Self {
+        let &AutomatonNode { said, missing, .. } = memos.suffix_sets.mask_nodes.get(node);
+        Self { node, missing, made_of: said.made_of, deferred: said.deferred }
+    }
 }
 
 impl StackWorklist {
@@ -139,21 +101,21 @@ impl StackWorklist {
             nodes: Queue::default(),
             below: HashMap::new(),
             num_below: 0,
-            spare: Vec::new(),
         }
     }
 
     /// True when there is nothing to be looked at.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.deferred.open.is_empty() && self.nodes.open.is_empty()
     }
 
     /// About how much memory it takes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.deferred.bytes() + self.nodes.bytes() + self.num_below * size_of::<StateId>()
     }
 
     /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made of where no other state matters.
+    /// `generation` is the number of times that nodes were dropped.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
@@ -161,12 +123,14 @@ impl StackWorklist {
         &mut self,
         lexer: LexerState,
         top: StateId,
-        look: Look<'_, '_>,
+        reading: &mut Reading<'_, '_>,
+        generation: u32,
     ) -> Result<Option<ComponentsId>, Unread> {
-        self.turn_to(&look);
-        let first =
-            |mut memos: Memos<'_, '_>, fixed: Fixed<'_>| memos.first_mask(fixed, lexer, top);
-        let found = look.find(&mut self.spare, first)?;
+        self.turn_to(reading, generation);
+        let found = reading.with_memos(|memos, fixed, _| {
+            let node = memos.first_mask(fixed, lexer, top)?;
+            Ok(Found::of(node, memos))
+        })?;
         Ok(self.go_below(found, top))
     }
 
@@ -174,10 +138,14 @@ impl StackWorklist {
     ///
     /// # Errors
     /// As [`look_at_lexeme`](Self::look_at_lexeme).
-    pub(crate) fn look(&mut self, look: Look<'_, '_>) -> Result<Option<ComponentsId>, Unread> {
-        self.turn_to(&look);
+    pub(crate) fn look(
+        &mut self,
+        reading: &mut Reading<'_, '_>,
+        generation: u32,
+    ) -> Result<Option<ComponentsId>, Unread> {
+        self.turn_to(reading, generation);
         if let Some(&(deferred, state)) = self.deferred.open.front() {
-            let (next, missing) = look.memos(&mut self.spare, |mut memos, fixed| {
+            let (next, missing) = reading.with_memos(|memos, fixed, _| {
                 let next = memos.step(fixed, deferred, state)?.deferred;
                 Ok((next, memos.suffix_sets.deferred.missing(next)))
             })?;
@@ -189,8 +157,10 @@ impl StackWorklist {
             return Ok(None);
         }
         let Some(&(node, state)) = self.nodes.open.front() else { return Ok(None) };
-        let next = |mut memos: Memos<'_, '_>, fixed: Fixed<'_>| memos.next_mask(fixed, node, state);
-        let found = look.find(&mut self.spare, next)?;
+        let found = reading.with_memos(|memos, fixed, _| {
+            let next = memos.next_mask(fixed, node, state)?;
+            Ok(Found::of(next, memos))
+        })?;
         self.nodes.open.pop_front();
         Ok(self.go_below(found, state))
     }
@@ -208,13 +178,12 @@ impl StackWorklist {
     }
 
     /// Forgets what was found once nodes were dropped, or have become numbers into other residuals, as they do where these take too much memory.
-    fn turn_to(&mut self, look: &Look<'_, '_>) {
-        let residuals = look.lexemes.residuals();
-        let is_same = |(same, generation): &(Arc<Residuals>, u32)| {
-            Arc::ptr_eq(same, residuals) && *generation == look.generation
-        };
+    fn turn_to(&mut self, reading: &Reading<'_, '_>, generation: u32) {
+        let residuals = reading.lexemes.residuals();
+        let is_same =
+            |(same, of): &(Arc<Residuals>, u32)| Arc::ptr_eq(same, residuals) && *of == generation;
         if !self.found_with.as_ref().is_some_and(is_same) {
-            self.found_with = Some((Arc::clone(residuals), look.generation));
+            self.found_with = Some((Arc::clone(residuals), generation));
             (self.deferred, self.nodes) = (Queue::default(), Queue::default());
         }
     }

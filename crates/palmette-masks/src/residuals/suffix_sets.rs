@@ -13,7 +13,7 @@ use super::stack_simulation::{Component, ExceptId};
 use super::suffix_nodes::SuffixNodes;
 use super::{ResidualId, Residuals};
 use crate::interned::{GrowingMap, Interned};
-use crate::stack_automaton::StackAutomaton;
+use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 
 /// Tokens that may go on at a place.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -84,6 +84,21 @@ impl SuffixSets {
     /// Stack automaton of masks, by lexeme in progress.
     pub(crate) fn of_masks(&self) -> &StackAutomaton<SaidOfMask> {
         &self.mask_nodes.nodes
+    }
+
+    /// Stack automaton of masks, to be added to.
+    pub(crate) fn of_masks_mut(&mut self) -> &mut StackAutomaton<SaidOfMask> {
+        &mut self.mask_nodes.nodes
+    }
+
+    /// A node from a file, of this number there; gives what stands for its components.
+    pub(crate) fn restored_node(
+        &mut self,
+        number: u32,
+        missing: u32,
+    ) -> (AutomatonNodeId, ComponentsId) {
+        let (deferred, _) = self.deferred.intern(Box::default());
+        self.mask_nodes.restored(number, deferred, missing)
     }
 
     /// Components of a mask.

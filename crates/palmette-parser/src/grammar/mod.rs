@@ -16,7 +16,7 @@ use crate::{Regex, Span};
 /// Invariants, checked by [`GrammarBuilder::build`]: every symbol of a rule, the start and the ignored terminals
 /// exist. Nothing else: a nonterminal may have no rule (it then matches nothing), be unreachable, or be
 /// ambiguous.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grammar {
     terminals: Vec<Terminal>,
     nonterminals: Vec<Nonterminal>,
@@ -46,7 +46,7 @@ pub enum Symbol {
 }
 
 /// A grammar symbol that stands for text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminal {
     /// The author's name for it, or the literal in quotes.
     pub name: String,
@@ -75,7 +75,7 @@ pub enum TerminalKind {
 }
 
 /// A grammar symbol that stands for one of its rules.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nonterminal {
     /// The author's name for it, or a name made up for a part of a rule.
     pub name: String,
@@ -93,7 +93,8 @@ pub struct Rule {
 }
 
 /// The ways in which a text may be cut into lexemes; see the [crate's documentation](crate).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lexing {
     /// In any way.
     Any,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use palmette_regex::ByteSet;
 use palmette_regex::expressions::{ExprId, ExpressionLimits, Expressions};
+use palmette_regex::{ByteSet, fingerprint};
 
 use super::{
     Deciding, Demand, Ends, Guards, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders,
@@ -39,6 +39,8 @@ pub(super) struct Determiniser {
     /// Found when a lexeme first begins under a condition.
     beginnings: Vec<Beginning>,
     rivalry: Rivalry,
+    /// Of expressions, as far as they were asked for.
+    fingerprints: HashMap<ExprId, u128>,
     max_states: usize,
     /// Memory that the states and their meanings keep elsewhere.
     list_bytes: usize,
@@ -123,6 +125,7 @@ impl Determiniser {
             meanings: Vec::new(),
             beginnings: Vec::new(),
             rivalry: Rivalry::default(),
+            fingerprints: HashMap::new(),
             max_states: limits.max_states,
             list_bytes: 0,
         };
@@ -151,6 +154,7 @@ impl Determiniser {
     /// About how much memory everything here takes.
     pub(super) fn bytes(&self) -> usize {
         self.expressions.bytes()
+            + self.fingerprints.len() * size_of::<(ExprId, u128)>()
             + self.list_bytes
             + self.meanings.capacity() * (2 * size_of::<Meaning>() + size_of::<State>())
     }
@@ -342,44 +346,21 @@ impl Determiniser {
         self.find(states, Meaning { fresh, competes, pending, live: alike.into(), guards }, budget)
     }
 
-    /// Other states in which no byte was read, under the same condition, with their terminals.
-    pub(super) fn known_restrictions(
-        &self,
-        state: LexerState,
-    ) -> Vec<(LexerState, Vec<TerminalId>)> {
-        let Meaning { competes, pending, .. } = self.meanings[state.0 as usize];
-        let alike = |meaning: &Meaning| {
-            meaning.fresh
-                && meaning.guards.is_empty()
-                && (meaning.competes, meaning.pending) == (competes, pending)
-        };
-        let terminals = |of: &Meaning| of.live.iter().map(|&(terminal, _)| terminal).collect();
-        let states = (0..).map(LexerState).zip(&self.meanings);
-        let others = states.filter(|&(other, meaning)| other != state && alike(meaning));
-        others.map(|(other, meaning)| (other, terminals(meaning))).collect()
-    }
-
-    /// Results of [`restricted_to`](Self::restricted_to) with guards that were made before.
-    pub(super) fn known_guarded(
-        &self,
-        state: LexerState,
-        terminals: &TerminalSet,
-        guards: &Guards,
-    ) -> Option<LexerState> {
-        let of = &self.meanings[state.0 as usize];
-        let live = terminals.iter().filter_map(|one| Some((one, find(&of.live, one)?))).collect();
-        self.ids.get(&Meaning { live, guards: guards.0.clone(), ..of.clone() }).copied()
+    /// Fingerprint of a state's meaning.
+    pub(super) fn fingerprint(&mut self, state: LexerState) -> u128 {
+        let Self { expressions, fingerprints, meanings, .. } = self;
+        let Meaning { fresh, competes, pending, live, guards } = &meanings[state.0 as usize];
+        let mut of = |expr| expressions.fingerprint(expr, fingerprints);
+        let pending = of(*pending);
+        let [live, guards] = [live, guards]
+            .map(|list| list.iter().map(|&(one, expr)| (one, of(expr))).collect::<Vec<_>>());
+        fingerprint(&(fresh, competes, pending, live, guards))
     }
 
     /// Residuals of a state's terminals.
     pub(super) fn remainders(&mut self, state: LexerState) -> Remainders<'_> {
-        let Meaning { competes, pending, live, .. } = &self.meanings[state.0 as usize];
-        Remainders {
-            independent: !competes && *pending == ExprId::ALL,
-            pending: *pending,
-            live,
-            expressions: &mut self.expressions,
-        }
+        let Meaning { pending, live, .. } = &self.meanings[state.0 as usize];
+        Remainders { pending: *pending, live, expressions: &mut self.expressions }
     }
 
     /// Residuals of a state's terminals, each with all that decides its lexeme: the rivals that could take it, and the condition

@@ -36,7 +36,6 @@
 
 mod determinise;
 mod error;
-mod known;
 mod rivalry;
 
 use std::{
@@ -141,21 +140,6 @@ pub struct Demand {
     after: Box<[ExprId]>,
 }
 
-/// Residuals of some terminals of a state.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Left {
-    /// State, where terminals depend on each other, or on what comes before or after.
-    state: Option<LexerState>,
-    live: Vec<(TerminalId, ExprId)>,
-}
-
-impl Left {
-    /// True when that is nothing.
-    pub fn is_nothing(&self) -> bool {
-        self.live.is_empty()
-    }
-}
-
 /// Size of what a [`Lexer`] has built so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexerStatistics {
@@ -190,8 +174,6 @@ struct Ends {
 /// Residuals of the terminals that can still match in a state.
 #[derive(Debug)]
 pub struct Remainders<'a> {
-    /// True when nothing else decides what a terminal matches: neither other terminals nor conditions on what follows.
-    pub independent: bool,
     /// Condition that earlier lexemes put on the text from here.
     pub pending: ExprId,
     /// By terminal, ascending.
@@ -413,6 +395,12 @@ impl Lexer {
         })
     }
 
+    /// Fingerprint of what a state means, whatever numbers states and expressions have here. Lexers of equal grammars have equal ones for
+    /// it, unless an expression was simplified in another way, which may depend on what was asked before.
+    pub fn fingerprint(&self, state: LexerState) -> u128 {
+        self.determiniser().fingerprint(state)
+    }
+
     /// Shows what is left of the terminals of a state; holds the lexer's lock meanwhile.
     pub fn remainders<T>(&self, state: LexerState, read: impl FnOnce(Remainders<'_>) -> T) -> T {
         read(self.determiniser().remainders(state))
@@ -427,27 +415,9 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.guarded(state, budget))
     }
 
-    /// Residuals of some terminals of a state: equal where these go on alike.
-    pub fn left_of(&self, state: LexerState, terminals: &TerminalSet) -> Left {
-        self.remainders(state, |left| Left {
-            state: (!left.independent).then_some(state),
-            live: left.live.iter().copied().filter(|(one, _)| terminals.contains(*one)).collect(),
-        })
-    }
-
-    /// The bytes that some terminals of a state tell apart; all of them where none are named.
-    pub fn classes_of(
-        &self,
-        state: LexerState,
-        terminals: Option<&TerminalSet>,
-    ) -> Arc<ByteClasses> {
-        let of_some = terminals.and_then(|terminals| {
-            self.remainders(state, |left| {
-                let live = left.live.iter().filter(|(one, _)| terminals.contains(*one));
-                left.independent.then(|| left.expressions.classes(live.map(|&(_, expr)| expr)))
-            })
-        });
-        of_some.unwrap_or_else(|| Arc::clone(&self.state(state).classes))
+    /// The bytes that a state tells apart.
+    pub fn classes_of(&self, state: LexerState) -> Arc<ByteClasses> {
+        Arc::clone(&self.state(state).classes)
     }
 
     /// The states after each class of bytes that leads on, with a byte of the class.

@@ -71,21 +71,10 @@ impl Contexts {
         lexer.restricted_to_guarded(next, &terminals, guards)
     }
 
-    /// The contexts with guards, each with a number, by which [`guarded_begin`](Self::guarded_begin) knows it again.
+    /// The contexts with guards, each with its number.
     pub fn guarded(&self) -> impl Iterator<Item = (u32, &TerminalSet, &Guards)> + '_ {
         let sets = (0..).zip(&self.sets).map(|(number, (set, guards))| (number, set, guards));
         sets.filter(|(.., guards)| !guards.is_empty())
-    }
-
-    /// [`begin`](Self::begin) for the context with guards of a number; `None` where there is no such context.
-    pub fn guarded_begin(
-        &self,
-        lexer: &Lexer,
-        next: LexerState,
-        number: u32,
-    ) -> Option<Result<LexerState, LexerError>> {
-        let (terminals, guards) = self.sets.get(number as usize)?;
-        (!guards.is_empty()).then(|| lexer.restricted_to_guarded(next, terminals, guards))
     }
 
     /// About how much memory they take.

@@ -406,31 +406,24 @@ impl Recognizer {
         matches!(self.beginnings, Beginnings::Viable)
     }
 
-    /// True when lexemes do not depend on each other nor on what is around them, and states of the lexer know only terminals that the parser
-    /// takes: then what may follow depends on the lexeme in progress and the stacks alone.
-    pub fn is_independent(&self) -> bool {
-        self.knows_viable()
-            && self.lexer.remainders(self.lexer.start(), |left| {
-                let free = |&(_, expr): &(_, _)| left.expressions.is_context_free(expr);
-                left.independent && left.live.iter().all(free)
-            })
-    }
-
-    /// The stacks after a terminal that the parser sees, and where the next lexeme begins, where lexemes are
-    /// [independent](Self::is_independent) and no names were seen.
+    /// The stacks after a lexeme that ended as `terminal`, and the states in which the next one begins after them, where no names were
+    /// seen and there are no blocks; `next` is the [end's](crate::lexer::LexemeEnd::next).
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
     pub fn after(
         &self,
         stacks: &Stacks,
         terminal: TerminalId,
+        next: LexerState,
         scratch: &mut RecognizerScratch,
-    ) -> Result<Option<(LexerState, Stacks)>, RecognizerError> {
-        if self.layer.ignored.contains(terminal) {
-            return Ok(None);
-        }
-        let Some(stacks) = scratch.shift(self, stacks, terminal)? else { return Ok(None) };
-        let lexer =
-            scratch.restricted_to(self, self.lexer.start(), (&stacks, &Names::default()))?;
-        Ok(Some((lexer, stacks)))
+    ) -> Result<impl Iterator<Item = (LexerState, Stacks)> + use<>, RecognizerError> {
+        let stacks = match self.layer.ignored.contains(terminal) {
+            true => Some(stacks.clone()),
+            false => scratch.shift(self, stacks, terminal)?,
+        };
+        let begun = stacks.map(|stacks| self.begin(next, stacks, &Names::default(), scratch));
+        Ok(begun.transpose()?.into_iter().flatten())
     }
 
     /// Adds a live branch; branches that differ in their stacks only become one.

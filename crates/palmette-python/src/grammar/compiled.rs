@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use palmette_grammar::{
     BackgroundPrecompute, Budget, CacheError, CacheLimits, GrammarCache, GrammarConstraint,
-    PrecomputeLimits, ReopenError, SavedGrammar,
+    PrecomputeLimits, ReopenError, Reopened, SavedGrammar,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -29,7 +29,7 @@ pub(crate) struct CompiledGrammar {
     pub(crate) constraint: Arc<GrammarConstraint>,
     notes: Vec<String>,
     vocabulary: Py<Vocabulary>,
-    grammar: Option<Py<Grammar>>,
+    grammar: Py<Grammar>,
     ahead: Mutex<Option<BackgroundPrecompute>>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn compile(
         constraint: Arc::new(constraint),
         notes,
         vocabulary: vocabulary.clone().unbind(),
-        grammar: Some(grammar.clone().unbind()),
+        grammar: grammar.clone().unbind(),
         ahead: Mutex::default(),
     };
     if let Some(seconds) = seconds {
@@ -167,16 +167,25 @@ impl CompiledGrammar {
         vocabulary: &Bound<'_, Vocabulary>,
         what: &str,
         open: impl FnOnce() -> Result<SavedGrammar, ReopenError> + Send,
-    ) -> PyResult<GrammarConstraint> {
+    ) -> PyResult<Self> {
         let (py, slices) = (vocabulary.py(), vocabulary.get().inner.slices());
         let reopened = interruptible(py, |cancelled: &AtomicBool| {
             let mut budget = Budget::cancellable(STEPS, cancelled);
-            open()?.compile(slices, &Default::default(), &mut budget)
+            let saved = open()?;
+            let reopened = saved.compile(slices, &Default::default(), &mut budget)?;
+            Ok((reopened, saved.source().clone()))
         })?;
-        match reopened {
-            Ok(reopened) => Ok(reopened.constraint),
-            Err(error) => Err(errors::of_reopen(py, &error, what)),
-        }
+        let (reopened, source) = reopened.map_err(|error| errors::of_reopen(py, &error, what))?;
+        let Reopened { constraint, warnings, .. } = reopened;
+        let dead_ends = constraint.recognizer().dead_end_notes().into_iter();
+        let notes = warnings.iter().map(ToString::to_string).chain(dead_ends.map(|(_, note)| note));
+        Ok(Self {
+            notes: notes.collect(),
+            constraint: Arc::new(constraint),
+            vocabulary: vocabulary.clone().unbind(),
+            grammar: Py::new(py, Grammar { source })?,
+            ahead: Mutex::default(),
+        })
     }
 }
 
@@ -208,10 +217,10 @@ impl CompiledGrammar {
         self.vocabulary.clone_ref(py)
     }
 
-    /// The grammar; ``None`` where it was loaded from a file, which holds what was compiled and not the text.
+    /// The grammar.
     #[getter]
-    fn grammar(&self, py: Python<'_>) -> Option<Py<Grammar>> {
-        self.grammar.as_ref().map(|grammar| grammar.clone_ref(py))
+    fn grammar(&self, py: Python<'_>) -> Py<Grammar> {
+        self.grammar.clone_ref(py)
     }
 
     /// Size of the vocabulary: masks have this many bits.
@@ -239,32 +248,26 @@ impl CompiledGrammar {
         self.wait_until(py, until)
     }
 
-    /// Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and so does the command line.
+    /// Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and so does the command line. Limits of the
+    /// grammar are not written: one that needs greater ones than the default is refused.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let saved = py.detach(|| self.constraint.save(&path));
+        let saved = py.detach(|| self.constraint.save(&self.grammar.get().source, &path));
         saved.map_err(|error| errors::of_save(py, &error, Some(&path)))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let grammar = self.grammar.as_ref().map(|grammar| grammar.bind(py).repr());
-        let of = match grammar {
-            Some(Ok(grammar)) => grammar.to_string(),
-            _ => "a grammar from a file".to_owned(),
-        };
+        let of = self.grammar.bind(py).repr().map_or("a grammar".to_owned(), |of| of.to_string());
         format!("<palmette.CompiledGrammar of {of} over {} tokens>", self.num_tokens())
     }
 
     #[allow(clippy::type_complexity, reason = "a pickle's parts")]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(
-        Bound<'py, PyAny>,
-        (Py<Vocabulary>, Option<Py<Grammar>>, Vec<String>, Bound<'py, PyBytes>),
-    )> {
+    ) -> PyResult<(Bound<'py, PyAny>, (Py<Vocabulary>, Bound<'py, PyBytes>))> {
         let (py, this) = (slf.py(), slf.get());
-        let bytes = py.detach(|| this.constraint.to_bytes());
+        let bytes = py.detach(|| this.constraint.to_bytes(&this.grammar.get().source));
         let bytes = bytes.map_err(|error| errors::of_save(py, &error, None))?;
-        let parts = (this.vocabulary(py), this.grammar(py), this.notes(), PyBytes::new(py, &bytes));
+        let parts = (this.vocabulary(py), PyBytes::new(py, &bytes));
         Ok((slf.get_type().getattr("_restore")?, parts))
     }
 
@@ -272,15 +275,10 @@ impl CompiledGrammar {
     fn _restore(
         _cls: &Bound<'_, PyType>,
         vocabulary: &Bound<'_, Vocabulary>,
-        grammar: Option<Py<Grammar>>,
-        notes: Vec<String>,
         bytes: Vec<u8>,
     ) -> PyResult<Self> {
         let open = || SavedGrammar::from_bytes(bytes.into());
-        let constraint = Self::reopened(vocabulary, "this pickle of a grammar", open)?;
-        let (constraint, ahead) = (Arc::new(constraint), Mutex::default());
-        let vocabulary = vocabulary.clone().unbind();
-        Ok(Self { constraint, notes, vocabulary, grammar, ahead })
+        Self::reopened(vocabulary, "this pickle of a grammar", open)
     }
 }
 
@@ -294,14 +292,7 @@ pub(crate) fn load(path: PathBuf, vocabulary: &Bound<'_, Vocabulary>) -> PyResul
     }
     let what = path.display().to_string();
     let at: &Path = &path;
-    let constraint = CompiledGrammar::reopened(vocabulary, &what, || SavedGrammar::open(at))?;
-    Ok(CompiledGrammar {
-        constraint: Arc::new(constraint),
-        notes: Vec::new(),
-        vocabulary: vocabulary.clone().unbind(),
-        grammar: None,
-        ahead: Mutex::default(),
-    })
+    CompiledGrammar::reopened(vocabulary, &what, || SavedGrammar::open(at))
 }
 
 /// Compiles grammars over one vocabulary and keeps them, within so much memory and under limits of its own.

@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 
 use super::{Arm, Exceeded, ExprId, Expressions, Item, Maker, Node, Repeat};
+use crate::fingerprint;
 
 /// An expression as what stands at its front and what is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,47 @@ impl Expressions {
         self.facts(of).behind
     }
 
+    /// Fingerprint of an expression's shape, whatever numbers it and its parts have here; `known` are those of parts.
+    ///
+    /// Cost: linear in the parts that are not known yet.
+    pub fn fingerprint(&self, of: ExprId, known: &mut HashMap<ExprId, u128>) -> u128 {
+        let mut work = vec![of];
+        while let Some(next) = self.next_of(&mut work, known) {
+            let node = self.node(next);
+            let mut parts = Vec::new();
+            node.parts(|part| parts.push(known[&part]));
+            if let Node::Or(_) | Node::And(_) = node {
+                // They lie in the order of their numbers.
+                parts.sort_unstable();
+            }
+            let made = fingerprint(&(node.with_parts(|_| ExprId::NEVER), parts));
+            known.insert(next, made);
+        }
+        known[&of]
+    }
+
+    /// The next one of `work` that is not known while its parts are, which are added to the work otherwise. Chains are long: without recursion,
+    /// parts come before wholes.
+    fn next_of<T>(&self, work: &mut Vec<ExprId>, known: &HashMap<ExprId, T>) -> Option<ExprId> {
+        loop {
+            let next = *work.last()?;
+            let open = work.len();
+            if !known.contains_key(&next) {
+                self.node(next).parts(|part| {
+                    if !known.contains_key(&part) {
+                        work.push(part);
+                    }
+                });
+            }
+            if work.len() == open {
+                work.pop();
+                if !known.contains_key(&next) {
+                    return Some(next);
+                }
+            }
+        }
+    }
+
     /// True when it is a repetition of single bytes without bounds.
     fn is_any_number_of_bytes(&self, of: ExprId) -> bool {
         let Node::Repeat(Repeat { inner, min: 0, max: None, reluctant: false }) = *self.node(of)
@@ -43,7 +85,7 @@ impl Expressions {
 impl Maker<'_, '_> {
     /// Imports an expression, where `known` are those of `from` that were taken over before.
     ///
-    /// Cost: linear in the parts that are not known yet.
+    /// Cost: linear in the parts that are not known yet, and a unit for each of them.
     ///
     /// # Errors
     /// When a limit is exceeded, or the budget used up; what is in `known` by then is sound.
@@ -53,26 +95,12 @@ impl Maker<'_, '_> {
         of: ExprId,
         known: &mut HashMap<ExprId, ExprId>,
     ) -> Result<ExprId, Exceeded> {
-        // Chains are long: without recursion, parts before wholes.
         let mut work = vec![of];
-        while let Some(&next) = work.last() {
+        while let Some(next) = from.next_of(&mut work, known) {
             self.spend(1)?;
-            if known.contains_key(&next) {
-                work.pop();
-                continue;
-            }
-            let open = work.len();
-            from.node(next).parts(|part| {
-                if !known.contains_key(&part) {
-                    work.push(part);
-                }
-            });
-            if work.len() == open {
-                work.pop();
-                let node = from.node(next).with_parts(|part| known[&part]);
-                let made = self.intern(node)?;
-                known.insert(next, made);
-            }
+            let node = from.node(next).with_parts(|part| known[&part]);
+            let made = self.intern(node)?;
+            known.insert(next, made);
         }
         Ok(known[&of])
     }
@@ -205,10 +233,16 @@ mod tests {
         for part in &parts {
             second.making(&mut Budget::unlimited()).compile(part).unwrap();
         }
+        let mut prints = Vec::new();
         let ids = [&mut first, &mut second].map(|from| {
             let of = from.making(&mut Budget::unlimited()).compile(&regex).unwrap();
+            prints.push(from.fingerprint(of, &mut HashMap::new()));
             here.making(&mut Budget::unlimited()).import(from, of, &mut HashMap::new()).unwrap()
         });
+        prints.push(here.fingerprint(ids[0], &mut HashMap::new()));
+        assert!(prints.iter().all(|print| *print == prints[0]), "{prints:x?}");
+        let part = here.making(&mut Budget::unlimited()).compile(&parts[0]).unwrap();
+        assert_ne!(here.fingerprint(part, &mut HashMap::new()), prints[0]);
         assert_eq!(ids[0], ids[1]);
         for (text, matches) in [("x", true), ("ab[é]", true), ("x\n", false), ("x\n ", true)] {
             let left = text.bytes().try_fold(ids[0], |of, byte| {

@@ -27,7 +27,8 @@ use crate::{Budget, Interrupted, Regex};
 use places::resolve;
 
 /// Notation of a regular expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// Module `re` of Python 3.
     Python,
@@ -38,7 +39,10 @@ pub enum Dialect {
 }
 
 /// Switches for a whole regular expression. The default has none set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(default, deny_unknown_fields)]
 pub struct Flags {
     /// `i`: upper and lower case are the same, by Unicode's simple case folding.
     pub ignore_case: bool,

@@ -26,9 +26,6 @@ pub(crate) struct AheadArgs {
     /// Memory at which going ahead ends, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256, requires = "ahead")]
     ahead_mib: usize,
-    /// Threads that go ahead; more than two have nothing to do
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..), requires = "ahead")]
-    ahead_threads: u8,
 }
 
 /// What going ahead came to.
@@ -58,9 +55,7 @@ impl AheadArgs {
         let Some(at_most) = self.ahead else { return Ok(None) };
         let began = Instant::now();
         let bytes = self.ahead_mib.saturating_mul(1 << 20);
-        let threads = usize::from(self.ahead_threads);
-        let limits =
-            PrecomputeLimits { steps: u64::MAX, bytes, threads, ..PrecomputeLimits::default() };
+        let limits = PrecomputeLimits { steps: u64::MAX, bytes, ..PrecomputeLimits::default() };
         let running = constraint.precompute_in_background(limits)?;
         if !running.wait(at_most) {
             running.stop();

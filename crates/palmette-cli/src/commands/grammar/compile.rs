@@ -52,12 +52,12 @@ pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
     let described = Description::of(&loaded);
     let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
     let began = Instant::now();
-    let (constraint, warnings) = args.grammar.constraint(&vocabulary)?;
+    let (constraint, source, warnings) = args.grammar.constraint(&vocabulary)?;
     args.grammar.show(&warnings, args.json);
     let compile_ms = began.elapsed().as_secs_f64() * 1e3;
     let ahead = args.ahead.run(&constraint)?;
     let named = || args.output.display().to_string();
-    constraint.save(&args.output).with_context(named)?;
+    constraint.save(&source, &args.output).with_context(named)?;
     let file_bytes = std::fs::metadata(&args.output).with_context(named)?.len();
     let report = Report { warnings, vocabulary: described, file_bytes, compile_ms, ahead };
     if args.json {

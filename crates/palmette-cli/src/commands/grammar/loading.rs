@@ -8,8 +8,8 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_grammar::frontends::json_schema;
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, PreparedVocabulary, Recognizer, RecognizerLimits,
-    SavedGrammar,
+    Budget, Grammar, GrammarConstraint, GrammarSource, PreparedVocabulary, Recognizer,
+    RecognizerLimits, SavedGrammar,
 };
 
 use serde::Serialize;
@@ -43,15 +43,24 @@ impl GrammarFileArgs {
 
     /// The grammar in the file, and warnings about parts of it without effect.
     pub(crate) fn parse(&self) -> anyhow::Result<(Grammar, Vec<Warning>)> {
-        if self.is_compiled() {
-            return Ok((Grammar::clone(self.open()?.grammar()), Vec::new()));
-        }
+        let source = match self.is_compiled() {
+            true => self.open()?.source().clone(),
+            false => self.source()?,
+        };
+        self.parsed(&source)
+    }
+
+    /// The grammar as it is written in the file.
+    fn source(&self) -> anyhow::Result<GrammarSource> {
         let named = || self.file.display().to_string();
-        let syntax = self.syntax()?;
-        let source = String::from_utf8(input::read(&self.file)?);
-        let source = source.context("a grammar is text in UTF-8").with_context(named)?;
-        let (grammar, warnings) =
-            self.reading.parse(syntax, &source, &mut self.budget()).with_context(named)?;
+        let text = String::from_utf8(input::read(&self.file)?);
+        let text = text.context("a grammar is text in UTF-8").with_context(named)?;
+        self.reading.source(self.syntax()?, text).with_context(named)
+    }
+
+    fn parsed(&self, source: &GrammarSource) -> anyhow::Result<(Grammar, Vec<Warning>)> {
+        let parsed = source.parse_with_budget(&mut self.budget());
+        let (grammar, warnings) = parsed.with_context(|| self.file.display().to_string())?;
         Ok((grammar, warnings.into_iter().map(Warning::from).collect()))
     }
 
@@ -69,27 +78,29 @@ impl GrammarFileArgs {
             .with_context(|| self.file.display().to_string())
     }
 
-    /// The grammar made ready over a vocabulary, with what a compiled one knows of masks.
+    /// The grammar made ready over a vocabulary, with what a compiled one knows of masks, and its source.
     pub(crate) fn constraint(
         &self,
         vocabulary: &Arc<PreparedVocabulary>,
-    ) -> anyhow::Result<(GrammarConstraint, Vec<Warning>)> {
+    ) -> anyhow::Result<(GrammarConstraint, GrammarSource, Vec<Warning>)> {
         if !self.is_compiled() {
-            let (grammar, warnings) = self.parse()?;
+            let source = self.source()?;
+            let (grammar, warnings) = self.parsed(&source)?;
             let grammar = grammar.with_tokens_of(vocabulary.vocabulary());
             let grammar = grammar.with_context(|| self.file.display().to_string())?;
             let recognizer = Arc::new(self.compile(grammar)?);
-            return Ok((GrammarConstraint::new(recognizer, Arc::clone(vocabulary)), warnings));
+            let constraint = GrammarConstraint::new(recognizer, Arc::clone(vocabulary));
+            return Ok((constraint, source, warnings));
         }
-        let limits = RecognizerLimits::default();
-        let reopened = self
-            .open()?
-            .compile(vocabulary, &limits, &mut self.budget())
+        let saved = self.open()?;
+        let reopened = saved
+            .compile(vocabulary, &RecognizerLimits::default(), &mut self.budget())
             .with_context(|| self.file.display().to_string())?;
         let message =
             "its masks are of another version of palmette and are found out again; compile it anew";
         let outdated = reopened.nodes.is_none().then(|| Warning::of_file(message));
-        Ok((reopened.constraint, outdated.into_iter().collect()))
+        let warnings = reopened.warnings.into_iter().map(Warning::from).chain(outdated);
+        Ok((reopened.constraint, saved.source().clone(), warnings.collect()))
     }
 
     fn syntax(&self) -> anyhow::Result<Syntax> {

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let loaded = args.vocabulary.load(&args.vocab, args.json)?;
     let described = Description::of(&loaded);
     let vocabulary = loaded.vocabulary;
-    let (constraint, warnings) =
+    let (constraint, _, warnings) =
         args.grammar.constraint(&Arc::new(PreparedVocabulary::new(vocabulary)))?;
     args.grammar.show(&warnings, args.json);
     let mut scratch = GrammarScratch::default();

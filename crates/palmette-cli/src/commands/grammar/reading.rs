@@ -2,14 +2,16 @@
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
+use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{
-    self, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Warning, Whitespace,
+    Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
 };
+use palmette_grammar::frontends::lark::LarkOptions;
+use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::frontends::structural_tag::{
-    self, StructuralTagOptions, TOOL_FORMATS, ToolFormat,
+    StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag, structural_tag_of,
 };
-use palmette_grammar::frontends::{gbnf, lark, regex};
-use palmette_grammar::{Budget, Grammar, Lexing};
+use palmette_grammar::{GrammarSource, Lexing};
 
 use super::Syntax;
 use super::schema_option::{SchemaOption, schema_option};
@@ -108,13 +110,8 @@ impl ReadingArgs {
         *self == Self::default()
     }
 
-    /// Reads a grammar, and says what in it has no effect.
-    pub(crate) fn parse(
-        &self,
-        syntax: Syntax,
-        source: &str,
-        budget: &mut Budget<'_>,
-    ) -> anyhow::Result<(Grammar, Vec<Warning>)> {
+    /// A grammar's source, with these choices.
+    pub(crate) fn source(&self, syntax: Syntax, text: String) -> anyhow::Result<GrammarSource> {
         let rules = matches!(syntax, Syntax::Lark | Syntax::Gbnf);
         if let Some(start) = self.start.as_deref().filter(|_| !rules) {
             bail!("--start names a rule, {start}, but a {} has none; leave it out", syntax.name());
@@ -135,42 +132,34 @@ impl ReadingArgs {
             );
         }
         let start = self.start.as_deref();
-        let grammar = match syntax {
+        Ok(match syntax {
             Syntax::Lark => {
-                let mut options = start.map(lark::LarkOptions::from_rule).unwrap_or_default();
+                let mut options = start.map(LarkOptions::from_rule).unwrap_or_default();
                 options.lexing = self.lexing.map(|way| match way {
                     Cutting::Contextual => Lexing::Contextual,
                     Cutting::Longest => Lexing::Longest,
                     Cutting::Any => Lexing::Any,
                 });
-                return Ok(lark::parse_with_budget(source, &options, budget)?);
+                GrammarSource::Lark { text, options }
             }
             Syntax::Gbnf => {
-                let mut options = gbnf::GbnfOptions::default();
+                let mut options = GbnfOptions::default();
                 if let Some(start) = start {
                     options.root = start.to_owned();
                 }
-                gbnf::parse_with_budget(source, &options, budget)?
+                GrammarSource::Gbnf { text, options }
             }
             Syntax::JsonSchema if self.tools.is_some() => {
-                let source = structural_tag::structural_tag_of(source, self.tool_format()?)?;
-                return self.structural_tag(&source, budget);
+                self.structural_tag(structural_tag_of(&text, self.tool_format()?)?)
             }
             // No schema has this type.
-            Syntax::JsonSchema if structural_tag::is_structural_tag(source) => {
-                return self.structural_tag(source, budget);
-            }
-            Syntax::JsonSchema => {
-                let (grammar, warnings) =
-                    json_schema::parse_with_budget(source, &self.json_schema(), budget)?;
-                return Ok((grammar, warnings));
-            }
+            Syntax::JsonSchema if is_structural_tag(&text) => self.structural_tag(text),
+            Syntax::JsonSchema => GrammarSource::JsonSchema { text, options: self.json_schema() },
             Syntax::Regex => {
-                let source = source.trim_end_matches(['\n', '\r']);
-                regex::parse_with_budget(source, &regex::RegexOptions::default(), budget)?
+                let text = text.trim_end_matches(['\n', '\r']).to_owned();
+                GrammarSource::Regex { text, options: RegexOptions::default() }
             }
-        };
-        Ok((grammar, Vec::new()))
+        })
     }
 
     fn tool_format(&self) -> anyhow::Result<&'static ToolFormat> {
@@ -180,13 +169,9 @@ impl ReadingArgs {
             .with_context(|| format!("--tools {name} is no format; there are {known}"))
     }
 
-    fn structural_tag(
-        &self,
-        source: &str,
-        budget: &mut Budget<'_>,
-    ) -> anyhow::Result<(Grammar, Vec<Warning>)> {
+    fn structural_tag(&self, text: String) -> GrammarSource {
         let options = StructuralTagOptions { json_schema: self.json_schema() };
-        Ok(structural_tag::parse_with_budget(source, &options, budget)?)
+        GrammarSource::StructuralTag { text, options }
     }
 
     fn json_schema(&self) -> JsonSchemaOptions {

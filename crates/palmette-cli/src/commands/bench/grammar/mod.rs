@@ -293,8 +293,9 @@ impl Compile for Compiler {
                 "a grammar of kind {kind:?} is not read; there are lark, gbnf, json_schema and regex"
             )
         })?;
-        let grammar = self.reading.parse(syntax, &case.grammar, &mut Budget::unlimited());
-        let (grammar, _) = grammar.map_err(|error| format!("{error:#}"))?;
+        let source = self.reading.source(syntax, case.grammar.clone());
+        let source = source.map_err(|error| format!("{error:#}"))?;
+        let (grammar, _) = source.parse().map_err(|error| error.to_string())?;
         let grammar = grammar.with_tokens_of(self.vocabulary.vocabulary());
         let grammar = grammar.map_err(|error| error.to_string())?;
         let limits = RecognizerLimits::default();
@@ -327,13 +328,11 @@ impl Compile for Compiler {
         }
         let limits = PrecomputeLimits { steps: u64::MAX, ..PrecomputeLimits::default() };
         if self.goes_on {
-            // One core is left to the walk.
             let running = constraint.precompute_in_background(limits);
             let running = running.map_err(|error| error.to_string())?;
             running.wait(ahead);
             return Ok(Some(running));
         }
-        let limits = PrecomputeLimits { threads: 2, ..limits };
         complete_for(constraint, &limits, ahead).map(|()| None)
     }
 

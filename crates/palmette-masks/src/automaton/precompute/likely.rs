@@ -1,38 +1,36 @@
-//! Costs that order the worklists: estimates of how likely texts go on with some bytes.
+//! Costs that order the worklist: estimates of how likely texts go on with some bytes.
 //!
 //! Texts are likely to go on with names that the grammar spells, and with common characters where it leaves a choice; tokens
 //! are mostly cut between letters and other characters, and are as long as the vocabulary has them. These are guesses, which
 //! decide the order alone: what is less likely is visited later, nothing is left out.
 
-use std::hash::Hash;
+use std::sync::Arc;
 
-use palmette_masks::vocabulary::VocabularyTrie;
+use hashbrown::HashMap;
 use palmette_parser::glr::Stacks;
 use palmette_parser::lr::StateId;
+use palmette_regex::ByteSet;
 use palmette_regex::expressions::ByteClasses;
-use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::vocabulary::VocabularyTrie;
 
 /// Unlikelihood: the sum over bytes.
 pub(super) type Cost = u32;
 
 /// A byte of a text that the grammar spells.
-pub(super) const SPELLED: Cost = 1;
+const SPELLED: Cost = 1;
 /// A common byte where there is a choice.
-pub(super) const COMMON: Cost = 8;
+const COMMON: Cost = 8;
 /// Another byte.
-pub(super) const RARE: Cost = 64;
-/// Little work: what follows is likely to take little too.
-pub(super) const LITTLE: Cost = 16;
-/// Known already: what follows is likely to be known too.
-pub(super) const NOTHING: Cost = 64;
-/// The second visit, and a position that the parser makes nothing else of than of one before.
+const RARE: Cost = 64;
+/// A place where tokens are not likely to be cut.
 pub(super) const LATER: Cost = 256;
 
 /// A kind of so many bytes and fewer is of a text that the grammar spells.
 const FEW: usize = 2;
 
 /// Bytes that stand for a kind, in this order: those that make it a common one.
-pub(super) const LIKELY: &[u8] = b"e1 A-";
+const LIKELY: &[u8] = b"e1 A-";
 
 /// A token in progress: a node of the vocabulary's trie, and its last byte.
 #[derive(Clone, Copy, Debug)]
@@ -78,46 +76,50 @@ impl Token {
     }
 }
 
-/// Bytes of one class.
+/// Bytes that some states of a lexer do not tell apart, or that lead to one state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     /// The likeliest one.
     pub(super) byte: u8,
-    pub(super) num_bytes: usize,
+    pub(super) bytes: ByteSet,
 }
 
-/// The classes of bytes.
-pub(super) fn kinds_of(classes: &ByteClasses) -> Vec<Kind> {
-    let new = |&byte: &u8| Kind { byte, num_bytes: 0 };
-    let mut kinds: Vec<_> = classes.representatives().iter().map(new).collect();
-    (0..=u8::MAX).for_each(|byte| kinds[classes.class(byte)].num_bytes += 1);
-    LIKELY.iter().rev().for_each(|&byte| kinds[classes.class(byte)].byte = byte);
-    kinds
-}
+impl Kind {
+    /// Adds those of another.
+    pub(super) fn unite(&mut self, other: Self) {
+        self.bytes.unite(&other.bytes);
+    }
 
-/// Cost of a byte that stands for many.
-pub(super) fn cost_of_many(byte: u8) -> Cost {
-    if LIKELY.contains(&byte) { COMMON } else { RARE }
-}
-
-/// Cost of a byte that stands for so many, of which the likeliest costs so much.
-pub(super) fn cost(byte: u8, likeliest: Cost, num_bytes: usize) -> Cost {
-    match num_bytes {
-        ..=FEW if byte.is_ascii_alphanumeric() => SPELLED,
-        ..=FEW if byte.is_ascii_punctuation() && byte != b'\\' => COMMON,
-        _ => likeliest,
+    /// Cost of going on with one of them.
+    pub(super) fn cost(&self) -> Cost {
+        match self.bytes.len() {
+            ..=FEW if self.byte.is_ascii_alphanumeric() => SPELLED,
+            ..=FEW if self.byte.is_ascii_punctuation() && self.byte != b'\\' => COMMON,
+            _ if LIKELY.iter().any(|&byte| self.bytes.contains(byte)) => COMMON,
+            _ => RARE,
+        }
     }
 }
 
-/// Fingerprint of a key: 128 bits, by which no two of any number that there is room for are likely to agree. Where two did, one
-/// position would be left to be computed when it is asked for.
-///
-/// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
-/// threads seemed to wait for tens of milliseconds.
-pub(super) fn fingerprint(key: &impl Hash) -> u128 {
-    let mut hasher = Xxh3Default::new();
-    key.hash(&mut hasher);
-    hasher.digest128()
+/// The bytes by their classes of several partitions at once, in ascending order of their least bytes.
+pub(super) fn kinds(all: impl IntoIterator<Item = Arc<ByteClasses>>) -> Vec<Kind> {
+    let mut kind_of = [0; 256];
+    for classes in all {
+        let mut numbers = HashMap::new();
+        for (kind, byte) in kind_of.iter_mut().zip(0..=u8::MAX) {
+            let next = numbers.len();
+            *kind = *numbers.entry((*kind, classes.class(byte))).or_insert(next);
+        }
+    }
+    let mut kinds: Vec<Kind> = Vec::new();
+    for (&kind, byte) in kind_of.iter().zip(0..=u8::MAX) {
+        if kind == kinds.len() {
+            kinds.push(Kind { byte, bytes: ByteSet::default() });
+        }
+        kinds[kind].bytes.insert(byte);
+    }
+    LIKELY.iter().rev().for_each(|&byte| kinds[kind_of[usize::from(byte)]].byte = byte);
+    kinds
 }
 
 /// The states at each distance from the tops of the stacks, below `depth`.
