@@ -159,7 +159,7 @@ fn huge_multiples(divisor: &Decimal, notation: Notation) -> Regex {
     Regex::concat([Regex::literal("-").optional(), Regex::alternate(sizes)])
 }
 
-/// So many multiples of a number with more zeros than [`MAX_ZEROS`] are spelled, each times any power of ten.
+/// Limit on the multiples that are spelled of a number with more zeros than [`MAX_ZEROS`], each times any power of ten.
 const MAX_TIMES: u128 = 999;
 
 fn exponent_mark() -> Regex {

@@ -71,18 +71,18 @@ pub enum LarkIndentation {
     Detect,
     /// None.
     None,
-    /// By these terminals.
+    /// Indentation by these terminals.
     Named(IndentationNames),
 }
 
 /// The terminals that make blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndentationNames {
-    /// Ends a line; has a definition.
+    /// Terminal that ends a line; has a definition.
     pub newline: String,
-    /// Begins a block; declared by `%declare`.
+    /// Terminal that begins a block; declared by `%declare`.
     pub indent: String,
-    /// Ends a block; declared by `%declare`.
+    /// Terminal that ends a block; declared by `%declare`.
     pub dedent: String,
     /// Pairs of texts between which lines do not end, such as `("(", ")")`. Those that the grammar does not mention
     /// are passed over.
@@ -132,7 +132,7 @@ impl LarkOptions {
 }
 
 impl IndentationNames {
-    /// Those of Python.
+    /// The names of Python's grammar.
     pub fn python() -> Self {
         let pair = |(open, close): (&str, &str)| (open.to_owned(), close.to_owned());
         Self {

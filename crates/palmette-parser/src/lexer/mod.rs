@@ -137,7 +137,7 @@ pub struct Deciding {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Demand {
     may_end: bool,
-    /// By the next byte, the condition on what follows it.
+    /// Conditions on what follows, by the next byte.
     after: Box<[ExprId]>,
 }
 
@@ -172,7 +172,7 @@ pub struct LexerStatistics {
 #[derive(Debug)]
 struct State {
     classes: Arc<ByteClasses>,
-    /// By class: [`UNKNOWN`], [`DEAD`], or a state's number after [`FIRST_STATE`].
+    /// Transitions by class: [`UNKNOWN`], [`DEAD`], or a state's number after [`FIRST_STATE`].
     row: Box<[AtomicU32]>,
     possible: TerminalSet,
     /// True when no byte of the lexeme was read.
@@ -194,7 +194,7 @@ pub struct Remainders<'a> {
     pub independent: bool,
     /// Condition that earlier lexemes put on the text from here.
     pub pending: ExprId,
-    /// By terminal, ascending.
+    /// Residuals by terminal, ascending.
     pub live: &'a [(TerminalId, ExprId)],
     /// Meaning of the ids.
     pub expressions: &'a mut Expressions,
@@ -241,7 +241,7 @@ impl Lexer {
         Ok(Self { start, shadowed, states, determiniser, max_step_work })
     }
 
-    /// Before the first lexeme.
+    /// The state before the first lexeme.
     pub fn start(&self) -> LexerState {
         self.start
     }
@@ -478,7 +478,7 @@ impl Lexer {
         self.determiniser().has_losers(terminals)
     }
 
-    /// For each byte a number below the count; bytes with the same number lead to the same state.
+    /// Byte classes: for each byte a number below the count; bytes with the same number lead to the same state.
     pub fn num_classes(&self, state: LexerState) -> usize {
         self.state(state).row.len()
     }

@@ -18,11 +18,11 @@ pub struct ItemId(pub u32);
 #[derive(Clone, Debug)]
 pub struct RuleTable {
     rules: Vec<TableRule>,
-    /// By item, the symbol after the dot.
+    /// Symbols after the dot, by item.
     after: Vec<Option<Symbol>>,
-    /// By item, its rule.
+    /// Rules by item.
     rule_of: Vec<RuleId>,
-    /// By item, whether all that is after the dot is nullable.
+    /// Nullability by item: true where all that is after the dot is nullable.
     rest_nullable: Vec<bool>,
     /// The rules of nonterminal `a` are `first_rule[a]..first_rule[a + 1]`.
     first_rule: Vec<u32>,

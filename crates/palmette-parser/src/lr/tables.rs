@@ -23,7 +23,7 @@ pub struct Tables {
     gotos: Rows<(NonterminalId, StateId)>,
     reductions: Rows<(RuleId, LookaheadId)>,
     lookaheads: Vec<TerminalSet>,
-    /// By state.
+    /// Sole reductions by state.
     sole: Vec<Option<RuleId>>,
     /// The state in which the text may end.
     accepting: StateId,
@@ -40,7 +40,7 @@ pub enum Action {
     Reduce(RuleId),
     /// Ends the text.
     Accept,
-    /// More than one of these.
+    /// Several actions: a conflict.
     Several,
 }
 

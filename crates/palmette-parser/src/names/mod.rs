@@ -21,11 +21,11 @@ use crate::{DistinctNames, Grammar, TerminalId, TerminalSet};
 /// The layer of one grammar.
 #[derive(Debug)]
 pub struct NameLayer {
-    /// By terminal; empty where the grammar has no such scopes.
+    /// Roles by terminal; empty where the grammar has no such scopes.
     roles: Box<[Role]>,
     /// The terminals of one name each, and the names.
     one: HashMap<TerminalId, Name>,
-    /// By name.
+    /// Terminals by name.
     of_name: HashMap<Name, Vec<TerminalId>>,
     /// The terminals of many names.
     many: TerminalSet,
@@ -100,7 +100,7 @@ impl NameLayer {
         !self.roles.is_empty()
     }
 
-    /// After a lexeme of `terminal`; `None` when it is a name that was seen.
+    /// The names after a lexeme of `terminal`; `None` when it is a name that was seen.
     pub fn after(&self, names: &Names, terminal: TerminalId) -> Option<Names> {
         let scopes = match self.roles.get(terminal.index()).copied().unwrap_or(Role::Other) {
             Role::Other | Role::Between if names.read().is_none() => return Some(names.clone()),
@@ -302,9 +302,9 @@ fn is_seen(scope: &[Name], reading: &Reading) -> bool {
 /// Verdict on a name that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// It is another.
+    /// Another name than all that were seen.
     Never,
-    /// One that was seen begins so; of that one, these bytes may come next.
+    /// A name that was seen begins so; of that one, these bytes may come next.
     Perhaps(Vec<u8>),
     /// The closing quote was read.
     Already,
@@ -315,12 +315,12 @@ pub enum Repeats {
 pub enum BegunName {
     /// Beginning of the name, read there.
     One(Reading),
-    /// There are more.
+    /// Several names.
     Several,
 }
 
 impl BegunName {
-    /// That within `text`, whatever lexeme this begins in; `None` where no name begins in it, or nothing is read of one.
+    /// The name that begins within `text`, whatever lexeme this begins in; `None` where no name begins in it, or nothing is read of one.
     pub fn within(text: &[u8]) -> Option<Self> {
         let after = text.iter().enumerate().filter(|(_, byte)| matches!(byte, b',' | b'{'));
         let begun = after.map(|(at, _)| text[at + 1..].trim_ascii_start());

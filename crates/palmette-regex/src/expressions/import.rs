@@ -9,9 +9,9 @@ use super::{Arm, Exceeded, ExprId, Expressions, Item, Maker, Node, Repeat};
 pub struct Front {
     /// Any number of certain bytes, such as blanks.
     pub blanks: Option<ExprId>,
-    /// Then this text.
+    /// Text after the first part.
     pub text: Box<[u8]>,
-    /// Then this.
+    /// Expression of what remains.
     pub rest: ExprId,
 }
 
