@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse, parse_with_budget};
-use palmette_grammar::{Budget, Recognizer, RecognizerLimits};
+use palmette_frontends::json_schema::{JsonSchemaOptions, parse, parse_with_budget};
+use palmette_parser::{Budget, Recognizer, RecognizerLimits};
 
-use crate::keywords::check;
+use super::keywords::check;
 
 /// Numbers of which one written out would fill the memory, and what is an instance beside what is not.
 #[test]

@@ -1,11 +1,11 @@
 //! JSON Schema, keyword by keyword: texts that its grammar accepts and texts that it does not.
 
-use palmette_grammar::frontends::json_schema::{
+use palmette_frontends::json_schema::{
     Escapes, Inexpressible, JsonSchemaError, JsonSchemaOptions, PropertyOrder, Whitespace, parse,
     parse_with_warnings,
 };
 
-use crate::machine::Machine;
+use palmette_testkit::grammar::Machine;
 
 #[track_caller]
 pub(crate) fn check_with(

@@ -1,11 +1,11 @@
-//! What grammars match, by the definition.
+//! Sentences of a grammar by definition.
 
 use std::collections::BTreeSet;
 
-use palmette_grammar::{Grammar, Regex, Symbol};
+use palmette_parser::{Grammar, Symbol};
 use palmette_testkit::grammar::regex::ends;
 
-/// Whether `text` is in the language of a grammar whose lexemes may be cut in any way.
+/// True when `text` is in the language of a grammar whose lexemes may be cut in any way.
 pub(crate) fn is_sentence(grammar: &Grammar, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     // By nonterminal and beginning: where it may end. Grown until nothing is added.
@@ -45,10 +45,4 @@ pub(crate) fn is_sentence(grammar: &Grammar, text: &str) -> bool {
             return found[grammar.start().index()][0].contains(&text.len());
         }
     }
-}
-
-/// Whether `regex` matches `text` whole, by the definition.
-pub(crate) fn matches(regex: &Regex, text: &str) -> bool {
-    let chars: Vec<char> = text.chars().collect();
-    ends(regex, &chars, 0).contains(&chars.len())
 }

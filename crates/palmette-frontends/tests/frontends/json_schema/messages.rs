@@ -1,10 +1,10 @@
 //! Errors and warnings about a schema, each with the place that it is about.
 
-use palmette_grammar::frontends::json_schema::{
+use palmette_frontends::json_schema::{
     JsonSchemaError, JsonSchemaLimits, JsonSchemaOptions, parse, parse_with_warnings,
 };
 
-use crate::machine::Machine;
+use palmette_testkit::grammar::Machine;
 
 #[track_caller]
 fn error(schema: &str, options: &JsonSchemaOptions) -> JsonSchemaError {
@@ -17,10 +17,10 @@ fn impossible(schema: &str) -> Vec<String> {
     let read = parse_with_warnings(schema, &JsonSchemaOptions::default());
     let (grammar, warnings) = read.unwrap_or_else(|error| panic!("{schema}: {error}"));
     Machine::new(&grammar).expect("engines");
-    let analysis = palmette_grammar::analyse(
+    let analysis = palmette_parser::analyse(
         &grammar,
-        &palmette_grammar::TableLimits::default(),
-        &mut palmette_grammar::Budget::unlimited(),
+        &palmette_parser::TableLimits::default(),
+        &mut palmette_parser::Budget::unlimited(),
     );
     assert!(analysis.diagnostics.is_empty(), "{schema}: {:?}", analysis.diagnostics);
     let mut pointers = Vec::new();

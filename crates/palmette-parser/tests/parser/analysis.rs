@@ -1,7 +1,7 @@
 //! What an analysis tells.
 
-use palmette_grammar::{
-    Analysis, Budget, Grammar, NonterminalId, Severity, TableLimits, analyse, engine::reduce,
+use palmette_parser::{
+    Analysis, Budget, Grammar, NonterminalId, Severity, TableLimits, analyse, rules::reduce,
 };
 use palmette_testkit::grammar::EarleyGrammar;
 use palmette_testkit::grammar::generate::{abstract_grammar, grammar_of};

@@ -2,22 +2,14 @@
 
 use std::sync::Arc;
 
-use palmette_grammar::frontends::lark::{LarkOptions, parse, parse_with_budget};
-use palmette_grammar::{
+use palmette_frontends::lark::{LarkOptions, parse, parse_with_budget};
+use palmette_parser::{
     Budget, EmbedError, Grammar, GrammarBuilder, Lexing, Recognizer, RecognizerLimits,
-    RecognizerScratch,
 };
+use palmette_testkit::grammar::Machine;
 
 fn accepts(grammar: &Grammar, text: &str) -> bool {
-    let made = Recognizer::new(
-        Arc::new(grammar.clone()),
-        &RecognizerLimits::default(),
-        &mut Budget::unlimited(),
-    );
-    let (recognizer, mut scratch) = (made.unwrap(), RecognizerScratch::default());
-    let Some(start) = recognizer.start() else { return false };
-    let end = recognizer.advance_all(start, text.as_bytes(), &mut scratch).unwrap();
-    end.is_some_and(|end| recognizer.is_accepting(&end, &mut scratch).unwrap())
+    Machine::new(grammar).unwrap().accepts(text)
 }
 
 #[track_caller]
@@ -112,7 +104,7 @@ fn terminals_that_nothing_can_follow_are_told() {
         let limits = RecognizerLimits::default();
         let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap();
         let terminals = made.grammar().terminals();
-        let name = |terminal: palmette_grammar::TerminalId| &*terminals[terminal.index()].name;
+        let name = |terminal: palmette_parser::TerminalId| &*terminals[terminal.index()].name;
         let found = made.dead_ends();
         assert!(found.are_excluded, "{source}");
         let shown = found.stuck.iter().map(|found| {

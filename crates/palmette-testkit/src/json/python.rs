@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-/// As Python's `json.dumps` writes it.
-pub(crate) fn dumps(value: &Value) -> String {
+/// The text of a value as Python's `json.dumps` writes it.
+pub fn dumps(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(_) => value.to_string(),
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use palmette_grammar::{
-    Grammar, TerminalKind,
-    frontends::lark::{LarkOptions, parse},
-};
+use palmette_frontends::lark::{LarkOptions, parse};
+use palmette_parser::{Grammar, TerminalKind};
 use palmette_testkit::data;
 
 /// File, start rule, and how many terminals, nonterminals and rules lark has after `Lark(text, start=…)`: its
@@ -48,7 +46,7 @@ fn python_has_blocks_by_indentation() {
     };
     let grammar = parse(&source, &LarkOptions::from_rule("file_input")).expect("a grammar");
     let blocks = grammar.indentation().expect("blocks");
-    let name = |id: &palmette_grammar::TerminalId| grammar.terminals()[id.index()].name.clone();
+    let name = |id: &palmette_parser::TerminalId| grammar.terminals()[id.index()].name.clone();
     let names = [blocks.newline, blocks.indent, blocks.dedent].map(|id| name(&id));
     assert_eq!(names, ["_NEWLINE", "_INDENT", "_DEDENT"]);
     assert_eq!(blocks.open.iter().map(name).collect::<Vec<_>>(), ["LPAR", "LSQB", "LBRACE"]);

@@ -1,12 +1,11 @@
 //! The reader of regular expressions against the crate `regex` and against tables.
 
-use palmette_grammar::{
-    Regex,
-    engine::regex::parse::{Dialect, Flags, RegexError, parse, parse_search, parse_text},
-};
+use palmette_regex::Regex;
+use palmette_regex::parse::{Dialect, Flags, RegexError, parse, parse_search, parse_text};
+use palmette_testkit::grammar::regex::matches;
 use proptest::prelude::*;
 
-use crate::{naive::matches, python_table};
+use crate::python_table;
 
 /// Expressions with anchors and word boundaries in all places.
 fn pattern() -> impl Strategy<Value = String> {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use palmette_grammar::{
+use palmette_parser::{
     CharClass, Grammar, GrammarBuilder, LexerError, LexerLimits, Lexing, Regex, Symbol, Terminal,
     TerminalId, TerminalKind, TerminalSet,
-    engine::lexer::{Lexer, LexerState},
+    lexer::{Lexer, LexerState},
 };
 use palmette_testkit::lexing::{Cutting, cuttings, first_lexemes, lexeme_ends};
 use proptest::prelude::*;

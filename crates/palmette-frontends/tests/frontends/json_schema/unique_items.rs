@@ -1,10 +1,10 @@
 //! Arrays none of whose items comes twice: strings are remembered by the position, few other values by the rules.
 
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse_with_warnings};
+use palmette_frontends::json_schema::{JsonSchemaOptions, parse_with_warnings};
 use proptest::prelude::*;
 
-use crate::keywords::check;
-use crate::machine::Machine;
+use super::keywords::check;
+use palmette_testkit::grammar::Machine;
 
 #[test]
 fn strings_without_end_are_told_apart() {
@@ -109,8 +109,8 @@ proptest! {
         max in 3..5_usize,
     ) {
         let schema = format!(r#"{{"type": "array", "items": {{"type": "string"}}, "uniqueItems": true, "minItems": {min}, "maxItems": {max}}}"#);
-        let options = JsonSchemaOptions { escapes: palmette_grammar::frontends::json_schema::Escapes::Any, ..JsonSchemaOptions::default() };
-        let grammar = palmette_grammar::frontends::json_schema::parse(&schema, &options).unwrap();
+        let options = JsonSchemaOptions { escapes: palmette_frontends::json_schema::Escapes::Any, ..JsonSchemaOptions::default() };
+        let grammar = palmette_frontends::json_schema::parse(&schema, &options).unwrap();
         let machine = Machine::new(&grammar).expect("engines");
         let spelled = items.iter().enumerate().map(|(at, item)| {
             let letter = |(place, letter): (usize, char)| match escaped >> ((at * 3 + place) % 32) & 1 {

@@ -1,15 +1,10 @@
-//! Structural tags: the texts that they allow, and the tokens that they ask for.
+//! Structural tags: the texts that they allow, and messages.
 
-use std::sync::Arc;
-
-use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::structural_tag::{
+use palmette_frontends::structural_tag::{
     StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag, parse, structural_tag_of,
 };
-use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
-    RecognizerLimits, RecognizerScratch,
-};
+use palmette_parser::Grammar;
+use palmette_testkit::grammar::Machine;
 
 fn read(source: &str) -> Grammar {
     parse(source, &StructuralTagOptions::default())
@@ -17,13 +12,7 @@ fn read(source: &str) -> Grammar {
 }
 
 fn accepts(grammar: &Grammar, text: &str) -> bool {
-    let (grammar, limits) =
-        (Arc::new(grammar.clone().without_tokens()), RecognizerLimits::default());
-    let recognizer = Recognizer::new(grammar, &limits, &mut Budget::unlimited()).unwrap();
-    let mut scratch = RecognizerScratch::default();
-    let Some(start) = recognizer.start() else { return false };
-    let end = recognizer.advance_all(start, text.as_bytes(), &mut scratch).unwrap();
-    end.is_some_and(|end| recognizer.is_accepting(&end, &mut scratch).unwrap())
+    Machine::new(&grammar.clone().without_tokens()).unwrap().accepts(text)
 }
 
 #[track_caller]
@@ -162,41 +151,6 @@ fn errors_name_the_part_and_the_rule() {
         format!("{{\"type\": \"star\", \"content\": {inner}}}")
     });
     refused(&deep, "more than 64 deep");
-}
-
-/// Names of special tokens within a text are those tokens, or the characters.
-#[test]
-fn names_in_fixed_texts_are_tokens_where_the_vocabulary_has_them() {
-    let texts = [Some("<"), Some("call"), Some(">"), Some("{}"), Some("/"), None, None, None];
-    let names =
-        [(5, "<call>"), (6, "</call>")].map(|(token, name)| (TokenId(token), name.to_owned()));
-    let vocabulary = Vocabulary::new(texts, [TokenId(7)]).unwrap().with_names(names).unwrap();
-    let tag = read(
-        r#"{"type": "triggered_tags", "triggers": ["<call>"], "at_least_one": true,
-        "tags": [{"begin": "<call>", "content": {"type": "json_schema", "json_schema": {"type": "object"}}, "end": "</call>"}]}"#,
-    );
-    let made = tag.with_tokens_of(&vocabulary).unwrap();
-    let recognizer =
-        Recognizer::new(Arc::new(made), &RecognizerLimits::default(), &mut Budget::unlimited())
-            .unwrap();
-    let constraint = GrammarConstraint::new(
-        Arc::new(recognizer),
-        Arc::new(PreparedVocabulary::new(Arc::new(vocabulary))),
-    );
-    let allowed = |tokens: &[u32]| {
-        let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
-        for &token in tokens {
-            constraint.commit(&mut state, TokenId(token), &mut scratch).unwrap();
-        }
-        let mut row = vec![0; 1];
-        constraint.fill_mask(&state, &mut scratch, &mut row).unwrap();
-        mask::iter(&row).map(|token| token.0).collect::<Vec<_>>()
-    };
-    assert_eq!(allowed(&[]), [0, 5]);
-    assert_eq!(allowed(&[5]), [3]);
-    assert_eq!(allowed(&[0, 1, 2]), [3]);
-    assert_eq!(allowed(&[5, 3]), [0, 6]);
-    assert_eq!(allowed(&[5, 3, 6]), [0, 1, 2, 3, 4, 5, 7]);
 }
 
 const TOOLS: &str = r#"[{"type": "function", "function": {"name": "time", "description": "now", "parameters": {"type": "object",

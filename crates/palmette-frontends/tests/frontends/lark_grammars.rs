@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use palmette_grammar::{
-    Budget, Recognizer, RecognizerLimits, RecognizerScratch,
-    frontends::lark::{LarkOptions, parse},
-};
+use palmette_frontends::lark::{LarkOptions, parse};
+use palmette_parser::{Budget, Recognizer, RecognizerLimits, RecognizerScratch};
 use palmette_testkit::data;
 
 /// `None`: the data is absent.

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use palmette_grammar::{
-    Grammar, Lexing, Regex, Symbol, TerminalKind,
-    frontends::lark::{LarkError, LarkIndentation, LarkLimits, LarkOptions, parse},
-};
+use palmette_frontends::lark::{LarkError, LarkIndentation, LarkLimits, LarkOptions, parse};
+use palmette_parser::{Grammar, Lexing, Regex, Symbol, TerminalKind};
 use proptest::prelude::*;
 
 fn read(source: &str) -> Grammar {
@@ -63,7 +61,7 @@ fn check_error(source: &str, expected: &[&str]) {
     }
 }
 
-fn terminal<'g>(grammar: &'g Grammar, name: &str) -> &'g palmette_grammar::Terminal {
+fn terminal<'g>(grammar: &'g Grammar, name: &str) -> &'g palmette_parser::Terminal {
     let found = grammar.terminals().iter().find(|terminal| terminal.name == name);
     found.unwrap_or_else(|| panic!("no {name} among {:?}", grammar.terminals()))
 }

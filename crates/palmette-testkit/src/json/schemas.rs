@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Small values over few names and texts.
-pub(crate) fn values() -> impl Strategy<Value = Value> {
+pub fn values() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -24,7 +24,7 @@ pub(crate) fn values() -> impl Strategy<Value = Value> {
 }
 
 /// Small schemas over names and values that [`values`] makes, too.
-pub(crate) fn schemas() -> impl Strategy<Value = Value> {
+pub fn schemas() -> impl Strategy<Value = Value> {
     let small = 0..3u32;
     let kind = prop::sample::select(vec![
         "null", "boolean", "integer", "number", "string", "array", "object",

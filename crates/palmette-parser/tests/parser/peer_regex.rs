@@ -2,14 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use palmette_grammar::{
-    Grammar, GrammarBuilder, LexerLimits, Lexing, Regex, Symbol, Terminal, TerminalId,
-    TerminalKind,
-    engine::{
-        lexer::{Lexer, LexerState},
-        regex::parse::{Dialect, Flags, parse},
-    },
+use palmette_parser::lexer::{Lexer, LexerState};
+use palmette_parser::{
+    Grammar, GrammarBuilder, LexerLimits, Lexing, Regex, Symbol, Terminal, TerminalId, TerminalKind,
 };
+use palmette_regex::parse::{Dialect, Flags, parse};
 
 /// With a reluctant quantifier somewhere: one end, the one that a backtracking matcher finds.
 const RELUCTANT: [&str; 12] = [
@@ -69,7 +66,7 @@ fn lexer(pattern: &str) -> Lexer {
     let mut builder = GrammarBuilder::new();
     let start = builder.nonterminal("start", None);
     let regex = |text| parse(text, Dialect::Python, Flags::default()).unwrap();
-    for regex in [regex(pattern), Regex::Class(palmette_grammar::CharClass::any())] {
+    for regex in [regex(pattern), Regex::Class(palmette_parser::CharClass::any())] {
         let (name, kind) = (pattern.to_owned(), TerminalKind::Pattern);
         let id = builder.terminal(Terminal { name, regex, priority: 0, kind, span: None });
         builder.rule(start, [Symbol::Terminal(id)]);

@@ -1,8 +1,8 @@
 //! The parser says of every sequence of terminals what the definition says.
 
-use palmette_grammar::{
+use palmette_parser::{
     Grammar, ParserLimits, TerminalId, TerminalSet,
-    engine::glr::{Parser, ParserScratch, Stacks},
+    glr::{Parser, ParserScratch, Stacks},
 };
 use palmette_testkit::grammar::generate::{abstract_grammar, grammar_of};
 use palmette_testkit::grammar::{Earley, EarleyGrammar};

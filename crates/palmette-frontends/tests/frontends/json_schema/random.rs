@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse};
+use palmette_frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::machine::Machine;
-use crate::python_json::dumps;
-use crate::random_schemas::{schemas, values};
+use palmette_testkit::grammar::Machine;
+use palmette_testkit::json::dumps;
+use palmette_testkit::json::{schemas, values};
 
 /// Whether `value` is valid for `schema`, by the standard's words, for the keywords that [`schemas`] makes.
 pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use palmette_grammar::frontends::lark::{LarkOptions, parse};
-use palmette_grammar::{Budget, Position, Recognizer, RecognizerLimits, RecognizerScratch};
+use palmette_frontends::lark::{LarkOptions, parse};
+use palmette_parser::{Budget, Position, Recognizer, RecognizerLimits, RecognizerScratch};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

@@ -1,14 +1,14 @@
 //! Objects whose members are counted or come in any order: a repeated name is one property (RFC 8259 §4).
 
-use palmette_grammar::frontends::json_schema::{Escapes, JsonSchemaOptions, PropertyOrder, parse};
+use palmette_frontends::json_schema::{Escapes, JsonSchemaOptions, PropertyOrder, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::keywords::{check, check_with};
-use crate::machine::Machine;
-use crate::python_json::dumps;
-use crate::random::is_valid;
-use crate::random_schemas::{schemas, values};
+use super::keywords::{check, check_with};
+use super::random::is_valid;
+use palmette_testkit::grammar::Machine;
+use palmette_testkit::json::dumps;
+use palmette_testkit::json::{schemas, values};
 
 fn in_order(order: PropertyOrder) -> JsonSchemaOptions {
     JsonSchemaOptions { order, ..JsonSchemaOptions::default() }
