@@ -50,7 +50,7 @@ impl Multiple {
     }
 
     /// True when any text is left.
-    pub fn is_possible(self) -> bool {
+    pub(crate) fn is_possible(self) -> bool {
         self.fewest().is_some()
     }
 

@@ -106,7 +106,7 @@ pub enum Lexing {
 
 impl Lexing {
     /// True when terminals compete for lexemes.
-    pub fn competes(self) -> bool {
+    pub(crate) fn competes(self) -> bool {
         self != Self::Any
     }
 }

@@ -126,7 +126,7 @@ impl Guards {
 
 /// Terminals that decide what a lexeme of one of them is, with that one itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Deciding {
+pub(crate) struct Deciding {
     /// Every rival but those in `finite`.
     pub infinite: TerminalSet,
     /// Rivals that only take some few of its lexemes by their rank, such as keywords of a name.
@@ -135,7 +135,7 @@ pub struct Deciding {
 
 /// Demand of earlier lexemes on the text from a state. States with equal ones ask the same; those with others may.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Demand {
+pub(crate) struct Demand {
     may_end: bool,
     /// Conditions on what follows, by the next byte.
     after: Box<[ExprId]>,
@@ -273,7 +273,7 @@ impl Lexer {
     ///
     /// # Panics
     /// When a byte of the lexeme was read.
-    pub fn restricted_to_guarded(
+    pub(crate) fn restricted_to_guarded(
         &self,
         state: LexerState,
         terminals: &TerminalSet,
@@ -306,7 +306,7 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
-    pub fn rivals(&self, terminal: TerminalId) -> Result<TerminalSet, LexerError> {
+    pub(crate) fn rivals(&self, terminal: TerminalId) -> Result<TerminalSet, LexerError> {
         self.step(|determiniser, budget| determiniser.rivals(terminal, budget))
     }
 

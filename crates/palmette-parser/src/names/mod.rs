@@ -117,7 +117,7 @@ impl NameLayer {
     }
 
     /// Takes the terminals of the names that were seen out of those that may begin here.
-    pub fn leave_out(&self, names: &Names, terminals: &mut TerminalSet) {
+    pub(crate) fn leave_out(&self, names: &Names, terminals: &mut TerminalSet) {
         for terminal in names.innermost().iter().filter_map(|name| self.of_name.get(name)).flatten()
         {
             terminals.remove(*terminal);

@@ -33,14 +33,12 @@ pub(super) struct ConditionId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PlaceId(u32);
 
-/// Ends of lexemes: their terminals, each with what its end asks of the text. Sorted, each once.
-pub(super) type LexemeEnds = Rc<[(TerminalId, ConditionId)]>;
-
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) condition: ConditionId,
     pub(super) context: ContextId,
-    pub(super) ends: LexemeEnds,
+    /// Terminals whose lexemes end here, each with what its end asks of the text. Sorted, each once.
+    pub(super) ends: Rc<[(TerminalId, ConditionId)]>,
     pub(super) is_safe: bool,
 }
 
@@ -98,7 +96,7 @@ impl Places {
                 let asked = spelling.ends(lexer, next, of, &mut found.conditions, budget)?;
                 ends.extend(asked.iter().map(|&condition| (terminal, condition)));
             }
-            let ends: LexemeEnds = ends.into();
+            let ends: Rc<[_]> = ends.into();
             for &(terminal, after) in &*ends {
                 if ignored.contains(terminal) {
                     work.push((after, context));
