@@ -7,6 +7,7 @@ use palmette_parser::{
     Budget, EmbedError, Grammar, GrammarBuilder, Lexing, Recognizer, RecognizerLimits,
 };
 use palmette_testkit::grammar::Machine;
+use proptest::prelude::*;
 
 fn accepts(grammar: &Grammar, text: &str) -> bool {
     Machine::new(grammar).unwrap().accepts(text)
@@ -94,6 +95,42 @@ fn a_part_of_a_text() {
         &["ac", "bb"],
     );
     check("start: %regex {\"substring_chunks\": [\"ab\", \"\", \"c\"]}", &["abc", "c"], &["bc"]);
+}
+
+#[test]
+fn integers_between_two_numbers() {
+    let octet = "start: octet (\".\" octet)~3\noctet: %regex {\"integer_between\": [0, 255]}";
+    check(octet, &["127.0.0.1", "0.0.0.255"], &["256.0.0.1", "01.0.0.1", "1.1.1", "-0.0.0.0"]);
+    refused("start: %regex {\"integer_between\": [2, 1]}", "no integer is between 2 and 1");
+    for wrong in
+        ["[1]", "[1, 2, 3]", "[0, 1.5]", "[0, 1e3]", "[\"0\", 1]", "{}", "[0, 9223372036854775808]"]
+    {
+        refused(
+            &format!("start: %regex {{\"integer_between\": {wrong}}}"),
+            "a list of two integers",
+        );
+    }
+}
+
+proptest! {
+    /// Digits are read as an integer between the bounds by the standard library, or refused.
+    #[test]
+    fn integers_between_are_those_of_the_standard_library(
+        low in -1100_i64..1100,
+        size in 0_i64..1100,
+        texts in prop::collection::vec("-?[0-9]{1,5}", 1..40),
+    ) {
+        let high = low + size;
+        let source = format!("start: %regex {{\"integer_between\": [{low}, {high}]}}");
+        let grammar = parse(&source, &LarkOptions::default()).unwrap();
+        let machine = Machine::new(&grammar).unwrap();
+        let near = [low - 1, low, low + 1, high - 1, high, high + 1].map(|at| at.to_string());
+        for text in texts.iter().chain(&near) {
+            let value: i64 = text.parse().unwrap();
+            let expected = value.to_string() == *text && (low..=high).contains(&value);
+            prop_assert_eq!(machine.accepts(text), expected, "{} in {}..={}", text, low, high);
+        }
+    }
 }
 
 /// After these terminals nothing can follow, and after no others.
