@@ -26,10 +26,12 @@ pub(super) struct Partitions {
     joins: HashMap<(PartitionId, PartitionId), PartitionId>,
     /// Partitions into a range of bytes, from one to another, and all others.
     ranges: HashMap<(u8, u8), PartitionId>,
-    /// Partitions by the arms of a switch: from which byte to which, and the first arm that leads to the same.
-    arms: HashMap<Box<[(u8, u8, u8)]>, PartitionId>,
+    arms: HashMap<ArmShapes, PartitionId>,
     digits: Option<PartitionId>,
 }
+
+/// Several arms of a switch: from which byte to which, and the first arm that leads to the same.
+type ArmShapes = Box<[(u8, u8, u8)]>;
 
 impl ByteClasses {
     /// Bytes are in one class where `label` gives them the same number.
