@@ -21,7 +21,7 @@ impl Lexer {
         self.determiniser().known_restrictions(state)
     }
 
-    /// Memo of [`restricted_to_guarded`](Self::restricted_to_guarded) for states in which no byte was read.
+    /// Memo of `restricted_to_guarded` for states in which no byte was read.
     pub fn known_guarded(
         &self,
         state: LexerState,

@@ -3,7 +3,7 @@
 //! A context-free grammar of objects whose `n` members come in any order, each at most once, has a nonterminal for each
 //! of the `2ⁿ` subsets, and of names that are not listed there is none at all. With this memory the rules need only
 //! count members: a name that was seen in the innermost scope is denied, so what is counted is distinct names. Terminals
-//! of one name are left out of the lexer's state where a lexeme begins ([`NameLayer::leave_out`]); of terminals of many
+//! of one name are left out of the lexer's state where a lexeme begins (`NameLayer::leave_out`); of terminals of many
 //! names the text is kept while it is read.
 //!
 //! [`DistinctNames`] has what a grammar must see to: a scope that asks for one more name has one left.
